@@ -1,0 +1,362 @@
+use crate::{Slot, Timestamp, TopicId};
+
+/// Up to [`Block::CAPACITY`] events in columns, in their order: what a decoder writes and a
+/// monitor reads.
+///
+/// Row `i` is the `i`-th event of the block. Sets of rows are bit masks ([`Rows`]), bit `i` for
+/// row `i`, so that boolean formulas are evaluated over all rows of a block at a time; a single
+/// event on a network is a block of one row. A column says for every row whether the event carries
+/// the field and whether its value is valid; values of earlier events are held by the monitor, not
+/// here. Once made, a block is used again and again and does not allocate (text grows to the
+/// largest block of text ever seen).
+#[derive(Clone, Debug)]
+pub struct Block {
+    len: u32,
+    times: [Timestamp; Block::CAPACITY],
+    topics: Vec<Rows>,
+    bools: Vec<BoolColumn>,
+    ints: Vec<Column<i64>>,
+    floats: Vec<Column<f64>>,
+    strings: Vec<StringColumn>,
+    text: Vec<u8>,
+}
+
+/// A set of rows of a block: bit `i` stands for row `i`.
+pub type Rows = u64;
+
+/// How many topics and columns of each kind a block has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// Number of topics.
+    pub topics: usize,
+    /// Number of boolean columns.
+    pub bools: usize,
+    /// Number of integer (and time) columns.
+    pub ints: usize,
+    /// Number of floating-point columns.
+    pub floats: usize,
+    /// Number of text columns.
+    pub strings: usize,
+}
+
+/// A field of booleans.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BoolColumn {
+    /// The rows whose event carries the field.
+    pub present: Rows,
+    /// The rows among them where it is a boolean.
+    pub valid: Rows,
+    /// The rows among those where it is true.
+    pub values: Rows,
+}
+
+/// A field of numbers.
+#[derive(Clone, Debug)]
+pub struct Column<T> {
+    /// The rows whose event carries the field.
+    pub present: Rows,
+    /// The rows among them where it has this column's type.
+    pub valid: Rows,
+    /// The values of the valid rows; anything elsewhere.
+    pub values: [T; Block::CAPACITY],
+}
+
+/// A field of text. Its values are ranges of the block's text, see [`Block::text`].
+#[derive(Clone, Debug)]
+pub struct StringColumn {
+    /// The rows whose event carries the field.
+    pub present: Rows,
+    /// The rows among them where it is text.
+    pub valid: Rows,
+    ranges: [(u32, u32); Block::CAPACITY],
+}
+
+impl<T: Copy + Default> Default for Column<T> {
+    fn default() -> Self {
+        Column { present: 0, valid: 0, values: [T::default(); Block::CAPACITY] }
+    }
+}
+
+impl Default for StringColumn {
+    fn default() -> Self {
+        StringColumn { present: 0, valid: 0, ranges: [(0, 0); Block::CAPACITY] }
+    }
+}
+
+impl Block {
+    /// The largest number of events in a block: the bits of a [`Rows`].
+    pub const CAPACITY: usize = 64;
+
+    /// An empty block with these columns.
+    pub fn new(layout: Layout) -> Block {
+        Block {
+            len: 0,
+            times: [Timestamp::ZERO; Block::CAPACITY],
+            topics: vec![0; layout.topics],
+            bools: vec![BoolColumn::default(); layout.bools],
+            ints: vec![Column::default(); layout.ints],
+            floats: vec![Column::default(); layout.floats],
+            strings: vec![StringColumn::default(); layout.strings],
+            text: Vec::new(),
+        }
+    }
+
+    /// The number of events in it.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether there is no event in it.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether no further event fits.
+    #[inline(always)]
+    pub fn is_full(&self) -> bool {
+        self.len() == Block::CAPACITY
+    }
+
+    /// The rows in use, as a mask.
+    #[inline(always)]
+    pub fn rows(&self) -> Rows {
+        if self.is_full() { Rows::MAX } else { (1 << self.len) - 1 }
+    }
+
+    /// Removes all events.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.len = 0;
+        self.topics.fill(0);
+        for c in &mut self.bools {
+            *c = BoolColumn::default();
+        }
+        for c in &mut self.ints {
+            (c.present, c.valid) = (0, 0);
+        }
+        for c in &mut self.floats {
+            (c.present, c.valid) = (0, 0);
+        }
+        for c in &mut self.strings {
+            (c.present, c.valid) = (0, 0);
+        }
+        self.text.clear();
+    }
+
+    /// Adds an event without fields and returns its row.
+    ///
+    /// # Panics
+    /// When the block is full, or the topic is not one of the layout: both are mistakes of the
+    /// caller, never of the input.
+    #[inline(always)]
+    pub fn push(&mut self, topic: TopicId, time: Timestamp) -> usize {
+        let row = self.len();
+        self.times[row] = time;
+        self.topics[topic.index()] |= 1 << row;
+        self.len += 1;
+        row
+    }
+
+    /// Takes the last event back, with all that was written of it: for a message that turns out to
+    /// be undecodable half-way.
+    pub fn pop(&mut self) {
+        let Some(len) = self.len.checked_sub(1) else { return };
+        self.len = len;
+        let keep = self.rows();
+        for mask in &mut self.topics {
+            *mask &= keep;
+        }
+        for c in &mut self.bools {
+            *c = BoolColumn { present: c.present & keep, valid: c.valid & keep, values: c.values & keep };
+        }
+        for c in &mut self.ints {
+            (c.present, c.valid) = (c.present & keep, c.valid & keep);
+        }
+        for c in &mut self.floats {
+            (c.present, c.valid) = (c.present & keep, c.valid & keep);
+        }
+        for c in &mut self.strings {
+            (c.present, c.valid) = (c.present & keep, c.valid & keep);
+        }
+    }
+
+    /// The time of the event in `row`.
+    #[inline(always)]
+    pub fn time(&self, row: usize) -> Timestamp {
+        self.times[row]
+    }
+
+    /// Sets the time of the event in `row`, where it is known only after the fields.
+    #[inline(always)]
+    pub fn set_time(&mut self, row: usize, time: Timestamp) {
+        self.times[row] = time;
+    }
+
+    /// The rows whose event came on `topic`.
+    #[inline(always)]
+    pub fn topic_rows(&self, topic: TopicId) -> Rows {
+        self.topics[topic.index()]
+    }
+
+    /// The topic of the event in `row`.
+    pub fn topic(&self, row: usize) -> Option<TopicId> {
+        let index = self.topics.iter().position(|rows| rows >> row & 1 == 1)?;
+        Some(TopicId(index as u32))
+    }
+
+    /// Writes a boolean.
+    #[inline(always)]
+    pub fn set_bool(&mut self, column: u32, row: usize, value: bool) {
+        let c = &mut self.bools[column as usize];
+        let bit = 1 << row;
+        c.present |= bit;
+        c.valid |= bit;
+        // A repeated key: the last one counts.
+        c.values = c.values & !bit | Rows::from(value) << row;
+    }
+
+    /// Writes an integer, or a time in nanoseconds.
+    #[inline(always)]
+    pub fn set_int(&mut self, column: u32, row: usize, value: i64) {
+        self.ints[column as usize].set(row, value);
+    }
+
+    /// Writes a floating-point number.
+    #[inline(always)]
+    pub fn set_float(&mut self, column: u32, row: usize, value: f64) {
+        self.floats[column as usize].set(row, value);
+    }
+
+    /// Writes text. Text past 4 GiB in one block is written as invalid.
+    #[inline]
+    pub fn set_string(&mut self, column: u32, row: usize, value: &str) {
+        let start = self.text.len();
+        self.text.extend_from_slice(value.as_bytes());
+        let range = (u32::try_from(start), u32::try_from(self.text.len()));
+        let c = &mut self.strings[column as usize];
+        c.present |= 1 << row;
+        if let (Ok(start), Ok(end)) = range {
+            c.valid |= 1 << row;
+            c.ranges[row] = (start, end);
+        } else {
+            c.valid &= !(1 << row);
+        }
+    }
+
+    /// Notes that the event carries the field, but with null or a value of another type.
+    #[inline]
+    pub fn set_invalid(&mut self, slot: Slot, row: usize) {
+        let (present, valid) = match slot {
+            Slot::Bool(i) => {
+                let c = &mut self.bools[i as usize];
+                c.values &= !(1 << row);
+                (&mut c.present, &mut c.valid)
+            }
+            Slot::Int(i) => {
+                let c = &mut self.ints[i as usize];
+                (&mut c.present, &mut c.valid)
+            }
+            Slot::Float(i) => {
+                let c = &mut self.floats[i as usize];
+                (&mut c.present, &mut c.valid)
+            }
+            Slot::String(i) => {
+                let c = &mut self.strings[i as usize];
+                (&mut c.present, &mut c.valid)
+            }
+        };
+        *present |= 1 << row;
+        *valid &= !(1 << row);
+    }
+
+    /// A boolean column.
+    #[inline(always)]
+    pub fn bools(&self, column: u32) -> &BoolColumn {
+        &self.bools[column as usize]
+    }
+
+    /// A boolean column, for decoders that fill several rows at a time.
+    #[inline(always)]
+    pub fn bools_mut(&mut self, column: u32) -> &mut BoolColumn {
+        &mut self.bools[column as usize]
+    }
+
+    /// An integer column.
+    #[inline(always)]
+    pub fn ints(&self, column: u32) -> &Column<i64> {
+        &self.ints[column as usize]
+    }
+
+    /// A floating-point column.
+    #[inline(always)]
+    pub fn floats(&self, column: u32) -> &Column<f64> {
+        &self.floats[column as usize]
+    }
+
+    /// A text column.
+    #[inline(always)]
+    pub fn strings(&self, column: u32) -> &StringColumn {
+        &self.strings[column as usize]
+    }
+
+    /// The bytes of the text in `row` of a text column; empty where the row is not valid.
+    #[inline]
+    pub fn text(&self, column: u32, row: usize) -> &[u8] {
+        let c = &self.strings[column as usize];
+        if c.valid >> row & 1 == 0 {
+            return &[];
+        }
+        let (start, end) = c.ranges[row];
+        &self.text[start as usize..end as usize]
+    }
+}
+
+impl<T> Column<T> {
+    #[inline(always)]
+    fn set(&mut self, row: usize, value: T) {
+        self.present |= 1 << row;
+        self.valid |= 1 << row;
+        self.values[row] = value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_taken_back_leaves_nothing() {
+        let mut block = Block::new(Layout { topics: 2, bools: 1, ints: 1, floats: 1, strings: 1 });
+        for topic in [0, 1] {
+            let row = block.push(TopicId(topic), Timestamp::from_nanos(i64::from(topic)));
+            block.set_bool(0, row, true);
+            block.set_int(0, row, 7);
+            block.set_float(0, row, 0.5);
+            block.set_string(0, row, "abc");
+        }
+        block.pop();
+        assert_eq!((block.len(), block.rows()), (1, 1));
+        assert_eq!((block.topic_rows(TopicId(0)), block.topic_rows(TopicId(1))), (1, 0));
+        let c = block.bools(0);
+        assert_eq!((c.present, c.valid, c.values), (1, 1, 1));
+        assert_eq!((block.ints(0).present, block.floats(0).valid, block.strings(0).present), (1, 1, 1));
+        assert_eq!(block.text(0, 0), b"abc");
+        assert_eq!(block.text(0, 1), b"");
+        assert_eq!(block.topic(0), Some(TopicId(0)));
+    }
+
+    #[test]
+    fn the_last_write_counts_and_invalid_clears() {
+        let mut block = Block::new(Layout { topics: 1, bools: 1, ..Layout::default() });
+        let row = block.push(TopicId(0), Timestamp::ZERO);
+        block.set_bool(0, row, true);
+        block.set_bool(0, row, false);
+        assert_eq!(block.bools(0).values, 0);
+        block.set_bool(0, row, true);
+        block.set_invalid(Slot::Bool(0), row);
+        let c = block.bools(0);
+        assert_eq!((c.present, c.valid, c.values), (1, 0, 0));
+    }
+}

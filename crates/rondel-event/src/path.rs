@@ -1,0 +1,39 @@
+use std::fmt;
+
+/// One step into a message.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Segment {
+    /// The member of an object with this name.
+    Key(Box<str>),
+    /// The element of an array at this position, from 0.
+    Index(u32),
+}
+
+/// The way from the root of a message to a field; empty for the message itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Path(pub Vec<Segment>);
+
+impl Path {
+    /// The path made of these object keys.
+    ///
+    /// ```
+    /// use rondel_event::Path;
+    /// assert_eq!(Path::keys(["pose", "x"]).to_string(), "pose.x");
+    /// ```
+    pub fn keys<'a>(keys: impl IntoIterator<Item = &'a str>) -> Path {
+        Path(keys.into_iter().map(|k| Segment::Key(k.into())).collect())
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, segment) in self.0.iter().enumerate() {
+            match segment {
+                Segment::Key(key) if i == 0 => write!(f, "{key}")?,
+                Segment::Key(key) => write!(f, ".{key}")?,
+                Segment::Index(index) => write!(f, "[{index}]")?,
+            }
+        }
+        Ok(())
+    }
+}
