@@ -1,0 +1,111 @@
+//! What every network looks like from the inside of Rondel: samples come in on the network's own
+//! thread, payloads go out, and everything blocks instead of losing a message.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rondel_event::{Timestamp, TopicId};
+
+/// One sample as a source received it: bytes, not yet decoded.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample<'a> {
+    /// The payload, borrowed from the network's own buffer.
+    pub payload: &'a [u8],
+    /// When the sender published it, in nanoseconds since the Unix epoch, where the network says so.
+    pub source_time: Option<Timestamp>,
+    /// When it was received here, in nanoseconds since the Unix epoch. Read once for all samples
+    /// that are handed over together.
+    pub arrival: Timestamp,
+}
+
+/// What a source hands its samples to.
+///
+/// Called on the network's own thread: nothing is handed from thread to thread on the way to a
+/// verdict. To block in here is back-pressure, and the publisher feels it. On Zenoh it may be called
+/// from several threads at once (one for each neighbour that sends); the samples of one publisher
+/// come one after another, in the order in which they were published.
+pub trait Receiver: Send + Sync + 'static {
+    /// Takes samples of one topic, in order. Never empty; Zenoh hands over one at a time, DDS up to
+    /// 64 that came together.
+    fn receive(&self, topic: TopicId, samples: &[Sample<'_>]);
+}
+
+impl<F> Receiver for F
+where
+    F: Fn(TopicId, &[Sample<'_>]) + Send + Sync + 'static,
+{
+    fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
+        self(topic, samples);
+    }
+}
+
+/// An open subscription. Dropping it closes it.
+pub trait Subscription: Send + Sync {
+    /// Waits until nothing more has come in for `quiet`, so that what already lies in the buffers
+    /// between publisher and subscriber is still received; at most `limit`. Whether it became quiet.
+    fn drain(&self, quiet: Duration, limit: Duration) -> bool;
+
+    /// Ends the subscription and waits, at most `limit`, until the receiver has returned from its
+    /// last sample. Whether it has; from then on it is not called again. Repeating it is harmless.
+    /// Not to be called from within the receiver.
+    fn close(&self, limit: Duration) -> bool;
+
+    /// What went wrong so far.
+    fn problems(&self) -> Problems;
+}
+
+/// Where a sink puts its payloads.
+pub trait Publisher: Send + Sync {
+    /// Publishes one payload; blocks while the network or a subscriber cannot take more.
+    ///
+    /// # Errors
+    /// When the payload was not published and will not be.
+    fn publish(&self, payload: &[u8]) -> Result<(), PublishError>;
+
+    /// Whether at least one subscriber is known.
+    fn is_matched(&self) -> bool;
+
+    /// Waits until a subscriber is known, at most `limit`. Whether one is.
+    fn wait_matched(&self, limit: Duration) -> bool;
+
+    /// Waits, at most `limit`, until what was published has left: on DDS until every reliable reader
+    /// has acknowledged it; Zenoh has no acknowledgement and flushes when its session is closed.
+    /// Whether it has.
+    fn flush(&self, limit: Duration) -> bool;
+}
+
+/// Things that went wrong on a subscription without stopping it. The first of each kind is also
+/// logged as a warning; after that they are only counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Problems {
+    /// Samples that are not what the topic's type says, so that no payload could be taken from them.
+    pub malformed: u64,
+    /// Samples without a payload (a deletion, a disposed instance): nothing to check in them.
+    pub empty: u64,
+    /// Samples that the network reports as lost or rejected.
+    pub lost: u64,
+    /// Publishers of this topic that cannot be received: another type or an incompatible quality of
+    /// service.
+    pub incompatible: u64,
+}
+
+/// Why a payload was not published.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    /// The session or participant was closed.
+    #[error("closed")]
+    Closed,
+    /// The payload cannot be carried: on DDS a string that contains a zero byte or is longer than
+    /// 4 GiB.
+    #[error("payload cannot be carried by this network: {0}")]
+    Payload(&'static str),
+    /// The network says so.
+    #[error("{0}")]
+    Network(String),
+}
+
+/// The time now, in nanoseconds since the Unix epoch.
+#[inline]
+pub fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_nanos(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+}

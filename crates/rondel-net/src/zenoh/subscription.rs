@@ -1,0 +1,114 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ::zenoh::Wait;
+use ::zenoh::key_expr::KeyExpr;
+use ::zenoh::sample::SampleKind;
+use rondel_event::{Timestamp, TopicId};
+
+use super::DeclareError;
+use crate::adapter::{self, Problems, Receiver, Sample};
+
+/// A subscription on Zenoh.
+#[derive(Debug)]
+pub struct Subscription {
+    shared: Arc<Shared>,
+    subscriber: Mutex<Option<::zenoh::pubsub::Subscriber<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    received: AtomicU64,
+    empty: AtomicU64,
+    /// Set when Zenoh has dropped the callback, so that it cannot be running any more.
+    ended: Mutex<bool>,
+    ended_changed: Condvar,
+}
+
+/// Lives in the callback; its end is the callback's end.
+struct CallbackLife(Arc<Shared>);
+
+impl Drop for CallbackLife {
+    fn drop(&mut self) {
+        *self.0.ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.0.ended_changed.notify_all();
+    }
+}
+
+impl Subscription {
+    pub(super) fn declare<R: Receiver + ?Sized>(
+        session: &::zenoh::Session,
+        key: KeyExpr<'static>,
+        topic: TopicId,
+        receiver: Arc<R>,
+    ) -> Result<Subscription, DeclareError> {
+        let shared = Arc::new(Shared::default());
+        let life = CallbackLife(Arc::clone(&shared));
+        let name = key.to_string();
+        let subscriber = session
+            .declare_subscriber(key)
+            .callback(move |sample| {
+                let arrival = adapter::now();
+                let shared = &life.0;
+                shared.received.fetch_add(1, Ordering::Relaxed);
+                if sample.kind() == SampleKind::Delete {
+                    if shared.empty.fetch_add(1, Ordering::Relaxed) == 0 {
+                        tracing::warn!(topic = %name, "a deletion was published here; it carries nothing to check");
+                    }
+                    return;
+                }
+                let source_time = sample.timestamp().map(|t| {
+                    Timestamp::from_nanos(i64::try_from(t.get_time().as_nanos()).unwrap_or(i64::MAX))
+                });
+                // Borrowed, except when the payload came in several pieces: beyond 64 KiB.
+                let payload = sample.payload().to_bytes();
+                receiver.receive(topic, &[Sample { payload: &payload, source_time, arrival }]);
+            })
+            .wait()
+            .map_err(|e| DeclareError::Network(e.to_string()))?;
+        Ok(Subscription { shared, subscriber: Mutex::new(Some(subscriber)) })
+    }
+
+    /// Samples received so far.
+    pub fn received(&self) -> u64 {
+        self.shared.received.load(Ordering::Relaxed)
+    }
+}
+
+impl adapter::Subscription for Subscription {
+    fn drain(&self, quiet: Duration, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        let mut seen = self.received();
+        let mut quiet_since = Instant::now();
+        loop {
+            let now = Instant::now();
+            if now >= quiet_since + quiet {
+                return true;
+            }
+            if now >= deadline {
+                return false;
+            }
+            std::thread::sleep((quiet / 4).min(deadline - now));
+            let received = self.received();
+            if received != seen {
+                (seen, quiet_since) = (received, Instant::now());
+            }
+        }
+    }
+
+    fn close(&self, limit: Duration) -> bool {
+        let subscriber = self.subscriber.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(subscriber) = subscriber {
+            // It fails when the session is closed already, which ends the subscription just as well.
+            _ = subscriber.undeclare().wait();
+        }
+        let ended = self.shared.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.shared.ended_changed.wait_timeout_while(ended, limit, |ended| !*ended);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn problems(&self) -> Problems {
+        Problems { empty: self.shared.empty.load(Ordering::Relaxed), ..Problems::default() }
+    }
+}
