@@ -1,0 +1,55 @@
+# What one can do with this repository. `make` alone prints the list.
+SHELL := /bin/bash
+export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
+
+# The Python that the network tests start independent clients with.
+export RONDEL_TEST_PYTHON := $(CURDIR)/.venv/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test bench bench-containers image test-containers test-fresh deny clean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## install what building takes (system packages, Rust), where it is missing
+	@scripts/setup
+
+demo: setup ## build Rondel and watch it check a small system
+	cargo build --release --locked --package rondel
+	@target/release/rondel demo
+
+test: setup .venv/ready ## check format and lints, run all tests
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo test --workspace --locked
+
+bench: setup ## the Timescales benchmark on this machine (file, Zenoh, DDS)
+	cargo build --release --locked --package rondel
+	target/release/rondel bench timescales
+
+bench-containers: image ## the same through container networks
+	scripts/bench-containers
+
+image: ## build the container image `rondel`
+	@scripts/docker-engine
+	@scripts/base-images rust:1-bookworm
+	docker build --tag rondel .
+
+test-containers: ## build the image, run the deployments in containers, count the verdicts (needs root)
+	scripts/test-containers
+
+test-fresh: ## run `make demo` and `make test` in a container of plain Debian (needs root)
+	scripts/test-fresh
+
+deny: setup ## check licences, sources and bans of all dependencies
+	@cargo deny --version >/dev/null 2>&1 || { echo "==> installing cargo-deny" && cargo install --locked cargo-deny; }
+	cargo deny check licenses bans sources
+
+clean: ## remove everything that was built
+	rm -rf target .venv out
+
+.venv/ready: scripts/test-requirements.txt
+	@echo "==> installing the independent Zenoh and DDS clients for the tests into .venv"
+	python3 -m venv .venv
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
