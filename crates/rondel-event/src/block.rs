@@ -159,6 +159,55 @@ impl Block {
         row
     }
 
+    /// Adds `rows` events on one topic at the end. Their times and values have been written by row,
+    /// their fields are marked with [`Block::mark_valid`].
+    ///
+    /// # Panics
+    /// When that is more than fits, like [`Block::push`].
+    #[inline(always)]
+    pub fn extend(&mut self, topic: TopicId, rows: usize) {
+        let before = self.rows();
+        self.len += rows as u32;
+        assert!(self.len() <= Block::CAPACITY, "a block holds {} events", Block::CAPACITY);
+        self.topics[topic.index()] |= self.rows() & !before;
+    }
+
+    /// Marks a field as carried and valid in these rows.
+    #[inline]
+    pub fn mark_valid(&mut self, slot: Slot, rows: Rows) {
+        let (present, valid) = self.masks(slot);
+        *present |= rows;
+        *valid |= rows;
+    }
+
+    /// Marks a field as carried in these rows, with a value of another type.
+    #[inline]
+    pub fn mark_present(&mut self, slot: Slot, rows: Rows) {
+        *self.masks(slot).0 |= rows;
+    }
+
+    /// Writes an integer without marking its field as carried.
+    #[inline(always)]
+    pub fn write_int(&mut self, column: u32, row: usize, value: i64) {
+        self.ints[column as usize].values[row] = value;
+    }
+
+    /// Writes a floating-point number without marking its field as carried.
+    #[inline(always)]
+    pub fn write_float(&mut self, column: u32, row: usize, value: f64) {
+        self.floats[column as usize].values[row] = value;
+    }
+
+    /// Writes text without marking its field as carried; says whether it fits (4 GiB in a block).
+    #[inline]
+    pub fn write_string(&mut self, column: u32, row: usize, value: &str) -> bool {
+        let start = self.text.len();
+        let (Ok(start), Ok(end)) = (u32::try_from(start), u32::try_from(start + value.len())) else { return false };
+        self.text.extend_from_slice(value.as_bytes());
+        self.strings[column as usize].ranges[row] = (start, end);
+        true
+    }
+
     /// Takes the last event back, with all that was written of it: for a message that turns out to
     /// be undecodable half-way.
     pub fn pop(&mut self) {
@@ -232,26 +281,29 @@ impl Block {
     /// Writes text. Text past 4 GiB in one block is written as invalid.
     #[inline]
     pub fn set_string(&mut self, column: u32, row: usize, value: &str) {
-        let start = self.text.len();
-        self.text.extend_from_slice(value.as_bytes());
-        let range = (u32::try_from(start), u32::try_from(self.text.len()));
-        let c = &mut self.strings[column as usize];
-        c.present |= 1 << row;
-        if let (Ok(start), Ok(end)) = range {
-            c.valid |= 1 << row;
-            c.ranges[row] = (start, end);
+        if self.write_string(column, row, value) {
+            self.mark_valid(Slot::String(column), 1 << row);
         } else {
-            c.valid &= !(1 << row);
+            self.set_invalid(Slot::String(column), row);
         }
     }
 
     /// Notes that the event carries the field, but with null or a value of another type.
     #[inline]
     pub fn set_invalid(&mut self, slot: Slot, row: usize) {
-        let (present, valid) = match slot {
+        if let Slot::Bool(column) = slot {
+            self.bools[column as usize].values &= !(1 << row);
+        }
+        let (present, valid) = self.masks(slot);
+        *present |= 1 << row;
+        *valid &= !(1 << row);
+    }
+
+    #[inline(always)]
+    fn masks(&mut self, slot: Slot) -> (&mut Rows, &mut Rows) {
+        match slot {
             Slot::Bool(i) => {
                 let c = &mut self.bools[i as usize];
-                c.values &= !(1 << row);
                 (&mut c.present, &mut c.valid)
             }
             Slot::Int(i) => {
@@ -266,9 +318,7 @@ impl Block {
                 let c = &mut self.strings[i as usize];
                 (&mut c.present, &mut c.valid)
             }
-        };
-        *present |= 1 << row;
-        *valid &= !(1 << row);
+        }
     }
 
     /// A boolean column.

@@ -1,0 +1,220 @@
+//! The lines of a trace: one JSON object each, with the reserved names `topic`, `time` and `data`.
+
+use std::fmt;
+
+use memchr::memchr;
+use rondel_event::{Block, Projection, TimeUnit, Timestamp, TopicId};
+
+use crate::json::{Action, JsonError, JsonErrorKind, Kind, Node, Scanner, Shapes, Writer, unescape, walk};
+
+/// A topic that may stand in a trace.
+#[derive(Clone, Debug)]
+pub struct TraceTopic {
+    /// The names by which a line can call it.
+    pub names: Vec<String>,
+    /// The fields that are read of its messages.
+    pub projection: Projection,
+}
+
+/// Decodes the lines of a trace.
+///
+/// A line is one message. Its payload is the object `data` if there is one, otherwise all members
+/// but the reserved ones.
+#[derive(Clone, Debug)]
+pub struct Lines {
+    topics: Vec<Roots>,
+    any_topic: bool,
+    time_unit: TimeUnit,
+    shapes: Shapes,
+    /// The time of the last event: also that of a line without a time.
+    time: Timestamp,
+    lines: u64,
+    other_topics: u64,
+    mistyped: u64,
+}
+
+/// What to read of a line on one topic, in its two forms.
+#[derive(Clone, Debug)]
+struct Roots {
+    names: Vec<String>,
+    flat: Node,
+    data: Node,
+}
+
+/// Why a line cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineError {
+    /// The line, from 1.
+    pub line: u64,
+    /// The byte in the line, from 1.
+    pub column: usize,
+    /// What is wrong there.
+    pub kind: LineErrorKind,
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineErrorKind {
+    /// It is not JSON, or not of the form of a line.
+    Json(JsonErrorKind),
+    /// It names no topic although the specification has several.
+    NoTopic,
+}
+
+impl fmt::Display for LineErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LineErrorKind::Json(kind) => kind.fmt(f),
+            LineErrorKind::NoTopic => f.write_str(
+                "the line names no topic and the specification has several; \
+                 add a member such as \"topic\": \"NAME\"",
+            ),
+        }
+    }
+}
+
+impl Lines {
+    /// A decoder for traces of these topics; a topic's position is its [`TopicId`].
+    ///
+    /// With `any_topic` and a single topic, a line belongs to it whatever topic it names.
+    /// `time_unit` is the unit of the member `time` and of fields of type time.
+    pub fn new(topics: &[TraceTopic], any_topic: bool, time_unit: TimeUnit) -> Lines {
+        let roots = |topic: &TraceTopic| {
+            let payload = Node::new(&topic.projection);
+            let mut flat = payload.clone();
+            let mut data = Node::default();
+            data.replace("data", payload);
+            // The reserved names are not fields of the payload, even where a formula asks for them.
+            flat.replace("data", Node::default());
+            for root in [&mut flat, &mut data] {
+                root.replace("time", Node::leaf(Action::Time));
+                root.replace("topic", Node::leaf(Action::Topic));
+            }
+            Roots { names: topic.names.clone(), flat, data }
+        };
+        Lines {
+            topics: topics.iter().map(roots).collect(),
+            any_topic: any_topic && topics.len() == 1,
+            time_unit,
+            shapes: Shapes::default(),
+            time: Timestamp::ZERO,
+            lines: 0,
+            other_topics: 0,
+            mistyped: 0,
+        }
+    }
+
+    /// Begins a new trace: lines are counted from 1 again, time from zero.
+    pub fn restart(&mut self) {
+        self.lines = 0;
+        self.time = Timestamp::ZERO;
+    }
+
+    /// Adds the events of the lines of `text[at..end]` to the block until it is full or the lines
+    /// are used up; returns where the first line begins that was not read. Only lines with their
+    /// line break are read. [`PADDING`](crate::json::PADDING) more bytes after `end` make the last
+    /// lines faster.
+    ///
+    /// # Errors
+    /// [`LineError`] at the first line that cannot be used; the lines before it are in the block.
+    pub fn decode(&mut self, text: &[u8], at: usize, end: usize, block: &mut Block) -> Result<usize, LineError> {
+        let mut at = at;
+        while at < end && !block.is_full() {
+            let run = self.shapes.run(text, at, end, block, Block::CAPACITY, self.time, false);
+            if run.rows > 0 {
+                at = run.end;
+                self.lines += run.rows as u64;
+                self.mistyped += run.mistyped;
+            } else {
+                let Some(length) = memchr(b'\n', &text[at..end]) else { break };
+                self.lines += 1;
+                self.line(&text[at..at + length], block).map_err(|(column, kind)| LineError {
+                    line: self.lines,
+                    column: column + 1,
+                    kind,
+                })?;
+                at += length + 1;
+            }
+            if let Some(last) = block.len().checked_sub(1) {
+                self.time = block.time(last);
+            }
+        }
+        Ok(at)
+    }
+
+    fn line(&mut self, line: &[u8], block: &mut Block) -> Result<(), (usize, LineErrorKind)> {
+        let json = |e: JsonError| (e.offset, LineErrorKind::Json(e.kind));
+        let mut scanner = Scanner::new(line);
+        scanner.skip_space();
+        if scanner.peek().is_none() {
+            return Ok(());
+        }
+        let (mut topic, mut data) = (None, false);
+        scanner
+            .members(0, |scanner, key| {
+                let (start, kind) = (scanner.at, scanner.kind()?);
+                scanner.skip(1)?;
+                if key.is("topic") {
+                    if kind != Kind::String {
+                        let kind = JsonErrorKind::Expected("a string as the topic");
+                        return Err(JsonError { offset: start, kind });
+                    }
+                    topic = Some(&line[start + 1..scanner.at - 1]);
+                } else if key.is("data") {
+                    data = kind == Kind::Object;
+                }
+                Ok(())
+            })
+            .and_then(|()| scanner.end())
+            .map_err(json)?;
+
+        let index = match topic {
+            _ if self.any_topic => 0,
+            None if self.topics.len() == 1 => 0,
+            None => return Err((0, LineErrorKind::NoTopic)),
+            Some(raw) => {
+                let name = unescape(raw).unwrap_or_default();
+                match self.topics.iter().position(|t| t.names.contains(&name)) {
+                    Some(index) => index,
+                    None => {
+                        self.other_topics += 1;
+                        return Ok(());
+                    }
+                }
+            }
+        };
+        let root = if data { &self.topics[index].data } else { &self.topics[index].flat };
+        let id = TopicId(index as u32);
+        let row = block.push(id, self.time);
+        let mut writer = Writer { block, row, time_unit: self.time_unit, time: None, mistyped: 0 };
+        let mut scanner = Scanner::new(line);
+        scanner.skip_space();
+        let walked = walk(&mut scanner, Some(root), 0, &mut writer);
+        self.mistyped += writer.mistyped;
+        let time = writer.time;
+        if let Err(error) = walked {
+            block.pop();
+            return Err(json(error));
+        }
+        block.set_time(row, time.unwrap_or(self.time));
+        let mut with_break = line.to_vec();
+        with_break.push(b'\n');
+        self.shapes.learn(&with_break, root, id, self.time_unit);
+        Ok(())
+    }
+
+    /// Lines read so far of this trace.
+    pub fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    /// Lines of topics that the specification does not name.
+    pub fn other_topics(&self) -> u64 {
+        self.other_topics
+    }
+
+    /// Values that had another type than the program reads.
+    pub fn mistyped(&self) -> u64 {
+        self.mistyped
+    }
+}

@@ -1,0 +1,181 @@
+//! Reading a trace piece by piece, from a file or standard input, compressed or not.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use memchr::memrchr;
+
+use crate::json::PADDING;
+
+/// The longest line that is read: 256 MiB.
+pub const MAX_LINE: usize = 256 << 20;
+
+/// How much is read at a time: enough to make system calls rare, little enough to stay in the
+/// second-level cache between reading and decoding.
+const CHUNK: usize = 128 << 10;
+
+/// A trace that is being read.
+pub struct TraceReader {
+    name: PathBuf,
+    input: Box<dyn Read>,
+    /// `start..end` is read and not used; after `end` there is always room for [`PADDING`].
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// The end of the last line break in `start..end`.
+    lines_end: usize,
+    ended: bool,
+    consumed: Arc<AtomicU64>,
+    size: Option<u64>,
+}
+
+/// Why a trace cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// It cannot be opened.
+    #[error("cannot open {}: {source}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// It cannot be read on, or its compression is damaged.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// A line is longer than [`MAX_LINE`].
+    #[error("{}: a line is longer than {} MiB; is this a file of JSON lines?", path.display(), MAX_LINE >> 20)]
+    LineTooLong {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl TraceReader {
+    /// Opens a trace: `-` is standard input; names that end in `.gz` or `.zst` are decompressed.
+    ///
+    /// # Errors
+    /// [`ReadError::Open`].
+    pub fn open(path: &Path) -> Result<TraceReader, ReadError> {
+        let consumed = Arc::new(AtomicU64::new(0));
+        let failed = |source| ReadError::Open { path: path.to_owned(), source };
+        let (raw, size): (Box<dyn Read>, _) = if path == Path::new("-") {
+            (Box::new(io::stdin().lock()), None)
+        } else {
+            let file = File::open(path).map_err(failed)?;
+            let metadata = file.metadata().map_err(failed)?;
+            if metadata.is_dir() {
+                return Err(failed(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory")));
+            }
+            (Box::new(file), metadata.is_file().then_some(metadata.len()))
+        };
+        let counted = Counted { input: raw, consumed: Arc::clone(&consumed) };
+        let input: Box<dyn Read> = match path.extension().and_then(|e| e.to_str()) {
+            Some("gz") => Box::new(flate2::read::MultiGzDecoder::new(counted)),
+            Some("zst") => Box::new(zstd::Decoder::new(counted).map_err(failed)?),
+            _ => Box::new(counted),
+        };
+        Ok(TraceReader {
+            name: path.to_owned(),
+            input,
+            buffer: vec![0; CHUNK + PADDING],
+            start: 0,
+            end: 0,
+            lines_end: 0,
+            ended: false,
+            consumed,
+            size,
+        })
+    }
+
+    /// The lines that are read and not used yet, as `(text, begin, end)`; `text` has some bytes more
+    /// after `end`. `None` at the end of the trace. A last line without a line break gets one.
+    ///
+    /// # Errors
+    /// [`ReadError::Read`], [`ReadError::LineTooLong`].
+    pub fn lines(&mut self) -> Result<Option<(&[u8], usize, usize)>, ReadError> {
+        while self.lines_end <= self.start {
+            if self.ended {
+                return Ok(None);
+            }
+            self.read_on()?;
+        }
+        Ok(Some((&self.buffer, self.start, self.lines_end)))
+    }
+
+    /// Says that the lines up to `at` are used.
+    pub fn used(&mut self, at: usize) {
+        self.start = at.min(self.lines_end);
+    }
+
+    fn read_on(&mut self) -> Result<(), ReadError> {
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+            self.lines_end = 0;
+        }
+        if self.end + PADDING >= self.buffer.len() {
+            if self.end >= MAX_LINE {
+                return Err(ReadError::LineTooLong { path: self.name.clone() });
+            }
+            self.buffer.resize(self.buffer.len() * 2, 0);
+        }
+        let room = self.buffer.len() - PADDING;
+        let read = loop {
+            match self.input.read(&mut self.buffer[self.end..room]) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                other => break other.map_err(|source| ReadError::Read { path: self.name.clone(), source })?,
+            }
+        };
+        let before = self.end;
+        self.end += read;
+        if read == 0 {
+            self.ended = true;
+            if self.end > 0 && self.buffer[self.end - 1] != b'\n' {
+                self.buffer[self.end] = b'\n';
+                self.end += 1;
+            }
+            self.lines_end = self.end;
+        } else if let Some(last) = memrchr(b'\n', &self.buffer[before..self.end]) {
+            self.lines_end = before + last + 1;
+        }
+        Ok(())
+    }
+
+    /// The file, as it was given.
+    pub fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// Bytes read so far (of a compressed file: compressed), to be looked at from elsewhere.
+    pub fn consumed(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.consumed)
+    }
+
+    /// The size of the file in bytes, where it is a file.
+    pub fn size(&self) -> Option<u64> {
+        self.size
+    }
+}
+
+struct Counted {
+    input: Box<dyn Read>,
+    consumed: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        self.consumed.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}

@@ -1,0 +1,148 @@
+//! JSON payloads, decoded straight into the slots that a program reads.
+//!
+//! The long way ([`scan`], [`plan`]) accepts any well-formed JSON and checks all of it. The short way
+//! ([`shape`]) follows what earlier messages of the topic looked like.
+
+mod plan;
+mod scan;
+mod shape;
+
+use rondel_event::{Block, Path, Projection, TimeUnit, Timestamp, TopicId};
+
+pub(crate) use plan::{Action, Node, Writer, walk};
+pub use scan::{JsonError, JsonErrorKind, MAX_DEPTH};
+pub(crate) use scan::{Kind, Scanner, unescape};
+pub(crate) use shape::{Run, Shape};
+
+/// Payloads longer than this are decoded the long way only: they would have to be copied.
+const SHORT: usize = 4096;
+/// So many bytes can be read past the end of a text that shapes work on.
+pub(crate) const PADDING: usize = 16;
+
+/// Decodes the JSON payloads of one topic.
+#[derive(Clone, Debug)]
+pub struct JsonDecoder {
+    topic: TopicId,
+    root: Node,
+    time_unit: TimeUnit,
+    shapes: Shapes,
+    padded: Vec<u8>,
+    mistyped: u64,
+}
+
+impl JsonDecoder {
+    /// A decoder for the messages of `topic`, of which the fields of `projection` are read.
+    ///
+    /// `time` names the field that holds the time of the event, and its unit; without it the time
+    /// is the one given to [`JsonDecoder::decode`]. The unit is also that of fields of type time.
+    pub fn new(topic: TopicId, projection: &Projection, time: Option<&Path>, time_unit: TimeUnit) -> JsonDecoder {
+        let mut root = Node::new(projection);
+        if let Some(path) = time {
+            root.at(path).actions.push(Action::Time);
+        }
+        JsonDecoder { topic, root, time_unit, shapes: Shapes::default(), padded: Vec::new(), mistyped: 0 }
+    }
+
+    /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time
+    /// unless the payload holds one.
+    ///
+    /// # Errors
+    /// [`JsonError`] when the payload is not JSON; the block is as it was then. A field that is
+    /// missing is no error, and one of another type is written as invalid (see
+    /// [`JsonDecoder::mistyped`]).
+    pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), JsonError> {
+        if payload.len() <= SHORT && self.shapes.any() {
+            self.padded.clear();
+            self.padded.extend_from_slice(payload);
+            self.padded.extend_from_slice(&[0; PADDING]);
+            let run = self.shapes.run(&self.padded, 0, payload.len(), block, 1, time, true);
+            if run.rows == 1 {
+                self.mistyped += run.mistyped;
+                return Ok(());
+            }
+        }
+        let row = block.push(self.topic, time);
+        let mut writer = Writer { block, row, time_unit: self.time_unit, time: None, mistyped: 0 };
+        let mut scanner = Scanner::new(payload);
+        scanner.skip_space();
+        let walked = walk(&mut scanner, Some(&self.root), 0, &mut writer).and_then(|()| scanner.end());
+        self.mistyped += writer.mistyped;
+        let own_time = writer.time;
+        if let Err(error) = walked {
+            block.pop();
+            return Err(error);
+        }
+        if let Some(time) = own_time {
+            block.set_time(row, time);
+        }
+        if payload.len() <= SHORT {
+            self.shapes.learn(payload, &self.root, self.topic, self.time_unit);
+        }
+        Ok(())
+    }
+
+    /// How many values so far had another type than the program reads.
+    pub fn mistyped(&self) -> u64 {
+        self.mistyped
+    }
+}
+
+/// The shapes that were learnt from one source.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shapes {
+    shapes: Vec<Shape>,
+    last: usize,
+}
+
+impl Shapes {
+    /// A source that writes its messages in more layouts than this gains little from shapes, and
+    /// each one more costs all others a comparison.
+    const MOST: usize = 32;
+
+    pub(crate) fn any(&self) -> bool {
+        !self.shapes.is_empty()
+    }
+
+    pub(crate) fn learn(&mut self, text: &[u8], root: &Node, topic: TopicId, time_unit: TimeUnit) {
+        if self.shapes.len() < Shapes::MOST
+            && let Some(shape) = Shape::learn(text, root, topic, time_unit)
+        {
+            self.shapes.push(shape);
+            self.follow(self.shapes.len() - 1);
+        }
+    }
+
+    /// Reads messages by the shape that fits the first one, if any does. With `whole`, a message has
+    /// to end at `end` exactly.
+    #[allow(clippy::too_many_arguments)]
+    #[inline]
+    pub(crate) fn run(
+        &mut self,
+        text: &[u8],
+        at: usize,
+        end: usize,
+        block: &mut Block,
+        most: usize,
+        time: Timestamp,
+        whole: bool,
+    ) -> Run {
+        let guess = self.shapes.get(self.last).map_or(usize::MAX, |shape| shape.successor);
+        let order = [guess, self.last].into_iter().chain(0..self.shapes.len());
+        for index in order {
+            let Some(shape) = self.shapes.get_mut(index) else { continue };
+            let run = shape.run(text, at, end, block, most, time, whole);
+            if run.rows > 0 {
+                self.follow(index);
+                return run;
+            }
+        }
+        Run { rows: 0, end: at, mistyped: 0 }
+    }
+
+    fn follow(&mut self, index: usize) {
+        if let Some(shape) = self.shapes.get_mut(self.last) {
+            shape.successor = index;
+        }
+        self.last = index;
+    }
+}

@@ -1,0 +1,271 @@
+//! What to do with which part of a message: a projection turned into a tree once, at start.
+
+use rondel_event::{Block, Condition, Path, Projection, Quantifier, Read, Segment, Slot, Test, TimeUnit};
+use rondel_event::{Timestamp, Value, ValueType};
+
+use super::scan::{JsonError, JsonErrorKind, Key, Kind, Scanner, float, integer, unescape};
+
+/// A place in a message and what lies below it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Node {
+    keys: Vec<(Box<str>, Node)>,
+    indices: Vec<(u32, Node)>,
+    pub(crate) actions: Vec<Action>,
+}
+
+/// What to do with the value at a place.
+#[derive(Clone, Debug)]
+pub(crate) enum Action {
+    /// Write it into the slot.
+    Value(ValueType, Slot),
+    /// Note that it is there.
+    Presence(Slot),
+    /// Test the elements of the array that it is.
+    Elements(Quantifier, Vec<Condition>, Slot),
+    /// It is the time of the event.
+    Time,
+    /// It is the name of the topic.
+    Topic,
+}
+
+impl Node {
+    pub(crate) fn new(projection: &Projection) -> Node {
+        let mut root = Node::default();
+        for field in &projection.fields {
+            let action = match &field.read {
+                Read::Value(value_type) => Action::Value(*value_type, field.slot),
+                Read::Presence => Action::Presence(field.slot),
+                Read::Elements(quantifier, conditions) => {
+                    Action::Elements(*quantifier, conditions.clone(), field.slot)
+                }
+            };
+            root.at(&field.path).actions.push(action);
+        }
+        root
+    }
+
+    /// A node with one thing to do and nothing below.
+    pub(crate) fn leaf(action: Action) -> Node {
+        Node { actions: vec![action], ..Node::default() }
+    }
+
+    /// The node at a path, made where it is missing.
+    pub(crate) fn at(&mut self, path: &Path) -> &mut Node {
+        path.0.iter().fold(self, |node, segment| match segment {
+            Segment::Key(key) => child(&mut node.keys, key.clone()),
+            Segment::Index(index) => child(&mut node.indices, *index),
+        })
+    }
+
+    /// Puts `node` in the place of the member `key`.
+    pub(crate) fn replace(&mut self, key: &str, node: Node) {
+        *child(&mut self.keys, key.into()) = node;
+    }
+
+    fn key(&self, key: &Key<'_>) -> Option<&Node> {
+        self.keys.iter().find(|(name, _)| key.is(name)).map(|(_, node)| node)
+    }
+
+    fn index(&self, index: usize) -> Option<&Node> {
+        self.indices.iter().find(|(i, _)| *i as usize == index).map(|(_, node)| node)
+    }
+}
+
+fn child<K: PartialEq>(children: &mut Vec<(K, Node)>, key: K) -> &mut Node {
+    let found = children.iter().position(|(k, _)| *k == key).unwrap_or_else(|| {
+        children.push((key, Node::default()));
+        children.len() - 1
+    });
+    &mut children[found].1
+}
+
+/// Sees the values of a message in order, containers after what is in them.
+pub(crate) trait Visitor {
+    /// Whether values without a node are to be seen too.
+    const EVERYTHING: bool;
+
+    fn value(&mut self, node: Option<&Node>, kind: Kind, start: usize, scanner: &Scanner<'_>) -> Result<(), JsonError>;
+}
+
+/// Passes the value that begins at the scanner and shows it to the visitor.
+pub(crate) fn walk<V: Visitor>(
+    scanner: &mut Scanner<'_>,
+    node: Option<&Node>,
+    depth: u32,
+    visitor: &mut V,
+) -> Result<(), JsonError> {
+    if node.is_none() && !V::EVERYTHING {
+        return scanner.skip(depth);
+    }
+    let (start, kind) = (scanner.at, scanner.kind()?);
+    match kind {
+        Kind::Object => scanner.members(depth, |scanner, key| {
+            walk(scanner, node.and_then(|n| n.key(&key)), depth + 1, visitor)
+        })?,
+        Kind::Array => scanner.elements(depth, |scanner, index| {
+            walk(scanner, node.and_then(|n| n.index(index)), depth + 1, visitor)
+        })?,
+        _ => scanner.scalar(kind)?,
+    }
+    visitor.value(node, kind, start, scanner)
+}
+
+/// Writes the values of one message into a row of a block.
+pub(crate) struct Writer<'b> {
+    pub(crate) block: &'b mut Block,
+    pub(crate) row: usize,
+    pub(crate) time_unit: TimeUnit,
+    /// The time that the message carried, if it did.
+    pub(crate) time: Option<Timestamp>,
+    /// Values that had another type than the program reads.
+    pub(crate) mistyped: u64,
+}
+
+impl Visitor for Writer<'_> {
+    const EVERYTHING: bool = false;
+
+    fn value(&mut self, node: Option<&Node>, kind: Kind, start: usize, scanner: &Scanner<'_>) -> Result<(), JsonError> {
+        let text = &scanner.text[start..scanner.at];
+        for action in node.map_or(&[][..], |n| &n.actions) {
+            match action {
+                Action::Value(value_type, slot) => {
+                    if !self.write(*value_type, *slot, kind, text) {
+                        self.block.set_invalid(*slot, self.row);
+                        self.mistyped += u64::from(kind != Kind::Null);
+                    }
+                }
+                Action::Presence(slot) => self.write_bool(*slot, true),
+                Action::Elements(quantifier, conditions, slot) => {
+                    if kind == Kind::Array {
+                        self.write_bool(*slot, elements_hold(*quantifier, conditions, text));
+                    } else {
+                        self.block.set_invalid(*slot, self.row);
+                        self.mistyped += u64::from(kind != Kind::Null);
+                    }
+                }
+                Action::Time => self.time = Some(time(kind, text, start, self.time_unit)?),
+                Action::Topic => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Writer<'_> {
+    fn write_bool(&mut self, slot: Slot, value: bool) {
+        if let Slot::Bool(column) = slot {
+            self.block.set_bool(column, self.row, value);
+        }
+    }
+
+    /// Writes the value if it has the type; says whether it did.
+    fn write(&mut self, value_type: ValueType, slot: Slot, kind: Kind, text: &[u8]) -> bool {
+        match (value_type, slot, kind) {
+            (ValueType::Bool, Slot::Bool(column), Kind::True | Kind::False) => {
+                self.block.set_bool(column, self.row, kind == Kind::True);
+            }
+            (ValueType::Float, Slot::Float(column), Kind::Number) => {
+                self.block.set_float(column, self.row, float(text));
+            }
+            (ValueType::Int, Slot::Int(column), Kind::Number) => match integer(text) {
+                Some(value) => self.block.set_int(column, self.row, value),
+                None => return false,
+            },
+            (ValueType::Time, Slot::Int(column), Kind::Number) => match Timestamp::parse(text, self.time_unit) {
+                Ok(value) => self.block.set_int(column, self.row, value.as_nanos()),
+                Err(_) => return false,
+            },
+            (ValueType::String, Slot::String(column), Kind::String) => {
+                let raw = &text[1..text.len() - 1];
+                match std::str::from_utf8(raw) {
+                    Ok(plain) if !raw.contains(&b'\\') => self.block.set_string(column, self.row, plain),
+                    _ => match unescape(raw) {
+                        Some(value) => self.block.set_string(column, self.row, &value),
+                        None => return false,
+                    },
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// The time that stands in a message.
+fn time(kind: Kind, text: &[u8], offset: usize, unit: TimeUnit) -> Result<Timestamp, JsonError> {
+    let wrong = |what| JsonError { offset, kind: JsonErrorKind::Expected(what) };
+    if kind != Kind::Number {
+        return Err(wrong("a number as the time"));
+    }
+    Timestamp::parse(text, unit)
+        .map_err(|_| wrong("a time within 292 years of zero; is the unit of time right (s, ms, us, ns)?"))
+}
+
+fn elements_hold(quantifier: Quantifier, conditions: &[Condition], array: &[u8]) -> bool {
+    let (mut any, mut all) = (false, true);
+    let scanned = Scanner::new(array).elements(0, |scanner, _| {
+        let start = scanner.at;
+        scanner.skip(1)?;
+        let element = &array[start..scanner.at];
+        let holds = conditions.iter().all(|c| find(element, &c.path.0).is_some_and(|found| c.test.holds(found)));
+        any |= holds;
+        all &= holds;
+        Ok(())
+    });
+    debug_assert!(scanned.is_ok(), "the array was scanned before");
+    match quantifier {
+        Quantifier::Any => any,
+        Quantifier::All => all,
+    }
+}
+
+/// The text of the value at `path` in a well-formed value; the last one where a key is repeated.
+fn find<'t>(value: &'t [u8], path: &[Segment]) -> Option<&'t [u8]> {
+    let Some((first, rest)) = path.split_first() else { return Some(value) };
+    let mut found = None;
+    let mut scanner = Scanner::new(value);
+    match (first, scanner.kind().ok()?) {
+        (Segment::Key(name), Kind::Object) => scanner.members(0, |scanner, key| {
+            let start = scanner.at;
+            scanner.skip(1)?;
+            if key.is(name) {
+                found = Some(&value[start..scanner.at]);
+            }
+            Ok(())
+        }),
+        (Segment::Index(wanted), Kind::Array) => scanner.elements(0, |scanner, index| {
+            let start = scanner.at;
+            scanner.skip(1)?;
+            if index == *wanted as usize {
+                found = Some(&value[start..scanner.at]);
+            }
+            Ok(())
+        }),
+        _ => return None,
+    }
+    .ok()?;
+    find(found?, rest)
+}
+
+trait Holds {
+    fn holds(&self, text: &[u8]) -> bool;
+}
+
+impl Holds for Test {
+    /// Whether the well-formed value meets the test.
+    fn holds(&self, text: &[u8]) -> bool {
+        let Ok(kind) = Scanner::new(text).kind() else { return false };
+        let number = || (kind == Kind::Number).then(|| float(text));
+        match self {
+            Test::Present => true,
+            Test::Number(comparison, bound) => number().is_some_and(|value| comparison.holds(value, *bound)),
+            Test::Equals(Value::Bool(wanted)) => kind == if *wanted { Kind::True } else { Kind::False },
+            Test::Equals(Value::Float(wanted)) => number() == Some(*wanted),
+            Test::Equals(Value::Int(wanted)) => number() == Some(*wanted as f64),
+            Test::Equals(Value::Time(_)) => false,
+            Test::Equals(Value::String(wanted)) => {
+                kind == Kind::String && unescape(&text[1..text.len() - 1]).is_some_and(|value| value == **wanted)
+            }
+        }
+    }
+}

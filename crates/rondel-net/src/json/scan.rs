@@ -1,0 +1,496 @@
+//! A strict scanner over JSON text (RFC 8259): finds where values begin and end and whether they
+//! are well formed, and builds nothing.
+
+use std::fmt;
+
+/// How deep arrays and objects may nest. Deeper text is refused: it costs stack, and no message of
+/// a working system needs it.
+pub const MAX_DEPTH: u32 = 128;
+
+/// Why a text is not a JSON message that can be decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JsonError {
+    /// Byte position in the text, from 0.
+    pub offset: usize,
+    /// What is wrong there.
+    pub kind: JsonErrorKind,
+}
+
+/// What is wrong in a JSON text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum JsonErrorKind {
+    /// The text ends inside a value.
+    UnexpectedEnd,
+    /// Something else was expected here.
+    Expected(&'static str),
+    /// A number that is not written as JSON wants it.
+    BadNumber,
+    /// NaN or an infinity, which JSON does not have.
+    NotFinite,
+    /// A control character inside a string.
+    ControlCharacter,
+    /// An escape that JSON does not have, or half of a surrogate pair.
+    BadEscape,
+    /// A string that is not UTF-8.
+    BadUtf8,
+    /// More than [`MAX_DEPTH`] levels.
+    TooDeep,
+    /// Text after the value.
+    TrailingText,
+}
+
+impl fmt::Display for JsonErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JsonErrorKind::UnexpectedEnd => f.write_str("the text ends inside a value"),
+            JsonErrorKind::Expected(what) => write!(f, "expected {what}"),
+            JsonErrorKind::BadNumber => f.write_str("not a number as JSON writes it"),
+            JsonErrorKind::NotFinite => f.write_str("JSON has no NaN and no infinity"),
+            JsonErrorKind::ControlCharacter => f.write_str("a control character inside a string"),
+            JsonErrorKind::BadEscape => f.write_str("an escape that JSON does not have"),
+            JsonErrorKind::BadUtf8 => f.write_str("a string that is not UTF-8"),
+            JsonErrorKind::TooDeep => write!(f, "nested deeper than {MAX_DEPTH} levels"),
+            JsonErrorKind::TrailingText => f.write_str("more text after the value"),
+        }
+    }
+}
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "byte {}: {}", self.offset, self.kind)
+    }
+}
+
+impl std::error::Error for JsonError {}
+
+/// What kind of value begins somewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Object,
+    Array,
+    String,
+    Number,
+    True,
+    False,
+    Null,
+}
+
+/// A position in a text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scanner<'t> {
+    pub(crate) text: &'t [u8],
+    pub(crate) at: usize,
+}
+
+type Scanned<T> = Result<T, JsonError>;
+
+impl<'t> Scanner<'t> {
+    pub(crate) fn new(text: &'t [u8]) -> Scanner<'t> {
+        Scanner { text, at: 0 }
+    }
+
+    pub(crate) fn error<T>(&self, kind: JsonErrorKind) -> Scanned<T> {
+        Err(JsonError { offset: self.at, kind })
+    }
+
+    fn expected<T>(&self, what: &'static str) -> Scanned<T> {
+        self.error(if self.at >= self.text.len() {
+            JsonErrorKind::UnexpectedEnd
+        } else {
+            JsonErrorKind::Expected(what)
+        })
+    }
+
+    pub(crate) fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    pub(crate) fn skip_space(&mut self) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    /// Passes `byte` if it is next.
+    pub(crate) fn eat(&mut self, byte: u8) -> bool {
+        let next = self.peek() == Some(byte);
+        self.at += usize::from(next);
+        next
+    }
+
+    /// The kind of the value that begins here.
+    pub(crate) fn kind(&self) -> Scanned<Kind> {
+        match self.peek() {
+            Some(b'{') => Ok(Kind::Object),
+            Some(b'[') => Ok(Kind::Array),
+            Some(b'"') => Ok(Kind::String),
+            Some(b'-' | b'0'..=b'9') => Ok(Kind::Number),
+            Some(b't') => Ok(Kind::True),
+            Some(b'f') => Ok(Kind::False),
+            Some(b'n') if self.text[self.at..].starts_with(b"nan") => self.error(JsonErrorKind::NotFinite),
+            Some(b'n') => Ok(Kind::Null),
+            Some(b'N' | b'I' | b'+') => self.error(JsonErrorKind::NotFinite),
+            _ => self.expected("a value"),
+        }
+    }
+
+    /// Passes the scalar of this kind that begins here.
+    pub(crate) fn scalar(&mut self, kind: Kind) -> Scanned<()> {
+        match kind {
+            Kind::True => self.word(b"true"),
+            Kind::False => self.word(b"false"),
+            Kind::Null => self.word(b"null"),
+            Kind::Number => self.number(),
+            _ => self.string().map(|_| ()),
+        }
+    }
+
+    fn word(&mut self, word: &'static [u8]) -> Scanned<()> {
+        if self.text[self.at..].starts_with(word) {
+            self.at += word.len();
+            Ok(())
+        } else {
+            self.expected("true, false or null")
+        }
+    }
+
+    fn digits(&mut self) -> bool {
+        let start = self.at;
+        while let Some(b'0'..=b'9') = self.peek() {
+            self.at += 1;
+        }
+        self.at > start
+    }
+
+    fn number(&mut self) -> Scanned<()> {
+        let start = self.at;
+        let bad = |at| Err(JsonError { offset: at, kind: JsonErrorKind::BadNumber });
+        self.eat(b'-');
+        if self.text[self.at..].starts_with(b"Inf") {
+            return Err(JsonError { offset: start, kind: JsonErrorKind::NotFinite });
+        }
+        let leading_zero = self.peek() == Some(b'0');
+        let first = self.at;
+        if !self.digits() || leading_zero && self.at - first > 1 {
+            return bad(start);
+        }
+        if self.eat(b'.') && !self.digits() {
+            return bad(start);
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.peek() {
+                self.at += 1;
+            }
+            if !self.digits() {
+                return bad(start);
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes the string that begins here; tells whether it has escapes.
+    pub(crate) fn string(&mut self) -> Scanned<bool> {
+        if !self.eat(b'"') {
+            return self.expected("a string");
+        }
+        let (start, mut escapes, mut ascii) = (self.at, false, true);
+        loop {
+            match self.peek() {
+                None => return self.error(JsonErrorKind::UnexpectedEnd),
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    escapes = true;
+                    self.at += 1;
+                    self.escape()?;
+                }
+                Some(byte) if byte < 0x20 => return self.error(JsonErrorKind::ControlCharacter),
+                Some(byte) => {
+                    ascii &= byte < 0x80;
+                    self.at += 1;
+                }
+            }
+        }
+        if !ascii && let Err(e) = std::str::from_utf8(&self.text[start..self.at]) {
+            return Err(JsonError { offset: start + e.valid_up_to(), kind: JsonErrorKind::BadUtf8 });
+        }
+        self.at += 1;
+        Ok(escapes)
+    }
+
+    /// Passes what follows a backslash and returns the character that it stands for.
+    fn escape(&mut self) -> Scanned<char> {
+        let bad = JsonError { offset: self.at - 1, kind: JsonErrorKind::BadEscape };
+        let byte = self.peek().ok_or(JsonError { offset: self.at, kind: JsonErrorKind::UnexpectedEnd })?;
+        self.at += 1;
+        Ok(match byte {
+            b'"' | b'\\' | b'/' => byte as char,
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => {
+                let mut code = self.hex4().ok_or(bad)?;
+                if (0xd800..0xdc00).contains(&code) {
+                    if !(self.eat(b'\\') && self.eat(b'u')) {
+                        return Err(bad);
+                    }
+                    let low = self.hex4().filter(|low| (0xdc00..0xe000).contains(low)).ok_or(bad)?;
+                    code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+                }
+                char::from_u32(code).ok_or(bad)?
+            }
+            _ => return Err(bad),
+        })
+    }
+
+    fn hex4(&mut self) -> Option<u32> {
+        let digits = self.text.get(self.at..self.at + 4)?;
+        let code = digits.iter().try_fold(0, |code, &d| Some(code << 4 | (d as char).to_digit(16)?))?;
+        self.at += 4;
+        Some(code)
+    }
+
+    /// Passes the value that begins here, checking it to the end.
+    pub(crate) fn skip(&mut self, depth: u32) -> Scanned<()> {
+        match self.kind()? {
+            Kind::Object => self.members(depth, |scanner, _| scanner.skip(depth + 1)),
+            Kind::Array => self.elements(depth, |scanner, _| scanner.skip(depth + 1)),
+            kind => self.scalar(kind),
+        }
+    }
+
+    /// Passes the object that begins here; `value` is called at the beginning of every member's
+    /// value, with the key as it is written (between its quotes), and has to pass it.
+    pub(crate) fn members(
+        &mut self,
+        depth: u32,
+        mut value: impl FnMut(&mut Self, Key<'t>) -> Scanned<()>,
+    ) -> Scanned<()> {
+        if depth >= MAX_DEPTH {
+            return self.error(JsonErrorKind::TooDeep);
+        }
+        if !self.eat(b'{') {
+            return self.expected("an object");
+        }
+        self.skip_space();
+        if self.eat(b'}') {
+            return Ok(());
+        }
+        loop {
+            let start = self.at + 1;
+            if self.peek() != Some(b'"') {
+                return self.expected("a key in double quotes");
+            }
+            let escaped = self.string()?;
+            let key = Key { raw: &self.text[start..self.at - 1], escaped };
+            self.skip_space();
+            if !self.eat(b':') {
+                return self.expected("':'");
+            }
+            self.skip_space();
+            value(self, key)?;
+            self.skip_space();
+            if self.eat(b'}') {
+                return Ok(());
+            }
+            if !self.eat(b',') {
+                return self.expected("',' or '}'");
+            }
+            self.skip_space();
+        }
+    }
+
+    /// Passes the array that begins here; `value` is called at the beginning of every element, with
+    /// its index, and has to pass it.
+    pub(crate) fn elements(
+        &mut self,
+        depth: u32,
+        mut value: impl FnMut(&mut Self, usize) -> Scanned<()>,
+    ) -> Scanned<()> {
+        if depth >= MAX_DEPTH {
+            return self.error(JsonErrorKind::TooDeep);
+        }
+        self.at += 1;
+        self.skip_space();
+        if self.eat(b']') {
+            return Ok(());
+        }
+        for index in 0.. {
+            value(self, index)?;
+            self.skip_space();
+            if self.eat(b']') {
+                break;
+            }
+            if !self.eat(b',') {
+                return self.expected("',' or ']'");
+            }
+            self.skip_space();
+        }
+        Ok(())
+    }
+
+    /// That nothing but space follows.
+    pub(crate) fn end(&mut self) -> Scanned<()> {
+        self.skip_space();
+        if self.at < self.text.len() { self.error(JsonErrorKind::TrailingText) } else { Ok(()) }
+    }
+}
+
+/// The key of a member, as it is written between its quotes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Key<'t> {
+    raw: &'t [u8],
+    escaped: bool,
+}
+
+impl Key<'_> {
+    pub(crate) fn is(&self, name: &str) -> bool {
+        if self.escaped { unescape(self.raw).is_some_and(|key| key == name) } else { self.raw == name.as_bytes() }
+    }
+}
+
+/// The text of a string that [`Scanner::string`] has accepted, given between its quotes.
+pub(crate) fn unescape(raw: &[u8]) -> Option<String> {
+    let mut text = Vec::with_capacity(raw.len());
+    let mut scanner = Scanner::new(raw);
+    while let Some(byte) = scanner.peek() {
+        scanner.at += 1;
+        if byte == b'\\' {
+            let c = scanner.escape().ok()?;
+            text.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        } else {
+            text.push(byte);
+        }
+    }
+    String::from_utf8(text).ok()
+}
+
+/// The number that [`Scanner`] has accepted, as a double. Beyond the range of doubles it is an
+/// infinity, as IEEE 754 rounds.
+pub(crate) fn float(text: &[u8]) -> f64 {
+    // Up to 19 digits and a power of ten that a double holds exactly: one correctly rounded
+    // division (Clinger 1990). Everything else goes the long way.
+    const POWERS: [f64; 23] = [
+        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19,
+        1e20, 1e21, 1e22,
+    ];
+    let (negative, digits) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        _ => (false, text),
+    };
+    let (mut mantissa, mut decimals, mut point, mut simple) = (0u64, 0, false, digits.len() <= 18);
+    if simple {
+        for &byte in digits {
+            match byte {
+                b'0'..=b'9' => {
+                    mantissa = mantissa * 10 + u64::from(byte - b'0');
+                    decimals += usize::from(point);
+                }
+                b'.' => point = true,
+                _ => {
+                    simple = false;
+                    break;
+                }
+            }
+        }
+    }
+    if simple && mantissa < 1 << 53 {
+        let value = mantissa as f64 / POWERS[decimals];
+        return if negative { -value } else { value };
+    }
+    std::str::from_utf8(text).ok().and_then(|t| t.parse().ok()).unwrap_or(f64::NAN)
+}
+
+/// The number that [`Scanner`] has accepted, if it is an integer that fits; `2.0` and `1e3` are
+/// integers, as JSON does not tell the difference.
+pub(crate) fn integer(text: &[u8]) -> Option<i64> {
+    let text = std::str::from_utf8(text).ok()?;
+    text.parse().ok().or_else(|| {
+        let value: f64 = text.parse().ok()?;
+        // Doubles beyond 2^53 are no longer exact: not taken for an integer.
+        (value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0).then_some(value as i64)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(text: &[u8]) -> Result<(), JsonError> {
+        let mut scanner = Scanner::new(text);
+        scanner.skip_space();
+        scanner.skip(0)?;
+        scanner.end()
+    }
+
+    #[test]
+    fn errors_name_the_place() {
+        use JsonErrorKind::*;
+        let nested = "[".repeat(200);
+        for (text, offset, kind) in [
+            ("", 0, UnexpectedEnd),
+            ("{", 1, UnexpectedEnd),
+            (r#"{"a":1"#, 6, UnexpectedEnd),
+            (r#"{"a":1,}"#, 7, Expected("a key in double quotes")),
+            (r#"{"a" 1}"#, 5, Expected("':'")),
+            (r#"{"a":1 "b":2}"#, 7, Expected("',' or '}'")),
+            ("[1 2]", 3, Expected("',' or ']'")),
+            ("[1,]", 3, Expected("a value")),
+            ("01", 0, BadNumber),
+            ("-", 0, BadNumber),
+            ("1.", 0, BadNumber),
+            ("1e+", 0, BadNumber),
+            ("NaN", 0, NotFinite),
+            ("-Infinity", 0, NotFinite),
+            ("nul", 0, Expected("true, false or null")),
+            ("\"a\u{1}\"", 2, ControlCharacter),
+            (r#""\x""#, 1, BadEscape),
+            (r#""\ud800""#, 1, BadEscape),
+            ("{} x", 3, TrailingText),
+            (&nested, 128, TooDeep),
+        ] {
+            assert_eq!(check(text.as_bytes()), Err(JsonError { offset, kind }), "{text}");
+        }
+        assert_eq!(check(b"\"\xff\""), Err(JsonError { offset: 1, kind: BadUtf8 }));
+    }
+
+    #[test]
+    fn strings_and_numbers_read_right() {
+        assert_eq!(unescape(br#"a\n\u00e9\ud83d\ude00\/"#).as_deref(), Some("a\n\u{e9}\u{1f600}/"));
+        for text in ["0", "-0.0", "12.5", "9007199254740993", "1e400", "123456789012345678", "0.1", "-3.3e-7"] {
+            assert_eq!(float(text.as_bytes()).to_bits(), text.parse::<f64>().unwrap().to_bits(), "{text}");
+        }
+        assert_eq!(integer(b"9223372036854775807"), Some(i64::MAX));
+        assert_eq!(integer(b"1e3"), Some(1000));
+        assert_eq!(integer(b"2.5"), None);
+        assert_eq!(integer(b"9223372036854775808"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_an_independent_parser(text in r#"[\[\]{}:,"a\\u0-9.eE+\- tfn]{0,12}"#) {
+            let theirs = serde_json::from_str::<serde_json::Value>(&text);
+            // The other parser refuses numbers beyond doubles, which are well-formed JSON.
+            prop_assume!(!theirs.as_ref().is_err_and(|e| e.to_string().contains("out of range")));
+            prop_assert_eq!(check(text.as_bytes()).is_ok(), theirs.is_ok(), "{:?}", text);
+        }
+
+        #[test]
+        fn never_panics(text in proptest::collection::vec(any::<u8>(), 0..40)) {
+            let _ = check(&text);
+        }
+
+        #[test]
+        fn floats_are_correctly_rounded(mantissa in any::<i64>(), places in 0usize..20) {
+            let digits = format!("{:020}", mantissa.unsigned_abs());
+            let (whole, fraction) = digits.split_at(20 - places);
+            let whole = if whole.is_empty() { "0" } else { whole };
+            let text = format!("{whole}{}{fraction}", if places > 0 { "." } else { "" });
+            prop_assert_eq!(float(text.as_bytes()).to_bits(), text.parse::<f64>().unwrap().to_bits());
+        }
+    }
+}

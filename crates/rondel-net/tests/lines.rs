@@ -1,0 +1,232 @@
+//! Lines of a trace decode the same the short way (by shapes learnt) and the long way.
+
+use std::fmt::Write as _;
+
+use proptest::prelude::*;
+use rondel_event::{
+    Block, Comparison, Condition, Field, Layout, Path, Projection, Quantifier, Read, Segment, Slot, Test, TimeUnit,
+    TopicId, Value, ValueType,
+};
+use rondel_net::file::{LineError, LineErrorKind, Lines, TraceTopic};
+use rondel_net::json::{JsonDecoder, JsonErrorKind};
+
+fn field(path: Path, read: Read, slot: Slot) -> Field {
+    Field { path, read, slot }
+}
+
+fn value(path: &str, value_type: ValueType, slot: Slot) -> Field {
+    field(Path::keys(path.split('.')), Read::Value(value_type), slot)
+}
+
+fn projection() -> Projection {
+    Projection {
+        fields: vec![
+            value("b", ValueType::Bool, Slot::Bool(0)),
+            value("n.x", ValueType::Float, Slot::Float(0)),
+            value("i", ValueType::Int, Slot::Int(0)),
+            value("t", ValueType::Time, Slot::Int(1)),
+            value("s", ValueType::String, Slot::String(0)),
+            field(Path::keys(["s"]), Read::Presence, Slot::Bool(1)),
+            field(Path(vec![Segment::Key("a".into()), Segment::Index(1)]), Read::Value(ValueType::Float), Slot::Float(1)),
+        ],
+    }
+}
+
+const LAYOUT: Layout = Layout { topics: 2, bools: 3, ints: 2, floats: 2, strings: 1 };
+
+fn topics() -> Vec<TraceTopic> {
+    ["one", "two"].map(|name| TraceTopic { names: vec![name.into()], projection: projection() }).into()
+}
+
+/// Everything that a block says of a row.
+fn row(block: &Block, row: usize) -> String {
+    let mut text = format!("{:?} {}", block.topic(row), block.time(row));
+    let bit = |mask: u64| mask >> row & 1;
+    for i in 0..3 {
+        let c = block.bools(i);
+        let _ = write!(text, " b{}{}{}", bit(c.present), bit(c.valid), bit(c.values));
+    }
+    for i in 0..2 {
+        let c = block.ints(i);
+        let _ = write!(text, " i{}{}", bit(c.present), bit(c.valid));
+        if bit(c.valid) == 1 {
+            let _ = write!(text, "={}", c.values[row]);
+        }
+        let c = block.floats(i);
+        let _ = write!(text, " f{}{}", bit(c.present), bit(c.valid));
+        if bit(c.valid) == 1 {
+            let _ = write!(text, "={:?}", c.values[row]);
+        }
+    }
+    let c = block.strings(0);
+    let _ = write!(text, " s{}{}={:?}", bit(c.present), bit(c.valid), String::from_utf8_lossy(block.text(0, row)));
+    text
+}
+
+fn decode(lines: &mut Lines, text: &[u8]) -> (Vec<String>, Option<LineError>) {
+    let mut block = Block::new(LAYOUT);
+    let mut padded = text.to_vec();
+    padded.extend_from_slice(&[b'7'; 16]);
+    let (mut rows, mut at) = (Vec::new(), 0);
+    loop {
+        block.clear();
+        let result = lines.decode(&padded, at, text.len(), &mut block);
+        rows.extend((0..block.len()).map(|r| row(&block, r)));
+        match result {
+            Ok(next) if next == at => return (rows, None),
+            Ok(next) => at = next,
+            Err(error) => return (rows, Some(error)),
+        }
+    }
+}
+
+fn scalar() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => any::<bool>().prop_map(|b| b.to_string()),
+        4 => (-20i32..2000).prop_map(|i| i.to_string()),
+        2 => (-1e6f64..1e6).prop_map(|f| f.to_string()),
+        1 => any::<i64>().prop_map(|i| i.to_string()),
+        1 => (any::<f64>().prop_filter("finite", |f| f.is_finite())).prop_map(|f| format!("{f:e}")),
+        3 => "[a-z]{0,9}".prop_map(|s| format!("{s:?}")),
+        1 => Just(r#""\u00e9\n""#.to_string()),
+        1 => Just("\"\u{e9}\"".to_string()),
+        1 => Just("null".to_string()),
+        1 => Just("[1, 2.5, 3]".to_string()),
+        1 => Just("{}".to_string()),
+    ]
+}
+
+fn line() -> impl Strategy<Value = String> {
+    let members = (0usize..3, any::<bool>(), any::<bool>(), proptest::collection::vec(scalar(), 7), 0u32..100_000);
+    members.prop_map(|(form, spaced, second, v, time)| {
+        let (sep, colon) = if spaced { (", ", ": ") } else { (",", ":") };
+        let topic = if second { "two" } else { "one" };
+        let body = [
+            format!("\"b\"{colon}{}", v[0]),
+            format!("\"n\"{colon}{{\"y\"{colon}1{sep}\"x\"{colon}{}}}", v[1]),
+            format!("\"i\"{colon}{}", v[2]),
+            format!("\"t\"{colon}{}", v[3]),
+            format!("\"s\"{colon}{}", v[4]),
+            format!("\"a\"{colon}[{}{sep}{}]", v[5], v[6]),
+        ]
+        .join(sep);
+        let head = format!("{{\"topic\"{colon}\"{topic}\"{sep}\"time\"{colon}{time}");
+        match form {
+            0 => format!("{head}{sep}{body}}}"),
+            1 => format!("{head}{sep}\"data\"{colon}{{{body}}}}}"),
+            _ => format!("{head}{sep}\"b\"{colon}{}}}", v[0]),
+        }
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_line_means_the_same_whatever_came_before(text in proptest::collection::vec(line(), 1..150)) {
+        let all = text.join("\n") + "\n";
+        let (together, error) = decode(&mut Lines::new(&topics(), false, TimeUnit::Seconds), all.as_bytes());
+        prop_assert_eq!(error, None);
+        let mut alone = Vec::new();
+        for line in &text {
+            let one = format!("{line}\n");
+            alone.extend(decode(&mut Lines::new(&topics(), false, TimeUnit::Seconds), one.as_bytes()).0);
+        }
+        prop_assert_eq!(together, alone);
+    }
+
+    #[test]
+    fn a_damaged_line_is_never_misread(text in proptest::collection::vec(line(), 3), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        // Two good lines teach the shape; the third, with one byte changed, must come out as it
+        // does for a decoder that has learnt nothing.
+        let mut damaged = text[0].clone().into_bytes();
+        let at = at.index(damaged.len());
+        damaged[at] = byte;
+        damaged.push(b'\n');
+        let mut taught = Lines::new(&topics(), false, TimeUnit::Seconds);
+        let _ = decode(&mut taught, format!("{}\n{}\n", text[0], text[1]).as_bytes());
+        taught.restart();
+        let fresh = &mut Lines::new(&topics(), false, TimeUnit::Seconds);
+        prop_assert_eq!(decode(&mut taught, &damaged), decode(fresh, &damaged));
+    }
+
+    #[test]
+    fn payloads_decode_like_lines(text in proptest::collection::vec(line(), 1..80)) {
+        let time = Path::keys(["time"]);
+        let decoder = |p: &Projection| JsonDecoder::new(TopicId(1), p, Some(&time), TimeUnit::Seconds);
+        let mut taught = decoder(&projection());
+        for line in &text {
+            let (mut a, mut b) = (Block::new(LAYOUT), Block::new(LAYOUT));
+            let start = rondel_event::Timestamp::from_nanos(5);
+            prop_assert_eq!(taught.decode(line.as_bytes(), start, &mut a), Ok(()));
+            prop_assert_eq!(decoder(&projection()).decode(line.as_bytes(), start, &mut b), Ok(()));
+            prop_assert_eq!(row(&a, 0), row(&b, 0));
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_survived(text in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = decode(&mut Lines::new(&topics(), false, TimeUnit::Seconds), &text);
+        let mut block = Block::new(LAYOUT);
+        let _ = JsonDecoder::new(TopicId(0), &projection(), None, TimeUnit::Seconds)
+            .decode(&text, rondel_event::Timestamp::ZERO, &mut block);
+    }
+}
+
+#[test]
+fn errors_have_line_and_column_and_keep_what_came_before() {
+    let good = "{\"topic\":\"one\",\"time\":1,\"b\":true}\n".repeat(3);
+    for (bad, column, kind) in [
+        ("{\"topic\":\"one\",\"b\":tru}", 20, LineErrorKind::Json(JsonErrorKind::Expected("true, false or null"))),
+        ("{\"b\":true}", 1, LineErrorKind::NoTopic),
+        ("[1]", 1, LineErrorKind::Json(JsonErrorKind::Expected("an object"))),
+        ("{\"topic\":5}", 10, LineErrorKind::Json(JsonErrorKind::Expected("a string as the topic"))),
+        ("{\"topic\":\"one\"} x", 17, LineErrorKind::Json(JsonErrorKind::TrailingText)),
+    ] {
+        let mut lines = Lines::new(&topics(), false, TimeUnit::Seconds);
+        let (rows, error) = decode(&mut lines, format!("{good}{bad}\n{good}").as_bytes());
+        assert_eq!(rows.len(), 3, "{bad}");
+        assert_eq!(error, Some(LineError { line: 4, column, kind }), "{bad}");
+    }
+}
+
+#[test]
+fn blank_lines_and_other_topics_are_passed_over() {
+    let mut lines = Lines::new(&topics(), false, TimeUnit::Milliseconds);
+    let text = "\n{\"topic\":\"x\",\"b\":true}\r\n  \n{\"topic\":\"two\",\"time\":1500,\"b\":true}\n{\"topic\":\"one\"}\n";
+    let (rows, error) = decode(&mut lines, text.as_bytes());
+    assert_eq!(error, None);
+    assert_eq!(rows.len(), 2);
+    assert!(rows[0].starts_with("Some(TopicId(1)) 1.5 b111"), "{}", rows[0]);
+    // A line without a time has that of the line before it.
+    assert!(rows[1].starts_with("Some(TopicId(0)) 1.5 b000"), "{}", rows[1]);
+    assert_eq!((lines.lines(), lines.other_topics()), (5, 1));
+}
+
+#[test]
+fn elements_of_arrays_are_tested() {
+    let condition = |path: &str, test| Condition { path: Path::keys([path]), test };
+    let both = vec![
+        condition("kind", Test::Equals(Value::String("car".into()))),
+        condition("speed", Test::Number(Comparison::Greater, 3.0)),
+    ];
+    let elements = |quantifier| Read::Elements(quantifier, both.clone());
+    let projection = Projection {
+        fields: vec![
+            field(Path::keys(["seen"]), elements(Quantifier::Any), Slot::Bool(0)),
+            field(Path::keys(["seen"]), elements(Quantifier::All), Slot::Bool(1)),
+        ],
+    };
+    let mut decoder = JsonDecoder::new(TopicId(0), &projection, None, TimeUnit::Seconds);
+    let mut check = |text: &str, any: (u64, u64), all: (u64, u64)| {
+        let mut block = Block::new(LAYOUT);
+        decoder.decode(text.as_bytes(), rondel_event::Timestamp::ZERO, &mut block).unwrap();
+        for (i, expected) in [(0, any), (1, all)] {
+            assert_eq!((block.bools(i).valid, block.bools(i).values), expected, "{text}");
+        }
+    };
+    check(r#"{"seen":[{"kind":"car","speed":4},{"kind":"dog","speed":9}]}"#, (1, 1), (1, 0));
+    check(r#"{"seen":[{"kind":"car","speed":4},{"speed":3.5,"kind":"c\u0061r"}]}"#, (1, 1), (1, 1));
+    check(r#"{"seen":[]}"#, (1, 0), (1, 1));
+    check(r#"{"seen":[3,{"kind":"car"}]}"#, (1, 0), (1, 0));
+    check(r#"{"seen":{}}"#, (0, 0), (0, 0));
+    check("{}", (0, 0), (0, 0));
+}
