@@ -34,12 +34,12 @@ need() {
     [[ ${#missing[@]} == 0 ]] || install_packages $(printf '%s\n' "${missing[@]}" | sort -u)
 }
 
-# Compose in whichever of its two forms is here.
-compose() {
+# The command of compose, in whichever of its two forms is here.
+compose_command() {
     if docker compose version >/dev/null 2>&1; then
-        docker compose "$@"
+        echo docker compose
     else
-        docker-compose "$@"
+        echo docker-compose
     fi
 }
 
