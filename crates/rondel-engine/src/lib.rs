@@ -1,1 +1,59 @@
-//! placeholder
+//! The engine: a checked specification becomes a [`Program`], and a [`Monitor`] runs it over
+//! events.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use rondel_engine::{Monitor, Program};
+//! use rondel_event::{Block, Path, Timestamp, TopicId, ValueType, Verdict};
+//! use rondel_spec::{Bounds, Expr, ExprId, Property, Spec, Topic};
+//!
+//! // once[0,1] door.open
+//! let open = Expr::Field { topic: TopicId(0), path: Path::keys(["open"]), value_type: ValueType::Bool };
+//! let recently = Expr::Once(Bounds { lower: 0, upper: Some(1) }, ExprId(0));
+//! let spec = Spec {
+//!     topics: vec![Topic { name: "door".into(), address: "door".into(), type_name: None, schema: None }],
+//!     properties: vec![Property { name: "p".into(), attributes: vec![], formula: ExprId(1) }],
+//!     nodes: vec![open, recently],
+//! };
+//! let program = Arc::new(Program::compile(&spec)?);
+//! let mut block = Block::new(program.layout());
+//! for open in [true, false, false] {
+//!     let row = block.push(TopicId(0), Timestamp::ZERO);
+//!     block.set_bool(0, row, open);
+//! }
+//! let mut monitor = Monitor::new(program);
+//! let outcome = monitor.step(&block)[0];
+//! assert_eq!(outcome.verdict(1), Verdict::Satisfied);
+//! assert_eq!(outcome.verdict(2), Verdict::Violated);
+//! # Ok::<(), rondel_engine::CompileError>(())
+//! ```
+//!
+//! # How it works
+//!
+//! A block of up to 64 events is evaluated at a time, and the truth of a formula at all of them is
+//! one word of 64 bits. A three-valued formula is two such words, its *rails*: the rows where it is
+//! certainly true, and those where it is possibly true. All operators but negation are monotone, so
+//! each rail of the result depends on that rail of the operands alone; negation swaps the rails and
+//! complements them. Thus Kleene's logic is compiled away: the program is a list of instructions on
+//! plain words, and a formula that is never unknown has one rail and costs half.
+//!
+//! The way of a formula: `translate` writes it into the `graph`, where equal parts become one node;
+//! `schedule` drops what no property needs and puts the rest in order; `program` numbers registers
+//! and state; `monitor` is the loop.
+
+mod columns;
+mod delay;
+mod error;
+mod graph;
+mod instruction;
+mod monitor;
+mod program;
+mod schedule;
+mod state;
+mod texts;
+mod translate;
+mod words;
+
+pub use error::CompileError;
+pub use monitor::{Monitor, Outcome};
+pub use program::Program;

@@ -1,0 +1,367 @@
+//! The program as a graph in which equal parts are one node.
+
+use std::collections::HashMap;
+use std::ops::Not;
+
+use rondel_event::TopicId;
+use rondel_spec::{BinaryOp, UnaryOp};
+
+/// The word that a node computes, or its complement. Negation is thus free, and a formula and its
+/// negation are one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Wire(u32);
+
+impl Wire {
+    /// Node 0 is [`Node::False`] in every graph.
+    pub(crate) const FALSE: Wire = Wire(0);
+    pub(crate) const TRUE: Wire = Wire(1);
+
+    pub(crate) fn of(node: NodeId) -> Wire {
+        Wire(node.0 << 1)
+    }
+
+    pub(crate) fn node(self) -> NodeId {
+        NodeId(self.0 >> 1)
+    }
+
+    /// The same side of another node.
+    pub(crate) fn moved_to(self, node: NodeId) -> Wire {
+        Wire(node.0 << 1 | self.0 & 1)
+    }
+
+    /// The index of the word.
+    #[inline(always)]
+    pub(crate) fn word(self) -> usize {
+        (self.0 >> 1) as usize
+    }
+
+    /// All ones for a complement, else zero.
+    #[inline(always)]
+    pub(crate) fn flip(self) -> u64 {
+        0_u64.wrapping_sub(u64::from(self.0 & 1))
+    }
+}
+
+impl Not for Wire {
+    type Output = Wire;
+
+    fn not(self) -> Wire {
+        Wire(self.0 ^ 1)
+    }
+}
+
+/// A node, by its position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct NodeId(pub(crate) u32);
+
+impl NodeId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The kinds of columns that hold values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Kind {
+    /// Integers and times.
+    Int,
+    Float,
+    Text,
+}
+
+/// What a comparison computes; the others are its complement or its mirror image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Relation {
+    IntEqual,
+    IntLess,
+    FloatEqual,
+    FloatLess,
+    /// Not the complement of "greater", because of NaN.
+    FloatLessOrEqual,
+    TextEqual,
+    TextStartsWith,
+}
+
+/// A constant; floats by their bits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Constant {
+    Int(i64),
+    Float(u64),
+    Text(Box<str>),
+}
+
+/// A field of the messages that is read, by its position in the table of fields.
+pub(crate) type FieldId = u32;
+
+/// One node. Every node computes a word; those with a [`kind`](Node::kind) compute a column of
+/// values besides, and their word says in which rows that succeeded.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Node {
+    False,
+    /// The rows of a topic.
+    On(TopicId),
+    /// The rows that carry the field.
+    Carried(FieldId),
+    /// Where the boolean field has this value, held.
+    HeldBool(FieldId, bool),
+    And(Wire, Wire),
+    /// The first operand since the second, unbounded.
+    Since(Wire, Wire),
+    /// The operand 1 to 63 positions before; false where there is none.
+    Shift(Wire, u32),
+    /// The operand held at one of the last so many positions, or holds now.
+    Recently(Wire, u64),
+    /// The operand 64 positions before or more. Meaningless from a row where the second operand
+    /// holds on for as long, which lets it be forgotten.
+    Delay {
+        of: Wire,
+        forget: Wire,
+        by: u64,
+    },
+    Compare(Relation, NodeId, NodeId),
+    Constant(Constant),
+    /// The value of the field, held; the word says where it is known.
+    Held(Kind, FieldId),
+    ToFloat(NodeId),
+    Unary(Kind, UnaryOp, NodeId),
+    Binary(Kind, BinaryOp, NodeId, NodeId),
+    Select(Kind, Wire, NodeId, NodeId),
+    /// In rows of the clock the value at the position before, held in the others.
+    Latch(Kind, NodeId, Wire),
+}
+
+impl Node {
+    /// What kind of column it computes, if any.
+    pub(crate) fn kind(&self) -> Option<Kind> {
+        match self {
+            Node::Constant(Constant::Int(_)) => Some(Kind::Int),
+            Node::Constant(Constant::Float(_)) | Node::ToFloat(_) => Some(Kind::Float),
+            Node::Constant(Constant::Text(_)) => Some(Kind::Text),
+            Node::Held(kind, ..)
+            | Node::Unary(kind, ..)
+            | Node::Binary(kind, ..)
+            | Node::Select(kind, ..)
+            | Node::Latch(kind, ..) => Some(*kind),
+            _ => None,
+        }
+    }
+
+    /// Calls `f` with every operand.
+    pub(crate) fn for_each_operand(&self, mut f: impl FnMut(NodeId)) {
+        match *self {
+            Node::False
+            | Node::On(_)
+            | Node::Carried(_)
+            | Node::HeldBool(..)
+            | Node::Constant(_)
+            | Node::Held(..) => {}
+            Node::Shift(x, _) | Node::Recently(x, _) => f(x.node()),
+            Node::And(x, y) | Node::Since(x, y) | Node::Delay { of: x, forget: y, .. } => {
+                f(x.node());
+                f(y.node());
+            }
+            Node::ToFloat(x) | Node::Unary(_, _, x) => f(x),
+            Node::Compare(_, x, y) | Node::Binary(_, _, x, y) => {
+                f(x);
+                f(y);
+            }
+            Node::Select(_, condition, x, y) => {
+                f(condition.node());
+                f(x);
+                f(y);
+            }
+            Node::Latch(_, x, clock) => {
+                f(x);
+                f(clock.node());
+            }
+        }
+    }
+
+    /// Whether its output depends on nothing but its operands in the same row.
+    pub(crate) fn is_pointwise(&self) -> bool {
+        matches!(
+            self,
+            Node::False
+                | Node::And(..)
+                | Node::Compare(..)
+                | Node::Constant(_)
+                | Node::ToFloat(_)
+                | Node::Unary(..)
+                | Node::Binary(..)
+                | Node::Select(..)
+        )
+    }
+
+    /// A number for the sort of node, to put equal sorts together.
+    pub(crate) fn sort(&self) -> usize {
+        match self {
+            Node::False => 0,
+            Node::On(_) => 1,
+            Node::Carried(_) => 2,
+            Node::HeldBool(..) => 3,
+            Node::And(..) => 4,
+            Node::Since(..) => 5,
+            Node::Shift(..) => 6,
+            Node::Recently(..) => 7,
+            Node::Delay { .. } => 8,
+            Node::Constant(_) => 9,
+            Node::ToFloat(_) => 10,
+            Node::Held(kind, ..) => 11 + *kind as usize,
+            Node::Select(kind, ..) => 14 + *kind as usize,
+            Node::Latch(kind, ..) => 17 + *kind as usize,
+            Node::Compare(relation, ..) => 20 + *relation as usize,
+            Node::Unary(kind, op, _) => 27 + 2 * (*kind as usize) + *op as usize,
+            Node::Binary(kind, op, ..) => 31 + 7 * (*kind as usize) + *op as usize,
+        }
+    }
+
+    /// One more than the largest [`sort`](Node::sort): integers and floats have arithmetic.
+    pub(crate) const SORTS: usize = 31 + 2 * 7;
+}
+
+/// Nodes, each only once, operands before the nodes that use them.
+#[derive(Debug)]
+pub(crate) struct Graph {
+    nodes: Vec<Node>,
+    index: HashMap<Node, NodeId>,
+    overflow: bool,
+}
+
+impl Graph {
+    /// A wire has 31 bits for its node.
+    pub(crate) const LIMIT: usize = 1 << 31;
+
+    pub(crate) fn new() -> Graph {
+        let mut graph = Graph { nodes: Vec::new(), index: HashMap::new(), overflow: false };
+        graph.add(Node::False);
+        graph
+    }
+
+    pub(crate) fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// Whether there were more nodes than can be numbered; the graph is then useless.
+    pub(crate) fn has_overflowed(&self) -> bool {
+        self.overflow
+    }
+
+    /// The node that is equal to this one.
+    pub(crate) fn add(&mut self, node: Node) -> NodeId {
+        if let Some(&id) = self.index.get(&node) {
+            return id;
+        }
+        if self.nodes.len() >= Graph::LIMIT {
+            self.overflow = true;
+            return NodeId(0);
+        }
+        let id = NodeId(self.nodes.len() as u32);
+        self.nodes.push(node.clone());
+        self.index.insert(node, id);
+        id
+    }
+
+    pub(crate) fn wire(&mut self, node: Node) -> Wire {
+        Wire::of(self.add(node))
+    }
+
+    pub(crate) fn and(&mut self, a: Wire, b: Wire) -> Wire {
+        let (a, b) = (a.min(b), a.max(b));
+        // The constants are the smallest wires.
+        match a {
+            Wire::FALSE => Wire::FALSE,
+            Wire::TRUE => b,
+            _ if a == b => a,
+            _ if a == !b => Wire::FALSE,
+            _ => self.wire(Node::And(a, b)),
+        }
+    }
+
+    pub(crate) fn or(&mut self, a: Wire, b: Wire) -> Wire {
+        !self.and(!a, !b)
+    }
+
+    pub(crate) fn since(&mut self, p: Wire, q: Wire) -> Wire {
+        if q == Wire::FALSE || q == Wire::TRUE || p == Wire::FALSE || p == q {
+            q
+        } else {
+            self.wire(Node::Since(p, q))
+        }
+    }
+
+    /// At some position up to now.
+    pub(crate) fn ever(&mut self, q: Wire) -> Wire {
+        self.since(Wire::TRUE, q)
+    }
+
+    pub(crate) fn previously(&mut self, x: Wire) -> Wire {
+        self.delayed(x, Wire::FALSE, 1)
+    }
+
+    pub(crate) fn recently(&mut self, q: Wire, span: u64) -> Wire {
+        if q == Wire::FALSE || q == Wire::TRUE || span == 0 { q } else { self.wire(Node::Recently(q, span)) }
+    }
+
+    /// `of` so many positions before; false where there is none.
+    pub(crate) fn delayed(&mut self, of: Wire, forget: Wire, by: u64) -> Wire {
+        match by {
+            _ if of == Wire::FALSE => of,
+            0 => of,
+            1..=63 => self.wire(Node::Shift(of, by as u32)),
+            _ => self.wire(Node::Delay { of, forget, by }),
+        }
+    }
+
+    /// `p since[lower, upper] q`, from smaller parts.
+    ///
+    /// The definition: at some position at least `lower` and at most `upper` steps back `q` held,
+    /// and at every position after it `p`. Cut those positions where they are `lower` steps back:
+    /// - `p` held at the `lower` latest positions, that is, its negation was not *recently*;
+    /// - as seen from the position `lower` steps back, `p` has held since a `q` that is at most
+    ///   `upper - lower` steps away; and as the latest `q` is the nearest, this is to say that `p`
+    ///   has held since *some* `q`, and that there is *some* `q` at most so many steps away.
+    pub(crate) fn bounded_since(&mut self, p: Wire, q: Wire, lower: u64, upper: Option<u64>) -> Wire {
+        if q == Wire::FALSE || upper.is_some_and(|upper| upper < lower) {
+            return Wire::FALSE;
+        }
+        let mut nearer = match upper {
+            Some(upper) => self.recently(q, upper - lower),
+            None => Wire::TRUE,
+        };
+        // With `p` always true the first of the two follows from the second, if there is one; and so
+        // it does if that one says "now".
+        if (p != Wire::TRUE && upper != Some(lower)) || upper.is_none() {
+            let held = self.since(p, q);
+            nearer = self.and(held, nearer);
+        }
+        if lower == 0 {
+            return nearer;
+        }
+        let before = self.delayed(nearer, !p, lower);
+        let broken = self.recently(!p, lower - 1);
+        self.and(before, !broken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_parts_are_one_node() {
+        let mut g = Graph::new();
+        let x = g.wire(Node::On(TopicId(0)));
+        let y = g.wire(Node::On(TopicId(1)));
+        assert_eq!(g.and(x, y), g.and(y, x));
+        assert_eq!(g.or(x, y), !g.and(!y, !x));
+        let size = g.nodes().len();
+        assert_eq!(g.and(x, Wire::TRUE), x);
+        assert_eq!(g.and(!x, x), Wire::FALSE);
+        assert_eq!(g.or(x, !x), Wire::TRUE);
+        assert_eq!(g.or(Wire::FALSE, !x), !x);
+        assert_eq!(g.bounded_since(x, y, 0, Some(0)), y);
+        assert_eq!(g.bounded_since(x, y, 3, Some(2)), Wire::FALSE);
+        assert_eq!(g.bounded_since(x, Wire::FALSE, 3, Some(7)), Wire::FALSE);
+        assert_eq!(g.nodes().len(), size);
+    }
+}

@@ -1,0 +1,175 @@
+use rondel_event::Slot;
+use rondel_spec::{BinaryOp, UnaryOp};
+
+use crate::graph::Wire;
+
+/// One step of a program. The `i`-th instruction computes the `i`-th word; those with `out` also
+/// the column of that number, and their word says in which rows that succeeded.
+///
+/// `a`, `b`, `x` are columns unless they are [`Wire`]s; `column` is one of the block; `state` counts
+/// within the kind of state that the instruction has. The instructions are as the nodes of
+/// [`graph`](crate::graph), where their meaning is written down.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Instruction {
+    False,
+    On {
+        topic: u32,
+    },
+    Carried {
+        slot: Slot,
+    },
+    HeldBool {
+        column: u32,
+        value: bool,
+        state: u32,
+    },
+    And {
+        a: Wire,
+        b: Wire,
+    },
+    Since {
+        p: Wire,
+        q: Wire,
+        state: u32,
+    },
+    Shift {
+        x: Wire,
+        by: u8,
+        state: u32,
+    },
+    Recently {
+        x: Wire,
+        state: u32,
+    },
+    Delay {
+        x: Wire,
+        forget: Wire,
+        state: u32,
+    },
+
+    IntEqual {
+        a: u32,
+        b: u32,
+    },
+    IntLess {
+        a: u32,
+        b: u32,
+    },
+    FloatEqual {
+        a: u32,
+        b: u32,
+    },
+    FloatLess {
+        a: u32,
+        b: u32,
+    },
+    FloatLessOrEqual {
+        a: u32,
+        b: u32,
+    },
+    TextEqual {
+        a: u32,
+        b: u32,
+    },
+    TextStartsWith {
+        a: u32,
+        b: u32,
+    },
+
+    ConstantInt {
+        constant: u32,
+        out: u32,
+    },
+    ConstantFloat {
+        constant: u32,
+        out: u32,
+    },
+    ConstantText {
+        buffer: u32,
+        out: u32,
+    },
+    ToFloat {
+        x: u32,
+        out: u32,
+    },
+    UnaryInt {
+        op: UnaryOp,
+        x: u32,
+        out: u32,
+    },
+    UnaryFloat {
+        op: UnaryOp,
+        x: u32,
+        out: u32,
+    },
+    BinaryInt {
+        op: BinaryOp,
+        a: u32,
+        b: u32,
+        out: u32,
+    },
+    BinaryFloat {
+        op: BinaryOp,
+        a: u32,
+        b: u32,
+        out: u32,
+    },
+
+    HeldInt {
+        column: u32,
+        state: u32,
+        out: u32,
+    },
+    HeldFloat {
+        column: u32,
+        state: u32,
+        out: u32,
+    },
+    HeldText {
+        column: u32,
+        state: u32,
+        buffer: u32,
+        out: u32,
+    },
+    SelectInt {
+        condition: Wire,
+        a: u32,
+        b: u32,
+        out: u32,
+    },
+    SelectFloat {
+        condition: Wire,
+        a: u32,
+        b: u32,
+        out: u32,
+    },
+    SelectText {
+        condition: Wire,
+        a: u32,
+        b: u32,
+        out: u32,
+    },
+    LatchInt {
+        x: u32,
+        clock: Wire,
+        state: u32,
+        out: u32,
+    },
+    LatchFloat {
+        x: u32,
+        clock: Wire,
+        state: u32,
+        out: u32,
+    },
+    /// Keeps two texts: what it gives in `buffer`, what it will give at the next tick in the one
+    /// after it.
+    LatchText {
+        x: u32,
+        clock: Wire,
+        buffer: u32,
+        out: u32,
+    },
+}
+
+// The loop reads all of them for every block: let them not grow unnoticed.
+const _: () = assert!(size_of::<Instruction>() <= 20);
