@@ -22,7 +22,7 @@ install_packages() {
     command -v apt-get >/dev/null || die "please install what these Debian packages hold, then run this again: $*"
     say "installing system packages through apt: $*"
     as_root apt-get update -qq
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+    as_root env DEBIAN_FRONTEND=noninteractive DEBCONF_NOWARNINGS=yes apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
 # need COMMAND:PACKAGE...: installs the packages whose command is not there.
