@@ -1,0 +1,200 @@
+//! The engine says what the definitions say, whatever the blocks.
+
+#![allow(clippy::panic, clippy::unwrap_used)]
+
+mod definition;
+
+use std::sync::Arc;
+
+use definition::random::{any_spec, bounds, cuts, runs, trace};
+use definition::{Event, spec, verdicts, write};
+use proptest::prelude::*;
+use rondel_engine::{Monitor, Program};
+use rondel_event::{Block, Path, TopicId, ValueType, Verdict};
+use rondel_spec::{Bounds, Expr, ExprId, Spec};
+
+/// The verdicts of every property at every position, as the engine gives them.
+fn run(spec: &Spec, trace: &[Event], cuts: &[usize]) -> Vec<Vec<Verdict>> {
+    let program = Arc::new(Program::compile(spec).unwrap());
+    let mut block = Block::new(program.layout());
+    let mut monitor = Monitor::new(program.clone());
+    let mut verdicts = vec![Vec::new(); spec.properties.len()];
+    let mut rest = trace;
+    for &len in cuts.iter().cycle() {
+        let (now, later) = rest.split_at(len.min(rest.len()));
+        block.clear();
+        for event in now {
+            write(&mut block, program.projections(), event, 0);
+        }
+        let position = monitor.position();
+        // A copy goes the same way.
+        let mut copy = monitor.clone();
+        let outcomes = monitor.step(&block);
+        assert_eq!(copy.step(&block), outcomes);
+        for (outcome, verdicts) in outcomes.iter().zip(&mut verdicts) {
+            assert_eq!(outcome.satisfied & outcome.violated, 0);
+            assert_eq!((outcome.satisfied | outcome.violated | outcome.changed) & !block.rows(), 0);
+            for row in 0..now.len() {
+                let verdict = outcome.verdict(row);
+                let changed = verdicts.last() != Some(&verdict);
+                assert_eq!(outcome.changed >> row & 1 == 1, changed, "changed at {row} of {now:?}");
+                verdicts.push(verdict);
+            }
+        }
+        assert_eq!(monitor.position(), position + now.len() as u64);
+        rest = later;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    verdicts
+}
+
+fn assert_agreement(spec: &Spec, trace: &[Event], cuts: &[usize]) {
+    let (expected, found) = (verdicts(spec, trace), run(spec, trace, cuts));
+    for (p, (expected, found)) in expected.iter().zip(&found).enumerate() {
+        if let Some(i) = (0..trace.len()).find(|&i| expected[i] != found[i]) {
+            let formula = spec.properties[p].formula;
+            panic!("{formula:?} at {i}: {}, not {}", found[i], expected[i]);
+        }
+    }
+}
+
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config(300))]
+
+    #[test]
+    fn with_the_definitions(spec in any_spec(1..30), trace in trace(1..90), cuts in cuts()) {
+        assert_agreement(&spec, &trace, &cuts);
+    }
+
+    #[test]
+    fn whatever_the_blocks_and_the_other_properties(
+        spec in any_spec(1..30),
+        trace in trace(100..200),
+        cuts in cuts(),
+        other_cuts in cuts(),
+    ) {
+        let together = run(&spec, &trace, &cuts);
+        for (property, verdicts) in spec.properties.iter().zip(&together).rev().take(4) {
+            let alone = Spec { properties: vec![property.clone()], ..spec.clone() };
+            prop_assert_eq!(&run(&alone, &trace, &other_cuts)[0], verdicts);
+        }
+    }
+}
+
+fn boolean(name: &str) -> Expr {
+    Expr::Field { topic: TopicId(0), path: Path::keys([name]), value_type: ValueType::Bool }
+}
+
+/// Bounds around the edges of words, and wide ones.
+fn edges() -> impl Strategy<Value = Bounds> {
+    let near = || proptest::sample::select(vec![0_u64, 1, 3, 10, 62, 63, 64, 65, 100, 127, 128, 129, 300]);
+    prop_oneof![
+        2 => bounds(),
+        2 => (near(), near()).prop_map(|(a, width)| Bounds { lower: a, upper: Some(a + width) }),
+        1 => near().prop_map(|lower| Bounds { lower, upper: None }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(config(16))]
+
+    #[test]
+    fn on_long_traces(
+        bounds in proptest::collection::vec(edges(), 4),
+        trace in runs(2500),
+        cuts in cuts(),
+        two_valued in any::<bool>(),
+    ) {
+        let mut nodes = vec![boolean("b"), boolean("b2")];
+        if two_valued {
+            nodes = [nodes, vec![Expr::Definitely(ExprId(0)), Expr::Definitely(ExprId(1))]].concat();
+        }
+        let (p, q) = (ExprId(nodes.len() as u32 - 2), ExprId(nodes.len() as u32 - 1));
+        let first = nodes.len() as u32;
+        nodes.extend([
+            Expr::Since(bounds[0], p, q),
+            Expr::Once(bounds[1], q),
+            Expr::Historically(bounds[2], p),
+            Expr::Since(bounds[3], ExprId(first + 1), q),
+        ]);
+        let spec = spec(1, nodes, (first..first + 4).map(ExprId));
+        assert_agreement(&spec, &trace, &cuts);
+    }
+}
+
+proptest! {
+    #![proptest_config(config(4))]
+
+    #[test]
+    fn with_hundreds_of_properties(spec in any_spec(600), trace in trace(100..150), cuts in cuts()) {
+        prop_assert!(spec.properties.len() > 300);
+        assert_agreement(&spec, &trace, &cuts);
+    }
+}
+
+proptest! {
+    #![proptest_config(config(100))]
+
+    /// Whatever the first operand does, what is kept is bounded by the bounds of the operator.
+    #[test]
+    fn memory_follows_the_bounds(
+        lower in 64..3000_u64,
+        width in prop_oneof![0..4_u64, 0..500_u64],
+        seed in any::<u64>(),
+        p_mostly in any::<bool>(),
+    ) {
+        let bounds = Bounds { lower, upper: Some(lower + width) };
+        let nodes = vec![
+            boolean("p"),
+            boolean("q"),
+            Expr::Definitely(ExprId(0)),
+            Expr::Definitely(ExprId(1)),
+            Expr::Since(bounds, ExprId(2), ExprId(3)),
+        ];
+        let program = Arc::new(Program::compile(&spec(1, nodes, [ExprId(4)])).unwrap());
+        let mut monitor = Monitor::new(program.clone());
+        let mut block = Block::new(program.layout());
+        // Once true, what is delayed stays true for `width` more positions and is false for one at
+        // least; and what is kept spans `lower` positions and one block.
+        let limit = (lower + 64) / (width + 2) + 2;
+        let mut x = seed | 1;
+        for _ in 0..200 {
+            block.clear();
+            for _ in 0..64 {
+                x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let row = block.push(TopicId(0), rondel_event::Timestamp::ZERO);
+                for field in &program.projections()[0].fields {
+                    let rondel_event::Slot::Bool(column) = field.slot else { panic!("a boolean") };
+                    let value = match field.path.to_string().as_str() {
+                        "p" => p_mostly || x >> 60 != 0,
+                        _ => x >> 62 == 0,
+                    };
+                    block.set_bool(column, row, value);
+                }
+            }
+            monitor.step(&block);
+            prop_assert!(monitor.longest_queue() as u64 <= limit, "{} > {limit}", monitor.longest_queue());
+        }
+    }
+}
+
+#[test]
+fn a_block_without_events_changes_nothing() {
+    let nodes = vec![boolean("b"), Expr::Previously(ExprId(0))];
+    let program = Arc::new(Program::compile(&spec(1, nodes, [ExprId(1)])).unwrap());
+    let mut monitor = Monitor::new(program.clone());
+    let empty = Block::new(program.layout());
+    let mut block = empty.clone();
+    write(&mut block, program.projections(), &Event { topic: 0, fields: vec![] }, 0);
+    assert_eq!(monitor.step(&empty)[0].changed, 0);
+    assert_eq!(monitor.position(), 0);
+    assert_eq!(monitor.step(&block)[0].verdict(0), Verdict::Violated);
+    monitor.step(&empty);
+    assert_eq!(monitor.step(&block)[0].verdict(0), Verdict::Inconclusive);
+}

@@ -1,0 +1,247 @@
+//! Random specifications and traces.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use rondel_event::{Comparison, Condition, Path, Quantifier, Test, TopicId, Value, ValueType};
+use rondel_spec::{BinaryOp, Bounds, Expr, ExprId, Spec, UnaryOp};
+
+use super::{Content, Event};
+
+pub const TOPICS: u32 = 3;
+
+/// The fields that messages have. The first letter says what is mostly in them.
+const PATHS: [&str; 8] = ["b", "b2", "i", "i2", "f", "s", "t", "array"];
+
+const INTS: [i64; 9] = [0, 1, -1, 2, 3, 1000, i64::MAX, i64::MIN, i64::MIN + 1];
+const FLOATS: [f64; 10] =
+    [0.0, -0.0, 1.0, -1.5, 1e300, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MIN_POSITIVE, 3.0];
+const TEXTS: [&str; 6] = ["", "a", "ab", "abc", "b", "a text that is longer than the others"];
+
+pub const TYPES: [ValueType; 5] =
+    [ValueType::Bool, ValueType::Int, ValueType::Float, ValueType::Time, ValueType::String];
+
+fn value_of(value_type: ValueType, r: usize) -> Value {
+    match value_type {
+        ValueType::Bool => Value::Bool(r & 1 == 1),
+        ValueType::Int => Value::Int(INTS[r % INTS.len()]),
+        ValueType::Float => Value::Float(FLOATS[r % FLOATS.len()]),
+        ValueType::Time => Value::Time(INTS[r % INTS.len()]),
+        ValueType::String => Value::String(TEXTS[r % TEXTS.len()].into()),
+    }
+}
+
+fn content(path: &'static str) -> impl Strategy<Value = Content> {
+    let usual = match path.as_bytes()[0] {
+        b'b' => ValueType::Bool,
+        b'i' => ValueType::Int,
+        b'f' => ValueType::Float,
+        b's' => ValueType::String,
+        _ => ValueType::Time,
+    };
+    let array = vec((0..5_usize, 0..20_usize), 0..3)
+        .prop_map(|v| Content::Array(v.into_iter().map(|(t, r)| value_of(TYPES[t], r)).collect()));
+    let typed = (0..20_usize).prop_map(move |r| Content::Value(value_of(usual, r)));
+    let other = (0..5_usize, 0..20_usize).prop_map(|(t, r)| Content::Value(value_of(TYPES[t], r)));
+    let usually = if path == "array" { array.boxed() } else { typed.boxed() };
+    prop_oneof![8 => usually, 1 => other, 1 => Just(Content::Null)]
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let fields: Vec<_> = PATHS.iter().map(|path| proptest::option::weighted(0.4, content(path))).collect();
+    (0..TOPICS, fields).prop_map(|(topic, contents)| {
+        let carried = |(path, content): (&&'static str, Option<Content>)| Some((*path, content?));
+        Event { topic, fields: PATHS.iter().zip(contents).filter_map(carried).collect() }
+    })
+}
+
+pub fn trace(len: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Value = Vec<Event>> {
+    vec(event(), len)
+}
+
+/// A long trace of one topic with booleans that stay for a while: for each, lengths of runs.
+pub fn runs(len: usize) -> impl Strategy<Value = Vec<Event>> {
+    let run = || prop_oneof![3 => 1..4_usize, 2 => 1..40_usize, 1 => 50..200_usize];
+    let column = move || {
+        vec((run(), 0..12_u8), len / 2).prop_map(move |runs| {
+            let all = runs.into_iter().flat_map(|(count, x)| std::iter::repeat_n(x, count));
+            all.take(len).collect::<Vec<u8>>()
+        })
+    };
+    (column(), column()).prop_map(|(p, q)| {
+        // Mostly p holds and q does not.
+        let known = |x: bool| Content::Value(Value::Bool(x));
+        let field = |x: u8, yes: u8| match x {
+            0 => Content::Null,
+            _ => known(x > yes),
+        };
+        let fields = p.iter().zip(&q).map(|(&p, &q)| vec![("b", field(p, 3)), ("b2", field(q, 7))]);
+        fields.map(|fields| Event { topic: 0, fields }).collect()
+    })
+}
+
+/// How to cut a trace into blocks.
+pub fn cuts() -> impl Strategy<Value = Vec<usize>> {
+    prop_oneof![Just(vec![1]), Just(vec![64]), vec(1..=64_usize, 1..8), vec(select(vec![1, 2, 63, 64]), 1..8)]
+}
+
+pub fn bounds() -> impl Strategy<Value = Bounds> {
+    let lower = prop_oneof![
+        4 => Just(0),
+        4 => 1..12_u64,
+        2 => 60..70_u64,
+        1 => 125..132_u64,
+        1 => select(vec![u64::MAX, u64::MAX - 1, 1 << 40]),
+    ];
+    let width = prop_oneof![
+        2 => Just(Some(0)),
+        4 => (0..12_u64).prop_map(Some),
+        2 => (60..70_u64).prop_map(Some),
+        1 => select(vec![Some(200), Some(1 << 40), Some(u64::MAX)]),
+        3 => Just(None)
+    ];
+    (lower, width, 0..12).prop_map(|(lower, width, odd)| match odd {
+        0 => Bounds { lower, upper: lower.checked_sub(1) },
+        _ => Bounds { lower, upper: width.map(|w| w.saturating_add(lower)) },
+    })
+}
+
+/// How to make one node: its sort, choices for its operands, and bounds.
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    sort: usize,
+    choices: [usize; 4],
+    bounds: Bounds,
+}
+
+pub fn recipe() -> impl Strategy<Value = Recipe> {
+    (0..30_usize, [0..10_000_usize, 0..10_000, 0..10_000, 0..10_000], bounds())
+        .prop_map(|(sort, choices, bounds)| Recipe { sort, choices, bounds })
+}
+
+/// A specification in which every boolean node is a property.
+pub fn any_spec(size: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Value = Spec> {
+    vec(recipe(), size).prop_map(|recipes| {
+        let mut kitchen = Kitchen::default();
+        recipes.iter().for_each(|recipe| kitchen.cook(recipe));
+        let formulas: Vec<ExprId> = kitchen.all_of(ValueType::Bool).collect();
+        super::spec(TOPICS, kitchen.nodes, formulas)
+    })
+}
+
+#[derive(Default)]
+struct Kitchen {
+    nodes: Vec<Expr>,
+    types: Vec<ValueType>,
+}
+
+impl Kitchen {
+    fn add(&mut self, expr: Expr, value_type: ValueType) -> ExprId {
+        self.nodes.push(expr);
+        self.types.push(value_type);
+        ExprId(self.nodes.len() as u32 - 1)
+    }
+
+    fn all_of(&self, value_type: ValueType) -> impl Iterator<Item = ExprId> {
+        let of_type = move |&(_, &t): &(usize, &ValueType)| t == value_type;
+        self.types.iter().enumerate().filter(of_type).map(|(i, _)| ExprId(i as u32))
+    }
+
+    /// A node of this type: one that is there, mostly a late one, or a new leaf.
+    fn pick(&mut self, value_type: ValueType, r: usize) -> ExprId {
+        let known: Vec<ExprId> = self.all_of(value_type).collect();
+        if known.is_empty() || r.is_multiple_of(5) {
+            return self.leaf(value_type, r / 5);
+        }
+        let back = if r.is_multiple_of(2) { r / 5 % 4 } else { r / 5 };
+        known[known.len() - 1 - back % known.len()]
+    }
+
+    fn leaf(&mut self, value_type: ValueType, r: usize) -> ExprId {
+        let topic = TopicId((r / 4) as u32 % TOPICS);
+        if r.is_multiple_of(4) {
+            return self.add(Expr::Literal(value_of(value_type, r / 4)), value_type);
+        }
+        let usual = match value_type {
+            ValueType::Bool => ["b", "b2"],
+            ValueType::Int => ["i", "i2"],
+            ValueType::Float => ["f", "i"],
+            ValueType::Time => ["t", "t"],
+            ValueType::String => ["s", "s"],
+        };
+        let name = if r % 40 == 1 { PATHS[r / 40 % PATHS.len()] } else { usual[r / 16 % 2] };
+        self.add(Expr::Field { topic, path: Path::keys([name]), value_type }, value_type)
+    }
+
+    fn cook(&mut self, recipe: &Recipe) {
+        use ValueType::{Bool, Float, Int, String};
+        let Recipe { sort, choices: [r, s, t, u], bounds } = *recipe;
+        let topic = TopicId(r as u32 % TOPICS);
+        let path = Path::keys([PATHS[s % PATHS.len()]]);
+        let mut two = |value_type| (self.pick(value_type, r), self.pick(value_type, s));
+        let (expr, value_type) = match sort {
+            0 => (Expr::On(topic), Bool),
+            1 => (Expr::Carried { topic, path }, Bool),
+            2 => {
+                let path = Path::keys(["array"]);
+                let quantifier = [Quantifier::Any, Quantifier::All][t & 1];
+                let test = match u % 3 {
+                    0 => Test::Present,
+                    1 => Test::Equals(value_of(TYPES[s % 5], u)),
+                    _ => Test::Number(Comparison::Less, 2.0),
+                };
+                let conditions = vec![Condition { path: Path::default(), test }];
+                (Expr::Elements { topic, path, quantifier, conditions }, Bool)
+            }
+            3 => (Expr::ToFloat(self.pick(Int, r)), Float),
+            4 | 5 => {
+                let value_type = [Int, Float][sort - 4];
+                let op = [UnaryOp::Negate, UnaryOp::Abs][t & 1];
+                (Expr::Unary(op, self.pick(value_type, r)), value_type)
+            }
+            6..=8 => {
+                use BinaryOp::{Add, Divide, Max, Min, Multiply, Remainder, Subtract};
+                let value_type = if sort == 6 { Float } else { Int };
+                let op = [Add, Subtract, Multiply, Divide, Remainder, Min, Max][t % 7];
+                let (x, y) = two(value_type);
+                (Expr::Binary(op, x, y), value_type)
+            }
+            9..=12 => {
+                use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
+                let value_type = TYPES[u % 5];
+                let ops = [Equal, NotEqual, Less, LessOrEqual, Greater, GreaterOrEqual];
+                let op = if matches!(value_type, Bool | String) { ops[t % 2] } else { ops[t % 6] };
+                let (x, y) = two(value_type);
+                (Expr::Compare(op, x, y), Bool)
+            }
+            13 => {
+                let (x, y) = two(String);
+                (Expr::StartsWith(x, y), Bool)
+            }
+            14 | 15 => {
+                let value_type = TYPES[u % 5];
+                let (x, y) = two(value_type);
+                (Expr::If(self.pick(Bool, t), x, y), value_type)
+            }
+            16..=18 => {
+                let value_type = TYPES[u % 5];
+                (Expr::Prev(self.pick(value_type, r)), value_type)
+            }
+            19 => (Expr::Definitely(self.pick(Bool, r)), Bool),
+            20 => (Expr::Previously(self.pick(Bool, r)), Bool),
+            21 | 22 => (Expr::Once(bounds, self.pick(Bool, r)), Bool),
+            23 => (Expr::Historically(bounds, self.pick(Bool, r)), Bool),
+            24 => (Expr::Not(self.pick(Bool, r)), Bool),
+            _ => {
+                let (x, y) = two(Bool);
+                let expr = match sort {
+                    25 => Expr::And(x, y),
+                    26 => Expr::Or(x, y),
+                    _ => Expr::Since(bounds, x, y),
+                };
+                (expr, Bool)
+            }
+        };
+        self.add(expr, value_type);
+    }
+}
