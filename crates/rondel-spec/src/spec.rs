@@ -1,5 +1,7 @@
 //! The checked specification: what the front ends produce and the engine compiles.
 
+use std::collections::{BTreeSet, HashSet};
+
 use rondel_event::{Comparison, Condition, Path, Quantifier, TopicId, Value, ValueType};
 
 /// A specification that has been parsed, resolved and typed: topics, and properties as nodes of
@@ -191,4 +193,114 @@ pub enum BinaryOp {
     Min,
     /// `max(a, b)`; NaN when an operand is
     Max,
+}
+
+impl Expr {
+    /// The nodes that this one refers to, from left to right.
+    pub fn operands(&self) -> impl Iterator<Item = ExprId> + use<> {
+        let operands = match *self {
+            Expr::Literal(_)
+            | Expr::Field { .. }
+            | Expr::Carried { .. }
+            | Expr::Elements { .. }
+            | Expr::On(_) => [None; 3],
+            Expr::ToFloat(a)
+            | Expr::Unary(_, a)
+            | Expr::Prev(a)
+            | Expr::Not(a)
+            | Expr::Definitely(a)
+            | Expr::Previously(a)
+            | Expr::Once(_, a)
+            | Expr::Historically(_, a) => [Some(a), None, None],
+            Expr::Binary(_, a, b)
+            | Expr::Compare(_, a, b)
+            | Expr::StartsWith(a, b)
+            | Expr::And(a, b)
+            | Expr::Or(a, b)
+            | Expr::Since(_, a, b) => [Some(a), Some(b), None],
+            Expr::If(a, b, c) => [Some(a), Some(b), Some(c)],
+        };
+        operands.into_iter().flatten()
+    }
+
+    pub(crate) fn operands_mut(&mut self) -> impl Iterator<Item = &mut ExprId> {
+        let operands = match self {
+            Expr::Literal(_)
+            | Expr::Field { .. }
+            | Expr::Carried { .. }
+            | Expr::Elements { .. }
+            | Expr::On(_) => [None, None, None],
+            Expr::ToFloat(a)
+            | Expr::Unary(_, a)
+            | Expr::Prev(a)
+            | Expr::Not(a)
+            | Expr::Definitely(a)
+            | Expr::Previously(a)
+            | Expr::Once(_, a)
+            | Expr::Historically(_, a) => [Some(a), None, None],
+            Expr::Binary(_, a, b)
+            | Expr::Compare(_, a, b)
+            | Expr::StartsWith(a, b)
+            | Expr::And(a, b)
+            | Expr::Or(a, b)
+            | Expr::Since(_, a, b) => [Some(a), Some(b), None],
+            Expr::If(a, b, c) => [Some(a), Some(b), Some(c)],
+        };
+        operands.into_iter().flatten()
+    }
+
+    /// The topic that this node itself reads.
+    pub fn topic(&self) -> Option<TopicId> {
+        match self {
+            Expr::Field { topic, .. }
+            | Expr::Carried { topic, .. }
+            | Expr::Elements { topic, .. }
+            | Expr::On(topic) => Some(*topic),
+            _ => None,
+        }
+    }
+}
+
+impl Spec {
+    /// The topics that a node mentions, itself or through its operands, in order of declaration.
+    ///
+    /// ```
+    /// let text = "topic a topic b let x = a.v + b.v property p = x > 0 and on(b)";
+    /// let spec = rondel_spec::parse(text).spec.unwrap();
+    /// let topics = spec.topics_of(spec.properties[0].formula);
+    /// assert_eq!(topics.len(), 2);
+    /// ```
+    pub fn topics_of(&self, id: ExprId) -> Vec<TopicId> {
+        let mut seen = HashSet::from([id]);
+        let mut open = vec![id];
+        let mut topics = BTreeSet::new();
+        while let Some(id) = open.pop() {
+            let node = &self.nodes[id.index()];
+            topics.extend(node.topic());
+            open.extend(node.operands().filter(|o| seen.insert(*o)));
+        }
+        topics.into_iter().collect()
+    }
+
+    /// The type of a node's values.
+    pub fn value_type(&self, id: ExprId) -> ValueType {
+        self.type_of(&self.nodes[id.index()])
+    }
+
+    /// The type of a node that need not be in the graph yet; its operands must be.
+    pub(crate) fn type_of(&self, expr: &Expr) -> ValueType {
+        let mut expr = expr;
+        loop {
+            // A node with the type of its operands: those come before it, so this ends.
+            let operand = match expr {
+                Expr::Literal(value) => return value.value_type(),
+                Expr::Field { value_type, .. } => return *value_type,
+                Expr::ToFloat(_) => return ValueType::Float,
+                Expr::Unary(_, a) | Expr::Binary(_, a, _) | Expr::Prev(a) => *a,
+                Expr::If(_, a, _) => *a,
+                _ => return ValueType::Bool,
+            };
+            expr = &self.nodes[operand.index()];
+        }
+    }
 }

@@ -1,0 +1,149 @@
+//! Nodes as text, in the prefix notation of s-expressions: for tests and for people who look into a
+//! specification, not for reading back.
+
+use std::fmt::{self, Write};
+
+use rondel_event::{Condition, Path, Quantifier, Test, TopicId, Value};
+
+use crate::spec::{BinaryOp, Bounds, Expr, ExprId, Spec, UnaryOp};
+
+/// How much is printed of one node. Shared operands are printed wherever they are used, so that the
+/// text may be much larger than the graph.
+const LIMIT: usize = 1 << 16;
+
+/// A node that can be printed: what [`Spec::print`] gives.
+#[derive(Clone, Copy, Debug)]
+pub struct Printed<'a> {
+    spec: &'a Spec,
+    id: ExprId,
+}
+
+impl Spec {
+    /// A node as text, with its operands in prefix notation. What is longer than 64 KiB is cut off.
+    ///
+    /// ```
+    /// let spec = rondel_spec::parse_formula("previously (a and not b)").spec.unwrap();
+    /// let formula = spec.properties[0].formula;
+    /// assert_eq!(spec.print(formula).to_string(), "(previously (and trace.a (not trace.b)))");
+    /// ```
+    pub fn print(&self, id: ExprId) -> Printed<'_> {
+        Printed { spec: self, id }
+    }
+
+    fn topic_name(&self, topic: TopicId) -> &str {
+        self.topics.get(topic.index()).map_or("?", |topic| &topic.name)
+    }
+
+    fn path(&self, topic: TopicId, path: &Path) -> String {
+        let dot = if path.to_string().starts_with('[') || path.0.is_empty() { "" } else { "." };
+        format!("{}{dot}{path}", self.topic_name(topic))
+    }
+
+    /// What stands before the operands of a node, or the whole node if it has none.
+    fn head(&self, node: &Expr) -> String {
+        match node {
+            Expr::Literal(value) => literal(value),
+            Expr::Field { topic, path, .. } => self.path(*topic, path),
+            Expr::Carried { topic, path } => format!("(carried {})", self.path(*topic, path)),
+            Expr::Elements { topic, path, quantifier, conditions } => {
+                let quantifier = match quantifier {
+                    Quantifier::Any => "any",
+                    Quantifier::All => "all",
+                };
+                let conditions: String = conditions.iter().map(condition).collect();
+                format!("({quantifier} {}{conditions})", self.path(*topic, path))
+            }
+            Expr::On(topic) => format!("(on {})", self.topic_name(*topic)),
+            Expr::ToFloat(_) => "float".into(),
+            Expr::Unary(UnaryOp::Negate, _) => "-".into(),
+            Expr::Unary(UnaryOp::Abs, _) => "abs".into(),
+            Expr::Binary(op, ..) => match op {
+                BinaryOp::Add => "+",
+                BinaryOp::Subtract => "-",
+                BinaryOp::Multiply => "*",
+                BinaryOp::Divide => "/",
+                BinaryOp::Remainder => "%",
+                BinaryOp::Min => "min",
+                BinaryOp::Max => "max",
+            }
+            .into(),
+            Expr::Compare(comparison, ..) => comparison.as_str().into(),
+            Expr::StartsWith(..) => "starts_with".into(),
+            Expr::If(..) => "if".into(),
+            Expr::Prev(_) => "prev".into(),
+            Expr::Not(_) => "not".into(),
+            Expr::And(..) => "and".into(),
+            Expr::Or(..) => "or".into(),
+            Expr::Definitely(_) => "definitely".into(),
+            Expr::Previously(_) => "previously".into(),
+            Expr::Once(b, _) => format!("once{}", bounds(*b)),
+            Expr::Historically(b, _) => format!("historically{}", bounds(*b)),
+            Expr::Since(b, ..) => format!("since{}", bounds(*b)),
+        }
+    }
+}
+
+fn literal(value: &Value) -> String {
+    match value {
+        Value::Bool(b) => b.to_string(),
+        Value::Int(i) => i.to_string(),
+        // With a point, so that 1.0 is not taken for an integer.
+        Value::Float(x) => format!("{x:?}"),
+        Value::Time(ns) => format!("{ns}ns"),
+        Value::String(text) => format!("{text:?}"),
+    }
+}
+
+fn condition(condition: &Condition) -> String {
+    let path = &condition.path;
+    match &condition.test {
+        Test::Present => format!(" (present {path})"),
+        Test::Equals(value) => format!(" (== {path} {})", literal(value)),
+        Test::Number(comparison, number) => format!(" ({} {path} {number:?})", comparison.as_str()),
+    }
+}
+
+fn bounds(bounds: Bounds) -> String {
+    match bounds {
+        Bounds::ALL => String::new(),
+        Bounds { lower, upper: None } => format!(" [{lower},]"),
+        Bounds { lower, upper: Some(upper) } => format!(" [{lower},{upper}]"),
+    }
+}
+
+impl fmt::Display for Printed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        enum Piece {
+            Node(ExprId),
+            Text(&'static str),
+        }
+        let mut length = 0;
+        // Not recursive: graphs may be deeper than the stack.
+        let mut pieces = vec![Piece::Node(self.id)];
+        while let Some(piece) = pieces.pop() {
+            let text = match piece {
+                Piece::Text(text) => text.to_owned(),
+                Piece::Node(id) => {
+                    let node = &self.spec.nodes[id.index()];
+                    let operands: Vec<_> = node.operands().collect();
+                    if operands.is_empty() {
+                        self.spec.head(node)
+                    } else {
+                        pieces.push(Piece::Text(")"));
+                        for operand in operands.into_iter().rev() {
+                            pieces.push(Piece::Node(operand));
+                            pieces.push(Piece::Text(" "));
+                        }
+                        format!("({}", self.spec.head(node))
+                    }
+                }
+            };
+            length += text.len();
+            if length > LIMIT {
+                return f.write_char('…');
+            }
+            f.write_str(&text)?;
+        }
+        Ok(())
+    }
+}
