@@ -1,0 +1,434 @@
+//! What the front ends say about a text: codes, messages, places.
+
+use std::fmt::{self, Write as _};
+
+/// A range of bytes of the text that was parsed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Span {
+    /// The first byte.
+    pub start: usize,
+    /// The byte after the last one.
+    pub end: usize,
+}
+
+impl Span {
+    /// The bytes `start..end`.
+    pub const fn new(start: usize, end: usize) -> Span {
+        Span { start, end }
+    }
+
+    /// The smallest range with both in it.
+    pub fn to(self, other: Span) -> Span {
+        Span { start: self.start.min(other.start), end: self.end.max(other.end) }
+    }
+
+    /// The words themselves.
+    pub(crate) fn of(self, text: &str) -> &str {
+        text.get(self.start..self.end).unwrap_or("")
+    }
+}
+
+/// Whether a specification can be used in spite of a [`Diagnostic`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Severity {
+    /// It cannot.
+    Error,
+    /// It can, but it hardly says what its writer meant.
+    Warning,
+}
+
+/// What kind of thing is wrong. Every code has a section in `docs/reference/diagnostics.md`; a code
+/// that has been published is not used for anything else later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Code {
+    /// A character that no word begins with.
+    UnexpectedCharacter,
+    /// Something else was expected here.
+    UnexpectedToken,
+    /// A text in quotes has no end.
+    UnclosedText,
+    /// An unknown escape in a text.
+    InvalidEscape,
+    /// A number that does not fit or is not written as one.
+    InvalidNumber,
+    /// Expressions nested too deeply.
+    TooDeep,
+    /// Operators side by side whose order nobody can be sure of.
+    NeedsParentheses,
+    /// Bounds of an operator that are not written as bounds.
+    InvalidBounds,
+    /// A construct of the language that this version does not have.
+    NotInThisVersion,
+    /// An attribute before something other than a property.
+    MisplacedAttribute,
+    /// A name that nothing was declared with.
+    UnknownName,
+    /// A topic that was not declared.
+    UnknownTopic,
+    /// A function that does not exist.
+    UnknownFunction,
+    /// Two declarations of one name.
+    DuplicateName,
+    /// A definition that refers to itself.
+    CyclicDefinition,
+    /// A `const` or a bound that is not a constant.
+    NotConstant,
+    /// A topic where a value belongs.
+    TopicIsNotAValue,
+    /// A field of something that is not a topic.
+    NoFields,
+    /// An embedded formula whose topic is not clear.
+    UnclearTopic,
+    /// A field that the schema does not have.
+    UnknownField,
+    /// An object or array where a single value belongs.
+    NotASingleValue,
+    /// A value of another type than its place asks for.
+    TypeMismatch,
+    /// Two uses of one field that ask for different types.
+    ConflictingUse,
+    /// A type that does not exist.
+    UnknownType,
+    /// A function with too few or too many arguments.
+    WrongArguments,
+    /// Arithmetic that has no result.
+    NoResult,
+    /// `changed` of something that no message changes.
+    NeverUpdated,
+    /// Bounds with nothing between them.
+    EmptyInterval,
+    /// A comparison whose result never changes.
+    ConstantComparison,
+    /// A property that is never violated, or never satisfied.
+    ConstantProperty,
+    /// A definition that nothing uses.
+    Unused,
+    /// An integer compared with a number that no integer equals.
+    ImpossibleEquality,
+    /// A field whose type had to be guessed.
+    GuessedType,
+    /// A specification without properties.
+    NoProperty,
+}
+
+impl Code {
+    /// Every code, in the order of their numbers.
+    pub const ALL: &'static [Code] = &[
+        Code::UnexpectedCharacter,
+        Code::UnexpectedToken,
+        Code::UnclosedText,
+        Code::InvalidEscape,
+        Code::InvalidNumber,
+        Code::TooDeep,
+        Code::NeedsParentheses,
+        Code::InvalidBounds,
+        Code::NotInThisVersion,
+        Code::MisplacedAttribute,
+        Code::UnknownName,
+        Code::UnknownTopic,
+        Code::UnknownFunction,
+        Code::DuplicateName,
+        Code::CyclicDefinition,
+        Code::NotConstant,
+        Code::TopicIsNotAValue,
+        Code::NoFields,
+        Code::UnclearTopic,
+        Code::UnknownField,
+        Code::NotASingleValue,
+        Code::TypeMismatch,
+        Code::ConflictingUse,
+        Code::UnknownType,
+        Code::WrongArguments,
+        Code::NoResult,
+        Code::NeverUpdated,
+        Code::EmptyInterval,
+        Code::ConstantComparison,
+        Code::ConstantProperty,
+        Code::Unused,
+        Code::ImpossibleEquality,
+        Code::GuessedType,
+        Code::NoProperty,
+    ];
+
+    /// The code as it is printed.
+    ///
+    /// ```
+    /// assert_eq!(rondel_spec::Code::UnexpectedToken.as_str(), "E0102");
+    /// ```
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Code::UnexpectedCharacter => "E0101",
+            Code::UnexpectedToken => "E0102",
+            Code::UnclosedText => "E0103",
+            Code::InvalidEscape => "E0104",
+            Code::InvalidNumber => "E0105",
+            Code::TooDeep => "E0106",
+            Code::NeedsParentheses => "E0107",
+            Code::InvalidBounds => "E0108",
+            Code::NotInThisVersion => "E0109",
+            Code::MisplacedAttribute => "E0110",
+            Code::UnknownName => "E0201",
+            Code::UnknownTopic => "E0202",
+            Code::UnknownFunction => "E0203",
+            Code::DuplicateName => "E0204",
+            Code::CyclicDefinition => "E0205",
+            Code::NotConstant => "E0206",
+            Code::TopicIsNotAValue => "E0207",
+            Code::NoFields => "E0208",
+            Code::UnclearTopic => "E0209",
+            Code::UnknownField => "E0301",
+            Code::NotASingleValue => "E0302",
+            Code::TypeMismatch => "E0303",
+            Code::ConflictingUse => "E0304",
+            Code::UnknownType => "E0305",
+            Code::WrongArguments => "E0306",
+            Code::NoResult => "E0307",
+            Code::NeverUpdated => "E0308",
+            Code::EmptyInterval => "W0401",
+            Code::ConstantComparison => "W0402",
+            Code::ConstantProperty => "W0403",
+            Code::Unused => "W0404",
+            Code::ImpossibleEquality => "W0405",
+            Code::GuessedType => "W0406",
+            Code::NoProperty => "W0407",
+        }
+    }
+
+    /// Whether it is an error or a warning.
+    pub fn severity(self) -> Severity {
+        if self.as_str().starts_with('W') { Severity::Warning } else { Severity::Error }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A second place that a [`Diagnostic`] points at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// The place.
+    pub span: Span,
+    /// What is there.
+    pub text: String,
+}
+
+/// One thing that is wrong with a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// What kind of thing.
+    pub code: Code,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong, in one sentence.
+    pub message: String,
+    /// The words that it is about.
+    pub span: Span,
+    /// Other places that explain it.
+    pub labels: Vec<Label>,
+    /// What to do about it, where that can be said.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    pub(crate) fn new(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            code,
+            severity: code.severity(),
+            message: message.into(),
+            span,
+            labels: Vec::new(),
+            help: None,
+        }
+    }
+
+    pub(crate) fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
+        self.labels.push(Label { span, text: text.into() });
+        self
+    }
+
+    pub(crate) fn help(mut self, text: impl Into<String>) -> Diagnostic {
+        self.help = Some(text.into());
+        self
+    }
+
+    /// Whether this is an error, not a warning.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+
+    /// Writes the diagnostic with the lines that it is about. `text` is the text that was parsed,
+    /// `source_name` what the reader knows it by; `colour` asks for the escape sequences of
+    /// terminals.
+    ///
+    /// ```
+    /// let text = "property p = {";
+    /// let outcome = rondel_spec::parse(text);
+    /// let shown = outcome.diagnostics[0].render("p.rondel", text, false);
+    /// assert_eq!(shown, "\
+    /// error[E0102]: expected an expression, found `{`
+    ///  --> p.rondel:1:14
+    ///   |
+    /// 1 | property p = {
+    ///   |              ^
+    /// ");
+    /// ```
+    pub fn render(&self, source_name: &str, text: &str, colour: bool) -> String {
+        let paint = Paint { colour };
+        let heading = match self.severity {
+            Severity::Error => ("error", "1;31"),
+            Severity::Warning => ("warning", "1;33"),
+        };
+        let mut spots = vec![Spot::new(self.span, "", true, text)];
+        spots.extend(self.labels.iter().map(|l| Spot::new(l.span, &l.text, false, text)));
+        let (line, column) = (spots[0].line, spots[0].column);
+        let margin = spots.iter().map(|s| s.line.to_string().len()).max().unwrap_or(1);
+        // Stable: the primary place comes first among those of its line.
+        spots.sort_by_key(|s| s.line);
+
+        let mut out = String::new();
+        // Writing to a String does not fail.
+        let _ = writeln!(
+            out,
+            "{}{}",
+            paint.with(heading.1, &format!("{}[{}]", heading.0, self.code)),
+            paint.with("1", &format!(": {}", self.message)),
+        );
+        let bar = paint.with("1;34", &format!("{:margin$} |", ""));
+        let _ =
+            writeln!(out, "{:margin$}{} {source_name}:{line}:{}", "", paint.with("1;34", "-->"), column + 1);
+        let _ = writeln!(out, "{bar}");
+        let mut previous = None;
+        for spot in &spots {
+            if previous != Some(spot.line) {
+                if previous.is_some_and(|p| p + 1 < spot.line) {
+                    let _ = writeln!(out, "{}", paint.with("1;34", &format!("{:margin$} ⋮", "")));
+                }
+                let number = paint.with("1;34", &format!("{:>margin$} |", spot.line));
+                let _ = writeln!(out, "{}", format!("{number} {}", visible(spot.line_text)).trim_end());
+                previous = Some(spot.line);
+            }
+            let mark = if spot.primary { "^" } else { "-" }.repeat(spot.width);
+            let mark = format!("{mark} {}", spot.label);
+            let colour = if spot.primary { heading.1 } else { "1;34" };
+            let _ = writeln!(
+                out,
+                "{bar} {:indent$}{}",
+                "",
+                paint.with(colour, mark.trim_end()),
+                indent = spot.indent
+            );
+        }
+        if let Some(help) = &self.help {
+            let _ = writeln!(out, "{bar}");
+            for (i, part) in help.lines().enumerate() {
+                let lead = if i == 0 { "= help:" } else { "       " };
+                let _ = writeln!(out, "{:margin$} {} {part}", "", paint.with("1;34", lead));
+            }
+        }
+        out
+    }
+}
+
+/// A place to underline within one line of the text.
+struct Spot<'a> {
+    line: usize,
+    column: usize,
+    line_text: &'a str,
+    indent: usize,
+    width: usize,
+    label: &'a str,
+    primary: bool,
+}
+
+impl<'a> Spot<'a> {
+    fn new(span: Span, label: &'a str, primary: bool, text: &'a str) -> Spot<'a> {
+        let start = floor(text, span.start);
+        let end = floor(text, span.end).max(start);
+        let before = &text[..start];
+        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+        let line_end = text[start..].find('\n').map_or(text.len(), |i| start + i);
+        // Of a place that spans several lines the first one is shown.
+        let marked = &text[start..end.min(line_end)];
+        Spot {
+            line: before.matches('\n').count() + 1,
+            column: text[line_start..start].chars().count(),
+            line_text: text[line_start..line_end].trim_end_matches('\r'),
+            indent: visible(&text[line_start..start]).chars().count(),
+            width: visible(marked.trim_end()).chars().count().max(1),
+            label,
+            primary,
+        }
+    }
+}
+
+/// The last character boundary that is not after `at`.
+fn floor(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+/// The text with tabs as wide as they count for the underline, and without other control
+/// characters, which would move the cursor of a terminal.
+fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\t' => out.push_str("    "),
+            c if c.is_control() => out.push(char::REPLACEMENT_CHARACTER),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+struct Paint {
+    colour: bool,
+}
+
+impl Paint {
+    fn with(&self, style: &str, text: &str) -> String {
+        if self.colour { format!("\x1b[{style}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_in_order() {
+        let names: Vec<_> = Code::ALL.iter().map(|c| c.as_str()).collect();
+        assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
+        assert!(Code::ALL.is_sorted_by(|a, b| a < b));
+    }
+
+    #[test]
+    fn labels_stand_under_their_words() {
+        let text = "let a = 1\n\n\tlet ä = a\n";
+        let d = Diagnostic::new(Code::DuplicateName, Span::new(16, 18), "twice")
+            .label(Span::new(4, 5), "first")
+            .label(Span::new(21, 22), "used")
+            .help("rename\none of them");
+        assert_eq!(
+            d.render("x", text, false),
+            "error[E0204]: twice\n --> x:3:6\n  |\n1 | let a = 1\n  |     - first\n  ⋮\n3 |     let ä = a\n  \
+             |         ^\n  |             - used\n  |\n  = help: rename\n          one of them\n"
+        );
+        assert!(d.render("x", text, true).contains("\x1b[1;31merror[E0204]\x1b[0m"));
+    }
+
+    #[test]
+    fn places_outside_the_text_are_no_panic() {
+        for span in [Span::new(9, 2), Span::new(1, 2), Span::new(50, 60), Span::default()] {
+            Diagnostic::new(Code::TooDeep, span, "m").label(span, "l").render("x", "ä\r\n\x07", false);
+            Diagnostic::new(Code::TooDeep, span, "m").render("x", "", true);
+        }
+    }
+}
