@@ -1,0 +1,299 @@
+//! From text to tokens of the Rondel language.
+
+use crate::diagnostic::{Code, Diagnostic, Span};
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum TokenKind {
+    /// A name or a keyword; which of them only its place tells.
+    Word,
+    /// Text in quotes, without them and with its escapes replaced.
+    Text(String),
+    Int(u64),
+    Float(f64),
+    /// A number with letters right behind it, such as `200ms`.
+    Duration,
+    /// `rye"…"`: the topic before the quotes, and what is between them.
+    Rye {
+        topic: Option<Span>,
+        body: Span,
+    },
+    Symbol(&'static str),
+    End,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Token {
+    pub(crate) kind: TokenKind,
+    pub(crate) span: Span,
+}
+
+/// Longer ones stand before those that they begin with.
+const SYMBOLS: [&str; 33] = [
+    "<->", "->", "<=", ">=", "==", "!=", "&&", "||", "<", ">", "=", "!", "+", "-", "*", "/", "%", "(", ")",
+    "[", "]", "{", "}", ",", ".", ":", ";", "@", "?", "|", "&", "$", "~",
+];
+
+/// All tokens of `text`, with one `End` at the end. What is no token is reported and left out.
+pub(crate) fn tokens(text: &str, diagnostics: &mut Vec<Diagnostic>) -> Vec<Token> {
+    let mut lexer = Lexer { text, at: 0, tokens: Vec::new(), diagnostics };
+    while lexer.next() {}
+    let end = Span::new(text.len(), text.len());
+    lexer.tokens.push(Token { kind: TokenKind::End, span: end });
+    lexer.tokens
+}
+
+struct Lexer<'a> {
+    text: &'a str,
+    at: usize,
+    tokens: Vec<Token>,
+    diagnostics: &'a mut Vec<Diagnostic>,
+}
+
+pub(crate) fn begins_word(c: char) -> bool {
+    c.is_alphabetic() || c == '_'
+}
+
+pub(crate) fn continues_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+impl<'a> Lexer<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn push(&mut self, kind: TokenKind, start: usize) {
+        self.tokens.push(Token { kind, span: Span::new(start, self.at) });
+    }
+
+    fn skip_while(&mut self, belongs: impl Fn(char) -> bool) {
+        let rest = self.rest();
+        self.at += rest.find(|c| !belongs(c)).unwrap_or(rest.len());
+    }
+
+    /// Reads one token or what stands between two; false at the end.
+    fn next(&mut self) -> bool {
+        let start = self.at;
+        let rest = self.rest();
+        let Some(c) = rest.chars().next() else { return false };
+        if c.is_whitespace() || c == '\u{feff}' {
+            // A byte order mark is what some editors put at the start of a file.
+            self.at += c.len_utf8();
+        } else if c == '#' || rest.starts_with("//") {
+            self.at += rest.find('\n').unwrap_or(rest.len());
+        } else if begins_word(c) {
+            self.skip_while(continues_word);
+            if !(&self.text[start..self.at] == "rye" && self.rye(start)) {
+                self.push(TokenKind::Word, start);
+            }
+        } else if c.is_ascii_digit() {
+            self.number(start);
+        } else if c == '"' || c == '\'' {
+            self.quoted(start, c);
+        } else if let Some(symbol) = SYMBOLS.iter().find(|s| rest.starts_with(**s)) {
+            self.at += symbol.len();
+            self.push(TokenKind::Symbol(symbol), start);
+        } else {
+            // One report for a whole run of them, say of a file that is no text.
+            self.skip_while(|c| {
+                !c.is_whitespace() && !begins_word(c) && !c.is_ascii() || c.is_control() && !c.is_whitespace()
+            });
+            if self.at == start {
+                self.at += c.len_utf8();
+            }
+            self.diagnostics.push(Diagnostic::new(
+                Code::UnexpectedCharacter,
+                Span::new(start, self.at),
+                format!("unexpected character `{}`", c.escape_default()),
+            ));
+        }
+        true
+    }
+
+    fn number(&mut self, start: usize) {
+        self.skip_while(|c| c.is_ascii_digit() || c == '_');
+        let mut fraction = false;
+        let mut after = self.rest().chars();
+        if after.next() == Some('.') && after.next().is_some_and(|c| c.is_ascii_digit()) {
+            fraction = true;
+            self.at += 1;
+            self.skip_while(|c| c.is_ascii_digit() || c == '_');
+        }
+        let exponent = self.rest().trim_start_matches(['e', 'E']);
+        if exponent.len() + 1 == self.rest().len()
+            && exponent.strip_prefix(['-', '+']).unwrap_or(exponent).starts_with(|c: char| c.is_ascii_digit())
+        {
+            fraction = true;
+            self.at += 2;
+            self.skip_while(|c| c.is_ascii_digit());
+        }
+        let digits = self.text[start..self.at].replace('_', "");
+        if self.rest().starts_with(begins_word) {
+            self.skip_while(continues_word);
+            self.push(TokenKind::Duration, start);
+            return;
+        }
+        let span = Span::new(start, self.at);
+        let kind = if fraction {
+            digits.parse().ok().filter(|x: &f64| x.is_finite()).map(TokenKind::Float)
+        } else {
+            digits.parse().ok().map(TokenKind::Int)
+        };
+        let kind = kind.unwrap_or_else(|| {
+            self.diagnostics.push(
+                Diagnostic::new(Code::InvalidNumber, span, "this number is too large")
+                    .help("an integer has 64 bits; write a fraction, such as `1.0e30`, for a larger number"),
+            );
+            if fraction { TokenKind::Float(0.0) } else { TokenKind::Int(0) }
+        });
+        self.push(kind, start);
+    }
+
+    fn quoted(&mut self, start: usize, quote: char) {
+        let mut value = String::new();
+        self.at += 1;
+        loop {
+            let place = self.at;
+            // A text ends with its line, so that one forgotten quote does not swallow the file.
+            let Some(c) = self.rest().chars().next().filter(|c| *c != '\n') else {
+                self.diagnostics.push(
+                    Diagnostic::new(Code::UnclosedText, Span::new(start, self.at), "this text has no end")
+                        .help("end it with the quote that it began with, on the same line"),
+                );
+                break;
+            };
+            self.at += c.len_utf8();
+            if c == quote {
+                break;
+            }
+            if c != '\\' {
+                value.push(c);
+                continue;
+            }
+            match self.escape() {
+                Some(c) => value.push(c),
+                None => self.diagnostics.push(
+                    Diagnostic::new(
+                        Code::InvalidEscape,
+                        Span::new(place, self.at),
+                        "unknown escape in a text",
+                    )
+                    .help("the escapes are \\\\ \\\" \\' \\n \\r \\t and \\u{…} with hexadecimal digits"),
+                ),
+            }
+        }
+        self.push(TokenKind::Text(value), start);
+    }
+
+    /// The character that the escape after a backslash stands for.
+    fn escape(&mut self) -> Option<char> {
+        let c = self.rest().chars().next().filter(|c| *c != '\n')?;
+        self.at += c.len_utf8();
+        match c {
+            '\\' | '"' | '\'' => Some(c),
+            'n' => Some('\n'),
+            'r' => Some('\r'),
+            't' => Some('\t'),
+            'u' => {
+                let digits = self.rest().strip_prefix('{')?;
+                let (digits, _) = digits.split_once('}').filter(|(d, _)| d.len() <= 6)?;
+                let c = u32::from_str_radix(digits, 16).ok().and_then(char::from_u32)?;
+                self.at += digits.len() + 2;
+                Some(c)
+            }
+            _ => None,
+        }
+    }
+
+    /// Reads what follows the word `rye`, if that is a formula in quotes. Nothing in it is escaped,
+    /// so that every place in the formula is a place in the file; `#` around the quotes lets quotes
+    /// stand inside.
+    fn rye(&mut self, start: usize) -> bool {
+        let mut at = self.at;
+        let mut topic = None;
+        let spaced = self.text[at..].trim_start_matches([' ', '\t']);
+        if spaced.len() < self.text.len() - at && spaced.starts_with(begins_word) {
+            let from = self.text.len() - spaced.len();
+            let length = spaced.find(|c| !continues_word(c)).unwrap_or(spaced.len());
+            topic = Some(Span::new(from, from + length));
+            at = from + length;
+        }
+        let opening = &self.text[at..];
+        let hashes = opening.len() - opening.trim_start_matches('#').len();
+        let body = at + hashes + 1;
+        if hashes > 255 || !opening[hashes..].starts_with('"') {
+            return false;
+        }
+        let closing = format!("\"{}", "#".repeat(hashes));
+        let (end, after) = match self.text[body..].find(&closing) {
+            Some(length) => (body + length, body + length + closing.len()),
+            None => {
+                let opening = Span::new(start, body);
+                self.diagnostics.push(
+                    Diagnostic::new(Code::UnclosedText, opening, "this formula has no end")
+                        .help(format!("it ends with `{closing}`")),
+                );
+                (self.text.len(), self.text.len())
+            }
+        };
+        self.at = after;
+        self.push(TokenKind::Rye { topic, body: Span::new(body, end) }, start);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(text: &str) -> Vec<TokenKind> {
+        let mut diagnostics = Vec::new();
+        let tokens = tokens(text, &mut diagnostics);
+        assert_eq!(diagnostics, [], "{text}");
+        tokens.into_iter().map(|t| t.kind).filter(|k| *k != TokenKind::End).collect()
+    }
+
+    fn codes(text: &str) -> Vec<Code> {
+        let mut diagnostics = Vec::new();
+        tokens(text, &mut diagnostics);
+        diagnostics.iter().map(|d| d.code).collect()
+    }
+
+    #[test]
+    fn numbers() {
+        use TokenKind::{Duration, Float, Int, Symbol, Word};
+        assert_eq!(
+            kinds("1 1.5 1e3 2E-1 1_000 1.e"),
+            [Int(1), Float(1.5), Float(1000.0), Float(0.2), Int(1000), Int(1), Symbol("."), Word]
+        );
+        assert_eq!(kinds("200ms 3e 1.5s"), [Duration, Duration, Duration]);
+        assert_eq!(kinds("18446744073709551615"), [Int(u64::MAX)]);
+        assert_eq!(codes("18446744073709551616 1e999"), [Code::InvalidNumber, Code::InvalidNumber]);
+    }
+
+    #[test]
+    fn texts_and_comments() {
+        use TokenKind::{Text, Word};
+        assert_eq!(kinds(r#""a\"b\u{e4}\n" 'c"'"#), [Text("a\"bä\n".into()), Text("c\"".into())]);
+        assert_eq!(kinds("a // b \" \n# c\nd"), [Word, Word]);
+        assert_eq!(codes("\"abc\n\"x"), [Code::UnclosedText, Code::UnclosedText]);
+        assert_eq!(codes(r#""\q\u{110000}""#), [Code::InvalidEscape, Code::InvalidEscape]);
+    }
+
+    #[test]
+    fn embedded_formulas() {
+        let rye = |topic, body| TokenKind::Rye { topic, body };
+        assert_eq!(kinds(r#"rye"{a}""#), [rye(None, Span::new(4, 7))]);
+        assert_eq!(kinds(r##"rye#"{"a"}"#"##), [rye(None, Span::new(5, 10))]);
+        assert_eq!(kinds(r#"rye gear"{a}""#), [rye(Some(Span::new(4, 8)), Span::new(9, 12))]);
+        assert_eq!(kinds("rye gear x"), [TokenKind::Word, TokenKind::Word, TokenKind::Word]);
+        assert_eq!(codes("rye\"{a"), [Code::UnclosedText]);
+    }
+
+    #[test]
+    fn symbols_are_as_long_as_possible() {
+        let s = TokenKind::Symbol;
+        assert_eq!(kinds("<-><=-><-"), [s("<->"), s("<="), s("->"), s("<"), s("-")]);
+        assert_eq!(codes("§§ \u{1}\u{2} ^"), [Code::UnexpectedCharacter; 3]);
+    }
+}

@@ -1,0 +1,7 @@
+//! The Rondel language as it is written: the tree and the parser that makes it.
+
+pub(crate) mod ast;
+mod expression;
+mod parser;
+
+pub(crate) use parser::{parse_file, parse_single};

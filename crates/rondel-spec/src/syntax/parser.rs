@@ -1,0 +1,525 @@
+//! Declarations, and what the parser does when one is not well formed.
+
+use rondel_event::ValueType;
+
+use super::ast::{Ast, Binding, Body, Name, Node, NodeId, NodeKind, Property, Topic};
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::lexer::{self, Token, TokenKind};
+use crate::spec::{Schema, SchemaType};
+use crate::suggest::did_you_mean;
+
+/// How deeply expressions and schemas may be nested. Far more than anybody can read, and little
+/// enough for the smallest stack of a thread.
+pub(super) const DEPTH: usize = 250;
+
+/// Words that begin a declaration, where the word after them shows that they do.
+const DECLARATIONS: [&str; 7] = ["topic", "const", "let", "property", "machine", "test", "chain"];
+
+/// Words that cannot be names, as an expression would not be readable any more.
+pub(super) const RESERVED: [&str; 18] = [
+    "true",
+    "false",
+    "not",
+    "and",
+    "or",
+    "since",
+    "until",
+    "if",
+    "then",
+    "else",
+    "previously",
+    "once",
+    "historically",
+    "eventually",
+    "always",
+    "next",
+    "exists",
+    "forall",
+];
+
+/// Words between two operands.
+pub(super) const INFIX: [&str; 7] = ["and", "or", "since", "until", "then", "else", "over"];
+
+/// A declaration was given up; why has been reported.
+pub(super) struct GivenUp;
+
+pub(super) type Parsed<T> = Result<T, GivenUp>;
+
+/// Reads a specification.
+pub(crate) fn parse_file(text: &str, diagnostics: &mut Vec<Diagnostic>) -> Ast {
+    let mut parser = Parser::new(text, diagnostics);
+    parser.declarations();
+    parser.ast
+}
+
+/// Reads a single formula: a specification with one property, whose name is `property`.
+pub(crate) fn parse_single(text: &str, property: &str, diagnostics: &mut Vec<Diagnostic>) -> Ast {
+    let mut parser = Parser::new(text, diagnostics);
+    parser.ast.single = true;
+    let first = parser.ast.nodes.len();
+    let root = parser.expression().and_then(|root| match parser.peek() {
+        TokenKind::End => Ok(root),
+        _ => Err(parser.after_expression(&[])),
+    });
+    let body = Body { first, root: root.ok() };
+    let name = Name { text: property.to_owned(), span: Span::new(0, text.len()) };
+    parser.ast.properties.push(Property { name, attributes: Vec::new(), body });
+    parser.ast
+}
+
+pub(super) struct Parser<'a> {
+    pub(super) text: &'a str,
+    tokens: Vec<Token>,
+    at: usize,
+    pub(super) depth: usize,
+    pub(super) ast: Ast,
+    diagnostics: &'a mut Vec<Diagnostic>,
+}
+
+impl<'a> Parser<'a> {
+    fn new(text: &'a str, diagnostics: &'a mut Vec<Diagnostic>) -> Parser<'a> {
+        let tokens = lexer::tokens(text, diagnostics);
+        Parser { text, tokens, at: 0, depth: 0, ast: Ast::default(), diagnostics }
+    }
+
+    pub(super) fn token(&self, ahead: usize) -> &Token {
+        // The last token is the end, and is never gone past.
+        &self.tokens[(self.at + ahead).min(self.tokens.len() - 1)]
+    }
+
+    pub(super) fn peek(&self) -> &TokenKind {
+        &self.token(0).kind
+    }
+
+    pub(super) fn span(&self) -> Span {
+        self.token(0).span
+    }
+
+    /// The span of the token before.
+    pub(super) fn last_span(&self) -> Span {
+        self.at.checked_sub(1).map_or(Span::default(), |i| self.tokens[i].span)
+    }
+
+    /// The word `ahead` tokens from here, or nothing if it is none.
+    pub(super) fn word(&self, ahead: usize) -> &'a str {
+        let token = self.token(ahead);
+        if token.kind == TokenKind::Word { token.span.of(self.text) } else { "" }
+    }
+
+    pub(super) fn symbol(&self, ahead: usize) -> &'static str {
+        if let TokenKind::Symbol(s) = self.token(ahead).kind { s } else { "" }
+    }
+
+    pub(super) fn advance(&mut self) {
+        self.at = (self.at + 1).min(self.tokens.len() - 1);
+    }
+
+    pub(super) fn eat(&mut self, symbol: &str) -> bool {
+        let found = self.symbol(0) == symbol;
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    pub(super) fn report(&mut self, diagnostic: Diagnostic) -> GivenUp {
+        self.diagnostics.push(diagnostic);
+        GivenUp
+    }
+
+    /// What stands here, for a message.
+    pub(super) fn found(&self) -> String {
+        match self.peek() {
+            TokenKind::End => "the end".to_owned(),
+            TokenKind::Text(_) => "a text".to_owned(),
+            TokenKind::Rye { .. } => "a formula in Reelay's format".to_owned(),
+            _ => format!("`{}`", self.span().of(self.text)),
+        }
+    }
+
+    pub(super) fn expected(&mut self, what: &str) -> GivenUp {
+        let message = format!("expected {what}, found {}", self.found());
+        self.report(Diagnostic::new(Code::UnexpectedToken, self.span(), message))
+    }
+
+    pub(super) fn expect(&mut self, symbol: &str) -> Parsed<()> {
+        if self.eat(symbol) { Ok(()) } else { Err(self.expected(&format!("`{symbol}`"))) }
+    }
+
+    /// A name that is being given to something.
+    pub(super) fn name(&mut self, what: &str) -> Parsed<Name> {
+        let word = self.word(0);
+        if word.is_empty() || RESERVED.contains(&word) || self.at_declaration() {
+            let given_up = self.expected(&format!("the name of {what}"));
+            if RESERVED.contains(&word)
+                && let Some(last) = self.diagnostics.last_mut()
+            {
+                last.help = Some(format!("`{word}` is a word of the language and cannot be a name"));
+            }
+            return Err(given_up);
+        }
+        let name = Name { text: word.to_owned(), span: self.span() };
+        self.advance();
+        Ok(name)
+    }
+
+    pub(super) fn node(&mut self, kind: NodeKind, span: Span) -> NodeId {
+        self.ast.nodes.push(Node { kind, span });
+        self.ast.nodes.len() - 1
+    }
+
+    pub(super) fn not_in_this_version(&mut self, span: Span, what: &str) -> GivenUp {
+        self.report(Diagnostic::new(Code::NotInThisVersion, span, format!("{what} is not in this version")))
+    }
+
+    /// Runs `parse` one level deeper, unless that is too deep.
+    pub(super) fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth >= DEPTH {
+            let message = format!("this is nested more than {DEPTH} levels deep");
+            return Err(self.report(
+                Diagnostic::new(Code::TooDeep, self.span(), message)
+                    .help("give a name to a part of it with `let`"),
+            ));
+        }
+        self.depth += 1;
+        let result = parse(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Whether a declaration begins here. The words that begin one are not reserved: what comes
+    /// after them decides, so that a field may well be called `topic` or `test`.
+    pub(super) fn at_declaration(&self) -> bool {
+        if self.symbol(0) == "@" {
+            return true;
+        }
+        let next = self.word(1);
+        DECLARATIONS.contains(&self.word(0))
+            && (!next.is_empty() && !INFIX.contains(&next)
+                || matches!(self.token(1).kind, TokenKind::Text(_)))
+    }
+
+    fn declarations(&mut self) {
+        while *self.peek() != TokenKind::End {
+            if self.eat(";") {
+                continue;
+            }
+            let from = self.at;
+            if self.declaration().is_err() {
+                self.depth = 0;
+                // Something is always left behind, or this would not end.
+                if self.at == from {
+                    self.advance();
+                }
+                while *self.peek() != TokenKind::End && !self.at_declaration() {
+                    self.advance();
+                }
+            }
+        }
+    }
+
+    fn declaration(&mut self) -> Parsed<()> {
+        let attributes_from = self.span();
+        let mut attributes = Vec::new();
+        while self.symbol(0) == "@" {
+            attributes.push(self.attribute()?);
+        }
+        let word = self.word(0);
+        if !attributes.is_empty() && word != "property" {
+            let span = attributes_from.to(self.last_span());
+            let message = "an attribute belongs before a property";
+            self.report(Diagnostic::new(Code::MisplacedAttribute, span, message));
+        }
+        let start = self.span();
+        match word {
+            "topic" => self.topic(),
+            "const" | "let" => self.binding(word == "const"),
+            "property" => self.property(attributes),
+            "machine" => self.later_block("a state machine (`machine`)"),
+            "test" => self.later_block("a test inside a specification (`test`)"),
+            "chain" => {
+                self.advance();
+                Err(self.not_in_this_version(start, "a chain of topics (`chain`)"))
+            }
+            _ => {
+                let suggestion = did_you_mean(word, DECLARATIONS);
+                let message = format!("expected a declaration, found {}{suggestion}", self.found());
+                Err(self.report(
+                    Diagnostic::new(Code::UnexpectedToken, start, message)
+                        .help("a declaration begins with `topic`, `const`, `let` or `property`"),
+                ))
+            }
+        }
+    }
+
+    /// Goes past a declaration with a body in braces, so that nothing in it is taken for a
+    /// declaration of its own.
+    fn later_block(&mut self, what: &str) -> Parsed<()> {
+        self.not_in_this_version(self.span(), what);
+        self.advance();
+        let name = self.at;
+        while *self.peek() != TokenKind::End && self.symbol(0) != "{" && !self.at_declaration() {
+            self.advance();
+        }
+        let mut open = 0_usize;
+        loop {
+            match self.symbol(0) {
+                "{" => open += 1,
+                "}" => open = open.saturating_sub(1),
+                _ => {}
+            }
+            if open == 0 || *self.peek() == TokenKind::End {
+                break;
+            }
+            self.advance();
+        }
+        if open > 0 {
+            // The braces do not close: better to find the next declaration than nothing more.
+            self.at = name;
+        } else if self.symbol(0) == "}" {
+            self.advance();
+            return Ok(());
+        }
+        Err(GivenUp)
+    }
+
+    fn attribute(&mut self) -> Parsed<(String, String)> {
+        self.expect("@")?;
+        let name = self.word(0);
+        if name.is_empty() {
+            return Err(self.expected("the name of an attribute"));
+        }
+        self.advance();
+        let mut value = String::new();
+        if self.eat("(") {
+            let minus = self.eat("-");
+            value = match self.peek() {
+                TokenKind::Text(text) if !minus => text.clone(),
+                TokenKind::Word if !minus => self.span().of(self.text).to_owned(),
+                TokenKind::Int(_) | TokenKind::Float(_) | TokenKind::Duration => {
+                    format!("{}{}", if minus { "-" } else { "" }, self.span().of(self.text))
+                }
+                _ => return Err(self.expected("a word, a number or a text")),
+            };
+            self.advance();
+            self.expect(")")?;
+        }
+        Ok((name.to_owned(), value))
+    }
+
+    fn topic(&mut self) -> Parsed<()> {
+        self.advance();
+        let name = self.name("a topic")?;
+        // From here on the topic is known, whatever comes: its name must not be reported as unknown.
+        let index = self.ast.topics.len();
+        self.ast.topics.push(Topic {
+            name,
+            address: None,
+            type_name: None,
+            schema: None,
+            places: Default::default(),
+        });
+        if let TokenKind::Text(address) = self.peek() {
+            self.ast.topics[index].address = Some(address.clone());
+            self.advance();
+        }
+        if self.eat(":") {
+            let type_name = self.type_name()?;
+            self.ast.topics[index].type_name = Some(type_name);
+        }
+        if self.symbol(0) == "{" {
+            let mut places = Default::default();
+            let schema = self.schema(&mut String::new(), &mut places);
+            self.ast.topics[index].places = places;
+            self.ast.topics[index].schema = schema.ok();
+            if self.ast.topics[index].schema.is_none() {
+                return Err(GivenUp);
+            }
+        }
+        if *self.peek() != TokenKind::End && self.symbol(0) != ";" && !self.at_declaration() {
+            let what = match self.ast.topics[index] {
+                Topic { schema: Some(_), .. } => "a declaration",
+                Topic { type_name: Some(_), .. } => "`{` or a declaration",
+                Topic { address: Some(_), .. } => "`:`, `{` or a declaration",
+                _ => "an address in quotes, `:`, `{` or a declaration",
+            };
+            return Err(self.expected(what));
+        }
+        Ok(())
+    }
+
+    fn type_name(&mut self) -> Parsed<String> {
+        if let TokenKind::Text(text) = self.peek() {
+            let text = text.clone();
+            self.advance();
+            return Ok(text);
+        }
+        let mut name = String::new();
+        loop {
+            let word = self.word(0);
+            if word.is_empty() {
+                return Err(self.expected("the name of a message type"));
+            }
+            name.push_str(word);
+            self.advance();
+            match self.symbol(0) {
+                separator @ ("/" | ".") => {
+                    name.push_str(separator);
+                    self.advance();
+                }
+                _ => return Ok(name),
+            }
+        }
+    }
+
+    fn schema(
+        &mut self,
+        path: &mut String,
+        places: &mut std::collections::HashMap<String, Span>,
+    ) -> Parsed<Schema> {
+        self.expect("{")?;
+        let mut schema = Schema::default();
+        let outer = path.len();
+        while !self.eat("}") {
+            let span = self.span();
+            let name = match self.peek() {
+                TokenKind::Text(text) => text.clone(),
+                TokenKind::Word => span.of(self.text).to_owned(),
+                _ => return Err(self.expected("the name of a field or `}`")),
+            };
+            self.advance();
+            self.expect(":")?;
+            if outer > 0 {
+                path.push('.');
+            }
+            path.push_str(&name);
+            if let Some(first) = places.get(path.as_str()) {
+                let diagnostic = Diagnostic::new(
+                    Code::DuplicateName,
+                    span,
+                    format!("the field '{name}' is declared twice"),
+                )
+                .label(*first, "first here");
+                self.report(diagnostic);
+            }
+            let field = self.schema_type(path, places)?;
+            path.truncate(outer);
+            if schema.fields.iter().all(|(n, _)| *n != name) {
+                schema.fields.push((name, field));
+            }
+            if !self.eat(",") && !self.eat(";") && self.symbol(0) != "}" {
+                return Err(self.expected("`,` or `}`"));
+            }
+        }
+        Ok(schema)
+    }
+
+    fn schema_type(
+        &mut self,
+        path: &mut String,
+        places: &mut std::collections::HashMap<String, Span>,
+    ) -> Parsed<SchemaType> {
+        self.deeper(|parser| {
+            let span = parser.span();
+            let result = match parser.symbol(0) {
+                "{" => SchemaType::Object(parser.schema(path, places)?),
+                "[" => {
+                    parser.advance();
+                    path.push_str("[]");
+                    let element = parser.schema_type(path, places)?;
+                    path.truncate(path.len() - 2);
+                    parser.expect("]")?;
+                    SchemaType::Array(Box::new(element))
+                }
+                _ => {
+                    let word = parser.word(0);
+                    if word.is_empty() {
+                        return Err(parser.expected("a type"));
+                    }
+                    parser.advance();
+                    SchemaType::Value(value_type(word).unwrap_or_else(|| {
+                        let suggestion = did_you_mean(word, TYPES.iter().map(|(name, _)| *name));
+                        let message = format!("no type '{word}'{suggestion}");
+                        parser.report(
+                            Diagnostic::new(Code::UnknownType, span, message)
+                                .help("the types are bool, int, float, string and time"),
+                        );
+                        ValueType::Float
+                    }))
+                }
+            };
+            let end = parser.last_span();
+            places.insert(path.clone(), if span.start < end.end { span.to(end) } else { span });
+            Ok(result)
+        })
+    }
+
+    fn binding(&mut self, constant: bool) -> Parsed<()> {
+        let keyword = if constant { "const" } else { "let" };
+        self.advance();
+        let name = self.name(&format!("a `{keyword}`"))?;
+        let index = self.ast.bindings.len();
+        let first = self.ast.nodes.len();
+        self.ast.bindings.push(Binding { name, constant, body: Body { first, root: None } });
+        self.expect("=")?;
+        let root = self.expression_to_end()?;
+        self.ast.bindings[index].body.root = Some(root);
+        Ok(())
+    }
+
+    fn property(&mut self, attributes: Vec<(String, String)>) -> Parsed<()> {
+        self.advance();
+        let name = self.name("a property")?;
+        let index = self.ast.properties.len();
+        let first = self.ast.nodes.len();
+        self.ast.properties.push(Property { name, attributes, body: Body { first, root: None } });
+        if self.word(0) == "for" {
+            return Err(self.not_in_this_version(self.span(), "one instance per key (`for each`)"));
+        }
+        self.expect("=")?;
+        let root = self.expression_to_end()?;
+        self.ast.properties[index].body.root = Some(root);
+        Ok(())
+    }
+
+    /// An expression, and after it the next declaration or the end.
+    fn expression_to_end(&mut self) -> Parsed<NodeId> {
+        let root = self.expression()?;
+        if *self.peek() == TokenKind::End || self.symbol(0) == ";" || self.at_declaration() {
+            return Ok(root);
+        }
+        Err(self.after_expression(&DECLARATIONS))
+    }
+}
+
+const TYPES: [(&str, ValueType); 24] = [
+    ("bool", ValueType::Bool),
+    ("int", ValueType::Int),
+    ("float", ValueType::Float),
+    ("string", ValueType::String),
+    ("time", ValueType::Time),
+    ("boolean", ValueType::Bool),
+    ("int8", ValueType::Int),
+    ("int16", ValueType::Int),
+    ("int32", ValueType::Int),
+    ("int64", ValueType::Int),
+    ("uint8", ValueType::Int),
+    ("uint16", ValueType::Int),
+    ("uint32", ValueType::Int),
+    ("uint64", ValueType::Int),
+    ("byte", ValueType::Int),
+    ("char", ValueType::Int),
+    ("octet", ValueType::Int),
+    ("integer", ValueType::Int),
+    ("float32", ValueType::Float),
+    ("float64", ValueType::Float),
+    ("double", ValueType::Float),
+    ("number", ValueType::Float),
+    ("text", ValueType::String),
+    ("wstring", ValueType::String),
+];
+
+/// The type that a schema's word stands for: Rondel's own, or that of an interface definition.
+fn value_type(word: &str) -> Option<ValueType> {
+    TYPES.iter().find(|(name, _)| *name == word).map(|(_, value_type)| *value_type)
+}
