@@ -1,5 +1,128 @@
 //! The specification language: from text to a checked [`Spec`], with diagnostics.
+//!
+//! Two front ends, one result: [`parse`] reads the Rondel language, [`parse_rye`] the expressions of
+//! Reelay. Neither fails on any text: what is wrong stands in [`Outcome::diagnostics`], all of a
+//! text at once.
+//!
+//! ```
+//! let text = r#"
+//!     topic gear "/vehicle/status/gear" { report: int }
+//!     topic velocity "/vehicle/status/velocity" { longitudinal: float }
+//!     let standing = abs(velocity.longitudinal) < 0.1
+//!     property gear_change_at_standstill = changed(gear.report) -> standing
+//! "#;
+//! let outcome = rondel_spec::parse(text);
+//! assert!(outcome.diagnostics.is_empty());
+//! let spec = outcome.spec.unwrap();
+//! assert_eq!(spec.topics[0].address, "/vehicle/status/gear");
+//! assert_eq!(spec.properties[0].name, "gear_change_at_standstill");
+//! ```
 
+mod check;
+mod diagnostic;
+mod graph;
+mod lexer;
+mod print;
+mod rye;
 pub mod spec;
+mod suggest;
+mod syntax;
 
+pub use diagnostic::{Code, Diagnostic, Label, Severity, Span};
+pub use print::Printed;
 pub use spec::{BinaryOp, Bounds, Expr, ExprId, Property, Schema, SchemaType, Spec, Topic, UnaryOp};
+
+/// What came out of a text.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The specification, if there is no error.
+    pub spec: Option<Spec>,
+    /// Errors and warnings, in the order of the places that they are about.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Outcome {
+    fn new(spec: Option<Spec>, mut diagnostics: Vec<Diagnostic>) -> Outcome {
+        diagnostics.sort_by_key(|d| d.span);
+        let failed = diagnostics.iter().any(Diagnostic::is_error);
+        Outcome { spec: spec.filter(|_| !failed), diagnostics }
+    }
+
+    /// All diagnostics, written one after another as by [`Diagnostic::render`].
+    pub fn render(&self, source_name: &str, text: &str, colour: bool) -> String {
+        let shown: Vec<_> = self.diagnostics.iter().map(|d| d.render(source_name, text, colour)).collect();
+        shown.join("\n")
+    }
+}
+
+/// The name of the topic of a single formula.
+pub const DEFAULT_TOPIC: &str = "trace";
+
+/// Reads a specification in the Rondel language.
+///
+/// ```
+/// let outcome = rondel_spec::parse("topic a { x: int }  property p = a.y > 0");
+/// assert!(outcome.spec.is_none());
+/// assert_eq!(outcome.diagnostics[0].message, "no field 'y' in topic 'a'");
+/// ```
+pub fn parse(text: &str) -> Outcome {
+    let mut diagnostics = Vec::new();
+    let ast = syntax::parse_file(text, &mut diagnostics);
+    let spec = check::check(text, &ast, DEFAULT_TOPIC, &mut diagnostics);
+    Outcome::new(Some(spec), diagnostics)
+}
+
+/// Reads one expression of the Rondel language without declarations. Names are fields of the one
+/// topic, [`DEFAULT_TOPIC`]; the property is called `formula`.
+///
+/// ```
+/// let spec = rondel_spec::parse_formula("speed > 10 -> once[0,5] brake").spec.unwrap();
+/// let property = &spec.properties[0];
+/// assert_eq!(
+///     spec.print(property.formula).to_string(),
+///     "(or (not (> trace.speed 10.0)) (once [0,5] trace.brake))",
+/// );
+/// ```
+pub fn parse_formula(formula: &str) -> Outcome {
+    let mut diagnostics = Vec::new();
+    let ast = syntax::parse_single(formula, "formula", &mut diagnostics);
+    let spec = check::check(formula, &ast, DEFAULT_TOPIC, &mut diagnostics);
+    Outcome::new(Some(spec), diagnostics)
+}
+
+/// Reads an expression in Reelay's format, over the fields of one topic ([`DEFAULT_TOPIC`] if none
+/// is named), as the property with this name.
+///
+/// A pair is false where its field was never received or has another type than the pair asks for;
+/// so every formula is true or false, never unknown. `{}` is true.
+///
+/// ```
+/// let formula = "{speed > 10} -> once[0:5]{brake: true}";
+/// let spec = rondel_spec::parse_rye(formula, None, "brakes").spec.unwrap();
+/// assert_eq!(
+///     spec.print(spec.properties[0].formula).to_string(),
+///     "(or (not (definitely (> trace.speed 10.0))) (once [0,5] (definitely trace.brake)))",
+/// );
+/// ```
+pub fn parse_rye(formula: &str, topic: Option<&str>, property: &str) -> Outcome {
+    let topic = topic.unwrap_or(DEFAULT_TOPIC);
+    let mut diagnostics = Vec::new();
+    let mut graph = graph::Graph::default();
+    let spec = graph.spec_mut();
+    spec.topics =
+        vec![Topic { name: topic.to_owned(), address: topic.to_owned(), type_name: None, schema: None }];
+    let body = Span::new(0, formula.len());
+    let target = rye::Target {
+        topic: rondel_event::TopicId(0),
+        fields: None,
+        graph: &mut graph,
+        diagnostics: &mut diagnostics,
+    };
+    let root = rye::formula(formula, body, target);
+    let spec = root.map(|formula| {
+        let property = Property { name: property.to_owned(), attributes: Vec::new(), formula };
+        graph.spec_mut().properties.push(property);
+        graph.finish()
+    });
+    Outcome::new(spec, diagnostics)
+}

@@ -1,0 +1,113 @@
+//! Fields of a topic looked up in its schema.
+
+use std::collections::HashMap;
+
+use rondel_event::{Segment, ValueType};
+
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::spec::{Schema, SchemaType};
+use crate::suggest::did_you_mean;
+
+/// The schema of a topic and where it was written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fields<'a> {
+    /// The topic, for messages.
+    pub(crate) topic: &'a str,
+    pub(crate) schema: &'a Schema,
+    /// Where the types stand; elements of arrays are written `field[]`.
+    pub(crate) places: &'a HashMap<String, Span>,
+}
+
+impl<'a> Fields<'a> {
+    /// What the schema says about a path, and where. `whole` is where the path is used.
+    pub(crate) fn find(
+        &self,
+        segments: &[(Segment, Span)],
+        whole: Span,
+    ) -> Result<(&'a SchemaType, Option<Span>), Box<Diagnostic>> {
+        let object = |schema: &'a Schema| (Some(schema), None::<&'a SchemaType>);
+        let (mut fields, mut found) = object(self.schema);
+        let mut place = String::new();
+        for (segment, span) in segments {
+            let so_far = || {
+                if place.is_empty() {
+                    format!("topic '{}'", self.topic)
+                } else {
+                    format!("'{}.{place}'", self.topic)
+                }
+            };
+            let next = match segment {
+                Segment::Key(key) => {
+                    let Some(schema) = fields else {
+                        let what = found.map_or("an object", describe);
+                        let message = format!("no field '{key}' in {}, which is {what}", so_far());
+                        return Err(Box::new(Diagnostic::new(Code::UnknownField, *span, message)));
+                    };
+                    let field = schema.fields.iter().find(|(name, _)| **name == **key);
+                    let Some((_, field)) = field else {
+                        let names = schema.fields.iter().map(|(name, _)| name.as_str());
+                        let suggestion = did_you_mean(key, names);
+                        let message = format!("no field '{key}' in {}{suggestion}", so_far());
+                        return Err(Box::new(Diagnostic::new(Code::UnknownField, *span, message)));
+                    };
+                    if !place.is_empty() {
+                        place.push('.');
+                    }
+                    place.push_str(key);
+                    field
+                }
+                Segment::Index(index) => {
+                    let Some(SchemaType::Array(element)) = found else {
+                        let what = found.map_or("an object", describe);
+                        let message = format!("no element [{index}] in {}, which is {what}", so_far());
+                        return Err(Box::new(Diagnostic::new(Code::UnknownField, *span, message)));
+                    };
+                    place.push_str("[]");
+                    &**element
+                }
+            };
+            fields = if let SchemaType::Object(schema) = next { Some(schema) } else { None };
+            found = Some(next);
+        }
+        let declared = self.places.get(&place).copied();
+        match found {
+            Some(found) => Ok((found, declared)),
+            None => {
+                let message = format!("the topic '{}' is not a value", self.topic);
+                Err(Box::new(Diagnostic::new(Code::TopicIsNotAValue, whole, message)))
+            }
+        }
+    }
+
+    /// The type of the single value at a path, and where it is declared.
+    pub(crate) fn find_value(
+        &self,
+        segments: &[(Segment, Span)],
+        whole: Span,
+    ) -> Result<(ValueType, Option<Span>), Box<Diagnostic>> {
+        let (found, declared) = self.find(segments, whole)?;
+        if let SchemaType::Value(value_type) = found {
+            return Ok((*value_type, declared));
+        }
+        let message = format!("this is {}, not a single value", describe(found));
+        let mut diagnostic = Diagnostic::new(Code::NotASingleValue, whole, message);
+        if let Some(declared) = declared {
+            diagnostic = diagnostic.label(declared, "declared here");
+        }
+        diagnostic.help = match found {
+            SchemaType::Object(schema) => {
+                schema.fields.first().map(|(name, _)| format!("name one of its fields, such as `.{name}`"))
+            }
+            _ => Some("name one of its elements, such as `[0]`".to_owned()),
+        };
+        Err(Box::new(diagnostic))
+    }
+}
+
+fn describe(found: &SchemaType) -> &'static str {
+    match found {
+        SchemaType::Object(_) => "an object",
+        SchemaType::Array(_) => "an array",
+        SchemaType::Value(value_type) => super::kinds::article(*value_type),
+    }
+}

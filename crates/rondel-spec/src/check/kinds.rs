@@ -1,0 +1,353 @@
+//! Types: what each expression is, found out from declarations and from use.
+//!
+//! Every expression and every field without declared type is a variable; equal ones are united, and
+//! each set of equals has what is known about it. That is less than a type: whether a number is an
+//! `int` or a `float` decides itself later, from the operands up, as the two mix.
+
+use std::collections::HashMap;
+
+use rondel_event::{Comparison, Path, TopicId, Value, ValueType};
+
+use super::{Checker, Meaning};
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::syntax::ast::{Function, Infix, NodeId, NodeKind, Prefix};
+
+/// What is known about the type of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Anything,
+    /// A number or a time.
+    Ordered,
+    Number,
+    Time,
+    Bool,
+    Text,
+    /// Something wrong that has been reported: it goes with everything.
+    Broken,
+}
+
+impl Kind {
+    fn of(value_type: ValueType) -> Kind {
+        match value_type {
+            ValueType::Bool => Kind::Bool,
+            ValueType::Int | ValueType::Float => Kind::Number,
+            ValueType::Time => Kind::Time,
+            ValueType::String => Kind::Text,
+        }
+    }
+
+    /// What is known when both are.
+    fn and(self, other: Kind) -> Option<Kind> {
+        match (self, other) {
+            (Kind::Broken, _) | (_, Kind::Broken) => Some(Kind::Broken),
+            (a, b) if a == b => Some(a),
+            (Kind::Anything, k) | (k, Kind::Anything) => Some(k),
+            (Kind::Ordered, k @ (Kind::Number | Kind::Time))
+            | (k @ (Kind::Number | Kind::Time), Kind::Ordered) => Some(k),
+            _ => None,
+        }
+    }
+
+    fn article(self) -> &'static str {
+        match self {
+            Kind::Anything | Kind::Broken => "a value",
+            Kind::Ordered => "a number or a time",
+            Kind::Number => "a number",
+            Kind::Time => "a time",
+            Kind::Bool => "a bool",
+            Kind::Text => "a string",
+        }
+    }
+}
+
+/// A type for a message, with its article.
+pub(crate) fn article(value_type: ValueType) -> &'static str {
+    match value_type {
+        ValueType::Bool => "a bool",
+        ValueType::Int => "an int",
+        ValueType::Float => "a float",
+        ValueType::Time => "a time",
+        ValueType::String => "a string",
+    }
+}
+
+/// Where something became known, and in which words to say so.
+#[derive(Clone, Debug)]
+struct Reason {
+    span: Span,
+    declared: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Kinds {
+    parents: Vec<usize>,
+    known: Vec<(Kind, Option<Reason>)>,
+    /// The variables of fields without declared type, with their first use.
+    fields: HashMap<(TopicId, Path), (usize, NodeId)>,
+}
+
+impl Kinds {
+    /// One variable for each of the first `nodes` nodes.
+    pub(super) fn new(nodes: usize) -> Kinds {
+        Kinds {
+            parents: (0..nodes).collect(),
+            known: vec![(Kind::Anything, None); nodes],
+            fields: HashMap::new(),
+        }
+    }
+
+    fn find(&mut self, mut variable: usize) -> usize {
+        while self.parents[variable] != variable {
+            self.parents[variable] = self.parents[self.parents[variable]];
+            variable = self.parents[variable];
+        }
+        variable
+    }
+
+    fn kind(&mut self, variable: usize) -> Kind {
+        let root = self.find(variable);
+        self.known[root].0
+    }
+
+    fn reason(&mut self, variable: usize) -> Option<Reason> {
+        let root = self.find(variable);
+        self.known[root].1.clone()
+    }
+
+    fn set(&mut self, variable: usize, kind: Kind, reason: Option<Reason>) {
+        let root = self.find(variable);
+        self.known[root] = (kind, reason);
+    }
+
+    fn unite(&mut self, a: usize, b: usize, kind: Kind, reason: Option<Reason>) {
+        let (a, b) = (self.find(a), self.find(b));
+        self.parents[b] = a;
+        self.known[a] = (kind, reason);
+    }
+
+    /// The type of a field without declared one, now that all is known that can be.
+    pub(super) fn settled(&mut self, node: NodeId) -> ValueType {
+        match self.kind(node) {
+            Kind::Bool => ValueType::Bool,
+            Kind::Text => ValueType::String,
+            Kind::Time => ValueType::Time,
+            Kind::Anything | Kind::Ordered | Kind::Number | Kind::Broken => ValueType::Float,
+        }
+    }
+}
+
+impl Checker<'_> {
+    pub(super) fn infer_kinds(&mut self) {
+        let ast = self.ast;
+        // Definitions before their uses, so that what is asked of a use meets what is known already.
+        for binding in self.order.clone() {
+            for node in ast.bindings[binding].body.nodes() {
+                self.infer(node);
+            }
+        }
+        for property in &ast.properties {
+            for node in property.body.nodes() {
+                self.infer(node);
+            }
+            if let Some(root) = property.body.root {
+                self.expect(root, Kind::Bool);
+            }
+        }
+        // After an error the use that would have told the type may be among what is broken.
+        if !self.diagnostics.iter().any(Diagnostic::is_error) {
+            self.report_guesses();
+        }
+    }
+
+    /// A field about whose type its uses say nothing is read as a number. That may be wrong, so it
+    /// is said.
+    fn report_guesses(&mut self) {
+        let fields: Vec<_> = self.kinds.fields.values().copied().collect();
+        let mut guessed: Vec<_> = fields
+            .into_iter()
+            .filter(|(v, _)| self.kinds.kind(*v) == Kind::Anything)
+            .map(|(_, n)| n)
+            .collect();
+        guessed.sort();
+        for node in guessed {
+            let span = self.span(node);
+            let field = span.of(self.text);
+            let message = format!("nothing says of which type '{field}' is; it is read as a float");
+            self.diagnostics.push(
+                Diagnostic::new(Code::GuessedType, span, message)
+                    .help("give its topic a schema, such as `topic name { field: string }`"),
+            );
+        }
+    }
+
+    fn infer(&mut self, node: NodeId) {
+        let ast = self.ast;
+        match &self.meanings[node] {
+            Meaning::Broken => return self.kinds.set(node, Kind::Broken, None),
+            Meaning::Formula(_) | Meaning::On(_) => return self.result(node, Kind::Bool),
+            Meaning::Field { declared: Some((value_type, place)), .. } => {
+                let reason = place.map(|span| Reason { span, declared: true });
+                let kind = Kind::of(*value_type);
+                return self.kinds.set(node, kind, reason);
+            }
+            Meaning::Field { topic, path, declared: None } => {
+                let fresh = self.kinds.parents.len();
+                let (variable, _) = *self.kinds.fields.entry((*topic, path.clone())).or_insert((fresh, node));
+                if variable == fresh {
+                    self.kinds.parents.push(fresh);
+                    self.kinds.known.push((Kind::Anything, None));
+                }
+                let (kind, reason) = (self.kinds.kind(variable), self.kinds.reason(variable));
+                return self.kinds.unite(variable, node, kind, reason);
+            }
+            Meaning::Binding(i) => {
+                let Some(root) = ast.bindings[*i].body.root else {
+                    return self.kinds.set(node, Kind::Broken, None);
+                };
+                return self.same(root, node, node);
+            }
+            Meaning::Itself => {}
+        }
+        match &ast.nodes[node].kind {
+            NodeKind::Literal(value) => self.result(node, Kind::of(value.value_type())),
+            NodeKind::Unary(Prefix::Negate, a) => {
+                self.expect(*a, Kind::Number);
+                self.result(node, Kind::Number);
+            }
+            NodeKind::Unary(_, a) => {
+                self.expect(*a, Kind::Bool);
+                self.result(node, Kind::Bool);
+            }
+            NodeKind::Binary(Infix::Arithmetic(_), a, b) => {
+                self.expect(*a, Kind::Number);
+                self.expect(*b, Kind::Number);
+                self.result(node, Kind::Number);
+            }
+            NodeKind::Binary(Infix::Compare(comparison), a, b) => {
+                if !matches!(comparison, Comparison::Equal | Comparison::NotEqual) {
+                    self.expect(*a, Kind::Ordered);
+                    self.expect(*b, Kind::Ordered);
+                }
+                self.same(*a, *b, node);
+                self.result(node, Kind::Bool);
+            }
+            NodeKind::Binary(_, a, b) => {
+                self.expect(*a, Kind::Bool);
+                self.expect(*b, Kind::Bool);
+                self.result(node, Kind::Bool);
+            }
+            NodeKind::If(condition, yes, no) => {
+                self.expect(*condition, Kind::Bool);
+                self.same(*yes, *no, node);
+                self.same(*yes, node, node);
+            }
+            NodeKind::Call(function, arguments) => self.infer_call(node, *function, arguments),
+            NodeKind::Path(..) | NodeKind::On(_) | NodeKind::Rye { .. } | NodeKind::Broken => {}
+        }
+    }
+
+    fn infer_call(&mut self, node: NodeId, function: Function, arguments: &[NodeId]) {
+        let (wanted, kind) = match function {
+            Function::Abs | Function::Min | Function::Max => (Kind::Number, Kind::Number),
+            Function::StartsWith => (Kind::Text, Kind::Bool),
+            Function::Rising | Function::Falling => (Kind::Bool, Kind::Bool),
+            Function::Changed => (Kind::Anything, Kind::Bool),
+            Function::Prev => {
+                arguments.iter().for_each(|a| self.same(*a, node, node));
+                return;
+            }
+        };
+        arguments.iter().for_each(|a| self.expect(*a, wanted));
+        self.result(node, kind);
+    }
+
+    /// The kind that an operator gives its result, whatever its operands.
+    fn result(&mut self, node: NodeId, kind: Kind) {
+        let reason = Reason { span: self.span(node), declared: false };
+        self.kinds.set(node, kind, Some(reason));
+    }
+
+    fn expect(&mut self, node: NodeId, wanted: Kind) {
+        let kind = self.kinds.kind(node);
+        match kind.and(wanted) {
+            Some(both) if both != kind => {
+                let reason = Reason { span: self.span(node), declared: false };
+                self.kinds.set(node, both, Some(reason));
+            }
+            Some(_) => {}
+            None => self.mismatch(node, wanted),
+        }
+    }
+
+    /// Both are of one kind, for the sake of `whole`.
+    fn same(&mut self, a: NodeId, b: NodeId, whole: NodeId) {
+        let (kind_a, kind_b) = (self.kinds.kind(a), self.kinds.kind(b));
+        match kind_a.and(kind_b) {
+            Some(Kind::Broken) => {
+                // United with something broken, a good variable would hide mistakes elsewhere.
+                if whole == b {
+                    self.kinds.set(whole, Kind::Broken, None);
+                }
+            }
+            Some(both) => {
+                let (from, new) = if both == kind_a { (a, b) } else { (b, a) };
+                let used_here = Reason { span: self.span(new), declared: false };
+                // A field that had no kind yet has this one because of its use here.
+                let had_none = self.kinds.kind(new) == Kind::Anything && both != Kind::Anything;
+                let reason = if had_none { Some(used_here) } else { self.kinds.reason(from) };
+                self.kinds.unite(a, b, both, reason);
+            }
+            None if self.untyped(a) => self.mismatch(a, kind_b),
+            None if self.untyped(b) => self.mismatch(b, kind_a),
+            None => {
+                let what = match self.ast.nodes[whole].kind {
+                    NodeKind::Binary(..) => "these cannot be compared with each other",
+                    NodeKind::If(..) => "both branches must be of one type",
+                    _ => return self.mismatch(whole, kind_a),
+                };
+                let (span_a, span_b) = (self.span(a), self.span(b));
+                let diagnostic = Diagnostic::new(Code::TypeMismatch, self.span(whole), what)
+                    .label(span_a, format!("this is {}", kind_a.article()))
+                    .label(span_b, format!("this is {}", kind_b.article()));
+                self.broken(whole, diagnostic);
+            }
+        }
+    }
+
+    fn untyped(&self, node: NodeId) -> bool {
+        matches!(self.meanings[node], Meaning::Field { declared: None, .. })
+    }
+
+    /// Reports that `wanted` is wanted where `node` stands, and `node` is something else.
+    fn mismatch(&mut self, node: NodeId, wanted: Kind) {
+        let (kind, reason) = (self.kinds.kind(node), self.kinds.reason(node));
+        let span = self.span(node);
+        let elsewhere = reason.filter(|r| r.span != span);
+        let words = span.of(self.text);
+        let diagnostic = if self.untyped(node) {
+            let message =
+                format!("'{words}' is used as {} here, elsewhere as {}", wanted.article(), kind.article());
+            let diagnostic = Diagnostic::new(Code::ConflictingUse, span, message);
+            match elsewhere {
+                Some(r) => diagnostic.label(r.span, format!("used as {} here", kind.article())),
+                None => diagnostic,
+            }
+        } else {
+            let message = format!("expected {}, found {}", wanted.article(), kind.article());
+            let diagnostic = Diagnostic::new(Code::TypeMismatch, span, message);
+            match elsewhere {
+                Some(r) if r.declared => diagnostic.label(r.span, "declared here"),
+                Some(r) => diagnostic.label(r.span, format!("{} because of this", kind.article())),
+                None => diagnostic,
+            }
+        };
+        let compare = wanted == Kind::Bool
+            && matches!(kind, Kind::Number | Kind::Text)
+            && !matches!(self.ast.nodes[node].kind, NodeKind::Literal(Value::String(_)));
+        let diagnostic = match compare {
+            true => diagnostic.help("compare it with something, for example with `==`"),
+            false => diagnostic,
+        };
+        self.broken(node, diagnostic);
+    }
+}

@@ -1,0 +1,108 @@
+//! From the tree to a [`Spec`]: names, then types, then nodes.
+
+mod fields;
+mod kinds;
+mod lower;
+mod names;
+
+use rondel_event::{Path, TopicId, ValueType};
+
+pub(crate) use self::fields::Fields;
+pub(crate) use self::kinds::article;
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::graph::Graph;
+use crate::spec::{ExprId, Spec, Topic};
+use crate::syntax::ast::{Ast, NodeId};
+
+/// What a node of the tree stands for, once names are looked up.
+#[derive(Clone, Debug, Default)]
+enum Meaning {
+    /// What its syntax says.
+    #[default]
+    Itself,
+    /// A field, with the type that a schema declares for it and where.
+    Field { topic: TopicId, path: Path, declared: Option<(ValueType, Option<Span>)> },
+    /// A `let` or `const`, by its position.
+    Binding(usize),
+    /// `on` of this topic.
+    On(TopicId),
+    /// An embedded formula, already in the graph.
+    Formula(ExprId),
+    /// What has been reported and is not looked at further.
+    Broken,
+}
+
+struct Checker<'a> {
+    text: &'a str,
+    ast: &'a Ast,
+    diagnostics: &'a mut Vec<Diagnostic>,
+    graph: Graph,
+    meanings: Vec<Meaning>,
+    /// For every binding those that it refers to.
+    references: Vec<Vec<usize>>,
+    used: Vec<bool>,
+    /// The bindings such that each comes after those that it refers to.
+    order: Vec<usize>,
+    /// The types of fields that have no declared one, by their node.
+    kinds: kinds::Kinds,
+}
+
+/// Checks `ast`, which was read from `text`. `topic` is the name of the one topic of a single
+/// formula. The result is worth something only if there is no error among the diagnostics.
+pub(crate) fn check(text: &str, ast: &Ast, topic: &str, diagnostics: &mut Vec<Diagnostic>) -> Spec {
+    let mut graph = Graph::default();
+    graph.spec_mut().topics = if ast.single {
+        vec![Topic { name: topic.to_owned(), address: topic.to_owned(), type_name: None, schema: None }]
+    } else {
+        ast.topics.iter().map(spec_topic).collect()
+    };
+    let mut checker = Checker {
+        text,
+        ast,
+        diagnostics,
+        graph,
+        meanings: ast.nodes.iter().map(|_| Meaning::Itself).collect(),
+        references: vec![Vec::new(); ast.bindings.len()],
+        used: vec![false; ast.bindings.len()],
+        order: Vec::new(),
+        kinds: kinds::Kinds::new(ast.nodes.len()),
+    };
+    checker.resolve_names();
+    checker.order_bindings();
+    checker.infer_kinds();
+    checker.lower();
+    if ast.properties.is_empty() && !checker.diagnostics.iter().any(Diagnostic::is_error) {
+        let span = Span::new(text.len(), text.len());
+        checker.diagnostics.push(
+            Diagnostic::new(Code::NoProperty, span, "there is no property, so nothing is checked")
+                .help("add one: `property name = formula`"),
+        );
+    }
+    checker.graph.finish()
+}
+
+fn spec_topic(topic: &crate::syntax::ast::Topic) -> Topic {
+    let name = topic.name.text.clone();
+    Topic {
+        address: topic.address.clone().unwrap_or_else(|| name.clone()),
+        name,
+        type_name: topic.type_name.clone(),
+        schema: topic.schema.clone(),
+    }
+}
+
+impl Checker<'_> {
+    fn span(&self, node: NodeId) -> Span {
+        self.ast.nodes[node].span
+    }
+
+    fn is_broken(&self, node: NodeId) -> bool {
+        matches!(self.meanings[node], Meaning::Broken)
+    }
+
+    /// Reports something about a node, and looks at the node no further.
+    fn broken(&mut self, node: NodeId, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+        self.meanings[node] = Meaning::Broken;
+    }
+}

@@ -1,0 +1,321 @@
+//! Names: which topic, field or definition each stands for.
+
+use std::collections::HashMap;
+
+use rondel_event::{Path, Segment, TopicId};
+
+use super::fields::Fields;
+use super::{Checker, Meaning};
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::rye;
+use crate::suggest::did_you_mean;
+use crate::syntax::ast::{Ast, Bound, BoundsSyntax, Infix, Name, NodeId, NodeKind, Prefix};
+
+/// What a name was declared as.
+#[derive(Clone, Copy)]
+enum Declared {
+    Topic(TopicId),
+    Binding(usize),
+}
+
+type Names<'a> = HashMap<&'a str, (Declared, Span)>;
+
+/// The bounds of an operator, if the node is one that has them.
+pub(super) fn bounds_of(kind: &NodeKind) -> Option<&BoundsSyntax> {
+    match kind {
+        NodeKind::Unary(Prefix::Once(bounds) | Prefix::Historically(bounds), _)
+        | NodeKind::Binary(Infix::Since(bounds), ..) => Some(bounds),
+        _ => None,
+    }
+}
+
+impl<'a> Checker<'a> {
+    pub(super) fn resolve_names(&mut self) {
+        let ast = self.ast;
+        let names = self.declared_names();
+        for (i, binding) in ast.bindings.iter().enumerate() {
+            for node in binding.body.nodes() {
+                self.resolve(node, Some(i), &names);
+            }
+        }
+        for node in ast.properties.iter().flat_map(|property| property.body.nodes()) {
+            self.resolve(node, None, &names);
+        }
+    }
+
+    fn declared_names(&mut self) -> Names<'a> {
+        let ast: &'a Ast = self.ast;
+        let topics =
+            ast.topics.iter().enumerate().map(|(i, topic)| (&topic.name, Declared::Topic(TopicId(i as u32))));
+        let bindings = ast.bindings.iter().enumerate().map(|(i, b)| (&b.name, Declared::Binding(i)));
+        let mut all: Vec<_> = topics.chain(bindings).collect();
+        all.sort_by_key(|(name, _)| name.span);
+        let mut names = Names::new();
+        for (name, declared) in all {
+            match names.get(name.text.as_str()) {
+                Some((_, first)) => {
+                    let first = *first;
+                    // What is shadowed by its namesake is not called unused on top of that.
+                    if let Declared::Binding(i) = declared {
+                        self.used[i] = true;
+                    }
+                    self.declared_twice(name, first);
+                }
+                None => {
+                    names.insert(&name.text, (declared, name.span));
+                }
+            }
+        }
+        let mut properties = HashMap::new();
+        for property in &ast.properties {
+            if let Some(first) = properties.insert(property.name.text.as_str(), property.name.span) {
+                self.declared_twice(&property.name, first);
+            }
+        }
+        names
+    }
+
+    fn declared_twice(&mut self, name: &Name, first: Span) {
+        let message = format!("the name '{}' is declared twice", name.text);
+        self.diagnostics
+            .push(Diagnostic::new(Code::DuplicateName, name.span, message).label(first, "first here"));
+    }
+
+    fn resolve(&mut self, node: NodeId, within: Option<usize>, names: &Names<'a>) {
+        let ast = self.ast;
+        let kind = &ast.nodes[node].kind;
+        let meaning = match kind {
+            NodeKind::Broken => Meaning::Broken,
+            NodeKind::Path(name, steps) => self.path(node, name, steps, within, names),
+            NodeKind::On(name) => match self.topic(name, names) {
+                Ok(topic) => Meaning::On(topic),
+                Err(diagnostic) => return self.broken(node, *diagnostic),
+            },
+            NodeKind::Rye { topic, body } => self.embedded(node, topic.as_ref(), *body, names),
+            _ => Meaning::Itself,
+        };
+        self.meanings[node] = meaning;
+        let bounds = bounds_of(kind).into_iter().flat_map(|b| [&b.lower, &b.upper]);
+        for bound in bounds.flatten() {
+            if let Bound::Name(name) = bound {
+                match names.get(name.text.as_str()) {
+                    Some((Declared::Binding(i), _)) => self.refer(within, *i),
+                    _ => {
+                        let suggestion = self.similar(&name.text, names);
+                        let message = format!("no constant '{}'{suggestion}", name.text);
+                        self.broken(node, Diagnostic::new(Code::UnknownName, name.span, message));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Notes that the binding `within`, or else a property, refers to `binding`.
+    fn refer(&mut self, within: Option<usize>, binding: usize) {
+        self.used[binding] = true;
+        if let Some(within) = within {
+            self.references[within].push(binding);
+        }
+    }
+
+    fn similar(&self, word: &str, names: &Names<'_>) -> String {
+        // In a fixed order, as the first of several equally good ones is named.
+        let mut candidates: Vec<_> = names.iter().map(|(name, (_, span))| (*span, *name)).collect();
+        candidates.sort();
+        did_you_mean(word, candidates.into_iter().map(|(_, name)| name))
+    }
+
+    fn path(
+        &mut self,
+        node: NodeId,
+        name: &Name,
+        steps: &[(Segment, Span)],
+        within: Option<usize>,
+        names: &Names<'a>,
+    ) -> Meaning {
+        let segments = || steps.iter().map(|(segment, _)| segment.clone());
+        if self.ast.single {
+            let root = Segment::Key(name.text.as_str().into());
+            let path = Path(std::iter::once(root).chain(segments()).collect());
+            return Meaning::Field { topic: TopicId(0), path, declared: None };
+        }
+        let diagnostic = match names.get(name.text.as_str()) {
+            Some((Declared::Binding(i), declared)) => {
+                self.refer(within, *i);
+                let Some((_, step)) = steps.first() else { return Meaning::Binding(*i) };
+                let message = format!("'{}' is not a topic and has no fields", name.text);
+                Diagnostic::new(Code::NoFields, *step, message).label(*declared, "declared here")
+            }
+            Some((Declared::Topic(topic), declared)) => {
+                if steps.is_empty() {
+                    let message = format!("the topic '{}' is not a value", name.text);
+                    Diagnostic::new(Code::TopicIsNotAValue, name.span, message)
+                        .label(*declared, "declared here")
+                        .help(format!(
+                            "name one of its fields, or write `on({})` for the arrival of a message",
+                            name.text
+                        ))
+                } else {
+                    let declared = match self.fields(*topic) {
+                        None => None,
+                        Some(fields) => match fields.find_value(steps, self.span(node)) {
+                            Ok(declared) => Some(declared),
+                            Err(diagnostic) => {
+                                self.diagnostics.push(*diagnostic);
+                                return Meaning::Broken;
+                            }
+                        },
+                    };
+                    return Meaning::Field { topic: *topic, path: Path(segments().collect()), declared };
+                }
+            }
+            None => {
+                let what = if steps.is_empty() { "name" } else { "topic" };
+                let code = if steps.is_empty() { Code::UnknownName } else { Code::UnknownTopic };
+                let suggestion = self.similar(&name.text, names);
+                let mut diagnostic =
+                    Diagnostic::new(code, name.span, format!("no {what} '{}'{suggestion}", name.text));
+                if let Some(help) = self.field_of_that_name(&name.text) {
+                    diagnostic = diagnostic.help(help);
+                }
+                diagnostic
+            }
+        };
+        self.diagnostics.push(diagnostic);
+        Meaning::Broken
+    }
+
+    /// Who forgets the topic before a field is told where the field is.
+    fn field_of_that_name(&self, word: &str) -> Option<String> {
+        let topic = self.ast.topics.iter().find(|topic| {
+            topic.schema.as_ref().is_some_and(|schema| schema.fields.iter().any(|(name, _)| name == word))
+        })?;
+        Some(format!("'{}' has a field of that name: `{}.{word}`", topic.name.text, topic.name.text))
+    }
+
+    fn fields(&self, topic: TopicId) -> Option<Fields<'a>> {
+        let topic = self.ast.topics.get(topic.index())?;
+        let schema = topic.schema.as_ref()?;
+        Some(Fields { topic: &topic.name.text, schema, places: &topic.places })
+    }
+
+    fn topic(&self, name: &Name, names: &Names<'_>) -> Result<TopicId, Box<Diagnostic>> {
+        if self.ast.single {
+            let only = &self.graph.spec().topics[0].name;
+            if name.text == *only {
+                return Ok(TopicId(0));
+            }
+            let message = format!("no topic '{}' in a single formula", name.text);
+            return Err(Box::new(
+                Diagnostic::new(Code::UnknownTopic, name.span, message)
+                    .help(format!("its one topic is called '{only}': `on({only})`")),
+            ));
+        }
+        match names.get(name.text.as_str()) {
+            Some((Declared::Topic(topic), _)) => Ok(*topic),
+            Some((Declared::Binding(_), declared)) => {
+                let message = format!("'{}' is not a topic", name.text);
+                Err(Box::new(
+                    Diagnostic::new(Code::UnknownTopic, name.span, message).label(*declared, "declared here"),
+                ))
+            }
+            None => {
+                let topics = self.ast.topics.iter().map(|topic| topic.name.text.as_str());
+                let message = format!("no topic '{}'{}", name.text, did_you_mean(&name.text, topics));
+                Err(Box::new(Diagnostic::new(Code::UnknownTopic, name.span, message)))
+            }
+        }
+    }
+
+    fn embedded(&mut self, node: NodeId, topic: Option<&Name>, body: Span, names: &Names<'_>) -> Meaning {
+        let topic = match topic {
+            Some(name) => self.topic(name, names),
+            None if self.graph.spec().topics.len() == 1 => Ok(TopicId(0)),
+            None => {
+                let start = self.span(node).start;
+                let message = match self.ast.topics.len() {
+                    0 => "this formula has no topic, as none is declared",
+                    _ => "this formula does not say which topic it is about",
+                };
+                Err(Box::new(
+                    Diagnostic::new(Code::UnclearTopic, Span::new(start, start + "rye".len()), message)
+                        .help("declare the topic and write its name before the quotes: `rye gear\"{…}\"`"),
+                ))
+            }
+        };
+        let topic = match topic {
+            Ok(topic) => topic,
+            Err(diagnostic) => {
+                self.diagnostics.push(*diagnostic);
+                return Meaning::Broken;
+            }
+        };
+        let fields = self.fields(topic);
+        let target = rye::Target { topic, fields, graph: &mut self.graph, diagnostics: self.diagnostics };
+        rye::formula(self.text, body, target).map_or(Meaning::Broken, Meaning::Formula)
+    }
+
+    /// Brings the bindings into an order in which each comes after those that it refers to.
+    pub(super) fn order_bindings(&mut self) {
+        #[derive(Clone, Copy, PartialEq)]
+        enum State {
+            New,
+            Open,
+            Done,
+        }
+        let mut states = vec![State::New; self.references.len()];
+        for start in 0..self.references.len() {
+            if states[start] != State::New {
+                continue;
+            }
+            // Each with the position of the reference that is followed next.
+            let mut open = vec![(start, 0)];
+            states[start] = State::Open;
+            while let Some((binding, next)) = open.last_mut() {
+                let binding = *binding;
+                let Some(&to) = self.references[binding].get(*next) else {
+                    states[binding] = State::Done;
+                    self.order.push(binding);
+                    open.pop();
+                    continue;
+                };
+                *next += 1;
+                match states[to] {
+                    State::New => {
+                        states[to] = State::Open;
+                        open.push((to, 0));
+                    }
+                    State::Done => {}
+                    State::Open => {
+                        let from = open.iter().position(|(b, _)| *b == to).unwrap_or(0);
+                        let circle: Vec<usize> = open[from..].iter().map(|(b, _)| *b).collect();
+                        self.report_circle(&circle);
+                    }
+                }
+            }
+        }
+    }
+
+    fn report_circle(&mut self, circle: &[usize]) {
+        let ast = self.ast;
+        let Some((first, others)) = circle.split_first() else { return };
+        let name = &ast.bindings[*first].name;
+        let message = match others.len() {
+            0 => format!("the definition of '{}' refers to itself", name.text),
+            _ => format!("the definition of '{}' refers to itself through others", name.text),
+        };
+        let mut diagnostic = Diagnostic::new(Code::CyclicDefinition, name.span, message);
+        for (i, other) in others.iter().enumerate() {
+            let name = &ast.bindings[*other].name;
+            let text =
+                if i + 1 == others.len() { "… which refers to the first" } else { "through this …" };
+            diagnostic = diagnostic.label(name.span, text);
+        }
+        self.diagnostics.push(diagnostic.help("`prev` or `previously` cannot break a circle of definitions"));
+        for binding in circle {
+            if let Some(root) = ast.bindings[*binding].body.root {
+                self.meanings[root] = Meaning::Broken;
+            }
+        }
+    }
+}

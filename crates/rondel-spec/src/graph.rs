@@ -1,0 +1,368 @@
+//! Builds the nodes of a [`Spec`]: equal nodes once, constants folded, operands before operators.
+
+use std::collections::HashMap;
+
+use rondel_event::{Comparison, TopicId, Value, ValueType};
+
+use crate::spec::{BinaryOp, Bounds, Expr, ExprId, Spec, UnaryOp};
+
+#[derive(Debug, Default)]
+pub(crate) struct Graph {
+    spec: Spec,
+    types: Vec<ValueType>,
+    // Expressions contain doubles and so cannot be keys themselves; as text they can.
+    known: HashMap<String, ExprId>,
+}
+
+/// Whether nothing is within these bounds.
+pub(crate) fn is_empty(bounds: Bounds) -> bool {
+    bounds.upper.is_some_and(|upper| bounds.lower > upper)
+}
+
+impl Graph {
+    /// The specification with what has been built; topics and properties are the caller's.
+    pub(crate) fn spec_mut(&mut self) -> &mut Spec {
+        &mut self.spec
+    }
+
+    pub(crate) fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// The finished specification, without the nodes that no property needs.
+    pub(crate) fn finish(self) -> Spec {
+        let Spec { topics, mut properties, nodes } = self.spec;
+        let mut needed = vec![false; nodes.len()];
+        for property in &properties {
+            needed[property.formula.index()] = true;
+        }
+        for (i, node) in nodes.iter().enumerate().rev() {
+            if needed[i] {
+                node.operands().for_each(|o| needed[o.index()] = true);
+            }
+        }
+        let mut places = vec![ExprId(0); nodes.len()];
+        let mut kept = Vec::new();
+        for (i, mut node) in nodes.into_iter().enumerate() {
+            if needed[i] {
+                node.operands_mut().for_each(|o| *o = places[o.index()]);
+                places[i] = ExprId(kept.len() as u32);
+                kept.push(node);
+            }
+        }
+        for property in &mut properties {
+            property.formula = places[property.formula.index()];
+        }
+        Spec { topics, properties, nodes: kept }
+    }
+
+    pub(crate) fn value_type(&self, id: ExprId) -> ValueType {
+        self.types[id.index()]
+    }
+
+    pub(crate) fn topics_of(&self, id: ExprId) -> Vec<TopicId> {
+        self.spec.topics_of(id)
+    }
+
+    pub(crate) fn constant(&self, id: ExprId) -> Option<&Value> {
+        match &self.spec.nodes[id.index()] {
+            Expr::Literal(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    fn truth(&self, id: ExprId) -> Option<bool> {
+        match self.constant(id) {
+            Some(Value::Bool(b)) => Some(*b),
+            _ => None,
+        }
+    }
+
+    /// A node as it is. The operators below fold constants first.
+    pub(crate) fn add(&mut self, expr: Expr) -> ExprId {
+        let key = format!("{expr:?}");
+        if let Some(id) = self.known.get(&key) {
+            return *id;
+        }
+        let id = ExprId(self.spec.nodes.len() as u32);
+        self.types.push(match &expr {
+            Expr::Unary(_, a) | Expr::Binary(_, a, _) | Expr::Prev(a) | Expr::If(_, a, _) => {
+                self.types[a.index()]
+            }
+            _ => self.spec.type_of(&expr),
+        });
+        self.spec.nodes.push(expr);
+        self.known.insert(key, id);
+        id
+    }
+
+    pub(crate) fn literal(&mut self, value: Value) -> ExprId {
+        self.add(Expr::Literal(value))
+    }
+
+    pub(crate) fn bool(&mut self, value: bool) -> ExprId {
+        self.literal(Value::Bool(value))
+    }
+
+    pub(crate) fn float(&mut self, value: f64) -> ExprId {
+        self.literal(Value::Float(value))
+    }
+
+    /// The operand as `Float`, whether it is `Int` or is one already.
+    pub(crate) fn widen(&mut self, id: ExprId) -> ExprId {
+        match self.constant(id) {
+            Some(Value::Int(i)) => {
+                let value = *i as f64;
+                self.float(value)
+            }
+            _ if self.value_type(id) == ValueType::Int => self.add(Expr::ToFloat(id)),
+            _ => id,
+        }
+    }
+
+    /// Both operands with one type, where one is `Int` and the other `Float`.
+    pub(crate) fn same_type(&mut self, a: ExprId, b: ExprId) -> (ExprId, ExprId) {
+        if self.value_type(a) == self.value_type(b) { (a, b) } else { (self.widen(a), self.widen(b)) }
+    }
+
+    /// Nothing where the operand is a constant without result.
+    pub(crate) fn unary(&mut self, op: UnaryOp, a: ExprId) -> Option<ExprId> {
+        let folded = match (self.constant(a), op) {
+            (Some(Value::Int(i)), UnaryOp::Negate) => Value::Int(i.checked_neg()?),
+            (Some(Value::Int(i)), UnaryOp::Abs) => Value::Int(i.checked_abs()?),
+            (Some(Value::Float(x)), UnaryOp::Negate) => Value::Float(-x),
+            (Some(Value::Float(x)), UnaryOp::Abs) => Value::Float(x.abs()),
+            _ => return Some(self.add(Expr::Unary(op, a))),
+        };
+        Some(self.literal(folded))
+    }
+
+    /// Nothing where the result is none, for constants or for every left operand.
+    pub(crate) fn binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> Option<ExprId> {
+        let (a, b) = self.same_type(a, b);
+        let folded = match (self.constant(a), self.constant(b)) {
+            (Some(Value::Int(a)), Some(Value::Int(b))) => int_arithmetic(op, *a, *b)?,
+            (Some(Value::Float(a)), Some(Value::Float(b))) => Value::Float(float_arithmetic(op, *a, *b)),
+            (_, Some(Value::Int(0))) if matches!(op, BinaryOp::Divide | BinaryOp::Remainder) => return None,
+            _ => return Some(self.add(Expr::Binary(op, a, b))),
+        };
+        Some(self.literal(folded))
+    }
+
+    pub(crate) fn compare(&mut self, op: Comparison, a: ExprId, b: ExprId) -> ExprId {
+        let (a, b) = self.same_type(a, b);
+        let holds = match (self.constant(a), self.constant(b)) {
+            (Some(Value::Bool(a)), Some(Value::Bool(b))) => op.holds(a, b),
+            (Some(Value::Int(a)), Some(Value::Int(b))) => op.holds(a, b),
+            (Some(Value::Float(a)), Some(Value::Float(b))) => op.holds(a, b),
+            (Some(Value::String(a)), Some(Value::String(b))) => op.holds(a, b),
+            _ => return self.add(Expr::Compare(op, a, b)),
+        };
+        self.bool(holds)
+    }
+
+    pub(crate) fn starts_with(&mut self, a: ExprId, b: ExprId) -> ExprId {
+        match (self.constant(a), self.constant(b)) {
+            (Some(Value::String(a)), Some(Value::String(b))) => {
+                let holds = a.starts_with(&**b);
+                self.bool(holds)
+            }
+            _ => self.add(Expr::StartsWith(a, b)),
+        }
+    }
+
+    pub(crate) fn choice(&mut self, condition: ExprId, yes: ExprId, no: ExprId) -> ExprId {
+        let (yes, no) = self.same_type(yes, no);
+        match self.truth(condition) {
+            Some(true) => yes,
+            Some(false) => no,
+            None => self.add(Expr::If(condition, yes, no)),
+        }
+    }
+
+    pub(crate) fn prev(&mut self, a: ExprId) -> ExprId {
+        if self.constant(a).is_some() { a } else { self.add(Expr::Prev(a)) }
+    }
+
+    pub(crate) fn not(&mut self, a: ExprId) -> ExprId {
+        match (self.truth(a), &self.spec.nodes[a.index()]) {
+            (Some(value), _) => self.bool(!value),
+            (None, Expr::Not(inner)) => *inner,
+            _ => self.add(Expr::Not(a)),
+        }
+    }
+
+    pub(crate) fn and(&mut self, a: ExprId, b: ExprId) -> ExprId {
+        match (self.truth(a), self.truth(b)) {
+            (Some(true), _) => b,
+            (_, Some(true)) => a,
+            (Some(false), _) | (_, Some(false)) => self.bool(false),
+            _ if a == b => a,
+            _ => self.add(Expr::And(a, b)),
+        }
+    }
+
+    pub(crate) fn or(&mut self, a: ExprId, b: ExprId) -> ExprId {
+        match (self.truth(a), self.truth(b)) {
+            (Some(false), _) => b,
+            (_, Some(false)) => a,
+            (Some(true), _) | (_, Some(true)) => self.bool(true),
+            _ if a == b => a,
+            _ => self.add(Expr::Or(a, b)),
+        }
+    }
+
+    pub(crate) fn implies(&mut self, a: ExprId, b: ExprId) -> ExprId {
+        let not = self.not(a);
+        self.or(not, b)
+    }
+
+    pub(crate) fn iff(&mut self, a: ExprId, b: ExprId) -> ExprId {
+        let both = self.and(a, b);
+        let (not_a, not_b) = (self.not(a), self.not(b));
+        let neither = self.and(not_a, not_b);
+        self.or(both, neither)
+    }
+
+    pub(crate) fn definitely(&mut self, a: ExprId) -> ExprId {
+        match self.spec.nodes[a.index()] {
+            Expr::Literal(_) | Expr::Carried { .. } | Expr::On(_) | Expr::Definitely(_) => a,
+            _ => self.add(Expr::Definitely(a)),
+        }
+    }
+
+    pub(crate) fn previously(&mut self, a: ExprId) -> ExprId {
+        if self.truth(a) == Some(false) { a } else { self.add(Expr::Previously(a)) }
+    }
+
+    pub(crate) fn once(&mut self, bounds: Bounds, a: ExprId) -> ExprId {
+        match self.truth(a) {
+            _ if is_empty(bounds) => self.bool(false),
+            Some(false) => a,
+            Some(true) if bounds.lower == 0 => a,
+            _ => self.add(Expr::Once(bounds, a)),
+        }
+    }
+
+    pub(crate) fn historically(&mut self, bounds: Bounds, a: ExprId) -> ExprId {
+        match self.truth(a) {
+            _ if is_empty(bounds) => self.bool(true),
+            Some(true) => a,
+            Some(false) if bounds.lower == 0 => a,
+            _ => self.add(Expr::Historically(bounds, a)),
+        }
+    }
+
+    pub(crate) fn since(&mut self, bounds: Bounds, a: ExprId, b: ExprId) -> ExprId {
+        match (self.truth(a), self.truth(b)) {
+            _ if is_empty(bounds) => self.bool(false),
+            (_, Some(false)) => b,
+            (_, Some(true)) if bounds.lower == 0 => b,
+            // Only the present is left to be the witness.
+            (Some(false), _) => {
+                if bounds.lower == 0 {
+                    b
+                } else {
+                    a
+                }
+            }
+            _ => self.add(Expr::Since(bounds, a, b)),
+        }
+    }
+
+    /// True at a message of one of `topics` that gives `a` another value.
+    pub(crate) fn changed(&mut self, topics: &[TopicId], a: ExprId) -> ExprId {
+        let mut updated = self.bool(false);
+        for topic in topics {
+            let on = self.add(Expr::On(*topic));
+            updated = self.or(updated, on);
+        }
+        let before = self.prev(a);
+        let different = self.compare(Comparison::NotEqual, a, before);
+        self.and(updated, different)
+    }
+
+    pub(crate) fn rising(&mut self, a: ExprId) -> ExprId {
+        let before = self.previously(a);
+        let not_before = self.not(before);
+        self.and(a, not_before)
+    }
+
+    pub(crate) fn falling(&mut self, a: ExprId) -> ExprId {
+        let before = self.previously(a);
+        let not = self.not(a);
+        self.and(not, before)
+    }
+}
+
+fn int_arithmetic(op: BinaryOp, a: i64, b: i64) -> Option<Value> {
+    let result = match op {
+        BinaryOp::Add => a.checked_add(b),
+        BinaryOp::Subtract => a.checked_sub(b),
+        BinaryOp::Multiply => a.checked_mul(b),
+        // Nobody who writes `1 / 2` means 0: a quotient of constants keeps its fraction.
+        BinaryOp::Divide => match a.checked_rem(b)? {
+            0 => a.checked_div(b),
+            _ => return Some(Value::Float(a as f64 / b as f64)),
+        },
+        BinaryOp::Remainder => a.checked_rem(b),
+        BinaryOp::Min => Some(a.min(b)),
+        BinaryOp::Max => Some(a.max(b)),
+    };
+    result.map(Value::Int)
+}
+
+fn float_arithmetic(op: BinaryOp, a: f64, b: f64) -> f64 {
+    match op {
+        BinaryOp::Add => a + b,
+        BinaryOp::Subtract => a - b,
+        BinaryOp::Multiply => a * b,
+        BinaryOp::Divide => a / b,
+        BinaryOp::Remainder => a % b,
+        _ if a.is_nan() || b.is_nan() => f64::NAN,
+        BinaryOp::Min => a.min(b),
+        BinaryOp::Max => a.max(b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_nodes_are_one() {
+        let mut g = Graph::default();
+        let on = g.add(Expr::On(TopicId(0)));
+        let a = g.rising(on);
+        let b = g.rising(on);
+        assert_eq!(a, b);
+        assert_eq!(g.and(a, b), a);
+        let (x, y) = (g.float(0.0), g.float(-0.0));
+        assert_ne!(x, y, "the sign of zero is kept");
+    }
+
+    #[test]
+    fn constants_are_folded() {
+        let mut g = Graph::default();
+        let on = g.add(Expr::On(TopicId(0)));
+        let (yes, no) = (g.bool(true), g.bool(false));
+        let past = |lower, upper| Bounds { lower, upper };
+        assert_eq!(g.implies(no, on), yes);
+        assert_eq!(g.iff(yes, on), on);
+        assert_eq!(g.once(past(3, Some(2)), on), no);
+        assert_eq!(g.historically(past(3, Some(2)), on), yes);
+        assert_eq!(g.since(Bounds::ALL, no, on), on);
+        assert_eq!(g.since(past(1, None), no, on), no);
+        assert_ne!(g.once(past(1, None), yes), yes, "nothing is one step before the first");
+        assert_ne!(g.previously(yes), yes);
+        let (a, b) = (g.literal(Value::Int(7)), g.literal(Value::Int(2)));
+        let quotient = g.binary(BinaryOp::Divide, a, b).unwrap();
+        assert_eq!(g.constant(quotient), Some(&Value::Float(3.5)));
+        let zero = g.literal(Value::Int(0));
+        assert_eq!(g.binary(BinaryOp::Remainder, a, zero), None);
+        let least = g.literal(Value::Int(i64::MIN));
+        assert_eq!(g.unary(UnaryOp::Abs, least), None);
+        let minus = g.literal(Value::Int(-1));
+        assert_eq!(g.binary(BinaryOp::Divide, least, minus), None);
+    }
+}

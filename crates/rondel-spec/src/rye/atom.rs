@@ -1,0 +1,284 @@
+//! Atoms: pairs of keys and values.
+
+use rondel_event::{Comparison, Condition, Path, Quantifier, Segment, Test, Value, ValueType};
+
+use super::token::RyeKind;
+use super::{GivenUp, Parsed, Parser, Steps};
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::spec::{Expr, ExprId, SchemaType};
+
+/// Where the pairs that are being read belong.
+enum Place {
+    /// The message, at the prefix of the paths.
+    Message,
+    /// The elements of an array: pairs become conditions on one element.
+    Elements(Vec<Condition>),
+}
+
+/// What a pair asks of its field.
+enum Wanted {
+    Carried,
+    Equals(Value),
+    Number(Comparison, f64),
+}
+
+impl Parser<'_> {
+    /// `{ pair, pair … }`
+    pub(super) fn atom(&mut self) -> Parsed<ExprId> {
+        let mut result = self.literal(Value::Bool(true));
+        self.pairs(&mut Vec::new(), &mut Place::Message, &mut result)?;
+        Ok(result)
+    }
+
+    /// Pairs in braces, below the steps of `prefix`.
+    fn pairs(&mut self, prefix: &mut Steps, place: &mut Place, result: &mut ExprId) -> Parsed<()> {
+        self.deeper(|p| {
+            p.expect("{")?;
+            if p.eat("}") {
+                return Ok(());
+            }
+            loop {
+                p.pair(prefix, place, result)?;
+                if p.eat("}") {
+                    return Ok(());
+                }
+                if !p.eat(",") {
+                    return Err(p.expected("`,` or `}`"));
+                }
+            }
+        })
+    }
+
+    fn pair(&mut self, prefix: &mut Steps, place: &mut Place, result: &mut ExprId) -> Parsed<()> {
+        let depth = prefix.len();
+        let start = self.span();
+        let key = self.key()?;
+        prefix.push(key);
+        let outcome = self.rest_of_pair(start, prefix, place, result);
+        prefix.truncate(depth);
+        outcome
+    }
+
+    fn rest_of_pair(
+        &mut self,
+        start: Span,
+        prefix: &mut Steps,
+        place: &mut Place,
+        result: &mut ExprId,
+    ) -> Parsed<()> {
+        while self.eat("::") {
+            if self.symbol() == "{" {
+                return self.pairs(prefix, place, result);
+            }
+            let (word, span) = (self.word(), self.span());
+            let key = self.key()?;
+            let quantifier = match word {
+                "any" => Some(Quantifier::Any),
+                "all" => Some(Quantifier::All),
+                _ => None,
+            };
+            match quantifier {
+                // A field may be called `any`; the brace shows that this is none.
+                Some(quantifier) if self.symbol() == "{" => {
+                    return self.elements(start.to(span), quantifier, prefix, place, result);
+                }
+                _ => prefix.push(key),
+            }
+        }
+        let comparison = match self.symbol() {
+            "==" => Some(Comparison::Equal),
+            "!=" => Some(Comparison::NotEqual),
+            "<" => Some(Comparison::Less),
+            "<=" => Some(Comparison::LessOrEqual),
+            ">" => Some(Comparison::Greater),
+            ">=" => Some(Comparison::GreaterOrEqual),
+            _ => None,
+        };
+        let wanted = if let Some(comparison) = comparison {
+            self.advance();
+            if *self.kind() != RyeKind::Number {
+                return Err(self.not_a_number());
+            }
+            Wanted::Number(comparison, self.number()?)
+        } else if self.eat(":") {
+            self.value()?
+        } else {
+            Wanted::Equals(Value::Bool(true))
+        };
+        self.finish(start, prefix, wanted, place, result)
+    }
+
+    fn not_a_number(&mut self) -> GivenUp {
+        let given_up = self.expected("a number");
+        if let Some(last) = self.target.diagnostics.last_mut() {
+            last.help = Some("texts and truth values are compared with `key: value`".to_owned());
+        }
+        given_up
+    }
+
+    fn key(&mut self) -> Parsed<(Segment, Span)> {
+        let span = self.span();
+        let segment = match self.kind() {
+            RyeKind::Word => Segment::Key(span.of(self.text).into()),
+            RyeKind::Quoted(text) => Segment::Key(text.as_str().into()),
+            RyeKind::Symbol("$") => {
+                self.advance();
+                let index = match self.kind() {
+                    RyeKind::Number => self.span().of(self.text).parse().ok(),
+                    _ => None,
+                };
+                match index {
+                    Some(index) => Segment::Index(index),
+                    None => return Err(self.expected("the position of an element")),
+                }
+            }
+            _ => return Err(self.expected("a key")),
+        };
+        let span = span.to(self.span());
+        self.advance();
+        Ok((segment, span))
+    }
+
+    /// What stands after `key:`.
+    fn value(&mut self) -> Parsed<Wanted> {
+        let value = match self.kind() {
+            RyeKind::Number => return Ok(Wanted::Equals(Value::Float(self.number()?))),
+            RyeKind::Quoted(text) => Value::String(text.as_str().into()),
+            RyeKind::Word => match self.word() {
+                "true" => Value::Bool(true),
+                "false" => Value::Bool(false),
+                word => Value::String(word.into()),
+            },
+            RyeKind::Symbol("*") => {
+                let star = self.span();
+                self.advance();
+                if *self.kind() == RyeKind::Word {
+                    return Err(self.not_in_this_version(star.to(self.span()), "a reference (`*name`)"));
+                }
+                return Ok(Wanted::Carried);
+            }
+            _ => return Err(self.expected("`true`, `false`, a number, a text or `*`")),
+        };
+        self.advance();
+        Ok(Wanted::Equals(value))
+    }
+
+    fn finish(
+        &mut self,
+        start: Span,
+        steps: &Steps,
+        wanted: Wanted,
+        place: &mut Place,
+        result: &mut ExprId,
+    ) -> Parsed<()> {
+        let path = Path(steps.iter().map(|(segment, _)| segment.clone()).collect());
+        if let Place::Elements(conditions) = place {
+            let test = match wanted {
+                Wanted::Carried => Test::Present,
+                Wanted::Equals(value) => Test::Equals(value),
+                Wanted::Number(comparison, number) => Test::Number(comparison, number),
+            };
+            conditions.push(Condition { path, test });
+            return Ok(());
+        }
+        let whole = start.to(steps.last().map_or(start, |(_, span)| *span));
+        let topic = self.target.topic;
+        let declared = match &wanted {
+            Wanted::Carried => self.declared(steps, whole)?.map(|_| ValueType::Bool),
+            Wanted::Equals(value) => self.value_type(steps, whole, value.value_type())?,
+            Wanted::Number(..) => self.value_type(steps, whole, ValueType::Float)?,
+        };
+        let graph = &mut *self.target.graph;
+        let mut field = |value_type: ValueType| {
+            // A schema's `Int` is read as one, so that other formulas can share the field.
+            let declared = declared.unwrap_or(value_type);
+            let field = graph.add(Expr::Field { topic, path: path.clone(), value_type: declared });
+            if value_type == ValueType::Float { graph.widen(field) } else { field }
+        };
+        let pair = match wanted {
+            Wanted::Carried => graph.add(Expr::Carried { topic, path }),
+            Wanted::Equals(Value::Bool(true)) => field(ValueType::Bool),
+            Wanted::Equals(Value::Bool(false)) => {
+                let field = field(ValueType::Bool);
+                graph.not(field)
+            }
+            Wanted::Equals(value) => {
+                let field = field(value.value_type());
+                let value = graph.literal(value);
+                graph.compare(Comparison::Equal, field, value)
+            }
+            Wanted::Number(comparison, number) => {
+                let field = field(ValueType::Float);
+                let number = graph.float(number);
+                graph.compare(comparison, field, number)
+            }
+        };
+        let pair = graph.definitely(pair);
+        *result = graph.and(*result, pair);
+        Ok(())
+    }
+
+    fn elements(
+        &mut self,
+        start: Span,
+        quantifier: Quantifier,
+        prefix: &Steps,
+        place: &mut Place,
+        result: &mut ExprId,
+    ) -> Parsed<()> {
+        if matches!(place, Place::Elements(_)) {
+            return Err(self.not_in_this_version(start, "`any` or `all` inside another"));
+        }
+        if let Some(found) = self.declared(prefix, start)?
+            && !matches!(found, SchemaType::Array(_))
+        {
+            let message = "`any` and `all` are about the elements of an array, and this is none";
+            self.report(Diagnostic::new(Code::TypeMismatch, start, message));
+        }
+        let mut inner = Place::Elements(Vec::new());
+        self.pairs(&mut Vec::new(), &mut inner, result)?;
+        let conditions = match inner {
+            Place::Elements(conditions) => conditions,
+            Place::Message => Vec::new(),
+        };
+        let path = Path(prefix.iter().map(|(segment, _)| segment.clone()).collect());
+        let topic = self.target.topic;
+        let graph = &mut *self.target.graph;
+        let elements = graph.add(Expr::Elements { topic, path, quantifier, conditions });
+        let elements = graph.definitely(elements);
+        *result = graph.and(*result, elements);
+        Ok(())
+    }
+
+    /// What the schema says about a path, if there is a schema.
+    fn declared(&mut self, steps: &Steps, whole: Span) -> Parsed<Option<&SchemaType>> {
+        match self.target.fields.map(|fields| fields.find(steps, whole)) {
+            None => Ok(None),
+            Some(Ok((found, _))) => Ok(Some(found)),
+            Some(Err(diagnostic)) => Err(self.report(*diagnostic)),
+        }
+    }
+
+    /// The type that the schema gives to a field, which must do where `wanted` is asked for.
+    fn value_type(&mut self, steps: &Steps, whole: Span, wanted: ValueType) -> Parsed<Option<ValueType>> {
+        let Some(fields) = self.target.fields else { return Ok(None) };
+        match fields.find_value(steps, whole) {
+            Err(diagnostic) => Err(self.report(*diagnostic)),
+            Ok((found, _)) if found == wanted || wanted == ValueType::Float && found == ValueType::Int => {
+                Ok(Some(found))
+            }
+            Ok((found, declared)) => {
+                let message = format!(
+                    "this pair asks for {}, the field is {}",
+                    crate::check::article(wanted),
+                    crate::check::article(found)
+                );
+                let mut diagnostic = Diagnostic::new(Code::TypeMismatch, whole, message);
+                if let Some(declared) = declared {
+                    diagnostic = diagnostic.label(declared, "declared here");
+                }
+                Err(self.report(diagnostic))
+            }
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! Reelay's expressions: formulas over the fields of one topic, with two truth values.
+//!
+//! From loosest to tightest the operators are: implication (`->`, `implies`), disjunction (`||`,
+//! `or`), conjunction (`&&`, `and`), since (`since`, `S`), and before an atom or parentheses
+//! negation (`not`, `!`), `pre` (`Y`), `once` (`P`) and `historically` (`H`). Implication and since
+//! stand at most once beside each other. An atom is a conjunction of pairs in braces; `{}` is true.
+//!
+//! A pair is true or false, never unknown: of a field that was never received, or has another type
+//! than the pair asks for, it is false.
+
+mod atom;
+mod token;
+
+use rondel_event::{Segment, TopicId, Value};
+
+use self::token::{RyeKind, RyeToken};
+use crate::check::Fields;
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::graph::{Graph, is_empty};
+use crate::spec::{Bounds, ExprId};
+use crate::suggest::did_you_mean;
+
+/// As in the Rondel language.
+const DEPTH: usize = 250;
+
+/// What a formula is about and where it goes.
+pub(crate) struct Target<'a> {
+    pub(crate) topic: TopicId,
+    /// The schema of the topic, where it has one.
+    pub(crate) fields: Option<Fields<'a>>,
+    pub(crate) graph: &'a mut Graph,
+    pub(crate) diagnostics: &'a mut Vec<Diagnostic>,
+}
+
+/// Reads the formula that stands in `text` at `body`. Nothing where it is wrong.
+pub(crate) fn formula(text: &str, body: Span, target: Target<'_>) -> Option<ExprId> {
+    let errors = target.diagnostics.len();
+    let tokens = token::tokens(text, body, target.diagnostics);
+    if target.diagnostics[errors..].iter().any(|d| d.code == Code::UnexpectedCharacter) {
+        // The tokens stop there: that the rest is missing would be the next report.
+        return None;
+    }
+    let mut parser = Parser { text, tokens, at: 0, depth: 0, target };
+    let root = parser.expression();
+    if root.is_ok() && *parser.kind() != RyeKind::End {
+        parser.expected_operator("an operator or the end");
+    }
+    if parser.target.diagnostics[errors..].iter().any(Diagnostic::is_error) { None } else { root.ok() }
+}
+
+/// The formula was given up; why has been reported.
+struct GivenUp;
+
+type Parsed<T> = Result<T, GivenUp>;
+
+struct Parser<'a> {
+    text: &'a str,
+    tokens: Vec<RyeToken>,
+    at: usize,
+    depth: usize,
+    target: Target<'a>,
+}
+
+/// Steps into a message and where they stand.
+type Steps = Vec<(Segment, Span)>;
+
+impl<'a> Parser<'a> {
+    fn kind(&self) -> &RyeKind {
+        &self.tokens[self.at].kind
+    }
+
+    fn span(&self) -> Span {
+        self.tokens[self.at].span
+    }
+
+    fn symbol(&self) -> &'static str {
+        if let RyeKind::Symbol(s) = self.kind() { s } else { "" }
+    }
+
+    fn word(&self) -> &'a str {
+        if *self.kind() == RyeKind::Word { self.span().of(self.text) } else { "" }
+    }
+
+    fn advance(&mut self) {
+        self.at = (self.at + 1).min(self.tokens.len() - 1);
+    }
+
+    fn eat(&mut self, symbol: &str) -> bool {
+        let found = self.symbol() == symbol;
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) -> GivenUp {
+        self.target.diagnostics.push(diagnostic);
+        GivenUp
+    }
+
+    fn expected(&mut self, what: &str) -> GivenUp {
+        let found = match self.kind() {
+            RyeKind::End => "the end".to_owned(),
+            _ => format!("`{}`", self.span().of(self.text)),
+        };
+        let message = format!("expected {what}, found {found}");
+        self.report(Diagnostic::new(Code::UnexpectedToken, self.span(), message))
+    }
+
+    fn expect(&mut self, symbol: &str) -> Parsed<()> {
+        if self.eat(symbol) { Ok(()) } else { Err(self.expected(&format!("`{symbol}`"))) }
+    }
+
+    fn not_in_this_version(&mut self, span: Span, what: &str) -> GivenUp {
+        self.report(Diagnostic::new(Code::NotInThisVersion, span, format!("{what} is not in this version")))
+    }
+
+    fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth >= DEPTH {
+            let message = format!("this is nested more than {DEPTH} levels deep");
+            return Err(self.report(Diagnostic::new(Code::TooDeep, self.span(), message)));
+        }
+        self.depth += 1;
+        let result = parse(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// An operand is complete, and what follows is neither an operator nor anything else that may.
+    fn expected_operator(&mut self, what: &str) -> GivenUp {
+        let given_up = self.expected(what);
+        let suggestion = did_you_mean(self.word(), ["implies", "and", "or", "since"]);
+        if let Some(last) = self.target.diagnostics.last_mut() {
+            last.message.push_str(&suggestion);
+        }
+        given_up
+    }
+
+    fn expression(&mut self) -> Parsed<ExprId> {
+        self.deeper(|p| {
+            p.no_quantifier()?;
+            let left = p.disjunction()?;
+            if !(p.symbol() == "->" || p.word() == "implies") {
+                return Ok(left);
+            }
+            p.advance();
+            let right = p.disjunction()?;
+            if p.symbol() == "->" || p.word() == "implies" {
+                return Err(p.side_by_side("an implication"));
+            }
+            Ok(p.target.graph.implies(left, right))
+        })
+    }
+
+    /// Refuses `exists`, `forall` and their short forms, and goes past the names in brackets that
+    /// they bind, to what else there is to say about the formula.
+    fn no_quantifier(&mut self) -> Parsed<()> {
+        let start = self.span();
+        if !matches!(self.word(), "exists" | "E" | "forall" | "A") {
+            return Ok(());
+        }
+        let given_up = self.not_in_this_version(start, "a quantifier");
+        self.advance();
+        while !matches!(self.symbol(), "." | "{" | "(" | "") || *self.kind() == RyeKind::Word {
+            self.advance();
+        }
+        if self.eat(".") { Ok(()) } else { Err(given_up) }
+    }
+
+    fn side_by_side(&mut self, what: &str) -> GivenUp {
+        let message = format!("{what} beside another needs parentheses");
+        self.report(
+            Diagnostic::new(Code::NeedsParentheses, self.span(), message)
+                .help("put one of the two in parentheses"),
+        )
+    }
+
+    fn disjunction(&mut self) -> Parsed<ExprId> {
+        let mut left = self.conjunction()?;
+        while self.symbol() == "||" || self.word() == "or" {
+            self.advance();
+            let right = self.conjunction()?;
+            left = self.target.graph.or(left, right);
+        }
+        Ok(left)
+    }
+
+    fn conjunction(&mut self) -> Parsed<ExprId> {
+        let mut left = self.since()?;
+        while self.symbol() == "&&" || self.word() == "and" {
+            self.advance();
+            let right = self.since()?;
+            left = self.target.graph.and(left, right);
+        }
+        Ok(left)
+    }
+
+    fn since(&mut self) -> Parsed<ExprId> {
+        let left = self.unary()?;
+        if !matches!(self.word(), "since" | "S") {
+            return Ok(left);
+        }
+        self.advance();
+        let bounds = self.bounds()?;
+        let right = self.unary()?;
+        if matches!(self.word(), "since" | "S") {
+            return Err(self.side_by_side("`since`"));
+        }
+        Ok(self.target.graph.since(bounds, left, right))
+    }
+
+    fn unary(&mut self) -> Parsed<ExprId> {
+        let word = if self.symbol() == "!" { "not" } else { self.word() };
+        match word {
+            "not" => {
+                self.advance();
+                let operand = self.operand_of("not")?;
+                Ok(self.target.graph.not(operand))
+            }
+            "pre" | "Y" => {
+                self.advance();
+                let operand = self.operand_of(word)?;
+                Ok(self.target.graph.previously(operand))
+            }
+            "once" | "P" => {
+                self.advance();
+                let bounds = self.bounds()?;
+                let operand = self.operand_of(word)?;
+                Ok(self.target.graph.once(bounds, operand))
+            }
+            "historically" | "H" => {
+                self.advance();
+                let bounds = self.bounds()?;
+                let operand = self.operand_of(word)?;
+                Ok(self.target.graph.historically(bounds, operand))
+            }
+            _ => self.operand(),
+        }
+    }
+
+    /// The operand of a unary operator: an atom or parentheses, not another operator.
+    fn operand_of(&mut self, operator: &str) -> Parsed<ExprId> {
+        let unary = ["not", "pre", "Y", "once", "P", "historically", "H"];
+        if self.symbol() == "!" || unary.contains(&self.word()) {
+            let message = format!("an operator right behind `{operator}` needs parentheses");
+            return Err(self.report(
+                Diagnostic::new(Code::NeedsParentheses, self.span(), message)
+                    .help("an operator stands before an atom `{…}` or parentheses"),
+            ));
+        }
+        self.operand()
+    }
+
+    fn operand(&mut self) -> Parsed<ExprId> {
+        match self.symbol() {
+            "(" => {
+                self.advance();
+                let inner = self.expression()?;
+                if self.symbol() != ")" {
+                    return Err(self.expected_operator("an operator or `)`"));
+                }
+                self.advance();
+                Ok(inner)
+            }
+            "{" => self.atom(),
+            "$" => {
+                let start = self.span();
+                self.advance();
+                if self.symbol() == "{" {
+                    return Err(
+                        self.not_in_this_version(start, "a predicate of the host program (`${name}`)")
+                    );
+                }
+                Err(self.expected("`{`"))
+            }
+            _ => {
+                let word = self.word();
+                if matches!(word, "exists" | "E" | "forall" | "A") {
+                    return Err(self.not_in_this_version(self.span(), "a quantifier"));
+                }
+                let operators = ["not", "pre", "once", "historically", "exists", "forall"];
+                let suggestion = did_you_mean(word, operators);
+                if suggestion.is_empty() {
+                    return Err(self.expected("an atom `{…}`, `(` or an operator"));
+                }
+                let message = format!("no operator '{word}'{suggestion}");
+                Err(self.report(Diagnostic::new(Code::UnexpectedToken, self.span(), message)))
+            }
+        }
+    }
+
+    /// `[a:b]`, `[a:]`, `[a:inf]` or `[:b]`, or nothing.
+    fn bounds(&mut self) -> Parsed<Bounds> {
+        let start = self.span();
+        if !self.eat("[") {
+            return Ok(Bounds::ALL);
+        }
+        let lower = self.bound()?;
+        if self.symbol() == "," {
+            return Err(self.bad_bounds("in Reelay's format bounds are written with a colon"));
+        }
+        self.expect(":")?;
+        let endless = self.word() == "inf";
+        if endless {
+            self.advance();
+        }
+        let upper = if endless { None } else { self.bound()? };
+        if lower.is_none() && upper.is_none() {
+            return Err(self.bad_bounds("these bounds have neither a lower nor an upper end"));
+        }
+        let span = start.to(self.span());
+        self.expect("]")?;
+        let bounds = Bounds { lower: lower.unwrap_or(0), upper };
+        if is_empty(bounds) {
+            let message = "there is nothing between these bounds";
+            self.report(
+                Diagnostic::new(Code::EmptyInterval, span, message).help("the nearer bound comes first"),
+            );
+        }
+        Ok(bounds)
+    }
+
+    fn bad_bounds(&mut self, message: &str) -> GivenUp {
+        self.report(
+            Diagnostic::new(Code::InvalidBounds, self.span(), message)
+                .help("write `[a:b]`, `[a:]` or `[:b]`, in whole steps back from the present"),
+        )
+    }
+
+    fn bound(&mut self) -> Parsed<Option<u64>> {
+        if *self.kind() != RyeKind::Number {
+            return Ok(None);
+        }
+        let digits = self.span().of(self.text);
+        if digits.starts_with('-') || digits.contains('.') {
+            return Err(self.bad_bounds("a bound is a whole number of steps, not negative"));
+        }
+        let Ok(steps) = digits.parse() else {
+            return Err(self.report(Diagnostic::new(
+                Code::InvalidNumber,
+                self.span(),
+                "this number is too large",
+            )));
+        };
+        self.advance();
+        Ok(Some(steps))
+    }
+
+    fn number(&mut self) -> Parsed<f64> {
+        // Only digits and a point: as a double that is a number, if perhaps an infinite one.
+        let value = self.span().of(self.text).parse().unwrap_or(f64::INFINITY);
+        if !value.is_finite() {
+            return Err(self.report(Diagnostic::new(
+                Code::InvalidNumber,
+                self.span(),
+                "this number is too large",
+            )));
+        }
+        self.advance();
+        Ok(value)
+    }
+
+    fn literal(&mut self, value: Value) -> ExprId {
+        self.target.graph.literal(value)
+    }
+}
+
+#[cfg(test)]
+mod tests;
