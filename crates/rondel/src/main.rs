@@ -1,2 +1,46 @@
-//! placeholder
-fn main(){}
+//! `rondel`: runtime verification for publish/subscribe systems.
+
+// Nothing outside uses a binary: `pub` here means the whole of it.
+#![allow(unreachable_pub)]
+
+mod bench;
+mod commands;
+mod exit;
+mod output;
+mod specification;
+mod tally;
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let arguments = match commands::Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version are printed the same way, and are no mistake.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::SATISFIED });
+        }
+    };
+    ExitCode::from(arguments.run())
+}
+
+/// Writes a line to standard error.
+pub(crate) fn say(line: &str) {
+    // Where nobody reads there is nobody to tell.
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+/// Writes an error to standard error.
+pub(crate) fn complain(message: &str) {
+    let (on, off) = if std::io::stderr().is_terminal() { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
+    say(&format!("{on}error:{off} {message}"));
+}
+
+/// Writes a warning to standard error.
+pub(crate) fn warn(message: &str) {
+    let (on, off) = if std::io::stderr().is_terminal() { ("\x1b[1;33m", "\x1b[0m") } else { ("", "") };
+    say(&format!("{on}warning:{off} {message}"));
+}

@@ -161,6 +161,12 @@ impl TraceReader {
         Arc::clone(&self.consumed)
     }
 
+    /// Whether more may come at any time, so that what was read should not wait for it: it is no
+    /// file, and the last read did not fill the buffer.
+    pub fn is_live(&self) -> bool {
+        self.size.is_none() && self.start == self.end
+    }
+
     /// The size of the file in bytes, where it is a file.
     pub fn size(&self) -> Option<u64> {
         self.size

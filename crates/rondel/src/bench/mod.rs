@@ -1,0 +1,3 @@
+//! Measurements that users can repeat: `rondel bench`.
+
+pub mod timescales;

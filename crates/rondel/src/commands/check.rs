@@ -1,0 +1,318 @@
+//! `rondel check`: a specification against recorded traces.
+
+use std::io::{self, BufWriter, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rondel_engine::Monitor;
+use rondel_event::{Block, Rows, TimeUnit, Verdict};
+use rondel_net::file::{Lines, ReadError, TraceReader, TraceTopic};
+
+use crate::output::{Emit, Format, Output, VerdictWriter, colour_of};
+use crate::specification::{Specification, Syntax, TimeModel};
+use crate::tally::{Backwards, Tally, status};
+use crate::{complain, exit, warn};
+
+/// Check recorded traces of JSON lines
+///
+/// A line is one message: {"topic": "gear", "time": 12.5, "data": {"report": 22}}, or with the
+/// fields beside topic and time; topic may be left out where the specification has one. Several
+/// traces are checked one after the other, each from its own beginning.
+#[derive(Debug, Args)]
+#[command(after_help = super::EXIT_STATUS)]
+pub struct Check {
+    /// The specification; left out with --formula
+    #[arg(value_name = "SPEC")]
+    first: Option<PathBuf>,
+    /// The traces; `-` is standard input, .gz and .zst are decompressed
+    #[arg(value_name = "TRACE")]
+    traces: Vec<PathBuf>,
+    /// One formula instead of a specification file
+    #[arg(short, long, value_name = "FORMULA")]
+    formula: Option<String>,
+    /// The language of the specification
+    #[arg(long, value_enum, default_value = "rondel")]
+    syntax: Syntax,
+    /// The model of time
+    #[arg(long, value_enum, default_value = "steps")]
+    time: TimeModel,
+    /// The unit of `time` in the trace
+    #[arg(long, value_name = "UNIT", default_value = "s", value_parser = ["s", "ms", "us", "ns"])]
+    time_unit: String,
+    /// Which verdicts to print
+    #[arg(short, long, value_enum, default_value = "change")]
+    emit: Emit,
+    /// How to print them
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// No summary and no progress bar
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// What stopped a trace before its end. It has been shown.
+struct Stopped;
+
+/// What is kept over all traces.
+struct Checking<'a> {
+    options: &'a Check,
+    specification: &'a Specification,
+    out: Output<BufWriter<io::StdoutLock<'static>>>,
+    colour: bool,
+    tallies: Vec<Tally>,
+    events: u64,
+    backwards: u64,
+}
+
+impl Check {
+    /// Checks, and returns the exit status.
+    pub fn run(mut self) -> u8 {
+        if self.formula.is_some() {
+            // What stands in the place of the specification is the first trace then.
+            self.traces.splice(0..0, self.first.take());
+        }
+        let loaded = Specification::from_arguments(self.first.as_ref(), self.formula.as_deref(), self.syntax);
+        let Ok(specification) = loaded else { return exit::USAGE };
+        if self.traces.is_empty() {
+            complain("no trace to check: name one or more files, or `-` for standard input");
+            return exit::USAGE;
+        }
+        let TimeModel::Steps = self.time;
+        let started = Instant::now();
+        let mut checking = Checking {
+            options: &self,
+            specification: &specification,
+            out: Output::new(BufWriter::with_capacity(1 << 16, io::stdout().lock())),
+            colour: io::stdout().is_terminal(),
+            tallies: vec![Tally::default(); specification.program.properties().len()],
+            events: 0,
+            backwards: 0,
+        };
+        let mut stopped = false;
+        for trace in &self.traces {
+            stopped |= checking.trace(trace).is_err();
+            if checking.out.is_closed() {
+                break;
+            }
+        }
+        checking.finish(stopped, started.elapsed())
+    }
+
+    fn unit(&self) -> TimeUnit {
+        match self.time_unit.as_str() {
+            "ms" => TimeUnit::Milliseconds,
+            "us" => TimeUnit::Microseconds,
+            "ns" => TimeUnit::Nanoseconds,
+            _ => TimeUnit::Seconds,
+        }
+    }
+}
+
+impl Checking<'_> {
+    fn trace(&mut self, path: &Path) -> Result<(), Stopped> {
+        let program = &self.specification.program;
+        let name = path.display().to_string();
+        let several = self.options.traces.len() > 1;
+        let writers: Vec<VerdictWriter> = program
+            .properties()
+            .iter()
+            .map(|property| VerdictWriter::new(property, several.then_some(name.as_str())))
+            .collect();
+        let topics: Vec<TraceTopic> = self
+            .specification
+            .spec
+            .topics
+            .iter()
+            .zip(program.projections())
+            .map(|(topic, projection)| TraceTopic {
+                names: vec![topic.name.clone(), topic.address.clone()],
+                projection: projection.clone(),
+            })
+            .collect();
+        let unreadable = |error: ReadError| {
+            complain(&error.to_string());
+            Stopped
+        };
+        let mut reader = TraceReader::open(path).map_err(unreadable)?;
+        if several && self.options.format == Format::Text && !self.options.quiet {
+            self.out.write(format!("{name}\n").as_bytes());
+        }
+        let mut lines = Lines::new(&topics, self.specification.is_formula, self.options.unit());
+        let mut monitor = Monitor::new(std::sync::Arc::clone(program));
+        let mut block = Block::new(program.layout());
+        let mut backwards = Backwards::default();
+        let mut text = Vec::new();
+        let progress = self.progress(&reader);
+        let consumed = reader.consumed();
+        let mut stopped = Ok(());
+        'pieces: loop {
+            let piece = match reader.lines() {
+                Ok(Some(piece)) => piece,
+                Ok(None) => break,
+                Err(error) => {
+                    stopped = Err(unreadable(error));
+                    break;
+                }
+            };
+            let (bytes, mut at, end) = piece;
+            while at < end {
+                let decoded = lines.decode(bytes, at, end, &mut block);
+                if block.is_full() || decoded.is_err() {
+                    self.step(&mut monitor, &mut block, &mut backwards, &writers, &mut text);
+                }
+                match decoded {
+                    Ok(next) => at = next,
+                    Err(error) => {
+                        complain(&format!("{name}:{}:{}: {}", error.line, error.column, error.kind));
+                        stopped = Err(Stopped);
+                        break 'pieces;
+                    }
+                }
+            }
+            reader.used(end);
+            if let Some(bar) = &progress {
+                bar.set_position(consumed.load(Ordering::Relaxed));
+            }
+            if reader.is_live() {
+                // Whoever writes to the other end of a pipe may wait for an answer.
+                self.step(&mut monitor, &mut block, &mut backwards, &writers, &mut text);
+                self.out.flush();
+            }
+            if self.out.is_closed() {
+                break;
+            }
+        }
+        self.step(&mut monitor, &mut block, &mut backwards, &writers, &mut text);
+        monitor.end();
+        if let Some(bar) = progress {
+            bar.finish_and_clear();
+        }
+        self.backwards += backwards.count;
+        if lines.mistyped() > 0 {
+            warn(&format!(
+                "{name}: {} values had another type than the specification reads and were taken as unknown",
+                HumanCount(lines.mistyped())
+            ));
+        }
+        if lines.other_topics() > 0 && lines.other_topics() == lines.lines() {
+            warn(&format!("{name}: no line is on a topic of the specification"));
+        }
+        stopped
+    }
+
+    /// Evaluates the events of the block and empties it.
+    fn step(
+        &mut self,
+        monitor: &mut Monitor,
+        block: &mut Block,
+        backwards: &mut Backwards,
+        writers: &[VerdictWriter],
+        text: &mut Vec<u8>,
+    ) {
+        if block.is_empty() {
+            return;
+        }
+        let first = monitor.position();
+        if let Some(row) = backwards.add(block) {
+            warn(&format!(
+                "time goes backwards at step {} (time {} s); further ones are only counted",
+                first + row as u64,
+                block.time(row)
+            ));
+        }
+        let rows = block.rows();
+        let outcomes = monitor.step(block);
+        let mut emitted: Rows = 0;
+        for (outcome, tally) in outcomes.iter().zip(&mut self.tallies) {
+            tally.add(outcome, block, first);
+            emitted |= self.options.emit.rows(outcome, rows);
+        }
+        while emitted != 0 {
+            let row = emitted.trailing_zeros() as usize;
+            emitted &= emitted - 1;
+            for (outcome, writer) in outcomes.iter().zip(writers) {
+                if self.options.emit.rows(outcome, rows) >> row & 1 == 1 {
+                    let (time, step, verdict) = (block.time(row), first + row as u64, outcome.verdict(row));
+                    match self.options.format {
+                        Format::Json => {
+                            writer.json(time, step, verdict, text);
+                            text.push(b'\n');
+                        }
+                        Format::Text => writer.text(time, step, verdict, self.colour, text),
+                    }
+                }
+            }
+        }
+        if !text.is_empty() {
+            self.out.write(text);
+            text.clear();
+        }
+        self.events += block.len() as u64;
+        block.clear();
+    }
+
+    fn progress(&self, reader: &TraceReader) -> Option<ProgressBar> {
+        if self.options.quiet || !io::stderr().is_terminal() {
+            return None;
+        }
+        let size = reader.size().filter(|size| *size > 16 << 20)?;
+        let style = ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left");
+        let bar = ProgressBar::with_draw_target(Some(size), ProgressDrawTarget::stderr_with_hz(10));
+        Some(bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())))
+    }
+
+    fn finish(mut self, stopped: bool, elapsed: Duration) -> u8 {
+        if !self.options.quiet {
+            let summary = self.summary(elapsed);
+            if self.options.format == Format::Text {
+                self.out.write(summary.as_bytes());
+            } else {
+                crate::say(summary.trim_end());
+            }
+        }
+        let closed = self.out.is_closed();
+        match self.out.finish() {
+            Err(error) if !closed => {
+                complain(&format!("cannot write the verdicts: {error}"));
+                exit::TRACE
+            }
+            _ if stopped => exit::TRACE,
+            _ => status(&self.tallies),
+        }
+    }
+
+    fn summary(&self, elapsed: Duration) -> String {
+        let plural = |n: usize, word: &str| if n == 1 { word.to_owned() } else { format!("{word}s") };
+        let properties = self.specification.program.properties();
+        let mut summary = format!(
+            "\n{} {} checked against {} {} in {:.3} s",
+            HumanCount(self.events),
+            plural(self.events as usize, "event"),
+            properties.len(),
+            if properties.len() == 1 { "property" } else { "properties" },
+            elapsed.as_secs_f64(),
+        );
+        if self.backwards > 0 {
+            summary += &format!("; time went backwards {} {}", self.backwards, plural(self.backwards as usize, "time"));
+        }
+        summary.push('\n');
+        let colour = self.colour && self.options.format == Format::Text;
+        for (property, tally) in properties.iter().zip(&self.tallies) {
+            let (verdict, detail) = if let Some((step, time)) = tally.first {
+                let times = format!("{} {}", HumanCount(tally.violations), plural(tally.violations as usize, "time"));
+                (Verdict::Violated, format!("became so {times}, first at step {step} (time {time} s)"))
+            } else if tally.undecided() {
+                (Verdict::Inconclusive, "never decided: a field that it needs never came".to_owned())
+            } else {
+                (Verdict::Satisfied, String::new())
+            };
+            let (on, off) = if colour { (colour_of(verdict), "\x1b[0m") } else { ("", "") };
+            summary += format!("  {on}{:<12}{off}  {property:<32} {detail}", verdict.as_str()).trim_end();
+            summary.push('\n');
+        }
+        summary
+    }
+}

@@ -1,0 +1,40 @@
+//! The subcommands, one file each.
+
+mod bench;
+mod check;
+
+use clap::{Parser, Subcommand};
+
+/// Checks, while a system runs, that what its parts say to each other keeps to what its engineers
+/// wrote down.
+#[derive(Debug, Parser)]
+#[command(name = "rondel", version, about, arg_required_else_help = true, after_help = EXIT_STATUS)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_STATUS: &str = "\
+Exit status:
+  0  every property was decided and none violated
+  1  a property was violated
+  2  wrong usage, specification or deployment
+  3  a trace could not be read, or the output not be written
+  4  none was violated, but a property was never decided
+  5  the network could not be reached (with --exit-on-unreachable)";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Check(check::Check),
+    Bench(bench::Bench),
+}
+
+impl Arguments {
+    /// Carries out the command and returns the exit status.
+    pub fn run(self) -> u8 {
+        match self.command {
+            Command::Check(check) => check.run(),
+            Command::Bench(bench) => bench.run(),
+        }
+    }
+}

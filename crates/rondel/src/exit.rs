@@ -1,0 +1,15 @@
+//! The exit statuses of the command, as users may rely on them in scripts.
+
+/// Everything was decided and nothing violated.
+pub const SATISFIED: u8 = 0;
+/// At least one property was violated.
+pub const VIOLATED: u8 = 1;
+/// Wrong usage: arguments, specification or deployment.
+pub const USAGE: u8 = 2;
+/// A trace could not be read, or the output not be written.
+pub const TRACE: u8 = 3;
+/// Nothing was violated, but at least one property was never decided: a field that it needs never
+/// came.
+pub const INCONCLUSIVE: u8 = 4;
+/// The network could not be reached, or was lost (`run`).
+pub const NETWORK: u8 = 5;
