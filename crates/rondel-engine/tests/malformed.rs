@@ -1,0 +1,75 @@
+//! Whatever the nodes are, compiling them is an error or a program, never a panic.
+
+#![allow(clippy::unwrap_used)]
+
+mod definition;
+
+use std::sync::Arc;
+
+use definition::spec;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use rondel_engine::{CompileError, Monitor, Program};
+use rondel_event::{Block, Comparison, Path, Timestamp, TopicId, Value, ValueType};
+use rondel_spec::{BinaryOp, Bounds, Expr, ExprId, UnaryOp};
+
+fn any_expr() -> impl Strategy<Value = Expr> {
+    let literals =
+        vec![Value::Bool(true), Value::Int(1), Value::Float(0.5), Value::Time(7), Value::String("a".into())];
+    let operand = || (0..12_u32).prop_map(ExprId);
+    let topic = || (0..4_u32).prop_map(TopicId);
+    let types = vec![ValueType::Bool, ValueType::Int, ValueType::Float, ValueType::Time, ValueType::String];
+    let path = || Path::keys(["x"]);
+    let comparison = select(vec![Comparison::Equal, Comparison::Less, Comparison::GreaterOrEqual]);
+    prop_oneof![
+        3 => select(literals).prop_map(Expr::Literal),
+        3 => (topic(), select(types))
+            .prop_map(move |(topic, value_type)| Expr::Field { topic, path: path(), value_type }),
+        1 => topic().prop_map(Expr::On),
+        1 => topic().prop_map(move |topic| Expr::Carried { topic, path: path() }),
+        1 => operand().prop_map(Expr::ToFloat),
+        1 => operand().prop_map(|x| Expr::Unary(UnaryOp::Abs, x)),
+        1 => (operand(), operand()).prop_map(|(x, y)| Expr::Binary(BinaryOp::Remainder, x, y)),
+        2 => (comparison, operand(), operand()).prop_map(|(op, x, y)| Expr::Compare(op, x, y)),
+        1 => (operand(), operand()).prop_map(|(x, y)| Expr::StartsWith(x, y)),
+        1 => (operand(), operand(), operand()).prop_map(|(c, x, y)| Expr::If(c, x, y)),
+        1 => operand().prop_map(Expr::Prev),
+        1 => operand().prop_map(Expr::Not),
+        1 => (operand(), operand()).prop_map(|(x, y)| Expr::Or(x, y)),
+        1 => (operand(), operand()).prop_map(|(x, y)| Expr::Since(Bounds::ALL, x, y)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn is_an_error(nodes in vec(any_expr(), 0..12), formula in 0..12_u32) {
+        if let Ok(program) = Program::compile(&spec(3, nodes, [ExprId(formula)])) {
+            let mut block = Block::new(program.layout());
+            block.push(TopicId(1), Timestamp::ZERO);
+            Monitor::new(Arc::new(program)).step(&block);
+        }
+    }
+}
+
+#[test]
+fn says_what_is_wrong() {
+    let literal = || Expr::Literal(Value::Int(1));
+    let error = |nodes, formula| Program::compile(&spec(1, nodes, [ExprId(formula)])).unwrap_err();
+    let forward = error(vec![Expr::Not(ExprId(0))], 0);
+    assert_eq!(forward, CompileError::ForwardReference { node: ExprId(0), operand: ExprId(0) });
+    assert_eq!(
+        error(vec![literal(), Expr::Not(ExprId(0))], 1).to_string(),
+        "node 1: an operand of type int where bool is needed"
+    );
+    assert_eq!(
+        error(vec![Expr::On(TopicId(1))], 0).to_string(),
+        "node 0 mentions topic 1, but there are only 1"
+    );
+    assert!(matches!(error(vec![literal()], 0), CompileError::NotAFormula { found: ValueType::Int, .. }));
+    assert!(matches!(error(vec![], 0), CompileError::UnknownFormula { .. }));
+    let mixed = vec![literal(), Expr::On(TopicId(0)), Expr::Compare(Comparison::Equal, ExprId(0), ExprId(1))];
+    assert!(matches!(error(mixed, 2), CompileError::MixedTypes { .. }));
+}
