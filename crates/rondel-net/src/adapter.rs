@@ -1,7 +1,7 @@
 //! What every network looks like from the inside of Rondel: samples come in on the network's own
 //! thread, payloads go out, and everything blocks instead of losing a message.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rondel_event::{Timestamp, TopicId};
 
@@ -27,6 +27,10 @@ pub trait Receiver: Send + Sync + 'static {
     /// Takes samples of one topic, in order. Never empty; Zenoh hands over one at a time, DDS up to
     /// 64 that came together.
     fn receive(&self, topic: TopicId, samples: &[Sample<'_>]);
+
+    /// Called after [`receive`](Receiver::receive) when nothing more is waiting, so that now is the
+    /// time to let go what publishers hold back ([`Publisher::release`]).
+    fn idle(&self) {}
 }
 
 impl<F> Receiver for F
@@ -55,11 +59,16 @@ pub trait Subscription: Send + Sync {
 
 /// Where a sink puts its payloads.
 pub trait Publisher: Send + Sync {
-    /// Publishes one payload; blocks while the network or a subscriber cannot take more.
+    /// Publishes one payload; blocks while the network or a subscriber cannot take more. A publisher
+    /// that was set to do so holds payloads back until they fill a packet or are
+    /// [released](Publisher::release).
     ///
     /// # Errors
     /// When the payload was not published and will not be.
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError>;
+
+    /// Sends what is held back, at once.
+    fn release(&self);
 
     /// Whether at least one subscriber is known.
     fn is_matched(&self) -> bool;
@@ -108,4 +117,25 @@ pub enum PublishError {
 pub fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_nanos(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+}
+
+/// Waits, at most `limit`, until `received` has not changed for `quiet`. Whether that happened.
+pub(crate) fn wait_quiet(received: impl Fn() -> u64, quiet: Duration, limit: Duration) -> bool {
+    let deadline = Instant::now() + limit;
+    let mut seen = received();
+    let mut quiet_since = Instant::now();
+    loop {
+        let now = Instant::now();
+        if now >= quiet_since + quiet {
+            return true;
+        }
+        if now >= deadline {
+            return false;
+        }
+        std::thread::sleep((quiet / 4).min(deadline - now));
+        let received = received();
+        if received != seen {
+            (seen, quiet_since) = (received, Instant::now());
+        }
+    }
 }

@@ -2,4 +2,7 @@
 //! writing a payload.
 
 pub mod adapter;
+#[cfg(feature = "dds")]
+pub mod dds;
+#[cfg(feature = "zenoh")]
 pub mod zenoh;

@@ -1,5 +1,8 @@
 //! Zenoh against Zenoh, on loopback, without scouting.
 
+#![cfg(feature = "zenoh")]
+#![allow(clippy::unwrap_used, clippy::panic)] // the helpers are tests as well
+
 use std::net::TcpListener;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

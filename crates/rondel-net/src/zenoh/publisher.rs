@@ -66,6 +66,9 @@ impl adapter::Publisher for Publisher {
         })
     }
 
+    /// Zenoh holds nothing back.
+    fn release(&self) {}
+
     fn is_matched(&self) -> bool {
         *self.matched.now.lock().unwrap_or_else(PoisonError::into_inner)
     }

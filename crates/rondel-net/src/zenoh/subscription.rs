@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ::zenoh::Wait;
 use ::zenoh::key_expr::KeyExpr;
@@ -64,6 +64,7 @@ impl Subscription {
                 // Borrowed, except when the payload came in several pieces: beyond 64 KiB.
                 let payload = sample.payload().to_bytes();
                 receiver.receive(topic, &[Sample { payload: &payload, source_time, arrival }]);
+                receiver.idle();
             })
             .wait()
             .map_err(|e| DeclareError::Network(e.to_string()))?;
@@ -78,23 +79,7 @@ impl Subscription {
 
 impl adapter::Subscription for Subscription {
     fn drain(&self, quiet: Duration, limit: Duration) -> bool {
-        let deadline = Instant::now() + limit;
-        let mut seen = self.received();
-        let mut quiet_since = Instant::now();
-        loop {
-            let now = Instant::now();
-            if now >= quiet_since + quiet {
-                return true;
-            }
-            if now >= deadline {
-                return false;
-            }
-            std::thread::sleep((quiet / 4).min(deadline - now));
-            let received = self.received();
-            if received != seen {
-                (seen, quiet_since) = (received, Instant::now());
-            }
-        }
+        adapter::wait_quiet(|| self.received(), quiet, limit)
     }
 
     fn close(&self, limit: Duration) -> bool {

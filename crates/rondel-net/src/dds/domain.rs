@@ -1,0 +1,74 @@
+use std::ffi::{CString, c_void};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use super::entity::Entity;
+use super::{DeclareError, Settings};
+
+/// One instance of CycloneDDS on the network: its own sockets, threads and participant.
+///
+/// Dropping it leaves the network. All that is made in it keeps it alive.
+#[derive(Debug)]
+pub(super) struct Domain {
+    participant: Entity,
+    /// Deleted after the participant, as fields are dropped in this order.
+    _domain: Entity,
+    /// Set when whoever blocks in here should give up.
+    closing: AtomicBool,
+}
+
+impl Domain {
+    pub(super) fn open(settings: &Settings) -> Result<Domain, DeclareError> {
+        static LOG: Once = Once::new();
+        LOG.call_once(|| {
+            // SAFETY: the callback lives as long as the process and needs no argument.
+            unsafe { cyclors::dds_set_log_sink(Some(log), std::ptr::null_mut()) };
+        });
+        // The library knows a domain by a number of its own, so that several instances can be in the
+        // same domain of the network (`ExternalDomainId` in the configuration).
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let xml = CString::new(settings.xml())
+            .map_err(|_| DeclareError::Name(settings.interface.clone().unwrap_or_default()))?;
+        // SAFETY: `xml` is terminated and outlives the call, which copies what it needs. The
+        // environment's CYCLONEDDS_URI is not read when a domain is made with a configuration.
+        let domain = unsafe { cyclors::dds_create_domain(id, xml.as_ptr()) };
+        let domain = Entity::own(domain, "DDS domain")?;
+        // SAFETY: no qualities of service and no listener is allowed.
+        let participant = unsafe { cyclors::dds_create_participant(id, std::ptr::null(), std::ptr::null()) };
+        let participant = Entity::own(participant, "DDS participant")?;
+        Ok(Domain { participant, _domain: domain, closing: AtomicBool::new(false) })
+    }
+
+    pub(super) fn participant(&self) -> i32 {
+        self.participant.handle()
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_closing(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Passes on what the library has to say, instead of letting it write to standard error.
+unsafe extern "C" fn log(_: *mut c_void, data: *const cyclors::dds_log_data_t) {
+    // SAFETY: the library passes a valid pointer for the time of the call.
+    let Some(data) = (unsafe { data.as_ref() }) else { return };
+    if data.message.is_null() {
+        return;
+    }
+    // SAFETY: `message` is `size` bytes long, by the library's documentation.
+    let text = unsafe { std::slice::from_raw_parts(data.message.cast::<u8>(), data.size) };
+    let text = String::from_utf8_lossy(text);
+    let text = text.trim();
+    if data.priority & (cyclors::DDS_LC_FATAL | cyclors::DDS_LC_ERROR) != 0 {
+        tracing::error!(target: "cyclonedds", "{text}");
+    } else if data.priority & cyclors::DDS_LC_WARNING != 0 {
+        tracing::warn!(target: "cyclonedds", "{text}");
+    } else {
+        tracing::debug!(target: "cyclonedds", "{text}");
+    }
+}

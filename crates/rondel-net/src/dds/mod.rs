@@ -1,0 +1,43 @@
+//! DDS, by CycloneDDS: participants, subscriptions and publishers of strings.
+//!
+//! The path of a sample is: CycloneDDS's receive thread, which puts it into the reader's cache and
+//! acknowledges it; the subscription's own thread, which takes up to 64 at a time and calls the
+//! [`Receiver`](crate::adapter::Receiver). To publish from CycloneDDS's own thread would be a
+//! deadlock: a writer that waits for acknowledgements would wait for the thread that reads them.
+//!
+//! All `unsafe` code of this crate is in here: calls into the C library, each with the reason why
+//! it is sound.
+
+mod cdr;
+mod domain;
+mod entity;
+mod participant;
+mod publisher;
+mod publishers;
+mod settings;
+mod subscription;
+mod topic;
+
+pub use participant::{OpenError, Participant};
+pub use publisher::Publisher;
+pub use settings::{Extensibility, PublisherSettings, Settings, StringType};
+pub use subscription::Subscription;
+
+/// Why a subscription or a publisher could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum DeclareError {
+    /// A name that DDS does not allow, or one that contains a zero byte.
+    #[error("`{0}` is not a name of DDS")]
+    Name(String),
+    /// The library refused.
+    #[error("{what}: {reason}")]
+    Network {
+        /// What was being done.
+        what: &'static str,
+        /// What the library says.
+        reason: String,
+    },
+    /// The participant is closed.
+    #[error("closed")]
+    Closed,
+}

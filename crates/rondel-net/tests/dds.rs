@@ -1,0 +1,299 @@
+//! DDS against DDS, on loopback. Every participant is an instance of the library of its own, so that
+//! everything goes over the network.
+
+#![cfg(feature = "dds")]
+#![allow(clippy::unwrap_used, clippy::panic)] // the helpers are tests as well
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use rondel_event::TopicId;
+use rondel_net::adapter::{self, PublishError, Publisher as _, Receiver, Sample, Subscription as _};
+use rondel_net::dds::{
+    DeclareError, Extensibility, OpenError, Participant, PublisherSettings, Settings, StringType,
+};
+
+const LIMIT: Duration = Duration::from_secs(30);
+const TOPIC: TopicId = TopicId(5);
+const BATCHING: PublisherSettings = PublisherSettings { batching: true };
+
+/// Settings with a domain for this test alone.
+fn settings() -> Settings {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let domain = (std::process::id() * 16 + NEXT.fetch_add(1, Ordering::Relaxed)) % 200 + 10;
+    Settings { domain, interface: Some("lo".into()), ..Settings::default() }
+}
+
+/// Counts, checks that the numbers sent come in order, and lets a test wait for them.
+#[derive(Default)]
+struct Counter {
+    seen: Mutex<u64>,
+    changed: Condvar,
+    out_of_order: AtomicU64,
+    largest_batch: AtomicU64,
+    pause: Option<Duration>,
+}
+
+impl Receiver for Counter {
+    fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
+        assert_eq!(topic, TOPIC);
+        assert!(!samples.is_empty());
+        self.largest_batch.fetch_max(samples.len() as u64, Ordering::Relaxed);
+        for sample in samples {
+            if let Some(pause) = self.pause {
+                std::thread::sleep(pause);
+            }
+            let number: u64 = std::str::from_utf8(sample.payload).unwrap().trim().parse().unwrap();
+            let source = sample.source_time.unwrap().as_nanos();
+            assert!((sample.arrival.as_nanos() - source).abs() < 60_000_000_000);
+            let mut seen = self.seen.lock().unwrap();
+            if number != *seen {
+                self.out_of_order.fetch_add(1, Ordering::Relaxed);
+            }
+            *seen += 1;
+            self.changed.notify_all();
+        }
+    }
+}
+
+impl Counter {
+    fn assert_all(&self, count: u64) {
+        let seen = self.seen.lock().unwrap();
+        assert_eq!(*self.changed.wait_timeout_while(seen, LIMIT, |seen| *seen < count).unwrap().0, count);
+        assert_eq!(self.out_of_order.load(Ordering::Relaxed), 0);
+    }
+}
+
+fn publish_numbers(publisher: &dyn adapter::Publisher, numbers: std::ops::Range<u64>) {
+    for i in numbers {
+        publisher.publish(i.to_string().as_bytes()).unwrap();
+    }
+    publisher.release();
+}
+
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + LIMIT;
+    while !condition() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn nothing_is_lost_with_and_without_batching() {
+    for publishing in [PublisherSettings::default(), BATCHING] {
+        let settings = settings();
+        let (a, b) = (Participant::open(&settings).unwrap(), Participant::open(&settings).unwrap());
+        let counter = Arc::new(Counter::default());
+        let string = StringType::default();
+        let subscription = a.subscribe("test/numbers", &string, TOPIC, Arc::clone(&counter)).unwrap();
+        let publisher = b.publisher("test/numbers", &string, publishing).unwrap();
+        assert!(publisher.wait_matched(LIMIT));
+        publish_numbers(&publisher, 0..20_000);
+        counter.assert_all(20_000);
+        assert!(counter.largest_batch.load(Ordering::Relaxed) <= 64);
+        assert_eq!(subscription.received(), 20_000);
+        assert!(publisher.flush(LIMIT));
+
+        assert!(subscription.drain(Duration::from_millis(20), LIMIT));
+        assert!(subscription.close(LIMIT) && subscription.close(LIMIT), "closing twice is harmless");
+        assert_eq!(Arc::strong_count(&counter), 1, "the receiver is let go");
+        assert_eq!(subscription.problems().lost, 0);
+        assert!(b.close(LIMIT) && b.close(LIMIT));
+        assert!(matches!(publisher.publish(b"1"), Err(PublishError::Closed)));
+        assert!(matches!(b.publisher("test/numbers", &string, publishing), Err(DeclareError::Closed)));
+    }
+}
+
+#[test]
+fn what_was_published_is_delivered_on_close() {
+    let settings = settings();
+    let a = Participant::open(&settings).unwrap();
+    let counter = Arc::new(Counter::default());
+    let string = StringType { name: "Text".into(), member: "value".into(), ..StringType::default() };
+    let _subscription = a.subscribe("test_numbers", &string, TOPIC, Arc::clone(&counter)).unwrap();
+    for round in 0..5 {
+        let b = Participant::open(&settings).unwrap();
+        let publisher = b.publisher("test_numbers", &string, BATCHING).unwrap();
+        assert!(publisher.wait_matched(LIMIT));
+        for i in round * 5000..(round + 1) * 5000 {
+            publisher.publish(i.to_string().as_bytes()).unwrap();
+        }
+        // Not released: closing does it.
+        assert!(b.close(LIMIT));
+        counter.assert_all((round + 1) * 5000);
+    }
+}
+
+#[test]
+fn peers_by_address_instead_of_multicast() {
+    let settings = Settings { peers: vec!["127.0.0.1".into()], ..settings() };
+    let (a, b) = (Participant::open(&settings).unwrap(), Participant::open(&settings).unwrap());
+    let counter = Arc::new(Counter::default());
+    let string = StringType { extensibility: Extensibility::Appendable, ..StringType::default() };
+    let _subscription = a.subscribe("test/numbers", &string, TOPIC, Arc::clone(&counter)).unwrap();
+    let publisher = b.publisher("test/numbers", &string, BATCHING).unwrap();
+    assert!(publisher.wait_matched(LIMIT));
+    publish_numbers(&publisher, 0..1000);
+    counter.assert_all(1000);
+}
+
+#[test]
+fn ten_megabytes_in_one_payload() {
+    let settings = settings();
+    let (a, b) = (Participant::open(&settings).unwrap(), Participant::open(&settings).unwrap());
+    let sent: Arc<Vec<u8>> = Arc::new((0..10_000_000_u32).map(|i| (i / 7 % 90) as u8 + b' ').collect());
+    let (tell, told) = std::sync::mpsc::channel();
+    let expected = Arc::clone(&sent);
+    let string = StringType::default();
+    let receiver = Arc::new(move |_: TopicId, samples: &[Sample<'_>]| {
+        tell.send(samples[0].payload == expected.as_slice()).unwrap();
+    });
+    let _subscription = a.subscribe("test/large", &string, TOPIC, receiver).unwrap();
+    let publisher = b.publisher("test/large", &string, PublisherSettings::default()).unwrap();
+    assert!(publisher.wait_matched(LIMIT));
+    publisher.publish(&sent).unwrap();
+    assert!(told.recv_timeout(LIMIT).unwrap());
+    for odd in ["", "a", "ab", "abc"] {
+        publisher.publish(odd.as_bytes()).unwrap();
+        assert!(!told.recv_timeout(LIMIT).unwrap());
+    }
+    assert!(matches!(publisher.publish(b"a\0b"), Err(PublishError::Payload(_))));
+}
+
+/// A cache of 100 samples against a receiver that sleeps: the publisher must be held back.
+#[test]
+fn a_slow_receiver_holds_the_publisher_back_and_loses_nothing() {
+    let settings = Settings { reader_queue: 100, ..settings() };
+    let (a, b) = (Participant::open(&settings).unwrap(), Participant::open(&settings).unwrap());
+    let counter = Arc::new(Counter { pause: Some(Duration::from_micros(500)), ..Counter::default() });
+    let string = StringType::default();
+    let subscription = a.subscribe("test/numbers", &string, TOPIC, Arc::clone(&counter)).unwrap();
+    let publisher = b.publisher("test/numbers", &string, BATCHING).unwrap();
+    assert!(publisher.wait_matched(LIMIT));
+    let mut held_back = 0;
+    for i in 0..4000_u64 {
+        publisher.publish(format!("{i:2000}").as_bytes()).unwrap();
+        held_back = held_back.max(i - *counter.seen.lock().unwrap());
+    }
+    publisher.release();
+    assert!(held_back < 3000, "{held_back} messages in flight: no back-pressure");
+    counter.assert_all(4000);
+    assert_eq!(subscription.problems().lost, 0);
+}
+
+/// The receiver publishes, in the call, to a topic whose own reader is slow, with caches far too small
+/// for what is sent: the situation in which a shared receive thread would wait for itself.
+#[test]
+fn an_echo_under_back_pressure_does_not_wait_for_itself() {
+    let settings = Settings { reader_queue: 100, ..settings() };
+    let string = StringType::default();
+    let echo = Participant::open(&settings).unwrap();
+    let publisher = Arc::new(echo.publisher("test/echo", &string, BATCHING).unwrap());
+    struct Echo(Arc<rondel_net::dds::Publisher>);
+    impl Receiver for Echo {
+        fn receive(&self, _: TopicId, samples: &[Sample<'_>]) {
+            samples.iter().for_each(|s| self.0.publish(s.payload).unwrap());
+        }
+        fn idle(&self) {
+            self.0.release();
+        }
+    }
+    let _echo =
+        echo.subscribe("test/numbers", &string, TOPIC, Arc::new(Echo(Arc::clone(&publisher)))).unwrap();
+
+    let other = Participant::open(&settings).unwrap();
+    let counter = Arc::new(Counter { pause: Some(Duration::from_micros(100)), ..Counter::default() });
+    let _subscription = other.subscribe("test/echo", &string, TOPIC, Arc::clone(&counter)).unwrap();
+    let numbers = other.publisher("test/numbers", &string, BATCHING).unwrap();
+    assert!(numbers.wait_matched(LIMIT) && publisher.wait_matched(LIMIT));
+    publish_numbers(&numbers, 0..10_000);
+    counter.assert_all(10_000);
+}
+
+#[test]
+fn a_blocked_publisher_is_woken_by_closing() {
+    let settings = Settings { reader_queue: 10, ..settings() };
+    let (a, b) = (Participant::open(&settings).unwrap(), Participant::open(&settings).unwrap());
+    let string = StringType::default();
+    let gate = Arc::new((Mutex::new(false), Condvar::new()));
+    let inner = Arc::clone(&gate);
+    let receiver = Arc::new(move |_: TopicId, _: &[Sample<'_>]| {
+        let open = inner.0.lock().unwrap();
+        drop(inner.1.wait_timeout_while(open, LIMIT, |open| !*open).unwrap());
+    });
+    let subscription = a.subscribe("test/gate", &string, TOPIC, receiver).unwrap();
+    let publisher = b.publisher("test/gate", &string, PublisherSettings::default()).unwrap();
+    assert!(publisher.wait_matched(LIMIT));
+    let published = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let blocked = scope.spawn(|| {
+            let payload = "x".repeat(10_000);
+            loop {
+                if let Err(e) = publisher.publish(payload.as_bytes()) {
+                    return e;
+                }
+                published.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        // Blocked is when the count stands still for longer than the library blocks at a time.
+        let mut last = (0, Instant::now());
+        wait_until("blocked", || published.load(Ordering::Relaxed) > 0);
+        while last.1.elapsed() < Duration::from_millis(400) {
+            let now = published.load(Ordering::Relaxed);
+            if now != last.0 {
+                last = (now, Instant::now());
+            }
+            assert!(now < 100_000, "no back-pressure");
+            std::thread::yield_now();
+        }
+        let closing = Instant::now();
+        assert!(!b.close(Duration::from_millis(10)), "not everything was acknowledged");
+        assert!(matches!(blocked.join().unwrap(), PublishError::Closed));
+        assert!(closing.elapsed() < LIMIT);
+    });
+    assert!(!subscription.close(Duration::ZERO), "the receiver is still at it");
+    *gate.0.lock().unwrap() = true;
+    gate.1.notify_all();
+    assert!(subscription.close(LIMIT));
+}
+
+/// The library itself is silent about both.
+#[test]
+fn a_publisher_that_cannot_be_received_is_reported() {
+    let settings = settings();
+    let (a, b) = (Participant::open(&settings).unwrap(), Participant::open(&settings).unwrap());
+    let counter = Arc::new(Counter::default());
+    let subscription = a.subscribe("test/x", &StringType::default(), TOPIC, Arc::clone(&counter)).unwrap();
+    let same = b.publisher("test/x", &StringType::default(), BATCHING).unwrap();
+    let other_name = StringType { member: "text".into(), name: "Other".into(), ..StringType::default() };
+    let other = b.publisher("test/x", &other_name, BATCHING).unwrap();
+    wait_until("reported", || subscription.problems().incompatible == 1);
+    let other_kind = StringType { extensibility: Extensibility::Appendable, ..StringType::default() };
+    let _other = Participant::open(&settings).unwrap().publisher("test/x", &other_kind, BATCHING).unwrap();
+    wait_until("reported", || subscription.problems().incompatible == 2);
+    assert!(same.is_matched() && !other.is_matched());
+    publish_numbers(&same, 0..10);
+    counter.assert_all(10);
+}
+
+#[test]
+fn what_cannot_be_is_an_error() {
+    let open = |s: Settings| Participant::open(&s).map(drop);
+    assert!(matches!(open(Settings { domain: 231, ..settings() }), Err(OpenError::Domain(231))));
+    let nowhere = Settings { interface: Some("nowhere0".into()), ..settings() };
+    assert!(matches!(open(nowhere), Err(OpenError::Network { .. })));
+    let odd = Settings { interface: Some("l\0o".into()), ..settings() };
+    assert!(matches!(open(odd), Err(OpenError::Network { .. })));
+
+    let a = Participant::open(&settings()).unwrap();
+    let publisher = |name: &str, t: StringType| a.publisher(name, &t, BATCHING).map(drop);
+    for bad in ["", "a\0b"] {
+        assert!(matches!(publisher(bad, StringType::default()), Err(DeclareError::Name(_))), "{bad:?}");
+    }
+    let named = |name: &str| StringType { name: name.into(), ..StringType::default() };
+    assert!(matches!(publisher("a", named("")), Err(DeclareError::Name(_))));
+    let member = |member: &str| StringType { member: member.into(), ..StringType::default() };
+    assert!(matches!(publisher("a", member("")), Err(DeclareError::Name(_))));
+}
