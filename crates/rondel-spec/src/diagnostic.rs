@@ -110,6 +110,8 @@ pub enum Code {
     GuessedType,
     /// A specification without properties.
     NoProperty,
+    /// An integer that no float equals, compared with a float.
+    InexactNumber,
 }
 
 impl Code {
@@ -149,6 +151,7 @@ impl Code {
         Code::ImpossibleEquality,
         Code::GuessedType,
         Code::NoProperty,
+        Code::InexactNumber,
     ];
 
     /// The code as it is printed.
@@ -192,6 +195,7 @@ impl Code {
             Code::ImpossibleEquality => "W0405",
             Code::GuessedType => "W0406",
             Code::NoProperty => "W0407",
+            Code::InexactNumber => "W0408",
         }
     }
 
@@ -302,25 +306,22 @@ impl Diagnostic {
             writeln!(out, "{:margin$}{} {source_name}:{line}:{}", "", paint.with("1;34", "-->"), column + 1);
         let _ = writeln!(out, "{bar}");
         let mut previous = None;
+        let mut window = Window { from: 0 };
         for spot in &spots {
             if previous != Some(spot.line) {
                 if previous.is_some_and(|p| p + 1 < spot.line) {
                     let _ = writeln!(out, "{}", paint.with("1;34", &format!("{:margin$} ⋮", "")));
                 }
                 let number = paint.with("1;34", &format!("{:>margin$} |", spot.line));
-                let _ = writeln!(out, "{}", format!("{number} {}", visible(spot.line_text)).trim_end());
+                window = Window::around(spot);
+                let _ = writeln!(out, "{}", format!("{number} {}", window.cut(spot.line_text)).trim_end());
                 previous = Some(spot.line);
             }
-            let mark = if spot.primary { "^" } else { "-" }.repeat(spot.width);
+            let (indent, width) = window.mark(spot);
+            let mark = if spot.primary { "^" } else { "-" }.repeat(width);
             let mark = format!("{mark} {}", spot.label);
             let colour = if spot.primary { heading.1 } else { "1;34" };
-            let _ = writeln!(
-                out,
-                "{bar} {:indent$}{}",
-                "",
-                paint.with(colour, mark.trim_end()),
-                indent = spot.indent
-            );
+            let _ = writeln!(out, "{bar} {:indent$}{}", "", paint.with(colour, mark.trim_end()));
         }
         if let Some(help) = &self.help {
             let _ = writeln!(out, "{bar}");
@@ -362,6 +363,42 @@ impl<'a> Spot<'a> {
             label,
             primary,
         }
+    }
+}
+
+/// The part of a line that is shown: of lines that nobody reads whole, what is around the place.
+struct Window {
+    from: usize,
+}
+
+impl Window {
+    const WIDTH: usize = 240;
+
+    fn around(spot: &Spot<'_>) -> Window {
+        let room = Window::WIDTH.saturating_sub(spot.width) / 2;
+        let long = visible(spot.line_text).chars().nth(Window::WIDTH).is_some();
+        Window { from: if long { spot.indent.saturating_sub(room) } else { 0 } }
+    }
+
+    fn cut(&self, line: &str) -> String {
+        let line = visible(line);
+        let mut rest = line.chars().skip(self.from);
+        let mut shown: String = rest.by_ref().take(Window::WIDTH).collect();
+        if self.from > 0 {
+            // In place of the first character, so that the marks stay below their words.
+            shown = format!("…{}", shown.chars().skip(1).collect::<String>());
+        }
+        if rest.next().is_some() {
+            shown.push('…');
+        }
+        shown
+    }
+
+    /// Where the mark of a place begins in the window and how wide it is.
+    fn mark(&self, spot: &Spot<'_>) -> (usize, usize) {
+        let indent = spot.indent.saturating_sub(self.from).min(Window::WIDTH);
+        let end = (spot.indent + spot.width).saturating_sub(self.from).min(Window::WIDTH);
+        (indent, end.saturating_sub(indent).max(1))
     }
 }
 
@@ -422,6 +459,17 @@ mod tests {
              |         ^\n  |             - used\n  |\n  = help: rename\n          one of them\n"
         );
         assert!(d.render("x", text, true).contains("\x1b[1;31merror[E0204]\x1b[0m"));
+    }
+
+    #[test]
+    fn of_long_lines_a_part_is_shown() {
+        let text = format!("{}here{}", "a".repeat(1000), "b".repeat(1000));
+        let d = Diagnostic::new(Code::TooDeep, Span::new(1000, 1004), "m").label(Span::new(0, 2000), "l");
+        let shown = d.render("x", &text, false);
+        let lines: Vec<_> = shown.lines().collect();
+        let place = lines[3].find("here").unwrap() - "…".len() + 1;
+        assert_eq!(lines[4].find("^^^^"), Some(place), "{shown}");
+        assert!(lines.iter().all(|l| l.chars().count() < 260));
     }
 
     #[test]

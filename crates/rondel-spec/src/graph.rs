@@ -10,8 +10,20 @@ use crate::spec::{BinaryOp, Bounds, Expr, ExprId, Spec, UnaryOp};
 pub(crate) struct Graph {
     spec: Spec,
     types: Vec<ValueType>,
+    reach: Vec<Reach>,
     // Expressions contain doubles and so cannot be keys themselves; as text they can.
     known: HashMap<String, ExprId>,
+}
+
+/// Which truth values a node can have at all, as far as its form tells; both for what is no formula.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reach {
+    pub(crate) can_be_true: bool,
+    pub(crate) can_be_false: bool,
+}
+
+impl Reach {
+    const BOTH: Reach = Reach { can_be_true: true, can_be_false: true };
 }
 
 /// Whether nothing is within these bounds.
@@ -91,9 +103,58 @@ impl Graph {
             }
             _ => self.spec.type_of(&expr),
         });
+        self.reach.push(self.reach_of(&expr));
         self.spec.nodes.push(expr);
         self.known.insert(key, id);
         id
+    }
+
+    /// Which truth values a formula can have, at any position of any trace.
+    pub(crate) fn reach(&self, id: ExprId) -> Reach {
+        self.reach[id.index()]
+    }
+
+    fn reach_of(&self, expr: &Expr) -> Reach {
+        let of = |id: &ExprId| self.reach[id.index()];
+        match expr {
+            Expr::Literal(Value::Bool(value)) => Reach { can_be_true: *value, can_be_false: !value },
+            Expr::Not(a) => Reach { can_be_true: of(a).can_be_false, can_be_false: of(a).can_be_true },
+            Expr::And(a, b) => Reach {
+                can_be_true: of(a).can_be_true && of(b).can_be_true && !self.opposite(*a, *b),
+                can_be_false: of(a).can_be_false || of(b).can_be_false,
+            },
+            Expr::Or(a, b) => Reach {
+                can_be_true: of(a).can_be_true || of(b).can_be_true,
+                can_be_false: of(a).can_be_false && of(b).can_be_false && !self.opposite(*a, *b),
+            },
+            Expr::If(_, a, b) => Reach {
+                can_be_true: of(a).can_be_true || of(b).can_be_true,
+                can_be_false: of(a).can_be_false || of(b).can_be_false,
+            },
+            // What is unknown becomes false, and so does what is before the first position.
+            Expr::Definitely(a) | Expr::Previously(a) => {
+                Reach { can_be_true: of(a).can_be_true, can_be_false: true }
+            }
+            Expr::Once(bounds, a) | Expr::Since(bounds, _, a) => {
+                Reach { can_be_true: of(a).can_be_true, can_be_false: of(a).can_be_false || bounds.lower > 0 }
+            }
+            Expr::Historically(bounds, a) => {
+                Reach { can_be_true: of(a).can_be_true || bounds.lower > 0, can_be_false: of(a).can_be_false }
+            }
+            Expr::Compare(comparison, a, b) if a == b => match comparison {
+                Comparison::Less | Comparison::Greater => Reach { can_be_true: false, can_be_false: true },
+                // A NaN does not even equal itself.
+                _ if self.value_type(*a) == ValueType::Float => Reach::BOTH,
+                Comparison::NotEqual => Reach { can_be_true: false, can_be_false: true },
+                _ => Reach { can_be_true: true, can_be_false: false },
+            },
+            _ => Reach::BOTH,
+        }
+    }
+
+    /// Whether one is the negation of the other.
+    fn opposite(&self, a: ExprId, b: ExprId) -> bool {
+        self.spec.nodes[a.index()] == Expr::Not(b) || self.spec.nodes[b.index()] == Expr::Not(a)
     }
 
     pub(crate) fn literal(&mut self, value: Value) -> ExprId {
@@ -362,6 +423,14 @@ mod tests {
         assert_eq!(g.binary(BinaryOp::Remainder, a, zero), None);
         let least = g.literal(Value::Int(i64::MIN));
         assert_eq!(g.unary(UnaryOp::Abs, least), None);
+        let not = g.not(on);
+        let vacuous = g.or(on, not);
+        assert!(!g.reach(vacuous).can_be_false);
+        let within = g.historically(past(1, None), vacuous);
+        assert!(!g.reach(within).can_be_false);
+        let within = g.and(on, not);
+        let within = g.previously(within);
+        assert!(!g.reach(within).can_be_true && g.reach(within).can_be_false);
         let minus = g.literal(Value::Int(-1));
         assert_eq!(g.binary(BinaryOp::Divide, least, minus), None);
     }

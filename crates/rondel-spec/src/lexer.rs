@@ -18,6 +18,8 @@ pub(crate) enum TokenKind {
         body: Span,
     },
     Symbol(&'static str),
+    /// What is no token, and has been reported.
+    Unknown,
     End,
 }
 
@@ -33,7 +35,7 @@ const SYMBOLS: [&str; 33] = [
     "[", "]", "{", "}", ",", ".", ":", ";", "@", "?", "|", "&", "$", "~",
 ];
 
-/// All tokens of `text`, with one `End` at the end. What is no token is reported and left out.
+/// All tokens of `text`, with one `End` at the end. What is no token is reported.
 pub(crate) fn tokens(text: &str, diagnostics: &mut Vec<Diagnostic>) -> Vec<Token> {
     let mut lexer = Lexer { text, at: 0, tokens: Vec::new(), diagnostics };
     while lexer.next() {}
@@ -101,10 +103,11 @@ impl<'a> Lexer<'a> {
             if self.at == start {
                 self.at += c.len_utf8();
             }
+            self.push(TokenKind::Unknown, start);
             self.diagnostics.push(Diagnostic::new(
                 Code::UnexpectedCharacter,
                 Span::new(start, self.at),
-                format!("unexpected character `{}`", c.escape_default()),
+                format!("unexpected character `{}`", c.escape_debug()),
             ));
         }
         true
@@ -233,7 +236,9 @@ impl<'a> Lexer<'a> {
                     Diagnostic::new(Code::UnclosedText, opening, "this formula has no end")
                         .help(format!("it ends with `{closing}`")),
                 );
-                (self.text.len(), self.text.len())
+                self.at = self.text.len();
+                self.push(TokenKind::Unknown, start);
+                return true;
             }
         };
         self.at = after;

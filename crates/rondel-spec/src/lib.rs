@@ -30,6 +30,7 @@ mod syntax;
 
 pub use diagnostic::{Code, Diagnostic, Label, Severity, Span};
 pub use print::Printed;
+pub use rondel_event::ValueType;
 pub use spec::{BinaryOp, Bounds, Expr, ExprId, Property, Schema, SchemaType, Spec, Topic, UnaryOp};
 
 /// What came out of a text.
@@ -120,6 +121,7 @@ pub fn parse_rye(formula: &str, topic: Option<&str>, property: &str) -> Outcome 
     };
     let root = rye::formula(formula, body, target);
     let spec = root.map(|formula| {
+        diagnostics.extend(check::constant_property(&graph, formula, property, body));
         let property = Property { name: property.to_owned(), attributes: Vec::new(), formula };
         graph.spec_mut().properties.push(property);
         graph.finish()

@@ -239,7 +239,11 @@ impl Checker<'_> {
             NodeKind::If(condition, yes, no) => {
                 self.expect(*condition, Kind::Bool);
                 self.same(*yes, *no, node);
-                self.same(*yes, node, node);
+                if self.is_broken(node) {
+                    self.kinds.set(node, Kind::Broken, None);
+                } else {
+                    self.same(*yes, node, node);
+                }
             }
             NodeKind::Call(function, arguments) => self.infer_call(node, *function, arguments),
             NodeKind::Path(..) | NodeKind::On(_) | NodeKind::Rye { .. } | NodeKind::Broken => {}
@@ -268,6 +272,9 @@ impl Checker<'_> {
     }
 
     fn expect(&mut self, node: NodeId, wanted: Kind) {
+        if self.is_broken(node) {
+            return;
+        }
         let kind = self.kinds.kind(node);
         match kind.and(wanted) {
             Some(both) if both != kind => {
@@ -282,7 +289,10 @@ impl Checker<'_> {
     /// Both are of one kind, for the sake of `whole`.
     fn same(&mut self, a: NodeId, b: NodeId, whole: NodeId) {
         let (kind_a, kind_b) = (self.kinds.kind(a), self.kinds.kind(b));
-        match kind_a.and(kind_b) {
+        // What has been found wrong once is not found wrong in another way on top of that.
+        let both =
+            if self.is_broken(a) || self.is_broken(b) { Some(Kind::Broken) } else { kind_a.and(kind_b) };
+        match both {
             Some(Kind::Broken) => {
                 // United with something broken, a good variable would hide mistakes elsewhere.
                 if whole == b {

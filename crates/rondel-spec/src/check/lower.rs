@@ -1,6 +1,6 @@
 //! Nodes of the specification from checked expressions, and warnings about what they amount to.
 
-use rondel_event::{Comparison, Value, ValueType};
+use rondel_event::{Comparison, Value};
 
 use super::names::bounds_of;
 use super::{Checker, Meaning};
@@ -38,7 +38,9 @@ impl Checker<'_> {
             else {
                 continue;
             };
-            self.warn_of_constant(root, formula, &property.name.text);
+            let warning =
+                super::constant_property(&self.graph, formula, &property.name.text, self.span(root));
+            self.diagnostics.extend(warning);
             let name = property.name.text.clone();
             let attributes = property.attributes.clone();
             self.graph.spec_mut().properties.push(Property { name, attributes, formula });
@@ -47,14 +49,6 @@ impl Checker<'_> {
         if !self.diagnostics.iter().any(Diagnostic::is_error) {
             self.warn_of_unused();
         }
-    }
-
-    fn warn_of_constant(&mut self, root: NodeId, formula: ExprId, name: &str) {
-        let Some(Value::Bool(value)) = self.graph.constant(formula) else { return };
-        let (never, always) = if *value { ("violated", "true") } else { ("satisfied", "false") };
-        let message = format!("the property '{name}' can never be {never}: it is always {always}");
-        let span = self.span(root);
-        self.diagnostics.push(Diagnostic::new(Code::ConstantProperty, span, message));
     }
 
     fn warn_of_unused(&mut self) {
@@ -186,25 +180,9 @@ impl Checker<'_> {
     }
 
     fn lower_comparison(&mut self, node: NodeId, op: Comparison, a: ExprId, b: ExprId) -> ExprId {
-        let span = self.span(node);
-        let fraction = |checker: &Self, x: ExprId, i: ExprId| {
-            checker.graph.value_type(i) == ValueType::Int
-                && matches!(checker.graph.constant(x), Some(Value::Float(x)) if x.fract() != 0.0)
-        };
-        let equality = matches!(op, Comparison::Equal | Comparison::NotEqual);
-        let unequal = fraction(self, a, b) || fraction(self, b, a);
         let id = self.graph.compare(op, a, b);
-        if let Some(Value::Bool(value)) = self.graph.constant(id) {
-            let message = format!("this comparison of constants is always {value}");
-            self.diagnostics.push(Diagnostic::new(Code::ConstantComparison, span, message));
-        } else if a == b && matches!(op, Comparison::Less | Comparison::Greater) {
-            let message = "this compares something with itself and is never true";
-            self.diagnostics.push(Diagnostic::new(Code::ConstantComparison, span, message));
-        } else if equality && unequal {
-            let never = if op == Comparison::Equal { "never" } else { "always" };
-            let message = format!("an integer equals no number with a fraction: this is {never} true");
-            self.diagnostics.push(Diagnostic::new(Code::ImpossibleEquality, span, message));
-        }
+        let warning = super::constant::comparison(&self.graph, op, a, b, id, self.span(node));
+        self.diagnostics.extend(warning);
         id
     }
 

@@ -1,5 +1,6 @@
 //! From the tree to a [`Spec`]: names, then types, then nodes.
 
+mod constant;
 mod fields;
 mod kinds;
 mod lower;
@@ -7,6 +8,7 @@ mod names;
 
 use rondel_event::{Path, TopicId, ValueType};
 
+pub(crate) use self::constant::constant_property;
 pub(crate) use self::fields::Fields;
 pub(crate) use self::kinds::article;
 use crate::diagnostic::{Code, Diagnostic, Span};
@@ -106,3 +108,6 @@ impl Checker<'_> {
         self.meanings[node] = Meaning::Broken;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@ use rondel_event::{Comparison, Condition, Path, Quantifier, Segment, Test, Value
 
 use super::token::RyeKind;
 use super::{GivenUp, Parsed, Parser, Steps};
+use crate::check::article;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::{Expr, ExprId, SchemaType};
 
@@ -184,7 +185,10 @@ impl Parser<'_> {
         let whole = start.to(steps.last().map_or(start, |(_, span)| *span));
         let topic = self.target.topic;
         let declared = match &wanted {
-            Wanted::Carried => self.declared(steps, whole)?.map(|_| ValueType::Bool),
+            Wanted::Carried => {
+                self.declared(steps, whole)?;
+                None
+            }
             Wanted::Equals(value) => self.value_type(steps, whole, value.value_type())?,
             Wanted::Number(..) => self.value_type(steps, whole, ValueType::Float)?,
         };
@@ -268,11 +272,8 @@ impl Parser<'_> {
                 Ok(Some(found))
             }
             Ok((found, declared)) => {
-                let message = format!(
-                    "this pair asks for {}, the field is {}",
-                    crate::check::article(wanted),
-                    crate::check::article(found)
-                );
+                let wanted = if wanted == ValueType::Float { "a number" } else { article(wanted) };
+                let message = format!("this pair asks for {wanted}, the field is {}", article(found));
                 let mut diagnostic = Diagnostic::new(Code::TypeMismatch, whole, message);
                 if let Some(declared) = declared {
                     diagnostic = diagnostic.label(declared, "declared here");

@@ -67,7 +67,7 @@ pub(super) fn tokens(text: &str, body: Span, diagnostics: &mut Vec<Diagnostic>) 
             (RyeKind::Symbol(symbol), symbol.len())
         } else {
             let span = Span::new(at, at + c.len_utf8());
-            let message = format!("unexpected character `{}`", c.escape_default());
+            let message = format!("unexpected character `{}`", c.escape_debug());
             let mut diagnostic = Diagnostic::new(Code::UnexpectedCharacter, span, message);
             if tokens.last().is_some_and(|t: &RyeToken| t.kind == RyeKind::Word && t.span.end == at) {
                 diagnostic = diagnostic.help("put keys and texts with such characters in quotes");

@@ -213,7 +213,7 @@ impl<'a> Parser<'a> {
                 self.advance();
                 let inner = self.expression()?;
                 if self.symbol(0) != ")" {
-                    return Err(self.after_expression(&[]));
+                    return Err(self.after_expression(&[], "an operator or `)`"));
                 }
                 self.advance();
                 Ok(inner)
@@ -282,8 +282,14 @@ impl<'a> Parser<'a> {
         loop {
             match self.symbol(0) {
                 "." => {
+                    let dot = self.span();
                     self.advance();
                     let place = self.span();
+                    // `topic.` at the end of a line: what follows is not the missing field.
+                    let gap = Span::new(dot.end, place.start).of(self.text);
+                    if gap.contains('\n') && self.at_declaration() {
+                        return Err(self.expected("the name of a field"));
+                    }
                     let key: Box<str> = match self.peek() {
                         TokenKind::Text(text) => text.as_str().into(),
                         TokenKind::Word => place.of(self.text).into(),
@@ -339,7 +345,7 @@ impl<'a> Parser<'a> {
         while self.symbol(0) != ")" {
             arguments.push(self.expression()?);
             if !self.eat(",") && self.symbol(0) != ")" {
-                return Err(self.after_expression(&[]));
+                return Err(self.after_expression(&[], "an operator, `,` or `)`"));
             }
         }
         self.advance();
@@ -441,7 +447,7 @@ impl<'a> Parser<'a> {
     }
 
     /// An expression has ended, but what follows does not belong there.
-    pub(super) fn after_expression(&mut self, further: &[&str]) -> GivenUp {
+    pub(super) fn after_expression(&mut self, further: &[&str], what: &str) -> GivenUp {
         let (word, span) = (self.word(0), self.span());
         let last = self.last_span().of(self.text);
         if word == "over" || word == "within" {
@@ -462,15 +468,23 @@ impl<'a> Parser<'a> {
             let message = format!("expected an operator, found `{word}`; did you mean '{meant}'?");
             return self.report(Diagnostic::new(Code::UnexpectedToken, span, message));
         }
+        if word_follows(self.peek()) && (last == "on" || Function::named(last).is_some()) {
+            let message = format!("expected `(` after '{last}', found {}", self.found());
+            return self.report(
+                Diagnostic::new(Code::UnexpectedToken, span, message)
+                    .help(format!("`{last}` takes what it is about in parentheses: `{last}(…)`")),
+            );
+        }
         // `previusly p`: the misspelt word was taken for a name, and what follows is too much.
         if let Some(meant) = nearest(last, prefixes) {
             let message = format!("no operator '{last}'; did you mean '{meant}'?");
             return self.report(Diagnostic::new(Code::UnexpectedToken, self.last_span(), message));
         }
-        self.expected(if further.is_empty() {
-            "an operator or the end of the expression"
-        } else {
-            "an operator or a declaration"
-        })
+        self.expected(what)
     }
+}
+
+/// Whether an operand could begin here.
+fn word_follows(kind: &TokenKind) -> bool {
+    !matches!(kind, TokenKind::Symbol(_) | TokenKind::End)
 }

@@ -5,3 +5,6 @@ mod expression;
 mod parser;
 
 pub(crate) use parser::{parse_file, parse_single};
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,7 @@ use crate::suggest::did_you_mean;
 /// enough for the smallest stack of a thread.
 pub(super) const DEPTH: usize = 250;
 
-/// Words that begin a declaration, where the word after them shows that they do.
+/// Words that begin a declaration; the first four can be the names of fields only.
 const DECLARATIONS: [&str; 7] = ["topic", "const", "let", "property", "machine", "test", "chain"];
 
 /// Words that cannot be names, as an expression would not be readable any more.
@@ -59,7 +59,7 @@ pub(crate) fn parse_single(text: &str, property: &str, diagnostics: &mut Vec<Dia
     let first = parser.ast.nodes.len();
     let root = parser.expression().and_then(|root| match parser.peek() {
         TokenKind::End => Ok(root),
-        _ => Err(parser.after_expression(&[])),
+        _ => Err(parser.after_expression(&[], "an operator or the end of the formula")),
     });
     let body = Body { first, root: root.ok() };
     let name = Name { text: property.to_owned(), span: Span::new(0, text.len()) };
@@ -138,6 +138,9 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn expected(&mut self, what: &str) -> GivenUp {
+        if *self.peek() == TokenKind::Unknown {
+            return GivenUp;
+        }
         let message = format!("expected {what}, found {}", self.found());
         self.report(Diagnostic::new(Code::UnexpectedToken, self.span(), message))
     }
@@ -149,9 +152,11 @@ impl<'a> Parser<'a> {
     /// A name that is being given to something.
     pub(super) fn name(&mut self, what: &str) -> Parsed<Name> {
         let word = self.word(0);
-        if word.is_empty() || RESERVED.contains(&word) || self.at_declaration() {
+        let reserved = RESERVED.contains(&word) || DECLARATIONS[..4].contains(&word);
+        if word.is_empty() || reserved {
             let given_up = self.expected(&format!("the name of {what}"));
-            if RESERVED.contains(&word)
+            if reserved
+                && !self.at_declaration()
                 && let Some(last) = self.diagnostics.last_mut()
             {
                 last.help = Some(format!("`{word}` is a word of the language and cannot be a name"));
@@ -190,13 +195,14 @@ impl<'a> Parser<'a> {
     /// Whether a declaration begins here. The words that begin one are not reserved: what comes
     /// after them decides, so that a field may well be called `topic` or `test`.
     pub(super) fn at_declaration(&self) -> bool {
-        if self.symbol(0) == "@" {
-            return true;
-        }
         let next = self.word(1);
-        DECLARATIONS.contains(&self.word(0))
-            && (!next.is_empty() && !INFIX.contains(&next)
-                || matches!(self.token(1).kind, TokenKind::Text(_)))
+        match self.word(0) {
+            "topic" | "const" | "let" | "property" => !next.is_empty() && !INFIX.contains(&next),
+            "machine" => !next.is_empty() && (self.symbol(2) == "{" || self.word(2) == "for"),
+            "chain" => !next.is_empty() && self.symbol(2) == "->",
+            "test" => matches!(self.token(1).kind, TokenKind::Text(_)),
+            _ => self.symbol(0) == "@",
+        }
     }
 
     fn declarations(&mut self) {
@@ -343,7 +349,12 @@ impl<'a> Parser<'a> {
                 Topic { address: Some(_), .. } => "`:`, `{` or a declaration",
                 _ => "an address in quotes, `:`, `{` or a declaration",
             };
-            return Err(self.expected(what));
+            let suggestion = did_you_mean(self.word(0), DECLARATIONS);
+            let given_up = self.expected(what);
+            if let Some(last) = self.diagnostics.last_mut().filter(|_| !suggestion.is_empty()) {
+                last.message.push_str(&suggestion);
+            }
+            return Err(given_up);
         }
         Ok(())
     }
@@ -488,7 +499,7 @@ impl<'a> Parser<'a> {
         if *self.peek() == TokenKind::End || self.symbol(0) == ";" || self.at_declaration() {
             return Ok(root);
         }
-        Err(self.after_expression(&DECLARATIONS))
+        Err(self.after_expression(&DECLARATIONS, "an operator or a declaration"))
     }
 }
 

@@ -1,0 +1,73 @@
+//! Warnings about formulas and comparisons that say nothing.
+
+use rondel_event::{Comparison, Value, ValueType};
+
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::graph::Graph;
+use crate::spec::ExprId;
+
+/// A warning if the formula of a property can never be violated, or never be satisfied.
+pub(crate) fn constant_property(
+    graph: &Graph,
+    formula: ExprId,
+    name: &str,
+    span: Span,
+) -> Option<Diagnostic> {
+    let reach = graph.reach(formula);
+    let never = match (reach.can_be_true, reach.can_be_false) {
+        (true, true) => return None,
+        (false, _) => "satisfied",
+        (true, false) => "violated",
+    };
+    let message = match graph.constant(formula) {
+        Some(Value::Bool(value)) => {
+            format!("the property '{name}' is always {value}: it can never be {never}")
+        }
+        _ => format!("the property '{name}' can never be {never}"),
+    };
+    Some(Diagnostic::new(Code::ConstantProperty, span, message))
+}
+
+/// A warning about the comparison `id` of `a` with `b`, if that is certainly not meant.
+pub(super) fn comparison(
+    graph: &Graph,
+    op: Comparison,
+    a: ExprId,
+    b: ExprId,
+    id: ExprId,
+    span: Span,
+) -> Option<Diagnostic> {
+    if let Some(Value::Bool(value)) = graph.constant(id) {
+        let message = format!("this comparison of constants is always {value}");
+        return Some(Diagnostic::new(Code::ConstantComparison, span, message));
+    }
+    let reach = graph.reach(id);
+    if !(reach.can_be_true && reach.can_be_false) {
+        let never = if reach.can_be_true { "false" } else { "true" };
+        let message = format!("this compares something with itself and is never {never}");
+        return Some(Diagnostic::new(Code::ConstantComparison, span, message));
+    }
+    let fraction = |x: ExprId, i: ExprId| {
+        graph.value_type(i) == ValueType::Int
+            && matches!(graph.constant(x), Some(Value::Float(x)) if x.fract() != 0.0)
+    };
+    let equality = matches!(op, Comparison::Equal | Comparison::NotEqual);
+    if equality && (fraction(a, b) || fraction(b, a)) {
+        let never = if op == Comparison::Equal { "never" } else { "always" };
+        let message = format!("an integer equals no number with a fraction: this is {never} true");
+        return Some(Diagnostic::new(Code::ImpossibleEquality, span, message));
+    }
+    let rounded = |i: ExprId, x: ExprId| match graph.constant(i) {
+        Some(Value::Int(i)) if graph.value_type(x) == ValueType::Float => {
+            let float = *i as f64;
+            if float as i128 == i128::from(*i) { None } else { Some((*i, float)) }
+        }
+        _ => None,
+    };
+    let (int, float) = rounded(a, b).or_else(|| rounded(b, a))?;
+    let message = format!("{int} is compared with a float, which can only be {float:.0}");
+    Some(
+        Diagnostic::new(Code::InexactNumber, span, message)
+            .help("declare the field as `int` in the schema of its topic"),
+    )
+}

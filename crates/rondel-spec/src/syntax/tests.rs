@@ -1,0 +1,103 @@
+use crate::{Code, SchemaType, parse, parse_formula};
+
+fn printed(text: &str) -> String {
+    let outcome = parse_formula(text);
+    let spec = outcome.spec.unwrap_or_else(|| panic!("{text}: {:?}", outcome.diagnostics));
+    spec.print(spec.properties[0].formula).to_string()
+}
+
+/// Each is read as the second, which has all its parentheses.
+#[test]
+fn precedence() {
+    for (text, expected) in [
+        ("a <-> b -> c", "a <-> (b -> c)"),
+        ("a <-> b <-> c", "(a <-> b) <-> c"),
+        ("a -> b -> c", "a -> (b -> c)"),
+        ("a or b -> c or d", "(a or b) -> (c or d)"),
+        ("a or b and c or d", "(a or (b and c)) or d"),
+        ("a and b since c and d", "(a and (b since c)) and d"),
+        ("not a since not b", "(not a) since (not b)"),
+        ("once a since[1,2] historically b", "(once a) since[1,2] (historically b)"),
+        ("not x == 1", "not (x == 1)"),
+        ("previously x > y + 1", "previously (x > (y + 1))"),
+        ("not not a and b", "(not (not a)) and b"),
+        ("once[,3] not previously a", "once[,3] (not (previously a))"),
+        ("x + y * z - w > 1", "((x + (y * z)) - w) > 1"),
+        ("x - y - z > 1", "((x - y) - z) > 1"),
+        ("x / y * z % w > 1", "(((x / y) * z) % w) > 1"),
+        ("-x * y > -z.a[0]", "((-x) * y) > (-(z.a[0]))"),
+        ("x - -y > 1", "x - (-y) > 1"),
+        ("if a then b else c and d", "if a then b else (c and d)"),
+        ("if a then if b then c else d else e", "if a then (if b then c else d) else e"),
+        ("! a && b || c", "(not a and b) or c"),
+    ] {
+        assert_eq!(printed(text), printed(expected), "{text}");
+    }
+}
+
+#[test]
+fn topics() {
+    let text = r#"
+        topic plain
+        topic addressed "/a/b"
+        topic typed : std_msgs/msg/String;
+        topic full "c" : a.b.C { x: float32, "odd key": [ { y: uint8, } ], t: time }
+        property p = plain.x and full."odd key"[3].y == 1
+    "#;
+    let outcome = parse(text);
+    let spec = outcome.spec.unwrap_or_else(|| panic!("{:?}", outcome.diagnostics));
+    let topics: Vec<_> =
+        spec.topics.iter().map(|t| (t.name.as_str(), t.address.as_str(), t.type_name.as_deref())).collect();
+    assert_eq!(
+        topics,
+        [
+            ("plain", "plain", None),
+            ("addressed", "/a/b", None),
+            ("typed", "typed", Some("std_msgs/msg/String")),
+            ("full", "c", Some("a.b.C")),
+        ]
+    );
+    let schema = spec.topics[3].schema.as_ref().unwrap();
+    let names: Vec<_> = schema.fields.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["x", "odd key", "t"]);
+    assert!(matches!(schema.fields[1].1, SchemaType::Array(_)));
+}
+
+#[test]
+fn long_chains_are_read_and_deep_nesting_is_refused() {
+    let sum = format!("{} > 1", vec!["x"; 50_000].join(" + "));
+    assert!(parse_formula(&sum).spec.is_some());
+    let all = vec!["a"; 50_000].join(" and b or ");
+    assert!(parse_formula(&all).spec.is_some());
+    let levels = |n: usize| format!("{}a{}", "(".repeat(n), ")".repeat(n));
+    assert!(parse_formula(&levels(200)).spec.is_some());
+    for text in [
+        levels(300),
+        "not ".repeat(100_000),
+        "- ".repeat(100_000),
+        "a -> ".repeat(100_000),
+        "if ".repeat(100_000),
+        "abs(".repeat(100_000),
+        "if a then b else ".repeat(100_000),
+        "once[1,2] ".repeat(100_000),
+    ] {
+        let codes: Vec<_> = parse_formula(&text).diagnostics.iter().map(|d| d.code).collect();
+        assert_eq!(codes, [Code::TooDeep]);
+    }
+    for text in ["topic a {x:".repeat(2_000), format!("topic a {{ x: {}", "[".repeat(100_000))] {
+        assert!(parse(&text).spec.is_none());
+    }
+    let nested = format!("topic a {}", "{ x: ".repeat(100_000));
+    assert_eq!(parse(&nested).diagnostics[0].code, Code::TooDeep);
+}
+
+#[test]
+fn reading_goes_on_at_the_next_declaration() {
+    let text =
+        "topic a let x = ) const y = 3 4 property p = a.v == y @q property r = zz machine m { property";
+    let codes: Vec<_> = parse(text).diagnostics.iter().map(|d| d.code).collect();
+    assert_eq!(
+        codes,
+        [Code::UnexpectedToken, Code::UnexpectedToken, Code::UnknownName, Code::NotInThisVersion]
+    );
+}
