@@ -1,0 +1,73 @@
+//! Every file `tests/diagnostics/*.rondel` has beside it what is said about it. With `UPDATE=1` in
+//! the environment the expectations are written anew; look at the difference before committing it.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use rondel_spec::{Code, parse};
+
+fn cases() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/diagnostics");
+    let mut cases: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "rondel"))
+        .collect();
+    cases.sort();
+    cases
+}
+
+#[test]
+fn texts_are_said_what_is_expected() {
+    let update = std::env::var_os("UPDATE").is_some();
+    let mut wrong = Vec::new();
+    for case in cases() {
+        let text = std::fs::read_to_string(&case).unwrap();
+        let name = case.file_name().unwrap().to_string_lossy().into_owned();
+        let outcome = parse(&text);
+        let shown = outcome.render(&name, &text, false);
+        assert_eq!(outcome.spec.is_none(), outcome.diagnostics.iter().any(|d| d.is_error()), "{name}");
+        let expected = case.with_extension("txt");
+        if update {
+            std::fs::write(&expected, &shown).unwrap();
+        } else if std::fs::read_to_string(&expected).unwrap_or_default() != shown {
+            wrong.push(format!("{name} is now said:\n{shown}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_code_has_a_case() {
+    let seen: BTreeSet<Code> = cases()
+        .iter()
+        .flat_map(|case| parse(&std::fs::read_to_string(case).unwrap()).diagnostics)
+        .map(|diagnostic| diagnostic.code)
+        .collect();
+    let missing: Vec<_> = Code::ALL.iter().filter(|code| !seen.contains(code)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// Every code has its section in the reference, the example in it gives that code, and there is no
+/// section without code.
+#[test]
+fn the_reference_has_every_code() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/diagnostics.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let sections: Vec<(&str, &str)> = page
+        .split("\n### ")
+        .skip(1)
+        .map(|section| section.split_once(|c: char| !c.is_alphanumeric()).unwrap())
+        .collect();
+    let names: Vec<_> = sections.iter().map(|(name, _)| *name).collect();
+    let expected: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+    assert_eq!(names, expected);
+    for (name, section) in sections {
+        let example = section.split("```rondel\n").nth(1).and_then(|rest| rest.split("```").next());
+        let example = example.unwrap_or_else(|| panic!("{name} has no example"));
+        let given: Vec<_> = parse(example).diagnostics.iter().map(|d| d.code.as_str()).collect();
+        assert!(given.contains(&name), "the example of {name} gives {given:?}");
+    }
+}

@@ -1,0 +1,240 @@
+//! No text makes a front end panic, and whatever is accepted keeps the promises of a specification.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, RngSeed, TestRng, TestRunner};
+use rondel_event::Comparison;
+use rondel_spec::{Expr, Outcome, ValueType, parse, parse_formula, parse_rye};
+
+const VALID: &str = include_str!("diagnostics/correct.rondel");
+const WRONG: &str = include_str!("diagnostics/grammar.rondel");
+
+const WORDS: &[&str] = &[
+    "topic",
+    "const",
+    "let",
+    "property",
+    "machine",
+    "test",
+    "chain",
+    "for",
+    "each",
+    "a",
+    "b",
+    "gear",
+    "x",
+    "=",
+    "==",
+    "!=",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "+",
+    "-",
+    "*",
+    "/",
+    "%",
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    ",",
+    ".",
+    ":",
+    ";",
+    "@",
+    "not",
+    "and",
+    "or",
+    "->",
+    "<->",
+    "since",
+    "until",
+    "!",
+    "&&",
+    "||",
+    "once",
+    "historically",
+    "previously",
+    "prev",
+    "changed",
+    "rising",
+    "falling",
+    "on",
+    "abs",
+    "min",
+    "max",
+    "starts_with",
+    "if",
+    "then",
+    "else",
+    "true",
+    "false",
+    "0",
+    "1",
+    "2.5",
+    "9223372036854775808",
+    "3s",
+    "\"text\"",
+    "'t'",
+    "\n",
+    "// c\n",
+    "# c\n",
+    "rye\"{a: 1}\"",
+    "rye gear\"once{x}\"",
+    "[0,5]",
+    "[3,]",
+    "[,2]",
+    "[5,1]",
+    "a.b[0]",
+    "int",
+    "float",
+    "string",
+    "time",
+    "bool",
+    "eventually",
+    "exists",
+    "over",
+    "within",
+    "::",
+    "any",
+    "all",
+    "$",
+    "$0",
+    "pre",
+    "S",
+    "P",
+    "H",
+    "Y",
+    "E",
+    "A",
+    "implies",
+    "inf",
+    "ä",
+    "\u{0}",
+    "\"",
+    "'",
+    "rye#\"",
+];
+
+/// The seed is printed when a case fails; put it into the environment to see the case again.
+fn runner(cases: u32) -> TestRunner {
+    let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or_else(rand_seed);
+    println!("SEED={seed}");
+    let config =
+        Config { cases, rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..Config::default() };
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
+}
+
+fn rand_seed() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |t| t.as_nanos() as u64)
+}
+
+/// What must hold of every outcome.
+fn examine(outcome: &Outcome, text: &str) {
+    outcome.render("x", text, true);
+    assert_eq!(outcome.spec.is_none(), outcome.diagnostics.iter().any(|d| d.is_error()), "{text:?}");
+    for diagnostic in &outcome.diagnostics {
+        assert!(diagnostic.span.start <= diagnostic.span.end && diagnostic.span.end <= text.len());
+        assert!(text.get(diagnostic.span.start..diagnostic.span.end).is_some(), "{diagnostic:?}");
+    }
+    let Some(spec) = &outcome.spec else { return };
+    for (i, node) in spec.nodes.iter().enumerate() {
+        assert!(node.operands().all(|o| o.index() < i));
+        assert!(node.topic().is_none_or(|t| t.index() < spec.topics.len()));
+    }
+    let t = |id| spec.value_type(id);
+    for node in &spec.nodes {
+        let settled = match node {
+            Expr::Compare(comparison, a, b) => {
+                let equality = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+                t(*a) == t(*b) && (equality || !matches!(t(*a), ValueType::Bool | ValueType::String))
+            }
+            Expr::Binary(_, a, b) => t(*a) == t(*b) && t(*a).is_number(),
+            Expr::Unary(_, a) => t(*a).is_number(),
+            Expr::ToFloat(a) => t(*a) == ValueType::Int,
+            Expr::StartsWith(a, b) => t(*a) == ValueType::String && t(*b) == ValueType::String,
+            Expr::If(c, a, b) => t(*c) == ValueType::Bool && t(*a) == t(*b),
+            Expr::Prev(_) => true,
+            other => other.operands().all(|o| t(o) == ValueType::Bool),
+        };
+        assert!(settled, "{node:?} in {text:?}");
+    }
+    for property in &spec.properties {
+        assert_eq!(spec.value_type(property.formula), ValueType::Bool, "{text:?}");
+        assert!(!spec.print(property.formula).to_string().is_empty());
+        spec.topics_of(property.formula);
+    }
+}
+
+fn examine_all(text: &str) {
+    examine(&parse(text), text);
+    examine(&parse_formula(text), text);
+    examine(&parse_rye(text, None, "p"), text);
+    let embedded = format!("topic gear {{ x: int, b: bool }} property p = rye#\"{text}\"#");
+    examine(&parse(&embedded), &embedded);
+}
+
+fn words() -> impl Strategy<Value = String> {
+    prop::collection::vec(prop::sample::select(WORDS), 0..60).prop_map(|words| words.join(" "))
+}
+
+#[test]
+fn random_text() {
+    runner(2000)
+        .run(&any::<Vec<char>>().prop_map(String::from_iter), |text| {
+            examine_all(&text);
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn random_words() {
+    runner(4000)
+        .run(&words(), |text| {
+            examine_all(&text);
+            examine_all(&text.replace(' ', ""));
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn random_formulas() {
+    let header = "topic a { b: [int], x: float, gear: bool } topic gear property p = ";
+    runner(4000)
+        .run(&words(), |text| {
+            let text = format!("{header}{text}");
+            examine(&parse(&text), &text);
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn mutated_specifications() {
+    let change = (any::<prop::sample::Index>(), 0..40_usize, prop::sample::select(WORDS));
+    let changes = prop::collection::vec(change, 1..6);
+    for original in [VALID, WRONG] {
+        runner(1500)
+            .run(&changes, |changes| {
+                let mut chars: Vec<char> = original.chars().collect();
+                for (place, removed, word) in changes {
+                    let from = place.index(chars.len() + 1);
+                    let to = (from + removed).min(chars.len());
+                    chars.splice(from..to, word.chars());
+                }
+                examine_all(&String::from_iter(chars));
+                Ok(())
+            })
+            .unwrap();
+    }
+}
