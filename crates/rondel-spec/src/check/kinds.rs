@@ -173,10 +173,11 @@ impl Checker<'_> {
             let span = self.span(node);
             let field = span.of(self.text);
             let message = format!("nothing says of which type '{field}' is; it is read as a float");
-            self.diagnostics.push(
-                Diagnostic::new(Code::GuessedType, span, message)
-                    .help("give its topic a schema, such as `topic name { field: string }`"),
-            );
+            let help = match self.ast.single {
+                true => "in a specification, a schema of the topic says the types of its fields",
+                false => "give its topic a schema, such as `topic name { field: string }`",
+            };
+            self.diagnostics.push(Diagnostic::new(Code::GuessedType, span, message).help(help));
         }
     }
 

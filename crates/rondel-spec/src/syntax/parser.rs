@@ -38,7 +38,7 @@ pub(super) const RESERVED: [&str; 18] = [
 ];
 
 /// Words between two operands.
-pub(super) const INFIX: [&str; 7] = ["and", "or", "since", "until", "then", "else", "over"];
+pub(super) const INFIX: [&str; 6] = ["and", "or", "since", "until", "then", "else"];
 
 /// A declaration was given up; why has been reported.
 pub(super) struct GivenUp;
