@@ -1,0 +1,26 @@
+//! Any text at all as a specification and as a single formula: no panic, and a specification only
+//! without errors.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use rondel_spec::{Diagnostic, ValueType};
+
+fuzz_target!(|text: &str| {
+    for outcome in [rondel_spec::parse(text), rondel_spec::parse_formula(text)] {
+        let failed = outcome.diagnostics.iter().any(Diagnostic::is_error);
+        assert_eq!(outcome.spec.is_none(), failed);
+        // A few are enough: each is rendered by itself.
+        for diagnostic in outcome.diagnostics.iter().take(20) {
+            assert!(text.get(diagnostic.span.start..diagnostic.span.end).is_some());
+            diagnostic.render("fuzz", text, true);
+        }
+        let Some(spec) = outcome.spec else { continue };
+        for (i, node) in spec.nodes.iter().enumerate() {
+            assert!(node.operands().all(|operand| operand.index() < i));
+        }
+        for property in &spec.properties {
+            assert_eq!(spec.value_type(property.formula), ValueType::Bool);
+        }
+    }
+});
