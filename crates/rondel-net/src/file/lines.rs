@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use memchr::memchr;
+use memchr::memchr_iter;
 use rondel_event::{Block, Projection, TimeUnit, Timestamp, TopicId};
 
 use crate::json::{Action, JsonError, JsonErrorKind, Kind, Node, Scanner, Shapes, Writer, unescape, walk};
@@ -118,26 +118,41 @@ impl Lines {
     /// # Errors
     /// [`LineError`] at the first line that cannot be used; the lines before it are in the block.
     pub fn decode(&mut self, text: &[u8], at: usize, end: usize, block: &mut Block) -> Result<usize, LineError> {
+        let mut starts = [0; Block::CAPACITY + 1];
         let mut at = at;
         while at < end && !block.is_full() {
-            let run = self.shapes.run(text, at, end, block, Block::CAPACITY, self.time, false);
-            if run.rows > 0 {
-                at = run.end;
-                self.lines += run.rows as u64;
-                self.mistyped += run.mistyped;
-            } else {
-                let Some(length) = memchr(b'\n', &text[at..end]) else { break };
-                self.lines += 1;
-                self.line(&text[at..at + length], block).map_err(|(column, kind)| LineError {
-                    line: self.lines,
-                    column: column + 1,
-                    kind,
-                })?;
-                at += length + 1;
+            // Where the lines begin, of as many as may go into the block.
+            starts[0] = at;
+            let mut found = 0;
+            for place in memchr_iter(b'\n', &text[at..end]).take(Block::CAPACITY - block.len()) {
+                found += 1;
+                starts[found] = at + place + 1;
             }
-            if let Some(last) = block.len().checked_sub(1) {
-                self.time = block.time(last);
+            let mut done = 0;
+            while done < found {
+                let run = self.shapes.run(text, &starts[done..=found], block, self.time);
+                if run.rows > 0 {
+                    done += run.rows;
+                    self.lines += run.rows as u64;
+                    self.mistyped += run.mistyped;
+                } else {
+                    self.lines += 1;
+                    let line = &text[starts[done]..starts[done + 1] - 1];
+                    self.line(line, block).map_err(|(column, kind)| LineError {
+                        line: self.lines,
+                        column: column + 1,
+                        kind,
+                    })?;
+                    done += 1;
+                }
+                if let Some(last) = block.len().checked_sub(1) {
+                    self.time = block.time(last);
+                }
             }
+            if found == 0 {
+                break;
+            }
+            at = starts[found];
         }
         Ok(at)
     }

@@ -55,7 +55,7 @@ impl JsonDecoder {
             self.padded.clear();
             self.padded.extend_from_slice(payload);
             self.padded.extend_from_slice(&[0; PADDING]);
-            let run = self.shapes.run(&self.padded, 0, payload.len(), block, 1, time, true);
+            let run = self.shapes.run(&self.padded, &[0, payload.len()], block, time);
             if run.rows == 1 {
                 self.mistyped += run.mistyped;
                 return Ok(());
@@ -112,31 +112,21 @@ impl Shapes {
         }
     }
 
-    /// Reads messages by the shape that fits the first one, if any does. With `whole`, a message has
-    /// to end at `end` exactly.
-    #[allow(clippy::too_many_arguments)]
+    /// Reads messages by the shape that fits the first one, if any does; message `i` is
+    /// `text[starts[i]..starts[i + 1]]`.
     #[inline]
-    pub(crate) fn run(
-        &mut self,
-        text: &[u8],
-        at: usize,
-        end: usize,
-        block: &mut Block,
-        most: usize,
-        time: Timestamp,
-        whole: bool,
-    ) -> Run {
+    pub(crate) fn run(&mut self, text: &[u8], starts: &[usize], block: &mut Block, time: Timestamp) -> Run {
         let guess = self.shapes.get(self.last).map_or(usize::MAX, |shape| shape.successor);
         let order = [guess, self.last].into_iter().chain(0..self.shapes.len());
         for index in order {
             let Some(shape) = self.shapes.get_mut(index) else { continue };
-            let run = shape.run(text, at, end, block, most, time, whole);
+            let run = shape.run(text, starts, block, time);
             if run.rows > 0 {
                 self.follow(index);
                 return run;
             }
         }
-        Run { rows: 0, end: at, mistyped: 0 }
+        Run::default()
     }
 
     fn follow(&mut self, index: usize) {

@@ -18,6 +18,8 @@ pub(crate) struct Shape {
     constants: Vec<Constant>,
     mistyped_per_row: u64,
     time_unit: TimeUnit,
+    /// One of the unit in nanoseconds.
+    time_scale: i64,
     /// The shape that followed this one the last time, as a guess for the next time.
     pub(crate) successor: usize,
 }
@@ -28,9 +30,11 @@ struct Step {
     /// The first eight bytes of the text, and a mask of those that count.
     head: u64,
     mask: u64,
+    /// The last eight bytes, of a text that is longer than eight.
+    last: u64,
     len: usize,
-    /// The text past its first eight bytes.
-    tail: Box<[u8]>,
+    /// What is between them, of a text that is longer than sixteen.
+    middle: Box<[u8]>,
     value: Expected,
     /// The booleans of the rows of one run.
     bools: Rows,
@@ -66,8 +70,6 @@ enum Constant {
 pub(crate) struct Run {
     /// How many messages.
     pub(crate) rows: usize,
-    /// Where the first message begins that was not read.
-    pub(crate) end: usize,
     /// How many values had another type than the program reads.
     pub(crate) mistyped: u64,
 }
@@ -85,6 +87,7 @@ impl Shape {
                 constants: Vec::new(),
                 mistyped_per_row: 0,
                 time_unit,
+                time_scale: 10i64.pow(u32::from(time_unit.nanos_exponent())),
                 successor: usize::MAX,
             },
             literal_from: 0,
@@ -99,40 +102,33 @@ impl Shape {
         (learner.possible && learner.times <= 1).then_some(learner.shape)
     }
 
-    /// Reads messages of this shape from `at` on, one behind the other, into the block: until it is
-    /// full, `most` are read, `end` is reached or a message differs. An event whose message carries
-    /// no time gets `time`. With `whole`, the message has to end at `end`.
-    #[allow(clippy::too_many_arguments)]
-    pub(crate) fn run(
-        &mut self,
-        text: &[u8],
-        at: usize,
-        end: usize,
-        block: &mut Block,
-        most: usize,
-        time: Timestamp,
-        whole: bool,
-    ) -> Run {
+    /// Reads messages of this shape, message `i` being `text[starts[i]..starts[i + 1]]`, into the
+    /// block: until it is full or a message differs. An event whose message carries no time gets
+    /// `time`.
+    ///
+    /// Works step by step over all messages instead of message by message: what a step needs stays
+    /// in registers, and where one message ends has not to be known to begin with the next.
+    pub(crate) fn run(&mut self, text: &[u8], starts: &[usize], block: &mut Block, time: Timestamp) -> Run {
         let first = block.len();
-        let most = most.min(Block::CAPACITY - first);
+        let mut rows = (starts.len() - 1).min(Block::CAPACITY - first);
+        let mut places = [0; Block::CAPACITY];
+        let places = &mut places[..rows];
+        places.copy_from_slice(&starts[..rows]);
+        for row in 0..rows {
+            block.set_time(first + row, time);
+        }
         for step in &mut self.steps {
-            step.bools = 0;
-        }
-        let mut next = at;
-        let mut rows = 0;
-        while rows < most {
-            let row = first + rows;
-            block.set_time(row, time);
-            match read(&mut self.steps, self.time_unit, text, next, row, block) {
-                Some(after) if after == end || after < end && !whole => next = after,
-                _ => break,
+            rows = step.run(text, &mut places[..rows], self.time_scale, self.time_unit, first, block);
+            if rows == 0 {
+                return Run::default();
             }
-            rows += 1;
         }
+        let ends = places[..rows].iter().zip(&starts[1..]);
+        rows = ends.take_while(|(place, end)| place == end).count();
         if rows > 0 {
             self.settle(block, first, rows);
         }
-        Run { rows, end: next, mistyped: self.mistyped_per_row * rows as u64 }
+        Run { rows, mistyped: self.mistyped_per_row * rows as u64 }
     }
 
     /// Makes `rows` rows from `first` on events of the block: their values are written.
@@ -169,45 +165,121 @@ impl Shape {
     }
 }
 
-/// Reads one message; where it ends, or `None` if it differs. What was written of a message that
-/// differs is without effect: the masks of the block do not have it.
-#[inline(always)]
-fn read(
-    steps: &mut [Step],
-    unit: TimeUnit,
-    text: &[u8],
-    start: usize,
-    row: usize,
-    block: &mut Block,
-) -> Option<usize> {
-    let mut at = start;
-    for step in steps {
-        let head = u64::from_le_bytes(*text.get(at..)?.first_chunk()?);
-        if (head ^ step.head) & step.mask != 0 {
-            return None;
-        }
-        if step.len > 8 && text.get(at + 8..at + step.len)? != &*step.tail {
-            return None;
-        }
-        at += step.len;
-        match step.value {
+impl Step {
+    /// Takes this step in the messages at `places`, which move on; how many messages went along.
+    /// What was written of others is without effect: the masks of the block do not have them.
+    #[inline]
+    fn run(
+        &mut self,
+        text: &[u8],
+        places: &mut [usize],
+        time_scale: i64,
+        unit: TimeUnit,
+        first: usize,
+        block: &mut Block,
+    ) -> usize {
+        let rows = if self.len > 8 { self.long_literal(text, places) } else { places.len() };
+        let places = &mut places[..rows];
+        let literal = Literal { head: self.head, mask: self.mask, len: self.len };
+        match self.value {
+            Expected::End => each(places, |_, at| literal.pass(text, at)),
             Expected::Bool(_) => {
-                // Without a branch: a field that changes at random costs no wrong guess.
-                let word = u64::from_le_bytes(*text.get(at..)?.first_chunk()?);
-                let is_true = word as u32 == u32::from_le_bytes(*b"true");
-                let is_false = word & 0xff_ffff_ffff == u64::from_le_bytes(*b"false\0\0\0");
-                step.bools |= Rows::from(is_true) << row;
-                if !(is_true | is_false) {
-                    return None;
+                let (mut values, mut good): (Rows, Rows) = (0, 0);
+                for (row, place) in places.iter_mut().enumerate() {
+                    // Without a branch: a field that changes at random costs no wrong guess.
+                    let at = *place + literal.len;
+                    let word = word(text, at);
+                    let is_true = word as u32 == u32::from_le_bytes(*b"true");
+                    let is_false = word & 0xff_ffff_ffff == u64::from_le_bytes(*b"false\0\0\0");
+                    values |= Rows::from(is_true) << row;
+                    good |= Rows::from((is_true | is_false) & literal.is_at(text, *place)) << row;
+                    *place = at + 5 - usize::from(is_true);
                 }
-                at += 5 - usize::from(is_true);
+                self.bools = values << first;
+                rows.min(good.trailing_ones() as usize)
             }
-            Expected::Number(target) => at = number(text, at, target, unit, row, block)?,
-            Expected::String(target) => at = string(text, at, target, row, block)?,
-            Expected::End => {}
+            Expected::Number(Target::Skip) => {
+                each(places, |_, at| Some(decimal(text, literal.pass(text, at)?)?.end))
+            }
+            Expected::Number(Target::Float(column)) => each(places, |row, at| {
+                let number = decimal(text, literal.pass(text, at)?)?;
+                block.write_float(column, first + row, number.float(text));
+                Some(number.end)
+            }),
+            Expected::Number(Target::Int(column)) => each(places, |row, at| {
+                let number = decimal(text, literal.pass(text, at)?)?;
+                block.write_int(column, first + row, number.integer(text)?);
+                Some(number.end)
+            }),
+            Expected::Number(Target::TimeField(column)) => each(places, |row, at| {
+                let number = decimal(text, literal.pass(text, at)?)?;
+                block.write_int(column, first + row, number.nanos(text, time_scale, unit)?);
+                Some(number.end)
+            }),
+            Expected::Number(Target::EventTime) => each(places, |row, at| {
+                let number = decimal(text, literal.pass(text, at)?)?;
+                let ns = number.nanos(text, time_scale, unit)?;
+                block.set_time(first + row, Timestamp::from_nanos(ns));
+                Some(number.end)
+            }),
+            Expected::String(column) => {
+                each(places, |row, at| string(text, literal.pass(text, at)?, column, first + row, block))
+            }
         }
     }
-    Some(at)
+
+    /// How many of the messages have all but the first eight bytes of the text.
+    #[inline(always)]
+    fn long_literal(&self, text: &[u8], places: &[usize]) -> usize {
+        let (last, to_last) = (self.last, self.len - 8);
+        let rows = places.iter().position(|at| word(text, at + to_last) != last).unwrap_or(places.len());
+        if self.middle.is_empty() {
+            return rows;
+        }
+        let differs = |at: &usize| text.get(at + 8..at + to_last) != Some(&self.middle);
+        places[..rows].iter().position(differs).unwrap_or(rows)
+    }
+}
+
+/// The text before a value, as far as it is in its first eight bytes.
+#[derive(Clone, Copy)]
+struct Literal {
+    head: u64,
+    mask: u64,
+    len: usize,
+}
+
+impl Literal {
+    #[inline(always)]
+    fn is_at(self, text: &[u8], at: usize) -> bool {
+        (word(text, at) ^ self.head) & self.mask == 0
+    }
+
+    #[inline(always)]
+    fn pass(self, text: &[u8], at: usize) -> Option<usize> {
+        self.is_at(text, at).then_some(at + self.len)
+    }
+}
+
+/// Moves the places on, up to the first where that fails; how many there are before it.
+#[inline(always)]
+fn each(places: &mut [usize], mut passed: impl FnMut(usize, usize) -> Option<usize>) -> usize {
+    for (row, place) in places.iter_mut().enumerate() {
+        match passed(row, *place) {
+            Some(end) => *place = end,
+            None => return row,
+        }
+    }
+    places.len()
+}
+
+/// Eight bytes of the text; zeros, which never are what is looked for, too near to its end.
+#[inline(always)]
+fn word(text: &[u8], at: usize) -> u64 {
+    match text.get(at..at + 8) {
+        Some(bytes) => bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)),
+        None => 0,
+    }
 }
 
 /// The value of up to eight ASCII digits at the beginning of `word`, and how many there are.
@@ -230,79 +302,80 @@ fn digits(word: u64) -> (u64, usize) {
 
 const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
-/// Reads a number: up to seven digits and seven decimal places on the short way.
-#[inline(always)]
-fn number(text: &[u8], start: usize, target: Target, unit: TimeUnit, row: usize, block: &mut Block) -> Option<usize> {
-    let word = u64::from_le_bytes(*text.get(start..)?.first_chunk()?);
-    let (whole, count) = digits(word);
-    let mut at = start + count;
-    let mut next = *text.get(at)?;
-    let leading_zero = count > 1 && word as u8 == b'0';
-    if count == 0 || count == 8 || leading_zero {
-        return long_number(text, start, target, unit, row, block);
-    }
-    let (mut mantissa, mut decimals) = (whole, 0);
-    if next == b'.' {
-        let (fraction, count) = digits(u64::from_le_bytes(*text.get(at + 1..)?.first_chunk()?));
-        if count == 0 || count == 8 {
-            return long_number(text, start, target, unit, row, block);
-        }
-        mantissa = whole * POWERS[count] + fraction;
-        decimals = count;
-        at += 1 + count;
-        next = *text.get(at)?;
-    }
-    if matches!(next, b'e' | b'E') {
-        return long_number(text, start, target, unit, row, block);
-    }
-    match target {
-        Target::Skip => {}
-        // Fourteen digits are below 2^53, so both sides are exact and the quotient is the nearest.
-        Target::Float(column) => {
-            let value = if decimals == 0 { mantissa as f64 } else { mantissa as f64 / POWERS[decimals] as f64 };
-            block.write_float(column, row, value);
-        }
-        Target::Int(column) if decimals == 0 => block.write_int(column, row, mantissa as i64),
-        Target::EventTime | Target::TimeField(_) if decimals <= usize::from(unit.nanos_exponent()) => {
-            // At most 14 digits: with up to nine more it may not fit, which the long way reports.
-            let scale = 10i64.pow(u32::from(unit.nanos_exponent()) - decimals as u32);
-            let ns = i64::try_from(mantissa).ok()?.checked_mul(scale)?;
-            match target {
-                Target::TimeField(column) => block.write_int(column, row, ns),
-                _ => block.set_time(row, Timestamp::from_nanos(ns)),
-            }
-        }
-        _ => return long_number(text, start, target, unit, row, block),
-    }
-    Some(at)
+/// A number in a text, read as far as the short way goes.
+#[derive(Clone, Copy)]
+struct Decimal {
+    /// The digits without the point, and how many stand after it; `None` on the long way.
+    short: Option<(u64, usize)>,
+    /// Where the number begins and ends.
+    start: usize,
+    end: usize,
 }
 
-/// Reads any number.
+/// Finds the number at `start`: up to seven digits and seven decimal places on the short way.
+#[inline(always)]
+fn decimal(text: &[u8], start: usize) -> Option<Decimal> {
+    let first = word(text, start);
+    let (whole, count) = digits(first);
+    let (mut mantissa, mut decimals, mut end) = (whole, 0, start + count);
+    // The byte after the digits is in the same word, if there are less than eight.
+    let mut next = (first >> (8 * count & 63)) as u8;
+    let leading_zero = count > 1 && first as u8 == b'0';
+    let mut short = count > 0 && count < 8 && !leading_zero;
+    if short && next == b'.' {
+        let second = word(text, end + 1);
+        let (fraction, count) = digits(second);
+        short = count > 0 && count < 8;
+        mantissa = whole * POWERS[count] + fraction;
+        decimals = count;
+        end += 1 + count;
+        next = (second >> (8 * count & 63)) as u8;
+    }
+    if short && next | 0x20 != b'e' {
+        return Some(Decimal { short: Some((mantissa, decimals)), start, end });
+    }
+    long_number(text, start)
+}
+
 #[cold]
-fn long_number(
-    text: &[u8],
-    start: usize,
-    target: Target,
-    unit: TimeUnit,
-    row: usize,
-    block: &mut Block,
-) -> Option<usize> {
+fn long_number(text: &[u8], start: usize) -> Option<Decimal> {
     let mut scanner = Scanner { text, at: start };
     if scanner.kind().ok()? != Kind::Number {
         return None;
     }
     scanner.scalar(Kind::Number).ok()?;
-    let digits = &text[start..scanner.at];
-    match target {
-        Target::Skip => {}
-        Target::Float(column) => block.write_float(column, row, float(digits)),
-        Target::Int(column) => block.write_int(column, row, integer(digits)?),
-        Target::TimeField(column) => {
-            block.write_int(column, row, Timestamp::parse(digits, unit).ok()?.as_nanos());
+    Some(Decimal { short: None, start, end: scanner.at })
+}
+
+impl Decimal {
+    /// The number as a double.
+    #[inline(always)]
+    fn float(self, text: &[u8]) -> f64 {
+        match self.short {
+            Some((mantissa, 0)) => mantissa as f64,
+            // Fourteen digits are below 2^53, so both sides are exact and the quotient is the nearest.
+            Some((mantissa, decimals)) => mantissa as f64 / POWERS[decimals] as f64,
+            None => float(&text[self.start..self.end]),
         }
-        Target::EventTime => block.set_time(row, Timestamp::parse(digits, unit).ok()?),
     }
-    Some(scanner.at)
+
+    /// The number, if it is an integer.
+    #[inline(always)]
+    fn integer(self, text: &[u8]) -> Option<i64> {
+        match self.short {
+            Some((mantissa, 0)) => Some(mantissa as i64),
+            _ => integer(&text[self.start..self.end]),
+        }
+    }
+
+    /// The number as a time in this unit, in nanoseconds; `scale` is the unit's length.
+    #[inline(always)]
+    fn nanos(self, text: &[u8], scale: i64, unit: TimeUnit) -> Option<i64> {
+        match self.short {
+            Some((mantissa, 0)) => (mantissa as i64).checked_mul(scale),
+            _ => Timestamp::parse(&text[self.start..self.end], unit).ok().map(Timestamp::as_nanos),
+        }
+    }
 }
 
 /// Reads a string without escapes.
@@ -345,8 +418,9 @@ impl Learner {
         self.shape.steps.push(Step {
             head: u64::from_le_bytes(head),
             mask: u64::from_le_bytes(mask),
+            last: literal.last_chunk().filter(|_| literal.len() > 8).map_or(0, |last| u64::from_le_bytes(*last)),
             len: literal.len(),
-            tail: literal.get(8..).unwrap_or_default().into(),
+            middle: literal.get(8..literal.len().saturating_sub(8)).unwrap_or_default().into(),
             value,
             bools: 0,
         });
