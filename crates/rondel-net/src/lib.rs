@@ -4,5 +4,7 @@
 pub mod adapter;
 #[cfg(feature = "dds")]
 pub mod dds;
+pub mod file;
+pub mod json;
 #[cfg(feature = "zenoh")]
 pub mod zenoh;
