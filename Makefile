@@ -2,8 +2,9 @@
 SHELL := /bin/bash
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
-# The Python that the network tests start independent clients with.
-export RONDEL_TEST_PYTHON := $(CURDIR)/.venv/bin/python
+# The Python that the network tests start independent clients with. Where it is set, those tests are not skipped.
+test: export RONDEL_TEST_PYTHON := $(CURDIR)/.venv/bin/python3
+test: export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test bench bench-containers image test-containers test-fresh deny clean
