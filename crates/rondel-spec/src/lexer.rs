@@ -1,6 +1,7 @@
 //! From text to tokens of the Rondel language.
 
 use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::suggest::translation;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum TokenKind {
@@ -30,9 +31,10 @@ pub(crate) struct Token {
 }
 
 /// Longer ones stand before those that they begin with.
-const SYMBOLS: [&str; 33] = [
-    "<->", "->", "<=", ">=", "==", "!=", "&&", "||", "<", ">", "=", "!", "+", "-", "*", "/", "%", "(", ")",
-    "[", "]", "{", "}", ",", ".", ":", ";", "@", "?", "|", "&", "$", "~",
+const SYMBOLS: [&str; 36] = [
+    // Of other languages, to be told what is written for them here.
+    "<=>", "<>", "=>", "<->", "->", "<=", ">=", "==", "!=", "&&", "||", "<", ">", "=", "!", "+", "-", "*",
+    "/", "%", "(", ")", "[", "]", "{", "}", ",", ".", ":", ";", "@", "?", "|", "&", "$", "~",
 ];
 
 /// All tokens of `text`, with one `End` at the end. What is no token is reported.
@@ -104,11 +106,11 @@ impl<'a> Lexer<'a> {
                 self.at += c.len_utf8();
             }
             self.push(TokenKind::Unknown, start);
-            self.diagnostics.push(Diagnostic::new(
-                Code::UnexpectedCharacter,
-                Span::new(start, self.at),
-                format!("unexpected character `{}`", c.escape_debug()),
-            ));
+            let span = Span::new(start, self.at);
+            let message = format!("unexpected character `{}`", c.escape_debug());
+            let mut diagnostic = Diagnostic::new(Code::UnexpectedCharacter, span, message);
+            diagnostic.help = translation(span.of(self.text)).map(|t| format!("write `{t}`"));
+            self.diagnostics.push(diagnostic);
         }
         true
     }

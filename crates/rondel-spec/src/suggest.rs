@@ -34,6 +34,28 @@ pub(crate) fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = 
     nearest(word, candidates).map(|c| format!("; did you mean '{c}'?")).unwrap_or_default()
 }
 
+/// What is written in Rondel for an operator of other languages.
+pub(crate) fn translation(word: &str) -> Option<&'static str> {
+    let translation = match word {
+        "&" | "∧" | "AND" => "and",
+        "|" | "∨" | "OR" => "or",
+        "~" | "¬" | "NOT" => "not",
+        "=>" | "implies" | "→" | "⇒" => "->",
+        "<=>" | "iff" | "↔" | "⇔" => "<->",
+        "<>" | "≠" => "!=",
+        "≤" => "<=",
+        "≥" => ">=",
+        "=" => "==",
+        "?" => "if … then … else",
+        "S" => "since",
+        "H" => "historically",
+        "P" => "once",
+        "Y" | "pre" => "previously",
+        _ => return None,
+    };
+    Some(translation)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,7 +7,7 @@ use super::parser::{GivenUp, INFIX, Parsed, Parser, RESERVED};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::TokenKind;
 use crate::spec::BinaryOp;
-use crate::suggest::{did_you_mean, nearest};
+use crate::suggest::{did_you_mean, nearest, translation};
 
 /// How tightly operators bind, from loosest to tightest.
 mod level {
@@ -355,7 +355,11 @@ impl<'a> Parser<'a> {
         }
         let Some(function) = function else {
             let names = Function::ALL.iter().map(|(name, _)| *name).chain(["on"]);
-            let message = format!("no function '{word}'{}", did_you_mean(word, names));
+            let suggestion = match translation(word) {
+                Some(meant) => format!("; did you mean '{meant}'?"),
+                None => did_you_mean(word, names),
+            };
+            let message = format!("no function '{word}'{suggestion}");
             self.report(Diagnostic::new(Code::UnknownFunction, span, message));
             return Ok(self.node(NodeKind::Broken, whole));
         };
@@ -456,11 +460,17 @@ impl<'a> Parser<'a> {
         if UNITS.contains(&word) && last.starts_with(|c: char| c.is_ascii_digit()) {
             return self.not_in_this_version(span, "a duration");
         }
-        if self.symbol(0) == "=" {
-            return self.report(
-                Diagnostic::new(Code::UnexpectedToken, span, "expected an operator, found `=`")
-                    .help("equality is written `==`"),
-            );
+        if *self.peek() == TokenKind::Unknown {
+            return GivenUp;
+        }
+        let found = span.of(self.text);
+        if let Some(meant) = translation(found) {
+            let help = match meant {
+                "==" => "equality is written `==`".to_owned(),
+                _ => format!("write `{meant}`"),
+            };
+            let message = format!("expected an operator, found `{found}`");
+            return self.report(Diagnostic::new(Code::UnexpectedToken, span, message).help(help));
         }
         let operators = INFIX.iter().take(3).copied();
         let prefixes = ["not", "previously", "once", "historically", "rye", "if"];
@@ -476,7 +486,7 @@ impl<'a> Parser<'a> {
             );
         }
         // `previusly p`: the misspelt word was taken for a name, and what follows is too much.
-        if let Some(meant) = nearest(last, prefixes) {
+        if let Some(meant) = nearest(last, prefixes).or_else(|| translation(last)) {
             let message = format!("no operator '{last}'; did you mean '{meant}'?");
             return self.report(Diagnostic::new(Code::UnexpectedToken, self.last_span(), message));
         }
