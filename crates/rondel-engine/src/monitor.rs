@@ -2,13 +2,14 @@ use std::sync::Arc;
 
 use rondel_event::{Block, Rows, Slot, Timestamp, Verdict};
 
-use crate::columns::{self, split};
+use crate::columns::{self, Values, split};
+use crate::delay::Delay;
 use crate::graph::Wire;
 use crate::instruction::Instruction;
 use crate::program::Program;
-use crate::state::{Registers, State};
-use crate::texts::{self, TextRef};
-use crate::words;
+use crate::state::{Held, Latched, Registers, State};
+use crate::texts::{self, TextColumn, TextRef};
+use crate::words::{self, Recently};
 
 /// The verdicts of one property at the events of a block: see [`Outcome::verdict`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,22 +63,15 @@ impl Monitor {
             last: vec![[1, 1]; program.formulas.len()],
             program,
         };
-        let constant = &monitor.program.instructions[..monitor.program.constant];
-        let registers = &mut monitor.registers;
         // They read no block; all rows are computed, for every block to come.
         let no_block = Block::new(monitor.program.layout());
-        for (i, &instruction) in constant.iter().enumerate() {
-            registers.words[i] = evaluate(
-                instruction,
-                &monitor.program,
-                &no_block,
-                64,
-                Rows::MAX,
-                0,
-                &mut monitor.state,
-                registers,
-            );
-        }
+        let constant = &monitor.program.instructions[..monitor.program.constant];
+        let mut frame = Frame {
+            len: Block::CAPACITY as u32,
+            rows: Rows::MAX,
+            ..Frame::new(&monitor.program, &no_block, 0, &mut monitor.state, &mut monitor.registers)
+        };
+        frame.run(constant, 0);
         monitor
     }
 
@@ -99,10 +93,8 @@ impl Monitor {
         }
         let program = &*self.program;
         let (state, registers) = (&mut self.state, &mut self.registers);
-        for (i, &instruction) in program.instructions.iter().enumerate().skip(program.constant) {
-            registers.words[i] =
-                evaluate(instruction, program, block, len, rows, self.position, state, registers);
-        }
+        let mut frame = Frame::new(program, block, self.position, state, registers);
+        frame.run(&program.instructions[program.constant..], program.constant);
         // A column refers only to buffers of earlier columns: from the last to the first, nothing
         // is overwritten that is still to be copied.
         for &instruction in &program.keeps_text {
@@ -149,153 +141,229 @@ fn read(words: &[Rows], wire: Wire) -> Rows {
     words[wire.word()] ^ wire.flip()
 }
 
-/// The word of an instruction; its column, if it has one, is written.
-#[inline(always)]
-#[expect(clippy::too_many_arguments, reason = "the inside of one loop, for two callers")]
-fn evaluate(
-    instruction: Instruction,
-    program: &Program,
-    block: &Block,
+/// All that the loop works on, as slices: were they reached through vectors, each would have to be
+/// looked up again after every word that is written.
+struct Frame<'a> {
+    program: &'a Program,
+    block: &'a Block,
     len: u32,
     rows: Rows,
     position: u64,
-    state: &mut State,
-    registers: &mut Registers,
-) -> Rows {
-    let Registers { words, ints, floats, texts } = registers;
-    let wire = |wire: Wire| read(words, wire);
-    match instruction {
-        Instruction::False => 0,
-        Instruction::On { topic } => block.topic_rows(rondel_event::TopicId(topic)),
-        Instruction::Carried { slot } => match slot {
-            Slot::Bool(column) => block.bools(column).present,
-            Slot::Int(column) => block.ints(column).present,
-            Slot::Float(column) => block.floats(column).present,
-            Slot::String(column) => block.strings(column).present,
-        },
-        Instruction::HeldBool { column, value, state: i } => {
-            let column = block.bools(column);
-            let is = if value { column.values } else { !column.values };
-            let bit = &mut state.bits[i as usize];
-            let out = words::since(!column.present, column.present & column.valid & is, *bit);
-            *bit = words::last(out, len);
-            out
-        }
-        Instruction::And { a, b } => wire(a) & wire(b),
-        Instruction::Since { p, q, state: i } => {
-            let bit = &mut state.bits[i as usize];
-            let out = words::since(wire(p), wire(q), *bit);
-            *bit = words::last(out, len);
-            out
-        }
-        Instruction::Shift { x, by, state: i } => {
-            let history = &mut state.bits[i as usize];
-            let x = wire(x);
-            let out = words::shift(x, by.into(), *history);
-            *history = words::remember(*history, x, len);
-            out
-        }
-        Instruction::Recently { x, state: i } => state.recently[i as usize].step(wire(x), len, rows),
-        Instruction::Delay { x, forget, state: i } => {
-            state.delays[i as usize].step(wire(x), wire(forget), position, len, rows)
-        }
 
-        Instruction::IntEqual { a, b } => columns::compare(ints, a, b, len, |a, b| a == b),
-        Instruction::IntLess { a, b } => columns::compare(ints, a, b, len, |a, b| a < b),
-        Instruction::FloatEqual { a, b } => columns::compare(floats, a, b, len, |a, b| a == b),
-        Instruction::FloatLess { a, b } => columns::compare(floats, a, b, len, |a, b| a < b),
-        Instruction::FloatLessOrEqual { a, b } => columns::compare(floats, a, b, len, |a, b| a <= b),
-        Instruction::TextEqual { a, b } => {
-            let operands = (&texts[a as usize], &texts[b as usize]);
-            texts::compare(operands, block, &state.buffers, len, |a, b| a == b)
-        }
-        Instruction::TextStartsWith { a, b } => {
-            let operands = (&texts[a as usize], &texts[b as usize]);
-            texts::compare(operands, block, &state.buffers, len, |a, b| a.starts_with(b))
-        }
+    words: &'a mut [Rows],
+    ints: &'a mut [Values<i64>],
+    floats: &'a mut [Values<f64>],
+    texts: &'a mut [TextColumn],
 
-        Instruction::ConstantInt { constant, out } => {
-            ints[out as usize].fill(program.ints[constant as usize]);
-            Rows::MAX
-        }
-        Instruction::ConstantFloat { constant, out } => {
-            floats[out as usize].fill(program.floats[constant as usize]);
-            Rows::MAX
-        }
-        Instruction::ConstantText { buffer, out } => {
-            texts[out as usize].fill(TextRef::Kept { buffer });
-            Rows::MAX
-        }
-        Instruction::ToFloat { x, out } => {
-            columns::to_float(&mut floats[out as usize], &ints[x as usize], len);
-            Rows::MAX
-        }
-        Instruction::UnaryInt { op, x, out } => {
-            let (before, out) = split(ints, out);
-            columns::unary_int(op, out, &before[x as usize], len)
-        }
-        Instruction::UnaryFloat { op, x, out } => {
-            let (before, out) = split(floats, out);
-            columns::unary_float(op, out, &before[x as usize], len);
-            Rows::MAX
-        }
-        Instruction::BinaryInt { op, a, b, out } => {
-            let (before, out) = split(ints, out);
-            columns::binary_int(op, out, &before[a as usize], &before[b as usize], len)
-        }
-        Instruction::BinaryFloat { op, a, b, out } => {
-            let (before, out) = split(floats, out);
-            columns::binary_float(op, out, &before[a as usize], &before[b as usize], len);
-            Rows::MAX
-        }
+    bits: &'a mut [u64],
+    recently: &'a mut [Recently],
+    delays: &'a mut [Delay],
+    held_ints: &'a mut [Held<i64>],
+    held_floats: &'a mut [Held<f64>],
+    latched_ints: &'a mut [Latched<i64>],
+    latched_floats: &'a mut [Latched<f64>],
+    buffers: &'a [Vec<u8>],
+}
 
-        Instruction::HeldInt { column, state: i, out } => {
-            let held = &mut state.held_ints[i as usize];
-            columns::hold(&mut ints[out as usize], block.ints(column), held, len, rows)
+impl<'a> Frame<'a> {
+    #[inline(always)]
+    fn new(
+        program: &'a Program,
+        block: &'a Block,
+        position: u64,
+        state: &'a mut State,
+        registers: &'a mut Registers,
+    ) -> Frame<'a> {
+        Frame {
+            program,
+            block,
+            len: block.len() as u32,
+            rows: block.rows(),
+            position,
+            words: &mut registers.words,
+            ints: &mut registers.ints,
+            floats: &mut registers.floats,
+            texts: &mut registers.texts,
+            bits: &mut state.bits,
+            recently: &mut state.recently,
+            delays: &mut state.delays,
+            held_ints: &mut state.held_ints,
+            held_floats: &mut state.held_floats,
+            latched_ints: &mut state.latched_ints,
+            latched_floats: &mut state.latched_floats,
+            buffers: &state.buffers,
         }
-        Instruction::HeldFloat { column, state: i, out } => {
-            let held = &mut state.held_floats[i as usize];
-            columns::hold(&mut floats[out as usize], block.floats(column), held, len, rows)
+    }
+
+    /// Runs instructions, the first of which computes the word `first`.
+    #[inline(always)]
+    fn run(&mut self, instructions: &[Instruction], first: usize) {
+        for (i, instruction) in (first..).zip(instructions) {
+            self.words[i] = self.evaluate(instruction);
         }
-        Instruction::HeldText { column, state: i, buffer, out } => {
-            let (present, valid) = texts::masks(block.strings(column), rows);
-            texts::hold(&mut texts[out as usize], column, valid, buffer, len);
-            let bit = &mut state.bits[i as usize];
-            let known = words::since(!present, valid, *bit);
-            *bit = words::last(known, len);
-            known
-        }
-        Instruction::SelectInt { condition, a, b, out } => {
-            let (before, out) = split(ints, out);
-            columns::select(out, wire(condition), &before[a as usize], &before[b as usize], len);
-            Rows::MAX
-        }
-        Instruction::SelectFloat { condition, a, b, out } => {
-            let (before, out) = split(floats, out);
-            columns::select(out, wire(condition), &before[a as usize], &before[b as usize], len);
-            Rows::MAX
-        }
-        Instruction::SelectText { condition, a, b, out } => {
-            let (before, out) = split(texts, out);
-            columns::select(out, wire(condition), &before[a as usize], &before[b as usize], len);
-            Rows::MAX
-        }
-        Instruction::LatchInt { x, clock, state: i, out } => {
-            let latched = &mut state.latched_ints[i as usize];
-            let (before, out) = split(ints, out);
-            columns::latch(out, &before[x as usize], wire(clock), latched, len);
-            Rows::MAX
-        }
-        Instruction::LatchFloat { x, clock, state: i, out } => {
-            let latched = &mut state.latched_floats[i as usize];
-            let (before, out) = split(floats, out);
-            columns::latch(out, &before[x as usize], wire(clock), latched, len);
-            Rows::MAX
-        }
-        Instruction::LatchText { x, clock, buffer, out } => {
-            let (before, out) = split(texts, out);
-            texts::latch(out, &before[x as usize], wire(clock), buffer, len);
-            Rows::MAX
+    }
+
+    /// The word of an instruction; its column, if it has one, is written.
+    #[inline(always)]
+    fn evaluate(&mut self, instruction: &Instruction) -> Rows {
+        let Frame { program, block, len, rows, .. } = *self;
+        match *instruction {
+            Instruction::False => 0,
+            Instruction::On { topic } => block.topic_rows(rondel_event::TopicId(topic)),
+            Instruction::Carried { slot } => match slot {
+                Slot::Bool(column) => block.bools(column).present,
+                Slot::Int(column) => block.ints(column).present,
+                Slot::Float(column) => block.floats(column).present,
+                Slot::String(column) => block.strings(column).present,
+            },
+            Instruction::HeldBool { column, value, state: i } => {
+                let column = block.bools(column);
+                let is = if value { column.values } else { !column.values };
+                let bit = &mut self.bits[i as usize];
+                let out = words::since(!column.present, column.present & column.valid & is, *bit);
+                *bit = words::last(out, len);
+                out
+            }
+            Instruction::And { a, b } => read(self.words, a) & read(self.words, b),
+            Instruction::Since { p, q, state: i } => {
+                let bit = &mut self.bits[i as usize];
+                let out = words::since(read(self.words, p), read(self.words, q), *bit);
+                *bit = words::last(out, len);
+                out
+            }
+            Instruction::Shift { x, by, state: i } => {
+                let history = &mut self.bits[i as usize];
+                let x = read(self.words, x);
+                let out = words::shift(x, by.into(), *history);
+                *history = words::remember(*history, x, len);
+                out
+            }
+            Instruction::Recently { x, state: i } => {
+                self.recently[i as usize].step(read(self.words, x), len, rows)
+            }
+            Instruction::Delay { x, forget, state: i } => self.delays[i as usize].step(
+                read(self.words, x),
+                read(self.words, forget),
+                self.position,
+                len,
+                rows,
+            ),
+
+            Instruction::IntEqual { a, b } => columns::compare(self.ints, a, b, len, |a, b| a == b),
+            Instruction::IntLess { a, b } => columns::compare(self.ints, a, b, len, |a, b| a < b),
+            Instruction::FloatEqual { a, b } => columns::compare(self.floats, a, b, len, |a, b| a == b),
+            Instruction::FloatLess { a, b } => columns::compare(self.floats, a, b, len, |a, b| a < b),
+            Instruction::FloatLessOrEqual { a, b } => columns::compare(self.floats, a, b, len, |a, b| a <= b),
+            Instruction::TextEqual { a, b } => {
+                let operands = (&self.texts[a as usize], &self.texts[b as usize]);
+                texts::compare(operands, block, self.buffers, len, |a, b| a == b)
+            }
+            Instruction::TextStartsWith { a, b } => {
+                let operands = (&self.texts[a as usize], &self.texts[b as usize]);
+                texts::compare(operands, block, self.buffers, len, |a, b| a.starts_with(b))
+            }
+
+            Instruction::ConstantInt { constant, out } => {
+                self.ints[out as usize].fill(program.ints[constant as usize]);
+                Rows::MAX
+            }
+            Instruction::ConstantFloat { constant, out } => {
+                self.floats[out as usize].fill(program.floats[constant as usize]);
+                Rows::MAX
+            }
+            Instruction::ConstantText { buffer, out } => {
+                self.texts[out as usize].fill(TextRef::Kept { buffer });
+                Rows::MAX
+            }
+            Instruction::ToFloat { x, out } => {
+                columns::to_float(&mut self.floats[out as usize], &self.ints[x as usize], len);
+                Rows::MAX
+            }
+            Instruction::UnaryInt { op, x, out } => {
+                let (before, out) = split(self.ints, out);
+                columns::unary_int(op, out, &before[x as usize], len)
+            }
+            Instruction::UnaryFloat { op, x, out } => {
+                let (before, out) = split(self.floats, out);
+                columns::unary_float(op, out, &before[x as usize], len);
+                Rows::MAX
+            }
+            Instruction::BinaryInt { op, a, b, out } => {
+                let (before, out) = split(self.ints, out);
+                columns::binary_int(op, out, &before[a as usize], &before[b as usize], len)
+            }
+            Instruction::BinaryFloat { op, a, b, out } => {
+                let (before, out) = split(self.floats, out);
+                columns::binary_float(op, out, &before[a as usize], &before[b as usize], len);
+                Rows::MAX
+            }
+
+            Instruction::HeldInt { column, state: i, out } => {
+                let held = &mut self.held_ints[i as usize];
+                columns::hold(&mut self.ints[out as usize], block.ints(column), held, len, rows)
+            }
+            Instruction::HeldFloat { column, state: i, out } => {
+                let held = &mut self.held_floats[i as usize];
+                columns::hold(&mut self.floats[out as usize], block.floats(column), held, len, rows)
+            }
+            Instruction::HeldText { column, state: i, buffer, out } => {
+                let (present, valid) = texts::masks(block.strings(column), rows);
+                texts::hold(&mut self.texts[out as usize], column, valid, buffer, len);
+                let bit = &mut self.bits[i as usize];
+                let known = words::since(!present, valid, *bit);
+                *bit = words::last(known, len);
+                known
+            }
+            Instruction::SelectInt { condition, a, b, out } => {
+                let (before, out) = split(self.ints, out);
+                columns::select(
+                    out,
+                    read(self.words, condition),
+                    &before[a as usize],
+                    &before[b as usize],
+                    len,
+                );
+                Rows::MAX
+            }
+            Instruction::SelectFloat { condition, a, b, out } => {
+                let (before, out) = split(self.floats, out);
+                columns::select(
+                    out,
+                    read(self.words, condition),
+                    &before[a as usize],
+                    &before[b as usize],
+                    len,
+                );
+                Rows::MAX
+            }
+            Instruction::SelectText { condition, a, b, out } => {
+                let (before, out) = split(self.texts, out);
+                columns::select(
+                    out,
+                    read(self.words, condition),
+                    &before[a as usize],
+                    &before[b as usize],
+                    len,
+                );
+                Rows::MAX
+            }
+            Instruction::LatchInt { x, clock, state: i, out } => {
+                let latched = &mut self.latched_ints[i as usize];
+                let (before, out) = split(self.ints, out);
+                columns::latch(out, &before[x as usize], read(self.words, clock), latched, len);
+                Rows::MAX
+            }
+            Instruction::LatchFloat { x, clock, state: i, out } => {
+                let latched = &mut self.latched_floats[i as usize];
+                let (before, out) = split(self.floats, out);
+                columns::latch(out, &before[x as usize], read(self.words, clock), latched, len);
+                Rows::MAX
+            }
+            Instruction::LatchText { x, clock, buffer, out } => {
+                let (before, out) = split(self.texts, out);
+                texts::latch(out, &before[x as usize], read(self.words, clock), buffer, len);
+                Rows::MAX
+            }
         }
     }
 }

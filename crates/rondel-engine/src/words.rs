@@ -54,7 +54,8 @@ impl Recently {
     #[inline(always)]
     pub(crate) fn step(&mut self, q: Rows, len: u32, rows: Rows) -> Rows {
         let q = q & rows;
-        let out = smear(q, self.span) | low(self.left);
+        // A single row has nothing above it; live messages come so.
+        let out = if len == 1 { q } else { smear(q, self.span) } | low(self.left);
         // Only the latest q matters: it lasts longest.
         self.left = match q.checked_ilog2() {
             Some(latest) => self.span.saturating_sub(u64::from(len - 1 - latest)),
