@@ -5,8 +5,12 @@
 
 mod bench;
 mod commands;
+mod deployment;
 mod exit;
+mod networks;
 mod output;
+mod pipeline;
+mod signals;
 mod specification;
 mod tally;
 
@@ -16,6 +20,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    log();
     let arguments = match commands::Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -43,4 +48,17 @@ pub(crate) fn complain(message: &str) {
 pub(crate) fn warn(message: &str) {
     let (on, off) = if std::io::stderr().is_terminal() { ("\x1b[1;33m", "\x1b[0m") } else { ("", "") };
     say(&format!("{on}warning:{off} {message}"));
+}
+
+/// Shows warnings of the networks on standard error; `RONDEL_LOG` chooses more or less.
+fn log() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("RONDEL_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error,rondel_net=warn"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .without_time()
+        .with_target(false)
+        .init();
 }

@@ -163,6 +163,11 @@ impl<W: Write> Output<W> {
         }
     }
 
+    /// The first failure, if there was one.
+    pub fn failure(&self) -> Option<&io::Error> {
+        self.failed.as_ref()
+    }
+
     /// Whether the reader at the other end has gone away, so that there is no use in going on.
     pub fn is_closed(&self) -> bool {
         self.failed.as_ref().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)

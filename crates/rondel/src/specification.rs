@@ -65,6 +65,14 @@ impl Specification {
         Specification::build(outcome, &text, source, rye)
     }
 
+    /// Takes a text in Rondel's language that came from `source`.
+    ///
+    /// # Errors
+    /// [`Refused`], after every mistake was shown on standard error.
+    pub fn from_text(text: &str, source: &str) -> Result<Specification, Refused> {
+        Specification::build(rondel_spec::parse(text), text, source.to_owned(), false)
+    }
+
     /// Takes one formula.
     ///
     /// # Errors

@@ -41,3 +41,16 @@ pub enum DeclareError {
     #[error("closed")]
     Closed,
 }
+
+/// Checks the name of a topic without a participant: letters, digits, `_`, `/`, `-`, `.` and `:`, not
+/// beginning with a digit.
+///
+/// # Errors
+/// [`DeclareError::Name`].
+pub fn check_topic(name: &str) -> Result<(), DeclareError> {
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '/' | '-' | '.' | ':');
+    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(good) {
+        return Err(DeclareError::Name(name.to_owned()));
+    }
+    Ok(())
+}

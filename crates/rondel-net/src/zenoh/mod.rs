@@ -37,6 +37,14 @@ pub fn check_key(key: &str) -> Result<(), DeclareError> {
     parse_key(key).map(drop)
 }
 
+/// Checks an endpoint such as `tcp/192.0.2.1:7447` without using it.
+///
+/// # Errors
+/// [`OpenError`] with the endpoint and the reason.
+pub fn check_endpoint(endpoint: &str) -> Result<(), OpenError> {
+    Settings { connect: vec![endpoint.to_owned()], ..Settings::default() }.check()
+}
+
 fn parse_key(key: &str) -> Result<::zenoh::key_expr::KeyExpr<'static>, DeclareError> {
     ::zenoh::key_expr::KeyExpr::new(key.to_owned())
         .map_err(|e| DeclareError::Key { key: key.to_owned(), reason: e.to_string() })

@@ -83,6 +83,14 @@ const CONNECT_DELAY: Duration = Duration::from_millis(50);
 const BLOCK_AT_MOST: Duration = Duration::from_secs(24 * 3600);
 
 impl Settings {
+    /// Checks these settings, and the configuration file where there is one, without connecting.
+    ///
+    /// # Errors
+    /// What Zenoh would say at [`Session::open`](super::Session::open).
+    pub fn check(&self) -> Result<(), OpenError> {
+        self.config().map(drop)
+    }
+
     /// As Zenoh's own configuration.
     pub(super) fn config(&self) -> Result<Config, OpenError> {
         let mut config = match &self.config_file {

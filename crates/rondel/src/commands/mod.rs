@@ -2,6 +2,11 @@
 
 mod bench;
 mod check;
+mod demo;
+mod publish;
+mod run;
+mod tap;
+mod validate;
 
 use clap::{Parser, Subcommand};
 
@@ -26,6 +31,11 @@ Exit status:
 #[derive(Debug, Subcommand)]
 enum Command {
     Check(check::Check),
+    Run(run::Run),
+    Validate(validate::Validate),
+    Demo(demo::Demo),
+    Publish(publish::Publish),
+    Tap(tap::Tap),
     Bench(bench::Bench),
 }
 
@@ -34,6 +44,11 @@ impl Arguments {
     pub fn run(self) -> u8 {
         match self.command {
             Command::Check(check) => check.run(),
+            Command::Run(run) => run.run(),
+            Command::Validate(validate) => validate.run(),
+            Command::Demo(demo) => demo.run(),
+            Command::Publish(publish) => publish.run(),
+            Command::Tap(tap) => tap.run(),
             Command::Bench(bench) => bench.run(),
         }
     }

@@ -1,0 +1,185 @@
+//! `rondel demo`: a vehicle and its monitor on a real Zenoh network, in one process.
+
+use std::io::{self, IsTerminal};
+use std::net::TcpListener;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use rondel_net::adapter::Publisher;
+use rondel_net::zenoh;
+
+use super::run::{Options, Running};
+use crate::deployment::{Address, Binding, Deployment, TimeOfEvent};
+use crate::networks::Networks;
+use crate::output::{Emit, Format};
+use crate::pipeline::Stop;
+use crate::specification::Specification;
+use crate::{complain, exit, say, signals};
+
+/// The specification that the demo watches.
+const SPECIFICATION: &str = include_str!("../../../../examples/vehicle.rondel");
+/// Ticks of the vehicle in a second.
+const RATE: u32 = 20;
+/// How long the vehicle drives, in ticks.
+const LENGTH: u32 = 9 * RATE;
+
+/// Watch a specification being checked on a live network, without any set-up
+///
+/// A vehicle model publishes over real Zenoh on this machine, three properties watch it, and one of
+/// them is violated.
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// As fast as it goes instead of in real time
+    #[arg(long)]
+    fast: bool,
+}
+
+/// The state of the vehicle at a tick: a function of the tick alone.
+struct Vehicle {
+    velocity: f64,
+    gear: i64,
+    brake: bool,
+    remark: Option<&'static str>,
+}
+
+impl Vehicle {
+    fn at(tick: u32) -> Vehicle {
+        let t = f64::from(tick) / f64::from(RATE);
+        let remark = match tick {
+            0 => Some("the vehicle pulls out of its space, in drive"),
+            60 => Some("brakes"),
+            100 => Some("stands, and changes to reverse: as it should be"),
+            120 => Some("rolls backwards"),
+            150 => Some("changes to drive while it still rolls: that is the mistake"),
+            _ => None,
+        };
+        // Up to 8 m/s in 2 s, on, braking from 3 s to 4.5 s, standing, backwards from 6 s, slower
+        // from 7 s.
+        let velocity = if t < 2.0 {
+            4.0 * t
+        } else if t < 3.0 {
+            8.0
+        } else if t < 4.5 {
+            8.0 - 8.0 * (t - 3.0) / 1.5
+        } else if t < 6.0 {
+            0.0
+        } else if t < 7.0 {
+            -1.5 * (t - 6.0)
+        } else {
+            (-1.5 + (t - 7.0)).min(0.0)
+        };
+        let gear = if (100..150).contains(&tick) { 20 } else { 2 };
+        Vehicle { velocity, gear, brake: (60..110).contains(&tick), remark }
+    }
+}
+
+impl Demo {
+    /// Runs the demo, and returns the exit status.
+    pub fn run(self) -> u8 {
+        match self.demo() {
+            Ok(()) => exit::SATISFIED,
+            Err(error) => {
+                complain(&error);
+                exit::NETWORK
+            }
+        }
+    }
+
+    fn demo(&self) -> Result<(), String> {
+        let specification = Specification::from_text(SPECIFICATION, "examples/vehicle.rondel")
+            .map_err(|_| "the specification of the demo cannot be used".to_owned())?;
+        let (stop, stopped) = mpsc::channel();
+        let asking = stop.clone();
+        signals::listen(move || _ = asking.send(Stop::Asked)).map_err(|e| e.to_string())?;
+
+        // A free port of this machine: found by taking it, and given back for Zenoh to take.
+        let port = TcpListener::bind(("127.0.0.1", 0)).and_then(|l| l.local_addr()).map_err(|e| e.to_string())?.port();
+        let endpoint = vec![format!("tcp/127.0.0.1:{port}")];
+        let vehicle_side = zenoh::Settings { listen: endpoint.clone(), ..zenoh::Settings::default() };
+        let monitor_side = zenoh::Settings { connect: endpoint.clone(), ..zenoh::Settings::default() };
+        let vehicle = Networks::open(Some(&vehicle_side), None, true, || false)
+            .map_err(|_| "the vehicle cannot join Zenoh".to_owned())?;
+        let monitor = Networks::open(Some(&monitor_side), None, true, || false)
+            .map_err(|_| "the monitor cannot join Zenoh".to_owned())?;
+
+        let topics = &specification.spec.topics;
+        let addresses: Vec<Address> = topics.iter().map(|t| Address::Zenoh(t.address.clone())).collect();
+        let binding = |address: &Address| Binding {
+            address: address.clone(),
+            time: TimeOfEvent::Field(rondel_event::Path::keys(["time"])),
+            time_unit: rondel_event::TimeUnit::Seconds,
+        };
+        let deployment = Deployment {
+            sources: addresses.iter().map(binding).collect(),
+            zenoh: Some(monitor_side),
+            dds: None,
+            emit: Emit::Change,
+            sinks: vec![vec![Address::Stdout]; specification.program.properties().len()],
+            exit_on_unreachable: true,
+            specification,
+        };
+        let publishers: Result<Vec<Box<dyn Publisher>>, String> =
+            addresses.iter().map(|address| vehicle.publisher(address, false)).collect();
+        let publishers = publishers?;
+        let colour = io::stdout().is_terminal();
+        let options = Options { format: Format::Text, colour, count: None, stop };
+        let running = Running::start(&deployment, monitor, options)?;
+        for publisher in &publishers {
+            if !publisher.wait_matched(Duration::from_secs(5)) {
+                return Err("the monitor does not see the vehicle".to_owned());
+            }
+        }
+
+        say(&format!("A vehicle publishes on Zenoh ({}), and Rondel watches:\n", endpoint[0]));
+        for line in SPECIFICATION.lines() {
+            say(&format!("    {line}"));
+        }
+        say("");
+        self.drive(&publishers, &stopped)?;
+        for publisher in &publishers {
+            publisher.flush(Duration::from_secs(5));
+        }
+        drop(publishers);
+        let report = running.end(Stop::Asked);
+        vehicle.close();
+        say("");
+        say(&report.summary(io::stderr().is_terminal()));
+        say("\nNext: rondel check --formula 'speed <= 8.5' TRACE.jsonl, or rondel run --help");
+        Ok(())
+    }
+
+    /// Publishes what the vehicle does, until it is over or to stop.
+    fn drive(&self, publishers: &[Box<dyn Publisher>], stopped: &mpsc::Receiver<Stop>) -> Result<(), String> {
+        let started = Instant::now();
+        let dim = if io::stderr().is_terminal() { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
+        let mut last_gear = None;
+        for tick in 0..LENGTH {
+            if !self.fast {
+                let due = started + Duration::from_secs(1) * tick / RATE;
+                let left = due.saturating_duration_since(Instant::now());
+                if stopped.recv_timeout(left).is_ok() {
+                    return Ok(());
+                }
+            }
+            let Vehicle { velocity, gear, brake, remark } = Vehicle::at(tick);
+            if let Some(remark) = remark {
+                say(&format!("{}{:>5.1} s  {remark}{}", dim.0, f64::from(tick) / f64::from(RATE), dim.1));
+            }
+            let time = f64::from(tick) / f64::from(RATE);
+            let velocity = format!("{{\"time\": {time}, \"longitudinal\": {velocity:.3}}}");
+            publishers[1].publish(velocity.as_bytes()).map_err(|e| e.to_string())?;
+            // A brake switch and a gear lever are published when they change, and now and then.
+            if tick % RATE == 0 || brake != Vehicle::at(tick.saturating_sub(1)).brake {
+                let brake = format!("{{\"time\": {time}, \"pressed\": {brake}}}");
+                publishers[2].publish(brake.as_bytes()).map_err(|e| e.to_string())?;
+            }
+            if last_gear != Some(gear) || tick % RATE == 0 {
+                let report = format!("{{\"time\": {time}, \"report\": {gear}}}");
+                publishers[0].publish(report.as_bytes()).map_err(|e| e.to_string())?;
+            }
+            last_gear = Some(gear);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,135 @@
+//! `rondel publish`: a recording onto a network.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use indicatif::HumanCount;
+use rondel_net::file::TraceReader;
+
+use crate::deployment::Address;
+use crate::networks::NetworkArguments;
+use crate::{complain, exit, say, signals, warn};
+
+/// Publish the lines of a file on a topic, each as one message
+#[derive(Debug, Args)]
+pub struct Publish {
+    /// The file; `-` is standard input, .gz and .zst are decompressed
+    #[arg(value_name = "TRACE", default_value = "-")]
+    trace: PathBuf,
+    /// The topic: zenoh:KEY or dds:TOPIC
+    #[arg(long, value_name = "ADDRESS")]
+    to: String,
+    /// Messages per second; as fast as they are taken when left out
+    #[arg(long, value_name = "N", value_parser = positive)]
+    rate: Option<f64>,
+    /// How long to wait for a first subscriber, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    wait: u64,
+    #[command(flatten)]
+    network: NetworkArguments,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|rate| (1e-3..=1e9).contains(rate)).ok_or_else(|| "a number from 0.001 to 1e9".to_owned())
+}
+
+impl Publish {
+    /// Publishes, and returns the exit status.
+    pub fn run(self) -> u8 {
+        let address = match Address::parse(&self.to) {
+            Ok(Address::Stdout) => {
+                complain("--to stdout: a topic on a network is needed");
+                return exit::USAGE;
+            }
+            Ok(address) => address,
+            Err(error) => {
+                complain(&format!("--to {}: {error}", self.to));
+                return exit::USAGE;
+            }
+        };
+        let reader = match TraceReader::open(&self.trace) {
+            Ok(reader) => reader,
+            Err(error) => {
+                complain(&error.to_string());
+                return exit::TRACE;
+            }
+        };
+        match self.publish(&address, reader) {
+            Ok(status) | Err(status) => status,
+        }
+    }
+
+    fn publish(&self, address: &Address, mut reader: TraceReader) -> Result<u8, u8> {
+        let network = |error: String| {
+            complain(&error);
+            exit::NETWORK
+        };
+        let asked = signals::listen(|| ()).map_err(|e| network(format!("cannot listen for signals: {e}")))?;
+        let networks = self.network.open(std::iter::once(address), || asked.yet())?;
+        // Slow publishing is about each message, fast publishing about all of them.
+        let publisher = networks.publisher(address, self.rate.is_none()).map_err(network)?;
+        let waited = Instant::now();
+        while !asked.yet() && !publisher.wait_matched(Duration::from_millis(100)) {
+            if waited.elapsed() >= Duration::from_secs(self.wait) {
+                warn(&format!("nobody has subscribed to {address} after {} s; publishing all the same", self.wait));
+                break;
+            }
+        }
+        let started = Instant::now();
+        let (mut published, mut failed) = (0u64, 0u64);
+        let mut status = exit::SATISFIED;
+        'all: while !asked.yet() {
+            let (text, mut at, end) = match reader.lines() {
+                Ok(Some(lines)) => lines,
+                Ok(None) => break,
+                Err(error) => {
+                    complain(&error.to_string());
+                    status = exit::TRACE;
+                    break;
+                }
+            };
+            while let Some(length) = memchr::memchr(b'\n', &text[at..end]) {
+                let line = text[at..at + length].trim_ascii();
+                at += length + 1;
+                if line.is_empty() {
+                    continue;
+                }
+                if let Some(rate) = self.rate {
+                    let due = started + Duration::from_secs_f64(published as f64 / rate);
+                    while let Some(left) = due.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+                        if asked.yet() {
+                            break 'all;
+                        }
+                        std::thread::sleep(left.min(Duration::from_millis(100)));
+                    }
+                }
+                match publisher.publish(line) {
+                    Ok(()) => published += 1,
+                    Err(error) => {
+                        failed += 1;
+                        if failed == 1 {
+                            warn(&format!("a message could not be published: {error}; further ones are only counted"));
+                        }
+                        if asked.yet() {
+                            break 'all;
+                        }
+                    }
+                }
+            }
+            reader.used(end);
+        }
+        let seconds = started.elapsed().as_secs_f64();
+        publisher.release();
+        let taken = publisher.flush(Duration::from_secs(10));
+        drop(publisher);
+        let left = networks.close();
+        let failures = if failed > 0 { format!(", {} failed", HumanCount(failed)) } else { String::new() };
+        say(&format!("published {} messages in {seconds:.3} s{failures}", HumanCount(published)));
+        if failed > 0 || !(taken && left) {
+            complain("not everything was taken by its subscribers");
+            return Ok(exit::NETWORK);
+        }
+        Ok(status)
+    }
+}

@@ -1,0 +1,338 @@
+//! `rondel run`: a specification against a live network.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use indicatif::HumanCount;
+use rondel_event::{TimeUnit, TopicId, Verdict};
+use rondel_net::adapter::{Problems, Subscription};
+
+use crate::deployment::{self, Address, Binding, Deployment, spread, time_of_event};
+use crate::networks::{NetworkArguments, Networks};
+use crate::output::{Emit, Format, colour_of};
+use crate::pipeline::{Counts, Parts, Pipeline, Sink, Stop};
+use crate::specification::{Specification, Syntax, TimeModel};
+use crate::tally::Tally;
+use crate::{complain, exit, say, signals};
+
+/// How long what is still on its way to a subscription is waited for at the end.
+const DRAIN: Duration = Duration::from_secs(2);
+/// How long nothing must come for it to have ended.
+const QUIET: Duration = Duration::from_millis(20);
+/// How long a receiver may take to return from its last sample.
+const CLOSE: Duration = Duration::from_secs(5);
+/// How long publishers wait at the end until what they were given was taken.
+const FLUSH: Duration = Duration::from_secs(5);
+
+/// Check a live network and publish verdicts
+///
+/// With a deployment file (rondel.yaml), or in short form with --topic and --publish. Ends gracefully
+/// on SIGINT and SIGTERM: everything received is checked, and a summary printed. The exit status is 0
+/// then, whatever the verdicts: they were published.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// The deployment (.yaml), or in short form a specification
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// One formula instead of a specification file
+    #[arg(short, long, value_name = "FORMULA", conflicts_with = "file")]
+    formula: Option<String>,
+    /// The language of the specification
+    #[arg(long, value_enum, default_value = "rondel")]
+    syntax: Syntax,
+    /// The model of time
+    #[arg(long, value_enum, default_value = "steps")]
+    time: TimeModel,
+    /// Where a topic comes from: zenoh:KEY or dds:TOPIC, with several topics NAME=zenoh:KEY
+    #[arg(short, long, value_name = "ADDRESS")]
+    topic: Vec<String>,
+    /// Where verdicts go: zenoh:KEY, dds:TOPIC or stdout; with several properties below it, one each
+    #[arg(short, long, value_name = "ADDRESS")]
+    publish: Vec<String>,
+    /// Which verdicts leave (default: change)
+    #[arg(short, long, value_enum)]
+    emit: Option<Emit>,
+    /// The time of an event: arrival, source, or the field of the message that holds it
+    #[arg(long, value_name = "WHICH", default_value = "arrival")]
+    time_from: String,
+    /// The unit of a time that stands in a message
+    #[arg(long, value_name = "UNIT", default_value = "s", value_parser = ["s", "ms", "us", "ns"])]
+    time_unit: String,
+    /// How verdicts are printed on standard output
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// End after so many messages
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    #[command(flatten)]
+    network: NetworkArguments,
+}
+
+impl Run {
+    /// Runs until it is to end, and returns the exit status.
+    pub fn run(self) -> u8 {
+        let started = Instant::now();
+        match self.deployment() {
+            Ok(deployment) => run(&deployment, self.format, self.count, started),
+            Err(status) => status,
+        }
+    }
+
+    fn deployment(&self) -> Result<Deployment, u8> {
+        let is_yaml = |file: &Path| file.extension().is_some_and(|e| e == "yaml" || e == "yml");
+        let short = self.formula.is_some() || !self.topic.is_empty() || !self.publish.is_empty();
+        let file = match &self.file {
+            Some(file) if is_yaml(file) && short => {
+                complain("--topic, --publish and --formula are the short form; with a deployment file they stand in it");
+                return Err(exit::USAGE);
+            }
+            Some(file) if is_yaml(file) => Some(file.clone()),
+            None if !short => Some(deployment::default_file()),
+            _ => None,
+        };
+        match file {
+            Some(file) => {
+                let mut deployment = Deployment::from_file(&file).map_err(|_| exit::USAGE)?;
+                deployment.exit_on_unreachable |= self.network.exit_on_unreachable;
+                deployment.emit = self.emit.unwrap_or(deployment.emit);
+                Ok(deployment)
+            }
+            None => self.short_form(),
+        }
+    }
+
+    fn short_form(&self) -> Result<Deployment, u8> {
+        let TimeModel::Steps = self.time;
+        let wrong = |message: String| {
+            complain(&message);
+            exit::USAGE
+        };
+        let loaded = Specification::from_arguments(self.file.as_ref(), self.formula.as_deref(), self.syntax);
+        let specification = loaded.map_err(|_| exit::USAGE)?;
+        let topics = &specification.spec.topics;
+        let mut sources: Vec<Option<Address>> = vec![None; topics.len()];
+        for text in &self.topic {
+            let (index, address) = match text.split_once('=') {
+                Some((name, address)) => match topics.iter().position(|t| t.name == name) {
+                    Some(index) => (index, address),
+                    None => return Err(wrong(format!("--topic {text}: the specification has no topic '{name}'"))),
+                },
+                None if topics.len() == 1 => (0, text.as_str()),
+                None => return Err(wrong(format!("--topic {text}: with several topics write NAME={text}"))),
+            };
+            sources[index] = Some(Address::parse(address).map_err(|e| wrong(format!("--topic {text}: {e}")))?);
+        }
+        let mut bindings = Vec::new();
+        for (topic, source) in topics.iter().zip(sources) {
+            let Some(address) = source else {
+                let name = if specification.is_formula { String::new() } else { format!("{}=", topic.name) };
+                return Err(wrong(format!("say where topic '{}' comes from: --topic {name}zenoh:KEY", topic.name)));
+            };
+            let time_unit = deployment::time_unit(&self.time_unit).unwrap_or(TimeUnit::Seconds);
+            bindings.push(Binding { address, time: time_of_event(&self.time_from), time_unit });
+        }
+        let mut places = Vec::new();
+        for text in &self.publish {
+            places.push(Address::parse(text).map_err(|e| wrong(format!("--publish {text}: {e}")))?);
+        }
+        if places.is_empty() {
+            places.push(Address::Stdout);
+        }
+        let sinks = spread(&places, specification.program.properties())
+            .map_err(|error| wrong(format!("--publish: {error}")))?;
+        let zenoh = self.network.zenoh();
+        zenoh.check().map_err(|error| wrong(error.to_string()))?;
+        let used = |which: fn(&Address) -> bool| {
+            bindings.iter().map(|b| &b.address).chain(sinks.iter().flatten()).any(which)
+        };
+        Ok(Deployment {
+            zenoh: used(|a| matches!(a, Address::Zenoh(_))).then_some(zenoh),
+            dds: used(|a| matches!(a, Address::Dds(..))).then(|| self.network.dds()),
+            specification,
+            emit: self.emit.unwrap_or(Emit::Change),
+            sources: bindings,
+            sinks,
+            exit_on_unreachable: self.network.exit_on_unreachable,
+        })
+    }
+}
+
+fn run(deployment: &Deployment, format: Format, count: Option<u64>, started: Instant) -> u8 {
+    let (stop, stopped) = mpsc::channel();
+    let asking = stop.clone();
+    // The receiver lives as long as this function; after it there is nothing to stop.
+    let asked = match signals::listen(move || _ = asking.send(Stop::Asked)) {
+        Ok(asked) => asked,
+        Err(error) => {
+            complain(&format!("cannot listen for signals: {error}"));
+            return exit::USAGE;
+        }
+    };
+    let Deployment { zenoh, dds, exit_on_unreachable, .. } = deployment;
+    let networks = match Networks::open(zenoh.as_ref(), dds.as_ref(), *exit_on_unreachable, || asked.yet()) {
+        Ok(networks) => networks,
+        Err(status) => return status,
+    };
+    let colour = io::stdout().is_terminal();
+    let running = Running::start(deployment, networks, Options { format, colour, count, stop });
+    let running = match running {
+        Ok(running) => running,
+        Err(error) => {
+            complain(&error);
+            return exit::NETWORK;
+        }
+    };
+    say(&format!(
+        "ready after {} ms: {}",
+        started.elapsed().as_millis(),
+        deployment.sources.iter().map(|b| b.address.to_string()).collect::<Vec<_>>().join(", ")
+    ));
+    let why = stopped.recv().unwrap_or(Stop::Asked);
+    let report = running.end(why);
+    say(&report.summary(io::stderr().is_terminal()));
+    if report.flushed { exit::SATISFIED } else { exit::NETWORK }
+}
+
+/// How a deployment is run.
+pub struct Options {
+    /// How verdicts are printed on standard output.
+    pub format: Format,
+    /// Whether in colour.
+    pub colour: bool,
+    /// After how many messages to stop.
+    pub count: Option<u64>,
+    /// Where to say so.
+    pub stop: mpsc::Sender<Stop>,
+}
+
+/// A deployment that is running.
+pub struct Running {
+    networks: Networks,
+    pipeline: Arc<Pipeline>,
+    subscriptions: Vec<Box<dyn Subscription>>,
+    properties: Vec<String>,
+}
+
+impl Running {
+    /// Makes the publishers, then the subscriptions: from the first message on there is a way out.
+    ///
+    /// # Errors
+    /// What could not be made, and why.
+    pub fn start(deployment: &Deployment, networks: Networks, options: Options) -> Result<Running, String> {
+        let program = &deployment.specification.program;
+        let sink = |address: &Address| match address {
+            Address::Stdout => Ok(Sink::Stdout),
+            address => networks.publisher(address, true).map(Sink::Network),
+        };
+        let sinks: Result<Vec<Vec<Sink>>, String> =
+            deployment.sinks.iter().map(|places| places.iter().map(sink).collect()).collect();
+        let pipeline = Arc::new(Pipeline::new(Parts {
+            program: Arc::clone(program),
+            bindings: &deployment.sources,
+            emit: deployment.emit,
+            sinks: sinks?,
+            format: options.format,
+            colour: options.colour,
+            stop_after: options.count,
+            stop: options.stop,
+        }));
+        let subscribe = |(i, binding): (usize, &Binding)| {
+            networks.subscribe(&binding.address, TopicId(i as u32), Arc::clone(&pipeline))
+        };
+        let subscriptions: Result<Vec<_>, String> =
+            deployment.sources.iter().enumerate().map(subscribe).collect();
+        Ok(Running { subscriptions: subscriptions?, networks, pipeline, properties: program.properties().to_vec() })
+    }
+
+    /// Ends gracefully: what has been received is checked and its verdicts published.
+    pub fn end(self, why: Stop) -> Report {
+        if why == Stop::Asked {
+            for subscription in &self.subscriptions {
+                subscription.drain(QUIET, DRAIN);
+            }
+        }
+        let mut problems = Problems::default();
+        let mut flushed = true;
+        for subscription in &self.subscriptions {
+            flushed &= subscription.close(CLOSE);
+            let seen = subscription.problems();
+            problems.malformed += seen.malformed;
+            problems.empty += seen.empty;
+            problems.lost += seen.lost;
+            problems.incompatible += seen.incompatible;
+        }
+        let publishers = self.pipeline.end();
+        for publisher in &publishers {
+            flushed &= publisher.flush(FLUSH);
+        }
+        drop(self.subscriptions);
+        let (counts, tallies, backwards) = self.pipeline.report();
+        drop(publishers);
+        flushed &= self.networks.close();
+        Report { counts, tallies, backwards, problems, properties: self.properties, flushed }
+    }
+}
+
+/// What a run comes to.
+pub struct Report {
+    /// What happened to the messages.
+    pub counts: Counts,
+    /// What became of the properties.
+    pub tallies: Vec<Tally>,
+    backwards: u64,
+    problems: Problems,
+    properties: Vec<String>,
+    /// Whether everything has left.
+    pub flushed: bool,
+}
+
+impl Report {
+    /// For people.
+    pub fn summary(&self, colour: bool) -> String {
+        let Counts { received, checked, undecodable, mistyped, verdicts, unpublished, first, last } = self.counts;
+        let Problems { malformed, empty, lost, incompatible } = self.problems;
+        let mut summary = format!(
+            "received {}, checked {}, undecodable {}, dropped {}, verdicts {}",
+            HumanCount(received),
+            HumanCount(checked),
+            HumanCount(undecodable + malformed),
+            HumanCount(lost + unpublished),
+            HumanCount(verdicts),
+        );
+        for (count, what) in [
+            (mistyped, "values of another type"),
+            (empty, "samples without payload"),
+            (self.backwards, "times going backwards"),
+            (incompatible, "publishers that do not match"),
+        ] {
+            if count > 0 {
+                summary += &format!(", {what} {}", HumanCount(count));
+            }
+        }
+        if let (Some(first), Some(last)) = (first, last) {
+            let seconds = (last.as_nanos() - first.as_nanos()) as f64 / 1e9;
+            if seconds > 0.0 && received > 1 {
+                let rate = ((received - 1) as f64 / seconds).round() as u64;
+                summary += &format!("; {seconds:.3} s since the first, {} messages/s", HumanCount(rate));
+            }
+        }
+        if !self.flushed {
+            summary += "; NOT everything could be handed over in time";
+        }
+        for (property, tally) in self.properties.iter().zip(&self.tallies) {
+            let (on, off) = match tally.last {
+                Some(verdict) if colour => (colour_of(verdict), "\x1b[0m"),
+                _ => ("", ""),
+            };
+            let verdict = tally.last.map_or("no event", Verdict::as_str);
+            summary += &format!("\n  {on}{verdict:<12}{off}  {property}");
+            if let Some((step, _)) = tally.first {
+                summary += &format!(": became violated {} times, first at step {step}", HumanCount(tally.violations));
+            }
+        }
+        summary
+    }
+}

@@ -1,0 +1,35 @@
+//! `rondel validate`: every mistake of a deployment, without connecting to anything.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::deployment::{self, Deployment};
+use crate::{exit, say};
+
+/// Find every mistake in a deployment file and its specification, without connecting
+#[derive(Debug, Args)]
+pub struct Validate {
+    /// The deployment
+    #[arg(value_name = "FILE", default_value_os_t = deployment::default_file())]
+    file: PathBuf,
+}
+
+impl Validate {
+    /// Checks, and returns the exit status.
+    pub fn run(self) -> u8 {
+        match Deployment::from_file(&self.file) {
+            Ok(deployment) => {
+                let program = &deployment.specification.program;
+                say(&format!(
+                    "{} is fine: {} properties over {} topics",
+                    self.file.display(),
+                    program.properties().len(),
+                    deployment.sources.len()
+                ));
+                exit::SATISFIED
+            }
+            Err(_) => exit::USAGE,
+        }
+    }
+}

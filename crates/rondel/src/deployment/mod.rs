@@ -1,0 +1,510 @@
+//! Where a specification runs: networks, topics and sinks, from `rondel.yaml` or from arguments.
+
+mod yaml;
+
+use std::path::{Path, PathBuf};
+
+use rondel_event::{Path as FieldPath, TimeUnit};
+use rondel_net::{dds, zenoh};
+use rondel_spec::Spec;
+
+use crate::output::Emit;
+use crate::specification::{Specification, Syntax};
+pub use yaml::{Mistake, suggest};
+use yaml::{Item, Mistakes};
+
+/// A checked deployment: everything that `rondel run` needs to start.
+#[derive(Debug)]
+pub struct Deployment {
+    /// What must hold.
+    pub specification: Specification,
+    /// How to join Zenoh, if a topic or sink is there.
+    pub zenoh: Option<zenoh::Settings>,
+    /// How to join DDS, if a topic or sink is there.
+    pub dds: Option<dds::Settings>,
+    /// Where each topic of the specification comes from, in its order.
+    pub sources: Vec<Binding>,
+    /// Which verdicts leave.
+    pub emit: Emit,
+    /// Where the verdicts of each property go, in the order of the properties.
+    pub sinks: Vec<Vec<Address>>,
+    /// Whether to give up when a network cannot be reached.
+    pub exit_on_unreachable: bool,
+}
+
+/// Where the messages of a topic come from and how they are read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Binding {
+    /// The place on a network.
+    pub address: Address,
+    /// What the time of an event is.
+    pub time: TimeOfEvent,
+    /// The unit of a time that stands in a message.
+    pub time_unit: TimeUnit,
+}
+
+/// A place on a network, or standard output.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// A key expression.
+    Zenoh(String),
+    /// A topic and its type.
+    Dds(String, dds::StringType),
+    /// Standard output.
+    Stdout,
+}
+
+/// What the time of an event is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TimeOfEvent {
+    /// When it was received.
+    Arrival,
+    /// When it was sent, where the network says so; else when it was received.
+    Source,
+    /// What stands in this field of the message.
+    Field(FieldPath),
+}
+
+/// The names of the networks, as they stand before the colon of an address.
+const NETWORKS: [&str; 2] = ["zenoh", "dds"];
+
+impl Address {
+    /// Reads `zenoh:KEY`, `dds:TOPIC` or `stdout`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Address, String> {
+        if text == "stdout" {
+            return Ok(Address::Stdout);
+        }
+        let Some((network, name)) = text.split_once(':') else {
+            return Err(format!("'{text}' is no address; write NETWORK:NAME, such as zenoh:demo/state or dds:state"));
+        };
+        match network {
+            "zenoh" => {
+                zenoh::check_key(name).map_err(|e| e.to_string())?;
+                Ok(Address::Zenoh(name.to_owned()))
+            }
+            "dds" => {
+                dds::check_topic(name).map_err(|e| e.to_string())?;
+                Ok(Address::Dds(name.to_owned(), dds::StringType::default()))
+            }
+            other => {
+                let hint = suggest(other, NETWORKS.into_iter())
+                    .map_or_else(|| "known are: zenoh, dds".to_owned(), |s| format!("did you mean '{s}'?"));
+                Err(format!("unknown network '{other}'; {hint}"))
+            }
+        }
+    }
+
+    /// The place below this one that is named after a property.
+    ///
+    /// # Errors
+    /// When the name cannot stand there.
+    fn below(&self, property: &str) -> Result<Address, String> {
+        match self {
+            Address::Zenoh(key) => {
+                let key = format!("{key}/{property}");
+                zenoh::check_key(&key).map_err(|e| e.to_string())?;
+                Ok(Address::Zenoh(key))
+            }
+            Address::Dds(name, string_type) => {
+                let name = format!("{name}/{property}");
+                dds::check_topic(&name).map_err(|e| e.to_string())?;
+                Ok(Address::Dds(name, string_type.clone()))
+            }
+            Address::Stdout => Ok(Address::Stdout),
+        }
+    }
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Address::Zenoh(key) => write!(f, "zenoh:{key}"),
+            Address::Dds(name, _) => write!(f, "dds:{name}"),
+            Address::Stdout => f.write_str("stdout"),
+        }
+    }
+}
+
+/// Reads what the time of an event is: `arrival`, `source` or a field.
+pub fn time_of_event(text: &str) -> TimeOfEvent {
+    match text {
+        "arrival" => TimeOfEvent::Arrival,
+        "source" => TimeOfEvent::Source,
+        field => TimeOfEvent::Field(FieldPath::keys(field.split('.'))),
+    }
+}
+
+/// Reads a unit of time.
+pub fn time_unit(text: &str) -> Option<TimeUnit> {
+    match text {
+        "s" => Some(TimeUnit::Seconds),
+        "ms" => Some(TimeUnit::Milliseconds),
+        "us" => Some(TimeUnit::Microseconds),
+        "ns" => Some(TimeUnit::Nanoseconds),
+        _ => None,
+    }
+}
+
+/// The sinks of every property: the places themselves for a single property, else one below each
+/// place for every property.
+pub fn spread(to: &[Address], properties: &[String]) -> Result<Vec<Vec<Address>>, String> {
+    properties
+        .iter()
+        .map(|property| {
+            to.iter()
+                .map(|address| if properties.len() == 1 { Ok(address.clone()) } else { address.below(property) })
+                .collect()
+        })
+        .collect()
+}
+
+/// The deployment cannot be used; the reasons have been shown.
+#[derive(Debug)]
+pub struct Refused;
+
+impl Deployment {
+    /// Reads a deployment file and the specification that it names.
+    ///
+    /// # Errors
+    /// [`Refused`], after every mistake in both was shown on standard error.
+    pub fn from_file(path: &Path) -> Result<Deployment, Refused> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            crate::complain(&format!("cannot read the deployment {name}: {error}"));
+            Refused
+        })?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let mut mistakes = Mistakes::default();
+        let read = yaml::with_document(&text, &mut mistakes, |root, mistakes| deployment(root, folder, mistakes));
+        for mistake in &mistakes.0 {
+            let Mistake { line, column, message } = mistake;
+            if *line > 0 {
+                crate::complain(&format!("{name}:{line}:{column}: {message}"));
+            } else {
+                crate::complain(&format!("{name}: {message}"));
+            }
+        }
+        match read.flatten() {
+            Some(deployment) if mistakes.0.is_empty() => Ok(deployment),
+            _ => Err(Refused),
+        }
+    }
+}
+
+fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<Deployment> {
+    let mut members = root.members("the deployment", mistakes);
+    let file = members.get("specification");
+    let formula = members.get("formula");
+    let syntax = members.get("syntax");
+    let zenoh_item = members.get("zenoh");
+    let dds_item = members.get("dds");
+    let topics = members.get("topics");
+    let verdicts = members.get("verdicts");
+    let unreachable = members.get("exit_on_unreachable");
+    members.finish(mistakes);
+
+    let specification = specification(root, file, formula, syntax, folder, mistakes);
+    let mut zenoh = zenoh_item.map(|item| zenoh_settings(item, folder, mistakes));
+    let mut dds = dds_item.map(|item| dds_settings(item, mistakes));
+    let exit_on_unreachable =
+        unreachable.and_then(|item| item.boolean("exit_on_unreachable", mistakes)).unwrap_or(false);
+    // Without its specification the rest is still looked at, as far as that goes.
+    let empty = Spec::default();
+    let spec = specification.as_ref().map(|s| &s.spec);
+    let sources = sources(root, topics, spec, (zenoh.is_some(), dds.is_some()), mistakes);
+    let properties: Vec<String> = spec.unwrap_or(&empty).properties.iter().map(|p| p.name.clone()).collect();
+    let (emit, sinks) = sinks(verdicts, spec.is_some().then_some(&properties[..]), mistakes);
+    let specification = specification?;
+    let used = sources.iter().map(|b| &b.address).chain(sinks.iter().flatten());
+    for address in used {
+        match address {
+            Address::Zenoh(_) => _ = zenoh.get_or_insert_default(),
+            Address::Dds(..) => _ = dds.get_or_insert_default(),
+            Address::Stdout => {}
+        }
+    }
+    Some(Deployment { specification, zenoh, dds, sources, emit, sinks, exit_on_unreachable })
+}
+
+fn specification(
+    root: Item<'_>,
+    file: Option<Item<'_>>,
+    formula: Option<Item<'_>>,
+    syntax: Option<Item<'_>>,
+    folder: &Path,
+    mistakes: &mut Mistakes,
+) -> Option<Specification> {
+    let syntax = match syntax.map(|item| (item, item.text("syntax", mistakes))) {
+        None => Syntax::Rondel,
+        Some((_, Some(text))) if text == "rondel" => Syntax::Rondel,
+        Some((_, Some(text))) if text == "rye" => Syntax::Rye,
+        Some((item, text)) => {
+            if text.is_some() {
+                mistakes.at(item, "syntax must be rondel or rye");
+            }
+            Syntax::Rondel
+        }
+    };
+    match (file, formula) {
+        (Some(item), Some(_)) => {
+            mistakes.at(item, "either a specification or a formula, not both");
+            None
+        }
+        (None, None) => {
+            mistakes.at(root, "nothing to check: name a file with `specification:` or write a `formula:`");
+            None
+        }
+        (Some(item), None) => {
+            let path = folder.join(item.text("specification", mistakes)?);
+            let loaded = Specification::from_file(&path, syntax);
+            loaded.map_err(|_| mistakes.at(item, format!("the specification {} cannot be used", path.display()))).ok()
+        }
+        (None, Some(item)) => {
+            let text = item.text("formula", mistakes)?;
+            let loaded = Specification::from_formula(&text, syntax);
+            loaded.map_err(|_| mistakes.at(item, "the formula cannot be used")).ok()
+        }
+    }
+}
+
+fn zenoh_settings(item: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> zenoh::Settings {
+    let mut settings = zenoh::Settings::default();
+    let mut members = item.members("zenoh", mistakes);
+    if let Some(item) = members.get("mode") {
+        settings.mode = match item.text("mode", mistakes).as_deref() {
+            Some("peer") => Some(zenoh::Mode::Peer),
+            Some("client") => Some(zenoh::Mode::Client),
+            Some("router") => Some(zenoh::Mode::Router),
+            Some(_) => {
+                mistakes.at(item, "mode must be peer, client or router");
+                None
+            }
+            None => None,
+        };
+    }
+    for (name, endpoints) in [("connect", &mut settings.connect), ("listen", &mut settings.listen)] {
+        for item in members.get(name).map_or_else(Vec::new, Item::items) {
+            let Some(text) = item.text("an endpoint", mistakes) else { continue };
+            match zenoh::check_endpoint(&text) {
+                Ok(()) => endpoints.push(text),
+                Err(error) => mistakes.at(item, error.to_string()),
+            }
+        }
+    }
+    if let Some(item) = members.get("config")
+        && let Some(text) = item.text("config", mistakes)
+    {
+        let file = folder.join(text);
+        if file.is_file() {
+            settings.config_file = Some(file);
+        } else {
+            mistakes.at(item, format!("there is no file {}", file.display()));
+        }
+    }
+    if let Some(item) = members.get("multicast") {
+        settings.multicast_scouting = item.boolean("multicast", mistakes);
+    }
+    if let Some(item) = members.get("low_latency") {
+        settings.low_latency = item.boolean("low_latency", mistakes).unwrap_or(false);
+    }
+    members.finish(mistakes);
+    if let Err(error) = settings.check() {
+        mistakes.at(item, error.to_string());
+    }
+    settings
+}
+
+fn dds_settings(item: Item<'_>, mistakes: &mut Mistakes) -> dds::Settings {
+    let mut settings = dds::Settings::default();
+    let mut members = item.members("dds", mistakes);
+    if let Some(domain) = members.get("domain").and_then(|item| item.integer("domain", 0..=230, mistakes)) {
+        settings.domain = domain as u32;
+    }
+    if let Some(item) = members.get("interface") {
+        settings.interface = item.text("interface", mistakes);
+    }
+    if let Some(item) = members.get("peers") {
+        settings.peers = item.texts("a peer", mistakes);
+    }
+    if let Some(queue) = members.get("reader_queue").and_then(|item| item.integer("reader_queue", 64..=1 << 24, mistakes))
+    {
+        settings.reader_queue = queue as u32;
+    }
+    members.finish(mistakes);
+    settings
+}
+
+fn sources(
+    root: Item<'_>,
+    topics: Option<Item<'_>>,
+    spec: Option<&Spec>,
+    (zenoh, dds): (bool, bool),
+    mistakes: &mut Mistakes,
+) -> Vec<Binding> {
+    let entries = topics.map_or_else(Vec::new, |item| item.entries("topics", mistakes));
+    let mut bindings = Vec::new();
+    for (name, key, item) in &entries {
+        let binding = binding(*item, mistakes);
+        if let Some(spec) = spec
+            && !spec.topics.iter().any(|t| t.name == *name)
+        {
+            let names = || spec.topics.iter().map(|t| t.name.as_str());
+            let hint = suggest(name, names()).map_or_else(
+                || format!("it has: {}", names().collect::<Vec<_>>().join(", ")),
+                |s| format!("did you mean '{s}'?"),
+            );
+            mistakes.at(*key, format!("the specification has no topic '{name}'; {hint}"));
+        }
+        bindings.extend(binding.map(|b| (name.clone(), b)));
+    }
+    let mut sources = Vec::new();
+    for topic in spec.map_or(&[][..], |s| &s.topics) {
+        if let Some((_, binding)) = bindings.iter().find(|(name, _)| *name == topic.name) {
+            sources.push(binding.clone());
+            continue;
+        }
+        if entries.iter().any(|(name, ..)| *name == topic.name) {
+            continue;
+        }
+        let network = match (zenoh, dds) {
+            (true, false) => "zenoh",
+            (false, true) => "dds",
+            _ => {
+                let place = topics.unwrap_or(root);
+                mistakes.at(
+                    place,
+                    format!("topic '{}' has no source; add `{}: zenoh:KEY` or `{}: dds:TOPIC` under `topics:`", topic.name, topic.name, topic.name),
+                );
+                continue;
+            }
+        };
+        // With a single network, the address in the specification is the one there.
+        match Address::parse(&format!("{network}:{}", topic.address.trim_start_matches('/'))) {
+            Ok(address) => sources.push(Binding { address, time: TimeOfEvent::Arrival, time_unit: TimeUnit::Seconds }),
+            Err(error) => mistakes.at(topics.unwrap_or(root), format!("topic '{}': {error}", topic.name)),
+        }
+    }
+    sources
+}
+
+fn binding(item: Item<'_>, mistakes: &mut Mistakes) -> Option<Binding> {
+    let mut time = TimeOfEvent::Arrival;
+    let mut unit = TimeUnit::Seconds;
+    let mut string_type = None;
+    let address = if item.is_mapping() {
+        let mut members = item.members("a topic", mistakes);
+        let source = members.get("source");
+        if let Some(item) = members.get("encoding")
+            && let Some(text) = item.text("encoding", mistakes)
+            && text != "json"
+        {
+            mistakes.at(item, format!("unknown encoding '{text}'; known is: json"));
+        }
+        if let Some(text) = members.get("time").and_then(|item| item.text("time", mistakes)) {
+            time = time_of_event(&text);
+        }
+        if let Some(item) = members.get("time_unit") {
+            match item.text("time_unit", mistakes).as_deref().map(time_unit) {
+                Some(Some(known)) => unit = known,
+                Some(None) => mistakes.at(item, "time_unit must be s, ms, us or ns"),
+                None => {}
+            }
+        }
+        string_type = members.get("type").and_then(|item| Some((item, item.text("type", mistakes)?)));
+        members.finish(mistakes);
+        if source.is_none() {
+            mistakes.at(item, "a topic needs a `source:`, such as zenoh:KEY or dds:TOPIC");
+        }
+        source?
+    } else {
+        item
+    };
+    let text = address.text("a source", mistakes)?;
+    match (Address::parse(&text), string_type) {
+        (Ok(Address::Stdout), _) => {
+            mistakes.at(address, "stdout is a place for verdicts, not a source");
+            None
+        }
+        (Ok(Address::Dds(name, mut known)), Some((_, type_name))) => {
+            known.name = type_name;
+            Some(Binding { address: Address::Dds(name, known), time, time_unit: unit })
+        }
+        (Ok(_), Some((item, _))) => {
+            mistakes.at(item, "only a topic on DDS has a type");
+            None
+        }
+        (Ok(address), None) => Some(Binding { address, time, time_unit: unit }),
+        (Err(error), _) => {
+            mistakes.at(address, error);
+            None
+        }
+    }
+}
+
+fn sinks(verdicts: Option<Item<'_>>, properties: Option<&[String]>, mistakes: &mut Mistakes) -> (Emit, Vec<Vec<Address>>) {
+    let names = properties.unwrap_or_default();
+    let Some(item) = verdicts else {
+        return (Emit::Change, vec![vec![Address::Stdout]; names.len()]);
+    };
+    let mut members = item.members("verdicts", mistakes);
+    let mut emit = Emit::Change;
+    if let Some(item) = members.get("emit") {
+        match item.text("emit", mistakes).as_deref() {
+            Some("change") => {}
+            Some("every") => emit = Emit::Every,
+            Some("violations") => emit = Emit::Violations,
+            Some(_) => mistakes.at(item, "emit must be change, every or violations"),
+            None => {}
+        }
+    }
+    let to = members.get("to");
+    let own = members.get("properties");
+    members.finish(mistakes);
+    let places = to.map_or_else(Vec::new, |item| addresses(item, mistakes));
+    let mut sinks = match spread(&places, names) {
+        Ok(sinks) => sinks,
+        Err(error) => {
+            mistakes.at(to.unwrap_or(item), error);
+            vec![Vec::new(); names.len()]
+        }
+    };
+    for (name, key, item) in own.map_or_else(Vec::new, |item| item.entries("properties", mistakes)) {
+        let own = addresses(item, mistakes);
+        match names.iter().position(|n| *n == name) {
+            Some(index) => sinks[index] = own,
+            None if properties.is_some() => {
+                let hint = suggest(&name, names.iter().map(String::as_str))
+                    .map_or_else(|| format!("it has: {}", names.join(", ")), |s| format!("did you mean '{s}'?"));
+                mistakes.at(key, format!("the specification has no property '{name}'; {hint}"));
+            }
+            None => {}
+        }
+    }
+    if to.is_none() && own.is_none() {
+        sinks = vec![vec![Address::Stdout]; names.len()];
+    }
+    (emit, sinks)
+}
+
+fn addresses(item: Item<'_>, mistakes: &mut Mistakes) -> Vec<Address> {
+    let mut addresses = Vec::new();
+    for item in item.items() {
+        let Some(text) = item.text("an address", mistakes) else { continue };
+        match Address::parse(&text) {
+            Ok(Address::Zenoh(key)) if key.contains(['*', '$']) => {
+                mistakes.at(item, format!("verdicts need one key to be published on, not '{key}' with wildcards"));
+            }
+            Ok(address) => addresses.push(address),
+            Err(error) => mistakes.at(item, error),
+        }
+    }
+    addresses
+}
+
+/// Where `rondel.yaml` is looked for when no file is named.
+pub fn default_file() -> PathBuf {
+    PathBuf::from("rondel.yaml")
+}

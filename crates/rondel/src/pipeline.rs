@@ -1,0 +1,311 @@
+//! The way of one message: decoded, evaluated and answered in one call, on the thread that the
+//! network delivers it on.
+
+use std::io;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rondel_engine::{Monitor, Outcome, Program};
+use rondel_event::{Block, Rows, Timestamp, TopicId};
+use rondel_net::adapter::{Publisher, Receiver, Sample, now};
+use rondel_net::json::JsonDecoder;
+
+use crate::deployment::{Binding, TimeOfEvent};
+use crate::output::{Emit, Format, Output, VerdictWriter};
+use crate::tally::{Backwards, Tally};
+use crate::warn;
+
+/// Why a run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// A signal, or the demo is over.
+    Asked,
+    /// The number of messages asked for was received.
+    Count,
+}
+
+/// Where the verdicts of a property go.
+pub enum Sink {
+    /// To a topic.
+    Network(Box<dyn Publisher>),
+    /// To standard output.
+    Stdout,
+}
+
+/// What happened so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Messages received.
+    pub received: u64,
+    /// Messages decoded and evaluated.
+    pub checked: u64,
+    /// Messages that were not JSON.
+    pub undecodable: u64,
+    /// Values of another type than the specification reads.
+    pub mistyped: u64,
+    /// Verdicts published or printed, counted per sink.
+    pub verdicts: u64,
+    /// Verdicts that could not be published.
+    pub unpublished: u64,
+    /// When the first message was received.
+    pub first: Option<Timestamp>,
+    /// When the run ended: with the last message that was asked for, or later.
+    pub last: Option<Timestamp>,
+}
+
+/// Receives samples, evaluates them and publishes verdicts.
+///
+/// One lock is held from the first sample of a batch to its last verdict: verdicts leave in the
+/// order of the events, and a sink that cannot take more holds the source back. There is no queue
+/// here: the bounded queues are those of the networks, on both sides.
+pub struct Pipeline {
+    state: Mutex<State>,
+    stop_after: u64,
+    stop: Sender<Stop>,
+}
+
+struct State {
+    decoders: Vec<JsonDecoder>,
+    times: Vec<TimeOfEvent>,
+    /// The time of the last event.
+    time: Timestamp,
+    block: Block,
+    monitor: Monitor,
+    emit: Emit,
+    format: Format,
+    colour: bool,
+    writers: Vec<VerdictWriter>,
+    sinks: Vec<Vec<Sink>>,
+    text: Vec<u8>,
+    stdout: Output<io::Stdout>,
+    stdout_failed: bool,
+    tallies: Vec<Tally>,
+    backwards: Backwards,
+    counts: Counts,
+}
+
+/// What a [`Pipeline`] is made of.
+pub struct Parts<'a> {
+    /// What is evaluated.
+    pub program: Arc<Program>,
+    /// How each topic is read.
+    pub bindings: &'a [Binding],
+    /// Which verdicts leave.
+    pub emit: Emit,
+    /// Where the verdicts of each property go.
+    pub sinks: Vec<Vec<Sink>>,
+    /// How verdicts are printed on standard output.
+    pub format: Format,
+    /// Whether they are coloured there.
+    pub colour: bool,
+    /// After how many messages [`Stop::Count`] is sent.
+    pub stop_after: Option<u64>,
+    /// Where it is sent.
+    pub stop: Sender<Stop>,
+}
+
+impl Pipeline {
+    /// Puts the parts together.
+    pub fn new(parts: Parts<'_>) -> Pipeline {
+        let program = parts.program;
+        let decoders = program.projections().iter().zip(parts.bindings).enumerate().map(|(i, (projection, binding))| {
+            let field = if let TimeOfEvent::Field(path) = &binding.time { Some(path) } else { None };
+            JsonDecoder::new(TopicId(i as u32), projection, field, binding.time_unit)
+        });
+        let state = State {
+            decoders: decoders.collect(),
+            times: parts.bindings.iter().map(|b| b.time.clone()).collect(),
+            time: Timestamp::ZERO,
+            block: Block::new(program.layout()),
+            monitor: Monitor::new(Arc::clone(&program)),
+            emit: parts.emit,
+            format: parts.format,
+            colour: parts.colour,
+            writers: program.properties().iter().map(|p| VerdictWriter::new(p, None)).collect(),
+            sinks: parts.sinks,
+            text: Vec::new(),
+            stdout: Output::new(io::stdout()),
+            stdout_failed: false,
+            tallies: vec![Tally::default(); program.properties().len()],
+            backwards: Backwards::default(),
+            counts: Counts::default(),
+        };
+        let stop_after = parts.stop_after.unwrap_or(u64::MAX);
+        Pipeline { state: Mutex::new(state), stop_after, stop: parts.stop }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic elsewhere does not make the counts wrong.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What happened so far: counts, what became of each property, and how often time went back.
+    pub fn report(&self) -> (Counts, Vec<Tally>, u64) {
+        let mut state = self.state();
+        state.counts.mistyped = state.decoders.iter().map(JsonDecoder::mistyped).sum();
+        (state.counts, state.tallies.clone(), state.backwards.count)
+    }
+
+    /// Ends the trace and lets go of the sinks, which are handed back to be flushed.
+    pub fn end(&self) -> Vec<Box<dyn Publisher>> {
+        let mut state = self.state();
+        state.monitor.end();
+        state.counts.last.get_or_insert_with(now);
+        state.stdout.flush();
+        let sinks = std::mem::take(&mut state.sinks).into_iter().flatten();
+        sinks.filter_map(|sink| if let Sink::Network(publisher) = sink { Some(publisher) } else { None }).collect()
+    }
+}
+
+impl Receiver for Pipeline {
+    fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
+        let mut state = self.state();
+        let before = state.counts.received;
+        state.receive(topic, samples);
+        if before < self.stop_after && state.counts.received >= self.stop_after {
+            state.counts.last = Some(now());
+            // Nobody waits any more when the run is ending already.
+            let _ = self.stop.send(Stop::Count);
+        }
+    }
+}
+
+impl State {
+    fn receive(&mut self, topic: TopicId, samples: &[Sample<'_>]) {
+        for sample in samples {
+            self.counts.received += 1;
+            let time = match self.times[topic.index()] {
+                TimeOfEvent::Source => sample.source_time.unwrap_or_else(|| sample.arrival()),
+                TimeOfEvent::Arrival => sample.arrival(),
+                // Where the field is missing, the event is as late as the one before it.
+                TimeOfEvent::Field(_) => self.time,
+            };
+            match self.decoders[topic.index()].decode(sample.payload, time, &mut self.block) {
+                Ok(()) => {
+                    self.counts.checked += 1;
+                    self.time = self.block.time(self.block.len() - 1);
+                }
+                Err(error) => {
+                    self.counts.undecodable += 1;
+                    if self.counts.undecodable == 1 {
+                        warn(&format!(
+                            "a message of {} bytes is not JSON ({error}): {}; further ones are only counted",
+                            sample.payload.len(),
+                            excerpt(sample.payload, error.offset)
+                        ));
+                    }
+                }
+            }
+            if self.block.is_full() {
+                self.step();
+            }
+        }
+        if self.counts.first.is_none() {
+            // The clock is not read again before the end: that costs more than a step.
+            self.counts.first = samples.first().map(Sample::arrival);
+        }
+        self.step();
+        for sink in self.sinks.iter().flatten() {
+            if let Sink::Network(publisher) = sink {
+                publisher.release();
+            }
+        }
+    }
+
+    /// Evaluates the events in the block, publishes what is to be published, and empties it.
+    fn step(&mut self) {
+        if self.block.is_empty() {
+            return;
+        }
+        let first = self.monitor.position();
+        if let Some(row) = self.backwards.add(&self.block) {
+            let time = self.block.time(row);
+            warn(&format!("time goes backwards at step {} (time {time} s); further ones are only counted", first + row as u64));
+        }
+        let rows = self.block.rows();
+        let outcomes = self.monitor.step(&self.block);
+        let mut emitted: Rows = 0;
+        for (outcome, tally) in outcomes.iter().zip(&mut self.tallies) {
+            tally.add(outcome, &self.block, first);
+            emitted |= self.emit.rows(outcome, rows);
+        }
+        let mut printed = false;
+        while emitted != 0 {
+            let row = emitted.trailing_zeros() as usize;
+            emitted &= emitted - 1;
+            for (property, outcome) in outcomes.iter().enumerate() {
+                if self.emit.rows(outcome, rows) >> row & 1 == 0 {
+                    continue;
+                }
+                let (time, step) = (self.block.time(row), first + row as u64);
+                for sink in &self.sinks[property] {
+                    self.text.clear();
+                    let done = match sink {
+                        Sink::Network(publisher) => {
+                            self.writers[property].json(time, step, outcome.verdict(row), &mut self.text);
+                            publisher.publish(&self.text).map_err(|error| error.to_string())
+                        }
+                        Sink::Stdout => {
+                            printed = true;
+                            print(self.format, self.colour, &self.writers[property], (time, step), outcome, row, &mut self.text);
+                            self.stdout.write(&self.text);
+                            Ok(())
+                        }
+                    };
+                    match done {
+                        Ok(()) => self.counts.verdicts += 1,
+                        Err(error) => {
+                            self.counts.unpublished += 1;
+                            if self.counts.unpublished == 1 {
+                                warn(&format!("a verdict could not be published: {error}; further ones are only counted"));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        if printed {
+            self.stdout.flush();
+            if !self.stdout_failed
+                && let Some(error) = self.stdout.failure()
+            {
+                self.stdout_failed = true;
+                warn(&format!("verdicts can no longer be printed: {error}; checking goes on"));
+            }
+        }
+        self.block.clear();
+    }
+}
+
+fn print(
+    format: Format,
+    colour: bool,
+    writer: &VerdictWriter,
+    (time, step): (Timestamp, u64),
+    outcome: &Outcome,
+    row: usize,
+    out: &mut Vec<u8>,
+) {
+    match format {
+        Format::Json => {
+            writer.json(time, step, outcome.verdict(row), out);
+            out.push(b'\n');
+        }
+        Format::Text => writer.text(time, step, outcome.verdict(row), colour, out),
+    }
+}
+
+/// Some of a payload around a place, for people.
+fn excerpt(payload: &[u8], offset: usize) -> String {
+    let start = offset.min(payload.len()).saturating_sub(20);
+    let end = (start + 40).min(payload.len());
+    let mut out = String::new();
+    if start > 0 {
+        out.push('…');
+    }
+    out.extend(String::from_utf8_lossy(&payload[start..end]).chars().map(|c| if c.is_control() { '·' } else { c }));
+    if end < payload.len() {
+        out.push('…');
+    }
+    out
+}
