@@ -156,6 +156,8 @@ fn main() {
             let counter = Counter::new(number(count), Some(network.publisher(OUT)));
             let subscription = network.subscribe(IN, Arc::clone(&counter));
             counter.report("echo");
+            // The other side has sent a few more, to see whether the way is open.
+            subscription.drain(Duration::from_millis(200), LIMIT);
             subscription.close(LIMIT);
             network.close();
         }

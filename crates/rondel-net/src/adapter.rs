@@ -12,9 +12,24 @@ pub struct Sample<'a> {
     pub payload: &'a [u8],
     /// When the sender published it, in nanoseconds since the Unix epoch, where the network says so.
     pub source_time: Option<Timestamp>,
-    /// When it was received here, in nanoseconds since the Unix epoch. Read once for all samples
-    /// that are handed over together.
-    pub arrival: Timestamp,
+    arrival: Option<Timestamp>,
+}
+
+impl<'a> Sample<'a> {
+    /// A sample; without an arrival, it has arrived when it is asked.
+    #[inline]
+    pub fn new(payload: &'a [u8], source_time: Option<Timestamp>, arrival: Option<Timestamp>) -> Sample<'a> {
+        Sample { payload, source_time, arrival }
+    }
+
+    /// When it was received here, in nanoseconds since the Unix epoch: the same for all samples that
+    /// are handed over together. Where one is handed over by itself, as on Zenoh, the clock is read
+    /// only here: that is a good part of what receiving a small message costs, and not everyone needs
+    /// it. So ask once.
+    #[inline]
+    pub fn arrival(&self) -> Timestamp {
+        self.arrival.unwrap_or_else(now)
+    }
 }
 
 /// What a source hands its samples to.

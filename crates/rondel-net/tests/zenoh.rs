@@ -134,7 +134,7 @@ fn two_clients_through_a_router_in_process() {
             Arc::new(move |topic: TopicId, samples: &[Sample<'_>]| {
                 // A router stamps what it passes on; both clocks are this machine's.
                 if let Some(source) = samples[0].source_time {
-                    let age = samples[0].arrival.as_nanos() - source.as_nanos();
+                    let age = samples[0].arrival().as_nanos() - source.as_nanos();
                     flag.store(age.abs() < 60_000_000_000, Ordering::Relaxed);
                 }
                 inner.receive(topic, samples);

@@ -1,3 +1,4 @@
+use std::cell::RefCell;
 use std::ffi::{CString, c_void};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -30,10 +31,17 @@ impl Domain {
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let xml = CString::new(settings.xml())
             .map_err(|_| DeclareError::Name(settings.interface.clone().unwrap_or_default()))?;
+        ERRORS.set(Some(String::new()));
         // SAFETY: `xml` is terminated and outlives the call, which copies what it needs. The
         // environment's CYCLONEDDS_URI is not read when a domain is made with a configuration.
         let domain = unsafe { cyclors::dds_create_domain(id, xml.as_ptr()) };
-        let domain = Entity::own(domain, "DDS domain")?;
+        // The return code says no more than that it failed; the log says why.
+        let domain = Entity::own(domain, "DDS domain").map_err(|e| match ERRORS.take() {
+            Some(reason) if !reason.is_empty() => DeclareError::Network { what: "CycloneDDS", reason },
+            _ => e,
+        });
+        ERRORS.set(None);
+        let domain = domain?;
         // SAFETY: no qualities of service and no listener is allowed.
         let participant = unsafe { cyclors::dds_create_participant(id, std::ptr::null(), std::ptr::null()) };
         let participant = Entity::own(participant, "DDS participant")?;
@@ -53,6 +61,11 @@ impl Domain {
     }
 }
 
+thread_local! {
+    /// Where it is set: the first error that the library logs on this thread, for the caller to tell.
+    static ERRORS: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
 /// Passes on what the library has to say, instead of letting it write to standard error.
 unsafe extern "C" fn log(_: *mut c_void, data: *const cyclors::dds_log_data_t) {
     // SAFETY: the library passes a valid pointer for the time of the call.
@@ -65,7 +78,19 @@ unsafe extern "C" fn log(_: *mut c_void, data: *const cyclors::dds_log_data_t) {
     let text = String::from_utf8_lossy(text);
     let text = text.trim();
     if data.priority & (cyclors::DDS_LC_FATAL | cyclors::DDS_LC_ERROR) != 0 {
-        tracing::error!(target: "cyclonedds", "{text}");
+        // Not `with`: this thread may be about to end, and a panic must not cross into the library.
+        let kept = ERRORS.try_with(|errors| match errors.try_borrow_mut().as_deref_mut() {
+            Ok(Some(errors)) => {
+                if errors.is_empty() {
+                    errors.push_str(text.trim_end_matches('.'));
+                }
+                true
+            }
+            _ => false,
+        });
+        if kept != Ok(true) {
+            tracing::error!(target: "cyclonedds", "{text}");
+        }
     } else if data.priority & cyclors::DDS_LC_WARNING != 0 {
         tracing::warn!(target: "cyclonedds", "{text}");
     } else {

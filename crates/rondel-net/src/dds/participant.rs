@@ -17,8 +17,7 @@ pub enum OpenError {
     /// There is no such domain.
     #[error("there is no DDS domain {0}: they are numbered 0 to {LAST_DOMAIN}")]
     Domain(u32),
-    /// CycloneDDS refuses, as when there is no such network interface. What exactly is wrong stands in
-    /// the log.
+    /// CycloneDDS refuses, as when there is no such network interface.
     #[error("cannot join DDS domain {domain}{}: {reason}", on(interface))]
     Network {
         /// The domain.

@@ -234,8 +234,8 @@ impl Worker {
     /// Takes samples and hands them over. How many, with those that could not be handed over.
     fn take<R: Receiver + ?Sized>(&self, receiver: &R) -> u32 {
         let Some(taken) = Taken::take(&self.reader) else { return 0 };
-        let arrival = adapter::now();
-        let mut samples = [Sample { payload: &[], source_time: None, arrival }; BATCH];
+        let arrival = Some(adapter::now());
+        let mut samples = [Sample::new(&[], None, arrival); BATCH];
         let mut count = 0;
         for (data, info) in taken.samples() {
             if !info.valid_data {
@@ -252,7 +252,7 @@ impl Worker {
             };
             let source_time =
                 (info.source_timestamp > 0).then(|| Timestamp::from_nanos(info.source_timestamp));
-            samples[count] = Sample { payload, source_time, arrival };
+            samples[count] = Sample::new(payload, source_time, arrival);
             count += 1;
         }
         if count > 0 {

@@ -49,7 +49,6 @@ impl Subscription {
         let subscriber = session
             .declare_subscriber(key)
             .callback(move |sample| {
-                let arrival = adapter::now();
                 let shared = &life.0;
                 shared.received.fetch_add(1, Ordering::Relaxed);
                 if sample.kind() == SampleKind::Delete {
@@ -63,7 +62,7 @@ impl Subscription {
                 });
                 // Borrowed, except when the payload came in several pieces: beyond 64 KiB.
                 let payload = sample.payload().to_bytes();
-                receiver.receive(topic, &[Sample { payload: &payload, source_time, arrival }]);
+                receiver.receive(topic, &[Sample::new(&payload, source_time, None)]);
                 receiver.idle();
             })
             .wait()
