@@ -1,0 +1,38 @@
+"""What the DDS scripts have in common: the domain, the type, and qualities of service under which nothing is lost."""
+from dataclasses import dataclass
+
+from cyclonedds.core import Policy, Qos
+from cyclonedds.domain import Domain, DomainParticipant
+from cyclonedds.idl import IdlStruct
+from cyclonedds.topic import Topic
+from cyclonedds.util import duration
+
+RELIABLE = Qos(Policy.Reliability.Reliable(duration(infinite=True)), Policy.History.KeepAll)
+
+
+def participant_arguments(parser):
+    parser.add_argument("--domain", type=int, default=0)
+    parser.add_argument("--interface", default="lo")
+    parser.add_argument("--peer", action="append", default=[], metavar="ADDRESS", help="instead of multicast")
+    parser.add_argument("--type", default="std_msgs::msg::dds_::String_", help="name of the type")
+
+
+def open_topic(arguments):
+    """The participant, and a topic of a structure with one string, `data`."""
+    peers = "".join(f'<Peer Address="{peer}"/>' for peer in arguments.peer)
+    multicast = "<AllowMulticast>false</AllowMulticast>" if peers else ""
+    discovery = f"<Discovery><ParticipantIndex>auto</ParticipantIndex><Peers>{peers}</Peers></Discovery>" if peers else ""
+    domain = Domain(
+        arguments.domain,
+        "<CycloneDDS><Domain><General><Interfaces>"
+        f'<NetworkInterface name="{arguments.interface}"/></Interfaces>{multicast}</General>{discovery}</Domain></CycloneDDS>',
+    )
+    participant = DomainParticipant(arguments.domain)
+    # The participant must not outlive its domain.
+    participant.rondel_domain = domain
+
+    @dataclass
+    class Text(IdlStruct, typename=arguments.type):
+        data: str
+
+    return participant, Topic(participant, arguments.name, Text), Text

@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""Publishes on Zenoh with the eclipse-zenoh package: COUNT messages, or the lines of a file.
+
+Waits for a subscriber first. Prints `sent N` at the end.
+"""
+import argparse
+import sys
+import time
+
+import zenoh
+
+from zenoh_session import open_session, session_arguments
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("key", help="key expression to publish on")
+what = parser.add_mutually_exclusive_group(required=True)
+what.add_argument("--count", type=int, help='publish {"n": 0}, {"n": 1} … this many times')
+what.add_argument("--file", help="publish the lines of this file (- for standard input)")
+parser.add_argument("--rate", type=float, default=0, help="messages per second; 0 for as fast as it goes")
+parser.add_argument("--timeout", type=float, default=30, help="seconds to wait for a subscriber")
+session_arguments(parser)
+arguments = parser.parse_args()
+
+
+def payloads():
+    if arguments.count is not None:
+        yield from (f'{{"n": {i}}}' for i in range(arguments.count))
+    else:
+        with sys.stdin if arguments.file == "-" else open(arguments.file, encoding="utf-8") as lines:
+            yield from (line.rstrip("\n") for line in lines)
+
+
+with open_session(arguments) as session:
+    publisher = session.declare_publisher(
+        arguments.key,
+        congestion_control=zenoh.CongestionControl.BLOCK,
+        reliability=zenoh.Reliability.RELIABLE,
+    )
+    deadline = time.monotonic() + arguments.timeout
+    while not publisher.matching_status.matching:
+        if time.monotonic() > deadline:
+            sys.exit(f"no subscriber on {arguments.key} within {arguments.timeout} s")
+        time.sleep(0.01)
+    sent = 0
+    start = time.monotonic()
+    for payload in payloads():
+        publisher.put(payload)
+        sent += 1
+        if arguments.rate:
+            time.sleep(max(0, start + sent / arguments.rate - time.monotonic()))
+    print(f"sent {sent}", flush=True)

@@ -1,0 +1,21 @@
+"""What the Zenoh scripts have in common: how to open a session."""
+import json
+
+import zenoh
+
+
+def session_arguments(parser):
+    parser.add_argument("--mode", choices=["peer", "client", "router"], default="peer")
+    parser.add_argument("--connect", action="append", default=[], metavar="ENDPOINT")
+    parser.add_argument("--listen", action="append", default=[], metavar="ENDPOINT")
+
+
+def open_session(arguments):
+    config = zenoh.Config()
+    config.insert_json5("mode", json.dumps(arguments.mode))
+    config.insert_json5("scouting/multicast/enabled", "false")
+    if arguments.connect:
+        config.insert_json5("connect/endpoints", json.dumps(arguments.connect))
+    if arguments.listen:
+        config.insert_json5("listen/endpoints", json.dumps(arguments.listen))
+    return zenoh.open(config)
