@@ -39,7 +39,7 @@
 //!
 //! The way of a formula: `translate` writes it into the `graph`, where equal parts become one node;
 //! `schedule` drops what no property needs and puts the rest in order; `program` numbers registers
-//! and state; `monitor` is the loop.
+//! and state; `monitor` is the loop, `words` and `values` what it does.
 
 mod columns;
 mod delay;
@@ -52,6 +52,7 @@ mod schedule;
 mod state;
 mod texts;
 mod translate;
+mod values;
 mod words;
 
 pub use error::CompileError;

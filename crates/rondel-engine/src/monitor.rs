@@ -2,13 +2,12 @@ use std::sync::Arc;
 
 use rondel_event::{Block, Rows, Slot, Timestamp, Verdict};
 
-use crate::columns::{self, Values, split};
 use crate::delay::Delay;
 use crate::graph::Wire;
 use crate::instruction::Instruction;
 use crate::program::Program;
-use crate::state::{Held, Latched, Registers, State};
-use crate::texts::{self, TextColumn, TextRef};
+use crate::state::{Columns, Registers, State, ValueState};
+use crate::values;
 use crate::words::{self, Recently};
 
 /// The verdicts of one property at the events of a block: see [`Outcome::verdict`].
@@ -66,12 +65,14 @@ impl Monitor {
         // They read no block; all rows are computed, for every block to come.
         let no_block = Block::new(monitor.program.layout());
         let constant = &monitor.program.instructions[..monitor.program.constant];
-        let mut frame = Frame {
+        let step = Step {
+            program: &monitor.program,
+            block: &no_block,
             len: Block::CAPACITY as u32,
             rows: Rows::MAX,
-            ..Frame::new(&monitor.program, &no_block, 0, &mut monitor.state, &mut monitor.registers)
+            position: 0,
         };
-        frame.run(constant, 0);
+        Frame::new(step, &mut monitor.state, &mut monitor.registers).run(constant, 0);
         monitor
     }
 
@@ -92,18 +93,18 @@ impl Monitor {
             return &self.outcomes;
         }
         let program = &*self.program;
-        let (state, registers) = (&mut self.state, &mut self.registers);
-        let mut frame = Frame::new(program, block, self.position, state, registers);
-        frame.run(&program.instructions[program.constant..], program.constant);
+        let step = Step { program, block, len, rows, position: self.position };
+        Frame::new(step, &mut self.state, &mut self.registers)
+            .run(&program.instructions[program.constant..], program.constant);
         // A column refers only to buffers of earlier columns: from the last to the first, nothing
         // is overwritten that is still to be copied.
         for &instruction in &program.keeps_text {
-            keep_text(instruction, block, len, state, registers);
+            values::keep_text(instruction, step, &self.registers.columns, &mut self.state.values);
         }
         let formulas = program.formulas.iter().zip(&mut self.outcomes).zip(&mut self.last);
         for ((rails, outcome), last) in formulas {
-            let satisfied = read(&registers.words, rails.certain) & rows;
-            let violated = !read(&registers.words, rails.possible) & rows;
+            let satisfied = read(&self.registers.words, rails.certain) & rows;
+            let violated = !read(&self.registers.words, rails.possible) & rows;
             let before = [satisfied << 1 | last[0], violated << 1 | last[1]];
             let changed = (satisfied ^ before[0] | violated ^ before[1]) & rows;
             *outcome = Outcome { satisfied, violated, changed };
@@ -137,61 +138,44 @@ impl Monitor {
 }
 
 #[inline(always)]
-fn read(words: &[Rows], wire: Wire) -> Rows {
+pub(crate) fn read(words: &[Rows], wire: Wire) -> Rows {
     words[wire.word()] ^ wire.flip()
 }
 
-/// All that the loop works on, as slices: were they reached through vectors, each would have to be
+/// What a block is evaluated with.
+#[derive(Clone, Copy)]
+pub(crate) struct Step<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) block: &'a Block,
+    pub(crate) len: u32,
+    pub(crate) rows: Rows,
+    /// The number of the first row of the block.
+    pub(crate) position: u64,
+}
+
+/// What the loop works on, as slices: were they reached through vectors, each would have to be
 /// looked up again after every word that is written.
 struct Frame<'a> {
-    program: &'a Program,
-    block: &'a Block,
-    len: u32,
-    rows: Rows,
-    position: u64,
-
+    step: Step<'a>,
     words: &'a mut [Rows],
-    ints: &'a mut [Values<i64>],
-    floats: &'a mut [Values<f64>],
-    texts: &'a mut [TextColumn],
-
     bits: &'a mut [u64],
     recently: &'a mut [Recently],
     delays: &'a mut [Delay],
-    held_ints: &'a mut [Held<i64>],
-    held_floats: &'a mut [Held<f64>],
-    latched_ints: &'a mut [Latched<i64>],
-    latched_floats: &'a mut [Latched<f64>],
-    buffers: &'a [Vec<u8>],
+    columns: &'a mut Columns,
+    values: &'a mut ValueState,
 }
 
 impl<'a> Frame<'a> {
     #[inline(always)]
-    fn new(
-        program: &'a Program,
-        block: &'a Block,
-        position: u64,
-        state: &'a mut State,
-        registers: &'a mut Registers,
-    ) -> Frame<'a> {
+    fn new(step: Step<'a>, state: &'a mut State, registers: &'a mut Registers) -> Frame<'a> {
         Frame {
-            program,
-            block,
-            len: block.len() as u32,
-            rows: block.rows(),
-            position,
+            step,
             words: &mut registers.words,
-            ints: &mut registers.ints,
-            floats: &mut registers.floats,
-            texts: &mut registers.texts,
             bits: &mut state.bits,
             recently: &mut state.recently,
             delays: &mut state.delays,
-            held_ints: &mut state.held_ints,
-            held_floats: &mut state.held_floats,
-            latched_ints: &mut state.latched_ints,
-            latched_floats: &mut state.latched_floats,
-            buffers: &state.buffers,
+            columns: &mut registers.columns,
+            values: &mut state.values,
         }
     }
 
@@ -206,7 +190,7 @@ impl<'a> Frame<'a> {
     /// The word of an instruction; its column, if it has one, is written.
     #[inline(always)]
     fn evaluate(&mut self, instruction: &Instruction) -> Rows {
-        let Frame { program, block, len, rows, .. } = *self;
+        let Step { block, len, rows, position, .. } = self.step;
         match *instruction {
             Instruction::False => 0,
             Instruction::On { topic } => block.topic_rows(rondel_event::TopicId(topic)),
@@ -244,142 +228,12 @@ impl<'a> Frame<'a> {
             Instruction::Delay { x, forget, state: i } => self.delays[i as usize].step(
                 read(self.words, x),
                 read(self.words, forget),
-                self.position,
+                position,
                 len,
                 rows,
             ),
-
-            Instruction::IntEqual { a, b } => columns::compare(self.ints, a, b, len, |a, b| a == b),
-            Instruction::IntLess { a, b } => columns::compare(self.ints, a, b, len, |a, b| a < b),
-            Instruction::FloatEqual { a, b } => columns::compare(self.floats, a, b, len, |a, b| a == b),
-            Instruction::FloatLess { a, b } => columns::compare(self.floats, a, b, len, |a, b| a < b),
-            Instruction::FloatLessOrEqual { a, b } => columns::compare(self.floats, a, b, len, |a, b| a <= b),
-            Instruction::TextEqual { a, b } => {
-                let operands = (&self.texts[a as usize], &self.texts[b as usize]);
-                texts::compare(operands, block, self.buffers, len, |a, b| a == b)
-            }
-            Instruction::TextStartsWith { a, b } => {
-                let operands = (&self.texts[a as usize], &self.texts[b as usize]);
-                texts::compare(operands, block, self.buffers, len, |a, b| a.starts_with(b))
-            }
-
-            Instruction::ConstantInt { constant, out } => {
-                self.ints[out as usize].fill(program.ints[constant as usize]);
-                Rows::MAX
-            }
-            Instruction::ConstantFloat { constant, out } => {
-                self.floats[out as usize].fill(program.floats[constant as usize]);
-                Rows::MAX
-            }
-            Instruction::ConstantText { buffer, out } => {
-                self.texts[out as usize].fill(TextRef::Kept { buffer });
-                Rows::MAX
-            }
-            Instruction::ToFloat { x, out } => {
-                columns::to_float(&mut self.floats[out as usize], &self.ints[x as usize], len);
-                Rows::MAX
-            }
-            Instruction::UnaryInt { op, x, out } => {
-                let (before, out) = split(self.ints, out);
-                columns::unary_int(op, out, &before[x as usize], len)
-            }
-            Instruction::UnaryFloat { op, x, out } => {
-                let (before, out) = split(self.floats, out);
-                columns::unary_float(op, out, &before[x as usize], len);
-                Rows::MAX
-            }
-            Instruction::BinaryInt { op, a, b, out } => {
-                let (before, out) = split(self.ints, out);
-                columns::binary_int(op, out, &before[a as usize], &before[b as usize], len)
-            }
-            Instruction::BinaryFloat { op, a, b, out } => {
-                let (before, out) = split(self.floats, out);
-                columns::binary_float(op, out, &before[a as usize], &before[b as usize], len);
-                Rows::MAX
-            }
-
-            Instruction::HeldInt { column, state: i, out } => {
-                let held = &mut self.held_ints[i as usize];
-                columns::hold(&mut self.ints[out as usize], block.ints(column), held, len, rows)
-            }
-            Instruction::HeldFloat { column, state: i, out } => {
-                let held = &mut self.held_floats[i as usize];
-                columns::hold(&mut self.floats[out as usize], block.floats(column), held, len, rows)
-            }
-            Instruction::HeldText { column, state: i, buffer, out } => {
-                let (present, valid) = texts::masks(block.strings(column), rows);
-                texts::hold(&mut self.texts[out as usize], column, valid, buffer, len);
-                let bit = &mut self.bits[i as usize];
-                let known = words::since(!present, valid, *bit);
-                *bit = words::last(known, len);
-                known
-            }
-            Instruction::SelectInt { condition, a, b, out } => {
-                let (before, out) = split(self.ints, out);
-                columns::select(
-                    out,
-                    read(self.words, condition),
-                    &before[a as usize],
-                    &before[b as usize],
-                    len,
-                );
-                Rows::MAX
-            }
-            Instruction::SelectFloat { condition, a, b, out } => {
-                let (before, out) = split(self.floats, out);
-                columns::select(
-                    out,
-                    read(self.words, condition),
-                    &before[a as usize],
-                    &before[b as usize],
-                    len,
-                );
-                Rows::MAX
-            }
-            Instruction::SelectText { condition, a, b, out } => {
-                let (before, out) = split(self.texts, out);
-                columns::select(
-                    out,
-                    read(self.words, condition),
-                    &before[a as usize],
-                    &before[b as usize],
-                    len,
-                );
-                Rows::MAX
-            }
-            Instruction::LatchInt { x, clock, state: i, out } => {
-                let latched = &mut self.latched_ints[i as usize];
-                let (before, out) = split(self.ints, out);
-                columns::latch(out, &before[x as usize], read(self.words, clock), latched, len);
-                Rows::MAX
-            }
-            Instruction::LatchFloat { x, clock, state: i, out } => {
-                let latched = &mut self.latched_floats[i as usize];
-                let (before, out) = split(self.floats, out);
-                columns::latch(out, &before[x as usize], read(self.words, clock), latched, len);
-                Rows::MAX
-            }
-            Instruction::LatchText { x, clock, buffer, out } => {
-                let (before, out) = split(self.texts, out);
-                texts::latch(out, &before[x as usize], read(self.words, clock), buffer, len);
-                Rows::MAX
-            }
+            // What works on columns costs more than a call, and stays out of this loop.
+            _ => values::evaluate(instruction, self.step, self.words, self.columns, self.values),
         }
-    }
-}
-
-/// Copies what a later block may ask for.
-fn keep_text(instruction: Instruction, block: &Block, len: u32, state: &mut State, registers: &Registers) {
-    let last = |column: u32| registers.texts[column as usize][len as usize - 1];
-    match instruction {
-        Instruction::HeldText { buffer, out, .. } => {
-            texts::keep(last(out), buffer, block, &mut state.buffers);
-        }
-        Instruction::LatchText { x, buffer, out, .. } => {
-            // What it gives now may be what it was to give next: copy that first.
-            texts::keep(last(out), buffer, block, &mut state.buffers);
-            texts::keep(last(x), buffer + 1, block, &mut state.buffers);
-        }
-        _ => {}
     }
 }

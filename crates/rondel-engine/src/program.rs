@@ -199,9 +199,9 @@ impl Assembly<'_> {
         let node = &self.graph.nodes()[id.index()];
         if let Some(kind) = node.kind() {
             self.column[id.index()] = match kind {
-                Kind::Int => push(&mut self.registers.ints, [0; _]),
-                Kind::Float => push(&mut self.registers.floats, [0.0; _]),
-                Kind::Text => push(&mut self.registers.texts, texts::UNSET),
+                Kind::Int => push(&mut self.registers.columns.ints, [0; _]),
+                Kind::Float => push(&mut self.registers.columns.floats, [0.0; _]),
+                Kind::Text => push(&mut self.registers.columns.texts, texts::UNSET),
             };
         }
         let instruction = self.instruction(node, self.column[id.index()]);
@@ -257,7 +257,7 @@ impl Assembly<'_> {
                 I::ConstantFloat { constant: push(&mut self.floats, f64::from_bits(bits)), out }
             }
             Node::Constant(Constant::Text(ref text)) => {
-                let buffer = push(&mut state.buffers, text.as_bytes().to_vec());
+                let buffer = push(&mut state.values.buffers, text.as_bytes().to_vec());
                 I::ConstantText { buffer, out }
             }
             Node::ToFloat(x) => I::ToFloat { x: column(x), out },
@@ -270,15 +270,17 @@ impl Assembly<'_> {
                 let column = source(field);
                 match kind {
                     Kind::Int => {
-                        I::HeldInt { column, state: push(&mut state.held_ints, Held::default()), out }
+                        I::HeldInt { column, state: push(&mut state.values.held_ints, Held::default()), out }
                     }
-                    Kind::Float => {
-                        I::HeldFloat { column, state: push(&mut state.held_floats, Held::default()), out }
-                    }
+                    Kind::Float => I::HeldFloat {
+                        column,
+                        state: push(&mut state.values.held_floats, Held::default()),
+                        out,
+                    },
                     Kind::Text => I::HeldText {
                         column,
-                        state: push(&mut state.bits, 0),
-                        buffer: push(&mut state.buffers, Vec::new()),
+                        state: push(&mut state.values.known_texts, 0),
+                        buffer: push(&mut state.values.buffers, Vec::new()),
                         out,
                     },
                 }
@@ -295,16 +297,16 @@ impl Assembly<'_> {
                 let (x, clock) = (column(x), wire(clock));
                 match kind {
                     Kind::Int => {
-                        let state = push(&mut state.latched_ints, Latched::default());
+                        let state = push(&mut state.values.latched_ints, Latched::default());
                         I::LatchInt { x, clock, state, out }
                     }
                     Kind::Float => {
-                        let state = push(&mut state.latched_floats, Latched::default());
+                        let state = push(&mut state.values.latched_floats, Latched::default());
                         I::LatchFloat { x, clock, state, out }
                     }
                     Kind::Text => {
-                        let buffer = push(&mut state.buffers, Vec::new());
-                        push(&mut state.buffers, Vec::new());
+                        let buffer = push(&mut state.values.buffers, Vec::new());
+                        push(&mut state.values.buffers, Vec::new());
                         I::LatchText { x, clock, buffer, out }
                     }
                 }

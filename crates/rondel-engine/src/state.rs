@@ -1,5 +1,4 @@
-use rondel_event::Block;
-
+use crate::columns::Values;
 use crate::delay::Delay;
 use crate::texts::TextColumn;
 use crate::words::Recently;
@@ -11,8 +10,16 @@ pub(crate) struct State {
     pub(crate) bits: Vec<u64>,
     pub(crate) recently: Vec<Recently>,
     pub(crate) delays: Vec<Delay>,
+    pub(crate) values: ValueState,
+}
+
+/// The part of it that instructions with columns have.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ValueState {
     pub(crate) held_ints: Vec<Held<i64>>,
     pub(crate) held_floats: Vec<Held<f64>>,
+    /// For every field of text whether it is known, 0 or 1; the text is in a buffer.
+    pub(crate) known_texts: Vec<u64>,
     pub(crate) latched_ints: Vec<Latched<i64>>,
     pub(crate) latched_floats: Vec<Latched<f64>>,
     /// Constants, and texts of earlier blocks.
@@ -38,7 +45,13 @@ pub(crate) struct Latched<T> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Registers {
     pub(crate) words: Vec<u64>,
-    pub(crate) ints: Vec<[i64; Block::CAPACITY]>,
-    pub(crate) floats: Vec<[f64; Block::CAPACITY]>,
+    pub(crate) columns: Columns,
+}
+
+/// The columns among them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Columns {
+    pub(crate) ints: Vec<Values<i64>>,
+    pub(crate) floats: Vec<Values<f64>>,
     pub(crate) texts: Vec<TextColumn>,
 }

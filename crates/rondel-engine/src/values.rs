@@ -1,0 +1,146 @@
+//! The instructions with columns.
+
+use rondel_event::Rows;
+
+use crate::columns::{self, split};
+use crate::instruction::Instruction;
+use crate::monitor::{Step, read};
+use crate::state::{Columns, ValueState};
+use crate::texts::{self, TextRef};
+use crate::words;
+
+/// The word of an instruction on columns; its column, if it has one, is written.
+#[inline(never)]
+pub(crate) fn evaluate(
+    instruction: &Instruction,
+    step: Step<'_>,
+    words: &[Rows],
+    columns: &mut Columns,
+    values: &mut ValueState,
+) -> Rows {
+    let Step { block, len, rows, .. } = step;
+    let Columns { ints, floats, texts } = columns;
+    match *instruction {
+        Instruction::IntEqual { a, b } => columns::compare(ints, a, b, len, |a, b| a == b),
+        Instruction::IntLess { a, b } => columns::compare(ints, a, b, len, |a, b| a < b),
+        Instruction::FloatEqual { a, b } => columns::compare(floats, a, b, len, |a, b| a == b),
+        Instruction::FloatLess { a, b } => columns::compare(floats, a, b, len, |a, b| a < b),
+        Instruction::FloatLessOrEqual { a, b } => columns::compare(floats, a, b, len, |a, b| a <= b),
+        Instruction::TextEqual { a, b } => {
+            let operands = (&texts[a as usize], &texts[b as usize]);
+            texts::compare(operands, block, &values.buffers, len, |a, b| a == b)
+        }
+        Instruction::TextStartsWith { a, b } => {
+            let operands = (&texts[a as usize], &texts[b as usize]);
+            texts::compare(operands, block, &values.buffers, len, |a, b| a.starts_with(b))
+        }
+
+        Instruction::ConstantInt { constant, out } => {
+            ints[out as usize].fill(step.program.ints[constant as usize]);
+            Rows::MAX
+        }
+        Instruction::ConstantFloat { constant, out } => {
+            floats[out as usize].fill(step.program.floats[constant as usize]);
+            Rows::MAX
+        }
+        Instruction::ConstantText { buffer, out } => {
+            texts[out as usize].fill(TextRef::Kept { buffer });
+            Rows::MAX
+        }
+        Instruction::ToFloat { x, out } => {
+            columns::to_float(&mut floats[out as usize], &ints[x as usize], len);
+            Rows::MAX
+        }
+        Instruction::UnaryInt { op, x, out } => {
+            let (before, out) = split(ints, out);
+            columns::unary_int(op, out, &before[x as usize], len)
+        }
+        Instruction::UnaryFloat { op, x, out } => {
+            let (before, out) = split(floats, out);
+            columns::unary_float(op, out, &before[x as usize], len);
+            Rows::MAX
+        }
+        Instruction::BinaryInt { op, a, b, out } => {
+            let (before, out) = split(ints, out);
+            columns::binary_int(op, out, &before[a as usize], &before[b as usize], len)
+        }
+        Instruction::BinaryFloat { op, a, b, out } => {
+            let (before, out) = split(floats, out);
+            columns::binary_float(op, out, &before[a as usize], &before[b as usize], len);
+            Rows::MAX
+        }
+
+        Instruction::HeldInt { column, state, out } => {
+            let held = &mut values.held_ints[state as usize];
+            columns::hold(&mut ints[out as usize], block.ints(column), held, len, rows)
+        }
+        Instruction::HeldFloat { column, state, out } => {
+            let held = &mut values.held_floats[state as usize];
+            columns::hold(&mut floats[out as usize], block.floats(column), held, len, rows)
+        }
+        Instruction::HeldText { column, state, buffer, out } => {
+            let (present, valid) = texts::masks(block.strings(column), rows);
+            texts::hold(&mut texts[out as usize], column, valid, buffer, len);
+            let bit = &mut values.known_texts[state as usize];
+            let known = words::since(!present, valid, *bit);
+            *bit = words::last(known, len);
+            known
+        }
+        Instruction::SelectInt { condition, a, b, out } => {
+            let (before, out) = split(ints, out);
+            columns::select(out, read(words, condition), &before[a as usize], &before[b as usize], len);
+            Rows::MAX
+        }
+        Instruction::SelectFloat { condition, a, b, out } => {
+            let (before, out) = split(floats, out);
+            columns::select(out, read(words, condition), &before[a as usize], &before[b as usize], len);
+            Rows::MAX
+        }
+        Instruction::SelectText { condition, a, b, out } => {
+            let (before, out) = split(texts, out);
+            columns::select(out, read(words, condition), &before[a as usize], &before[b as usize], len);
+            Rows::MAX
+        }
+        Instruction::LatchInt { x, clock, state, out } => {
+            let latched = &mut values.latched_ints[state as usize];
+            let (before, out) = split(ints, out);
+            columns::latch(out, &before[x as usize], read(words, clock), latched, len);
+            Rows::MAX
+        }
+        Instruction::LatchFloat { x, clock, state, out } => {
+            let latched = &mut values.latched_floats[state as usize];
+            let (before, out) = split(floats, out);
+            columns::latch(out, &before[x as usize], read(words, clock), latched, len);
+            Rows::MAX
+        }
+        Instruction::LatchText { x, clock, buffer, out } => {
+            let (before, out) = split(texts, out);
+            texts::latch(out, &before[x as usize], read(words, clock), buffer, len);
+            Rows::MAX
+        }
+
+        // The loop computes the others.
+        _ => 0,
+    }
+}
+
+/// Copies what a later block may ask for.
+pub(crate) fn keep_text(
+    instruction: Instruction,
+    step: Step<'_>,
+    columns: &Columns,
+    values: &mut ValueState,
+) {
+    let last = |column: u32| columns.texts[column as usize][step.len as usize - 1];
+    match instruction {
+        Instruction::HeldText { buffer, out, .. } => {
+            texts::keep(last(out), buffer, step.block, &mut values.buffers);
+        }
+        Instruction::LatchText { x, buffer, out, .. } => {
+            // What it gives now may be what it was to give next: copy that first.
+            texts::keep(last(out), buffer, step.block, &mut values.buffers);
+            texts::keep(last(x), buffer + 1, step.block, &mut values.buffers);
+        }
+        _ => {}
+    }
+}
