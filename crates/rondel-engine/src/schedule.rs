@@ -11,7 +11,8 @@ pub(crate) struct Schedule {
 /// Leaves out what no output needs, and puts the rest in an order.
 ///
 /// Nodes of one sort are put together as far as their operands allow. The loop of the monitor jumps
-/// by the sort of instruction, and a processor guesses jumps that repeat.
+/// by the sort of instruction, and a processor guesses jumps that repeat: with hundreds of properties
+/// and one row at a time this saves a quarter (example `pace`).
 pub(crate) fn schedule(graph: &Graph, outputs: impl Iterator<Item = NodeId>) -> Schedule {
     let nodes = graph.nodes();
     let mut needed = vec![false; nodes.len()];
