@@ -202,7 +202,9 @@ impl Block {
     #[inline]
     pub fn write_string(&mut self, column: u32, row: usize, value: &str) -> bool {
         let start = self.text.len();
-        let (Ok(start), Ok(end)) = (u32::try_from(start), u32::try_from(start + value.len())) else { return false };
+        let (Ok(start), Ok(end)) = (u32::try_from(start), u32::try_from(start + value.len())) else {
+            return false;
+        };
         self.text.extend_from_slice(value.as_bytes());
         self.strings[column as usize].ranges[row] = (start, end);
         true

@@ -135,6 +135,7 @@ pub fn now() -> Timestamp {
 }
 
 /// Waits, at most `limit`, until `received` has not changed for `quiet`. Whether that happened.
+#[cfg(any(feature = "dds", feature = "zenoh"))]
 pub(crate) fn wait_quiet(received: impl Fn() -> u64, quiet: Duration, limit: Duration) -> bool {
     let deadline = Instant::now() + limit;
     let mut seen = received();

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use memchr::memchr_iter;
 use rondel_event::{Block, Projection, TimeUnit, Timestamp, TopicId};
+
+use wide::u8x16;
 
 use crate::json::{Action, JsonError, JsonErrorKind, Kind, Node, Scanner, Shapes, Writer, unescape, walk};
 
@@ -73,6 +74,56 @@ impl fmt::Display for LineErrorKind {
     }
 }
 
+/// How many bytes [`line_starts`] looks at together.
+const CHUNK: usize = 64;
+/// How many line breaks it takes from them without looking whether there are as many: their number
+/// is hard to guess for the processor, and a wrong guess costs more.
+const FEW: usize = 3;
+/// Room for the lines of a block, and for what is written beyond them.
+const STARTS: usize = Block::CAPACITY + 1 + CHUNK;
+
+/// Finds where the lines from `at` on begin, `starts[0]` being `at`; returns how many of them end
+/// with a line break, which are at least as many as a block holds if there are so many.
+#[inline]
+fn line_starts(text: &[u8], at: usize, starts: &mut [usize; STARTS]) -> usize {
+    let mut found = 0;
+    let mut base = at;
+    starts[0] = at;
+    while found < Block::CAPACITY && base < text.len() {
+        let mut breaks = match text[base..].first_chunk::<CHUNK>() {
+            Some(chunk) => line_breaks(chunk),
+            None => {
+                let mut chunk = [0; CHUNK];
+                chunk[..text.len() - base].copy_from_slice(&text[base..]);
+                line_breaks(&chunk)
+            }
+        };
+        for _ in 0..FEW {
+            starts[found + 1] = base + breaks.trailing_zeros() as usize + 1;
+            found += usize::from(breaks != 0);
+            breaks &= breaks.wrapping_sub(1);
+        }
+        while breaks != 0 {
+            starts[found + 1] = base + breaks.trailing_zeros() as usize + 1;
+            found += 1;
+            breaks &= breaks - 1;
+        }
+        base += CHUNK;
+    }
+    found
+}
+
+/// Where the line breaks are in a piece: bit `i` for byte `i`.
+#[inline(always)]
+fn line_breaks(chunk: &[u8; CHUNK]) -> u64 {
+    let mut bits = 0;
+    for (i, part) in chunk.as_chunks::<16>().0.iter().enumerate() {
+        let breaks = u8x16::new(*part).simd_eq(u8x16::splat(b'\n'));
+        bits |= u64::from(breaks.to_bitmask()) << (16 * i);
+    }
+    bits
+}
+
 impl Lines {
     /// A decoder for traces of these topics; a topic's position is its [`TopicId`].
     ///
@@ -117,17 +168,18 @@ impl Lines {
     ///
     /// # Errors
     /// [`LineError`] at the first line that cannot be used; the lines before it are in the block.
-    pub fn decode(&mut self, text: &[u8], at: usize, end: usize, block: &mut Block) -> Result<usize, LineError> {
-        let mut starts = [0; Block::CAPACITY + 1];
+    pub fn decode(
+        &mut self,
+        text: &[u8],
+        at: usize,
+        end: usize,
+        block: &mut Block,
+    ) -> Result<usize, LineError> {
+        let mut starts = [0; STARTS];
         let mut at = at;
         while at < end && !block.is_full() {
-            // Where the lines begin, of as many as may go into the block.
-            starts[0] = at;
-            let mut found = 0;
-            for place in memchr_iter(b'\n', &text[at..end]).take(Block::CAPACITY - block.len()) {
-                found += 1;
-                starts[found] = at + place + 1;
-            }
+            // Of as many as may go into the block.
+            let found = line_starts(&text[..end], at, &mut starts).min(Block::CAPACITY - block.len());
             let mut done = 0;
             while done < found {
                 let run = self.shapes.run(text, &starts[done..=found], block, self.time);

@@ -133,7 +133,9 @@ impl TraceReader {
         let read = loop {
             match self.input.read(&mut self.buffer[self.end..room]) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                other => break other.map_err(|source| ReadError::Read { path: self.name.clone(), source })?,
+                other => {
+                    break other.map_err(|source| ReadError::Read { path: self.name.clone(), source })?;
+                }
             }
         };
         let before = self.end;

@@ -35,7 +35,12 @@ impl JsonDecoder {
     ///
     /// `time` names the field that holds the time of the event, and its unit; without it the time
     /// is the one given to [`JsonDecoder::decode`]. The unit is also that of fields of type time.
-    pub fn new(topic: TopicId, projection: &Projection, time: Option<&Path>, time_unit: TimeUnit) -> JsonDecoder {
+    pub fn new(
+        topic: TopicId,
+        projection: &Projection,
+        time: Option<&Path>,
+        time_unit: TimeUnit,
+    ) -> JsonDecoder {
         let mut root = Node::new(projection);
         if let Some(path) = time {
             root.at(path).actions.push(Action::Time);

@@ -84,7 +84,13 @@ pub(crate) trait Visitor {
     /// Whether values without a node are to be seen too.
     const EVERYTHING: bool;
 
-    fn value(&mut self, node: Option<&Node>, kind: Kind, start: usize, scanner: &Scanner<'_>) -> Result<(), JsonError>;
+    fn value(
+        &mut self,
+        node: Option<&Node>,
+        kind: Kind,
+        start: usize,
+        scanner: &Scanner<'_>,
+    ) -> Result<(), JsonError>;
 }
 
 /// Passes the value that begins at the scanner and shows it to the visitor.
@@ -124,7 +130,13 @@ pub(crate) struct Writer<'b> {
 impl Visitor for Writer<'_> {
     const EVERYTHING: bool = false;
 
-    fn value(&mut self, node: Option<&Node>, kind: Kind, start: usize, scanner: &Scanner<'_>) -> Result<(), JsonError> {
+    fn value(
+        &mut self,
+        node: Option<&Node>,
+        kind: Kind,
+        start: usize,
+        scanner: &Scanner<'_>,
+    ) -> Result<(), JsonError> {
         let text = &scanner.text[start..scanner.at];
         for action in node.map_or(&[][..], |n| &n.actions) {
             match action {
@@ -171,10 +183,12 @@ impl Writer<'_> {
                 Some(value) => self.block.set_int(column, self.row, value),
                 None => return false,
             },
-            (ValueType::Time, Slot::Int(column), Kind::Number) => match Timestamp::parse(text, self.time_unit) {
-                Ok(value) => self.block.set_int(column, self.row, value.as_nanos()),
-                Err(_) => return false,
-            },
+            (ValueType::Time, Slot::Int(column), Kind::Number) => {
+                match Timestamp::parse(text, self.time_unit) {
+                    Ok(value) => self.block.set_int(column, self.row, value.as_nanos()),
+                    Err(_) => return false,
+                }
+            }
             (ValueType::String, Slot::String(column), Kind::String) => {
                 let raw = &text[1..text.len() - 1];
                 match std::str::from_utf8(raw) {
@@ -207,7 +221,8 @@ fn elements_hold(quantifier: Quantifier, conditions: &[Condition], array: &[u8])
         let start = scanner.at;
         scanner.skip(1)?;
         let element = &array[start..scanner.at];
-        let holds = conditions.iter().all(|c| find(element, &c.path.0).is_some_and(|found| c.test.holds(found)));
+        let holds =
+            conditions.iter().all(|c| find(element, &c.path.0).is_some_and(|found| c.test.holds(found)));
         any |= holds;
         all &= holds;
         Ok(())
@@ -264,7 +279,8 @@ impl Holds for Test {
             Test::Equals(Value::Int(wanted)) => number() == Some(*wanted as f64),
             Test::Equals(Value::Time(_)) => false,
             Test::Equals(Value::String(wanted)) => {
-                kind == Kind::String && unescape(&text[1..text.len() - 1]).is_some_and(|value| value == **wanted)
+                kind == Kind::String
+                    && unescape(&text[1..text.len() - 1]).is_some_and(|value| value == **wanted)
             }
         }
     }

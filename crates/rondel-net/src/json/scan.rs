@@ -348,7 +348,11 @@ pub(crate) struct Key<'t> {
 
 impl Key<'_> {
     pub(crate) fn is(&self, name: &str) -> bool {
-        if self.escaped { unescape(self.raw).is_some_and(|key| key == name) } else { self.raw == name.as_bytes() }
+        if self.escaped {
+            unescape(self.raw).is_some_and(|key| key == name)
+        } else {
+            self.raw == name.as_bytes()
+        }
     }
 }
 
@@ -374,8 +378,8 @@ pub(crate) fn float(text: &[u8]) -> f64 {
     // Up to 19 digits and a power of ten that a double holds exactly: one correctly rounded
     // division (Clinger 1990). Everything else goes the long way.
     const POWERS: [f64; 23] = [
-        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19,
-        1e20, 1e21, 1e22,
+        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17,
+        1e18, 1e19, 1e20, 1e21, 1e22,
     ];
     let (negative, digits) = match text {
         [b'-', rest @ ..] => (true, rest),
@@ -461,7 +465,8 @@ mod tests {
     #[test]
     fn strings_and_numbers_read_right() {
         assert_eq!(unescape(br#"a\n\u00e9\ud83d\ude00\/"#).as_deref(), Some("a\n\u{e9}\u{1f600}/"));
-        for text in ["0", "-0.0", "12.5", "9007199254740993", "1e400", "123456789012345678", "0.1", "-3.3e-7"] {
+        for text in ["0", "-0.0", "12.5", "9007199254740993", "1e400", "123456789012345678", "0.1", "-3.3e-7"]
+        {
             assert_eq!(float(text.as_bytes()).to_bits(), text.parse::<f64>().unwrap().to_bits(), "{text}");
         }
         assert_eq!(integer(b"9223372036854775807"), Some(i64::MAX));

@@ -109,22 +109,20 @@ impl Shape {
     /// Works step by step over all messages instead of message by message: what a step needs stays
     /// in registers, and where one message ends has not to be known to begin with the next.
     pub(crate) fn run(&mut self, text: &[u8], starts: &[usize], block: &mut Block, time: Timestamp) -> Run {
+        let Some(words) = Words::new(text) else { return Run::default() };
         let first = block.len();
-        let mut rows = (starts.len() - 1).min(Block::CAPACITY - first);
+        let count = (starts.len() - 1).min(Block::CAPACITY - first);
         let mut places = [0; Block::CAPACITY];
-        let places = &mut places[..rows];
-        places.copy_from_slice(&starts[..rows]);
-        for row in 0..rows {
-            block.set_time(first + row, time);
+        places[..count].copy_from_slice(&starts[..count]);
+        for row in first..first + count {
+            block.set_time(row, time);
         }
+        let context = Context { words, time_unit: self.time_unit, time_scale: self.time_scale, first };
+        let mut rows = count;
         for step in &mut self.steps {
-            rows = step.run(text, &mut places[..rows], self.time_scale, self.time_unit, first, block);
-            if rows == 0 {
-                return Run::default();
-            }
+            rows = step.run(context, &mut places[..rows], block);
         }
-        let ends = places[..rows].iter().zip(&starts[1..]);
-        rows = ends.take_while(|(place, end)| place == end).count();
+        rows = places[..rows].iter().zip(&starts[1..]).take_while(|(place, end)| place == end).count();
         if rows > 0 {
             self.settle(block, first, rows);
         }
@@ -165,78 +163,81 @@ impl Shape {
     }
 }
 
+/// What all steps of a run share.
+#[derive(Clone, Copy)]
+struct Context<'t> {
+    words: Words<'t>,
+    time_unit: TimeUnit,
+    time_scale: i64,
+    /// The row of the block that the first message goes to.
+    first: usize,
+}
+
 impl Step {
     /// Takes this step in the messages at `places`, which move on; how many messages went along.
     /// What was written of others is without effect: the masks of the block do not have them.
     #[inline]
-    fn run(
-        &mut self,
-        text: &[u8],
-        places: &mut [usize],
-        time_scale: i64,
-        unit: TimeUnit,
-        first: usize,
-        block: &mut Block,
-    ) -> usize {
-        let rows = if self.len > 8 { self.long_literal(text, places) } else { places.len() };
-        let places = &mut places[..rows];
+    fn run(&mut self, context: Context<'_>, places: &mut [usize], block: &mut Block) -> usize {
+        let Context { words, time_unit, time_scale, first } = context;
+        let count = if self.len > 8 { self.long_literal(words, places) } else { places.len() };
+        let places = &mut places[..count];
         let literal = Literal { head: self.head, mask: self.mask, len: self.len };
         match self.value {
-            Expected::End => each(places, |_, at| literal.pass(text, at)),
+            Expected::End => each(places, |_, at| literal.pass(words, at)),
             Expected::Bool(_) => {
                 let (mut values, mut good): (Rows, Rows) = (0, 0);
                 for (row, place) in places.iter_mut().enumerate() {
                     // Without a branch: a field that changes at random costs no wrong guess.
                     let at = *place + literal.len;
-                    let word = word(text, at);
+                    let word = words.at(at);
                     let is_true = word as u32 == u32::from_le_bytes(*b"true");
                     let is_false = word & 0xff_ffff_ffff == u64::from_le_bytes(*b"false\0\0\0");
                     values |= Rows::from(is_true) << row;
-                    good |= Rows::from((is_true | is_false) & literal.is_at(text, *place)) << row;
+                    good |= Rows::from((is_true | is_false) & literal.is_at(words, *place)) << row;
                     *place = at + 5 - usize::from(is_true);
                 }
                 self.bools = values << first;
-                rows.min(good.trailing_ones() as usize)
+                count.min(good.trailing_ones() as usize)
             }
             Expected::Number(Target::Skip) => {
-                each(places, |_, at| Some(decimal(text, literal.pass(text, at)?)?.end))
+                each(places, |_, at| Some(decimal(words, literal.pass(words, at)?)?.end))
             }
             Expected::Number(Target::Float(column)) => each(places, |row, at| {
-                let number = decimal(text, literal.pass(text, at)?)?;
-                block.write_float(column, first + row, number.float(text));
+                let number = decimal(words, literal.pass(words, at)?)?;
+                block.write_float(column, first + row, number.float(words.text));
                 Some(number.end)
             }),
             Expected::Number(Target::Int(column)) => each(places, |row, at| {
-                let number = decimal(text, literal.pass(text, at)?)?;
-                block.write_int(column, first + row, number.integer(text)?);
+                let number = decimal(words, literal.pass(words, at)?)?;
+                block.write_int(column, first + row, number.integer(words.text)?);
                 Some(number.end)
             }),
             Expected::Number(Target::TimeField(column)) => each(places, |row, at| {
-                let number = decimal(text, literal.pass(text, at)?)?;
-                block.write_int(column, first + row, number.nanos(text, time_scale, unit)?);
+                let number = decimal(words, literal.pass(words, at)?)?;
+                block.write_int(column, first + row, number.nanos(words.text, time_scale, time_unit)?);
                 Some(number.end)
             }),
             Expected::Number(Target::EventTime) => each(places, |row, at| {
-                let number = decimal(text, literal.pass(text, at)?)?;
-                let ns = number.nanos(text, time_scale, unit)?;
+                let number = decimal(words, literal.pass(words, at)?)?;
+                let ns = number.nanos(words.text, time_scale, time_unit)?;
                 block.set_time(first + row, Timestamp::from_nanos(ns));
                 Some(number.end)
             }),
-            Expected::String(column) => {
-                each(places, |row, at| string(text, literal.pass(text, at)?, column, first + row, block))
-            }
+            Expected::String(column) => each(places, |row, at| {
+                string(words.text, literal.pass(words, at)?, column, first + row, block)
+            }),
         }
     }
 
     /// How many of the messages have all but the first eight bytes of the text.
     #[inline(always)]
-    fn long_literal(&self, text: &[u8], places: &[usize]) -> usize {
+    fn long_literal(&self, words: Words<'_>, places: &[usize]) -> usize {
         let (last, to_last) = (self.last, self.len - 8);
-        let rows = places.iter().position(|at| word(text, at + to_last) != last).unwrap_or(places.len());
+        let rows = places.iter().position(|at| words.at(at + to_last) != last).unwrap_or(places.len());
         if self.middle.is_empty() {
             return rows;
         }
-        let differs = |at: &usize| text.get(at + 8..at + to_last) != Some(&self.middle);
+        let differs = |at: &usize| words.text.get(at + 8..at + to_last) != Some(&self.middle);
         places[..rows].iter().position(differs).unwrap_or(rows)
     }
 }
@@ -251,13 +252,13 @@ struct Literal {
 
 impl Literal {
     #[inline(always)]
-    fn is_at(self, text: &[u8], at: usize) -> bool {
-        (word(text, at) ^ self.head) & self.mask == 0
+    fn is_at(self, words: Words<'_>, at: usize) -> bool {
+        (words.at(at) ^ self.head) & self.mask == 0
     }
 
     #[inline(always)]
-    fn pass(self, text: &[u8], at: usize) -> Option<usize> {
-        self.is_at(text, at).then_some(at + self.len)
+    fn pass(self, words: Words<'_>, at: usize) -> Option<usize> {
+        self.is_at(words, at).then_some(at + self.len)
     }
 }
 
@@ -273,12 +274,29 @@ fn each(places: &mut [usize], mut passed: impl FnMut(usize, usize) -> Option<usi
     places.len()
 }
 
-/// Eight bytes of the text; zeros, which never are what is looked for, too near to its end.
-#[inline(always)]
-fn word(text: &[u8], at: usize) -> u64 {
-    match text.get(at..at + 8) {
-        Some(bytes) => bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)),
-        None => 0,
+/// A text that is read eight bytes at a time, wherever they begin.
+#[derive(Clone, Copy)]
+struct Words<'t> {
+    text: &'t [u8],
+    /// The last place where eight bytes begin.
+    last: usize,
+}
+
+impl<'t> Words<'t> {
+    fn new(text: &'t [u8]) -> Option<Words<'t>> {
+        Some(Words { text, last: text.len().checked_sub(8)? })
+    }
+
+    /// The bytes at a place; zeros, which are never what is looked for, too near to the end.
+    #[inline(always)]
+    fn at(self, at: usize) -> u64 {
+        if at > self.last {
+            return 0;
+        }
+        // SAFETY: `at <= text.len() - 8`. The checks of a slice do the same with four times the
+        // instructions (they also look for an overflow of `at + 8`), and with them a line took a
+        // fifth longer.
+        u64::from_le(unsafe { self.text.as_ptr().add(at).cast::<u64>().read_unaligned() })
     }
 }
 
@@ -314,8 +332,8 @@ struct Decimal {
 
 /// Finds the number at `start`: up to seven digits and seven decimal places on the short way.
 #[inline(always)]
-fn decimal(text: &[u8], start: usize) -> Option<Decimal> {
-    let first = word(text, start);
+fn decimal(words: Words<'_>, start: usize) -> Option<Decimal> {
+    let first = words.at(start);
     let (whole, count) = digits(first);
     let (mut mantissa, mut decimals, mut end) = (whole, 0, start + count);
     // The byte after the digits is in the same word, if there are less than eight.
@@ -323,7 +341,7 @@ fn decimal(text: &[u8], start: usize) -> Option<Decimal> {
     let leading_zero = count > 1 && first as u8 == b'0';
     let mut short = count > 0 && count < 8 && !leading_zero;
     if short && next == b'.' {
-        let second = word(text, end + 1);
+        let second = words.at(end + 1);
         let (fraction, count) = digits(second);
         short = count > 0 && count < 8;
         mantissa = whole * POWERS[count] + fraction;
@@ -334,7 +352,7 @@ fn decimal(text: &[u8], start: usize) -> Option<Decimal> {
     if short && next | 0x20 != b'e' {
         return Some(Decimal { short: Some((mantissa, decimals)), start, end });
     }
-    long_number(text, start)
+    long_number(words.text, start)
 }
 
 #[cold]
@@ -418,7 +436,10 @@ impl Learner {
         self.shape.steps.push(Step {
             head: u64::from_le_bytes(head),
             mask: u64::from_le_bytes(mask),
-            last: literal.last_chunk().filter(|_| literal.len() > 8).map_or(0, |last| u64::from_le_bytes(*last)),
+            last: literal
+                .last_chunk()
+                .filter(|_| literal.len() > 8)
+                .map_or(0, |last| u64::from_le_bytes(*last)),
             len: literal.len(),
             middle: literal.get(8..literal.len().saturating_sub(8)).unwrap_or_default().into(),
             value,
@@ -431,7 +452,13 @@ impl Learner {
 impl Visitor for Learner {
     const EVERYTHING: bool = true;
 
-    fn value(&mut self, node: Option<&Node>, kind: Kind, start: usize, scanner: &Scanner<'_>) -> Result<(), JsonError> {
+    fn value(
+        &mut self,
+        node: Option<&Node>,
+        kind: Kind,
+        start: usize,
+        scanner: &Scanner<'_>,
+    ) -> Result<(), JsonError> {
         let mut target = None;
         let mut literal = false;
         for action in node.map_or(&[][..], |n| &n.actions) {
@@ -450,7 +477,9 @@ impl Visitor for Learner {
                             (ValueType::Time, Slot::Int(column)) => Target::TimeField(column),
                             (_, Slot::Float(column)) => Target::Float(column),
                             // What kind of column it is follows from the kind of value below.
-                            (_, Slot::Bool(column) | Slot::Int(column) | Slot::String(column)) => Target::Int(column),
+                            (_, Slot::Bool(column) | Slot::Int(column) | Slot::String(column)) => {
+                                Target::Int(column)
+                            }
                         });
                     } else {
                         self.shape.constants.push(Constant::Invalid(*slot));

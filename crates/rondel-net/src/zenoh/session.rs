@@ -1,6 +1,6 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use ::zenoh::Wait;
@@ -13,6 +13,9 @@ use crate::adapter::Receiver;
 const POLL: Duration = Duration::from_millis(5);
 /// How often a connection that cannot be made is spoken of and, as a client, tried again.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// How long closing may take.
+const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
 /// Why a session could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -172,13 +175,34 @@ impl Session {
         Publisher::declare(&self.session, parse_key(key)?, settings)
     }
 
-    /// Sends what is still queued, leaves the network and wakes every publisher that blocks. Takes
-    /// at most 10 s, after which what a neighbour has not taken is lost. Close subscriptions first.
-    /// Repeating it is harmless.
+    /// [`close_within`](Session::close_within) 5 s.
     ///
     /// # Errors
     /// When the time was not enough.
     pub fn close(&self) -> Result<(), OpenError> {
-        self.session.close().wait().map_err(|e| OpenError::Network(e.to_string()))
+        self.close_within(CLOSE_LIMIT)
+    }
+
+    /// Sends what is still queued and leaves the network. Takes at most `limit`; what a neighbour has
+    /// not taken by then is lost when the process ends. A publisher that blocks because of such a
+    /// neighbour goes on doing so until the neighbour takes something or is gone. Close subscriptions
+    /// first. Repeating it is harmless.
+    ///
+    /// # Errors
+    /// When the time was not enough.
+    pub fn close_within(&self, limit: Duration) -> Result<(), OpenError> {
+        let session = self.session.clone();
+        let (tell, told) = mpsc::channel();
+        // Zenoh's own limit is 10 s and cannot be set; that is all the time that containers are given
+        // to stop.
+        let close = move || _ = tell.send(session.close().wait());
+        std::thread::Builder::new()
+            .name("zenoh close".to_owned())
+            .spawn(close)
+            .map_err(|e| OpenError::Network(e.to_string()))?;
+        match told.recv_timeout(limit) {
+            Ok(result) => result.map_err(|e| OpenError::Network(e.to_string())),
+            Err(_) => Err(OpenError::Network("a neighbour did not take everything in time".to_owned())),
+        }
     }
 }
