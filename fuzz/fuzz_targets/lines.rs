@@ -1,0 +1,66 @@
+//! Any bytes as a trace: read as a whole, by shapes learnt on the way, it comes to what its lines come
+//! to one by one, each read by a decoder that has learnt nothing.
+
+#![no_main]
+
+mod slots;
+
+use libfuzzer_sys::fuzz_target;
+use rondel_event::{Block, TimeUnit};
+use rondel_net::file::{LineError, Lines, TraceTopic};
+
+/// More bytes than a decoder looks ahead, none of which may matter.
+const AFTER: &[u8] = b"77777777,\"}]\ntrue";
+
+fn lines() -> Lines {
+    let topics = ["o", "p"].map(|name| TraceTopic { names: vec![name.into()], projection: slots::projection() });
+    Lines::new(&topics, false, TimeUnit::Nanoseconds)
+}
+
+/// The events of a text, the last time, and what stopped it.
+fn decode(lines: &mut Lines, text: &[u8], rows: &mut Vec<String>) -> (Option<i64>, Option<LineError>) {
+    let mut block = Block::new(slots::LAYOUT);
+    let mut padded = text.to_vec();
+    padded.extend_from_slice(AFTER);
+    let (mut at, mut last) = (0, None);
+    loop {
+        block.clear();
+        let result = lines.decode(&padded, at, text.len(), &mut block);
+        rows.extend((0..block.len()).map(|row| slots::row(&block, row)));
+        if let Some(row) = block.len().checked_sub(1) {
+            last = Some(block.time(row).as_nanos());
+        }
+        match result {
+            Ok(next) if next == at => return (last, None),
+            Ok(next) => at = next,
+            Err(error) => return (last, Some(error)),
+        }
+    }
+}
+
+fuzz_target!(|text: &[u8]| {
+    let mut together = Vec::new();
+    let mut whole = lines();
+    let (_, error) = decode(&mut whole, text, &mut together);
+
+    let (mut alone, mut time, mut mistyped) = (Vec::new(), 0, 0);
+    let mut first = None;
+    for (number, line) in (1..).zip(text.split_inclusive(|b| *b == b'\n')) {
+        if !line.ends_with(b"\n") {
+            break; // What has no line break is not read.
+        }
+        let mut fresh = lines();
+        // The one thing that a line takes from those before it.
+        decode(&mut fresh, format!("{{\"topic\":\"o\",\"time\":{time}}}\n").as_bytes(), &mut Vec::new());
+        let (last, error) = decode(&mut fresh, line, &mut alone);
+        time = last.unwrap_or(time);
+        mistyped += fresh.mistyped();
+        if let Some(error) = error {
+            first = Some(LineError { line: number, ..error });
+            break;
+        }
+    }
+    assert_eq!(together, alone);
+    assert_eq!(error, first);
+    assert_eq!(whole.mistyped(), mistyped);
+});
