@@ -1,7 +1,7 @@
 //! What every network looks like from the inside of Rondel: samples come in on the network's own
 //! thread, payloads go out, and everything blocks instead of losing a message.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rondel_event::{Timestamp, TopicId};
 
@@ -137,6 +137,7 @@ pub fn now() -> Timestamp {
 /// Waits, at most `limit`, until `received` has not changed for `quiet`. Whether that happened.
 #[cfg(any(feature = "dds", feature = "zenoh"))]
 pub(crate) fn wait_quiet(received: impl Fn() -> u64, quiet: Duration, limit: Duration) -> bool {
+    use std::time::Instant;
     let deadline = Instant::now() + limit;
     let mut seen = received();
     let mut quiet_since = Instant::now();

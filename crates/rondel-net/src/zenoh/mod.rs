@@ -45,7 +45,40 @@ pub fn check_endpoint(endpoint: &str) -> Result<(), OpenError> {
     Settings { connect: vec![endpoint.to_owned()], ..Settings::default() }.check()
 }
 
+/// What Zenoh says of a failure, without the places in its own source code, which tell its makers
+/// something and nobody else.
+fn reason(error: impl std::fmt::Display) -> String {
+    let text = error.to_string();
+    let mut words = Vec::new();
+    let mut rest = text.split(' ').peekable();
+    while let Some(word) = rest.next() {
+        let is_place = |next: &&str| next.contains(".rs:");
+        if word == "at" && rest.peek().is_some_and(is_place) {
+            let place = rest.next().unwrap_or_default();
+            // What closes behind the place belongs to what is before it.
+            if let (Some(last), Some(tail)) = (words.last_mut(), place.split_once(".rs:")) {
+                last.push_str(tail.1.trim_matches(|c: char| c.is_ascii_digit() || matches!(c, ':' | '.')));
+            }
+        } else {
+            words.push(word.to_owned());
+        }
+    }
+    words.join(" ")
+}
+
 fn parse_key(key: &str) -> Result<::zenoh::key_expr::KeyExpr<'static>, DeclareError> {
     ::zenoh::key_expr::KeyExpr::new(key.to_owned())
-        .map_err(|e| DeclareError::Key { key: key.to_owned(), reason: e.to_string() })
+        .map_err(|e| DeclareError::Key { key: key.to_owned(), reason: reason(e) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_has_no_places_in_source_code() {
+        let said = "Can not bind to tcp/127.0.0.1:7447: [in use (os error 98) at /x/src/tcp.rs:61.] at /y/unicast.rs:338.";
+        assert_eq!(reason(said), "Can not bind to tcp/127.0.0.1:7447: [in use (os error 98)]");
+        assert_eq!(reason("look at this"), "look at this");
+    }
 }

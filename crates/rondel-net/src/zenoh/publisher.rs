@@ -36,7 +36,7 @@ impl Publisher {
         key: KeyExpr<'static>,
         settings: &PublisherSettings,
     ) -> Result<Publisher, DeclareError> {
-        let network = |e: ::zenoh::Error| DeclareError::Network(e.to_string());
+        let network = |e: ::zenoh::Error| DeclareError::Network(super::reason(e));
         let encoding = settings.encoding.as_deref().map_or(Encoding::ZENOH_BYTES, Encoding::from);
         // Reliable is Zenoh's default; blocking is not.
         let publisher = session
@@ -62,7 +62,11 @@ impl Publisher {
 impl adapter::Publisher for Publisher {
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
         self.publisher.put(payload).wait().map_err(|e| {
-            if self.session.is_closed() { PublishError::Closed } else { PublishError::Network(e.to_string()) }
+            if self.session.is_closed() {
+                PublishError::Closed
+            } else {
+                PublishError::Network(super::reason(e))
+            }
         })
     }
 

@@ -86,7 +86,7 @@ impl Session {
         let client = settings.mode == Some(Mode::Client)
             || config.get_json("mode").is_ok_and(|mode| mode.contains(Mode::Client.as_str()));
         let session = ::zenoh::open(config).wait().map_err(|e| {
-            let reason = e.to_string();
+            let reason = super::reason(e);
             if client && !settings.connect.is_empty() {
                 OpenError::Unreachable { endpoints: settings.connect.clone(), reason }
             } else {
@@ -199,9 +199,9 @@ impl Session {
         std::thread::Builder::new()
             .name("zenoh close".to_owned())
             .spawn(close)
-            .map_err(|e| OpenError::Network(e.to_string()))?;
+            .map_err(|e| OpenError::Network(super::reason(e)))?;
         match told.recv_timeout(limit) {
-            Ok(result) => result.map_err(|e| OpenError::Network(e.to_string())),
+            Ok(result) => result.map_err(|e| OpenError::Network(super::reason(e))),
             Err(_) => Err(OpenError::Network("a neighbour did not take everything in time".to_owned())),
         }
     }

@@ -95,11 +95,11 @@ impl Settings {
     pub(super) fn config(&self) -> Result<Config, OpenError> {
         let mut config = match &self.config_file {
             Some(path) => Config::from_file(path)
-                .map_err(|e| OpenError::ConfigFile { path: path.clone(), reason: e.to_string() })?,
+                .map_err(|e| OpenError::ConfigFile { path: path.clone(), reason: super::reason(e) })?,
             None => Config::default(),
         };
         let mut set = |key: &'static str, value: &str| {
-            config.insert_json5(key, value).map_err(|e| OpenError::Setting { key, reason: e.to_string() })
+            config.insert_json5(key, value).map_err(|e| OpenError::Setting { key, reason: super::reason(e) })
         };
         if let Some(mode) = self.mode {
             set("mode", &json_string(mode.as_str()))?;
@@ -133,7 +133,7 @@ impl Settings {
             let micros = BLOCK_AT_MOST.as_micros().to_string();
             config
                 .insert_json5(block, &micros)
-                .map_err(|e| OpenError::Setting { key: block, reason: e.to_string() })?;
+                .map_err(|e| OpenError::Setting { key: block, reason: super::reason(e) })?;
         }
         Ok(config)
     }

@@ -66,7 +66,7 @@ impl Subscription {
                 receiver.idle();
             })
             .wait()
-            .map_err(|e| DeclareError::Network(e.to_string()))?;
+            .map_err(|e| DeclareError::Network(super::reason(e)))?;
         Ok(Subscription { shared, subscriber: Mutex::new(Some(subscriber)) })
     }
 
