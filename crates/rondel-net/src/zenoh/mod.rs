@@ -49,7 +49,7 @@ pub fn check_endpoint(endpoint: &str) -> Result<(), OpenError> {
 /// something and nobody else.
 fn reason(error: impl std::fmt::Display) -> String {
     let text = error.to_string();
-    let mut words = Vec::new();
+    let mut words: Vec<String> = Vec::new();
     let mut rest = text.split(' ').peekable();
     while let Some(word) = rest.next() {
         let is_place = |next: &&str| next.contains(".rs:");
