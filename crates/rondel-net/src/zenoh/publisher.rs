@@ -1,5 +1,6 @@
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ::zenoh::Wait;
 use ::zenoh::bytes::Encoding;
@@ -9,12 +10,49 @@ use ::zenoh::qos::CongestionControl;
 use super::{DeclareError, PublisherSettings};
 use crate::adapter::{self, PublishError};
 
+/// How often closing looks again.
+const POLL: Duration = Duration::from_millis(1);
+
 /// A publisher on Zenoh. Dropping it undeclares it; what it published is still sent.
 #[derive(Debug)]
 pub struct Publisher {
     session: ::zenoh::Session,
     publisher: ::zenoh::pubsub::Publisher<'static>,
     matched: Arc<Matched>,
+    gate: Arc<Gate>,
+}
+
+/// Says who is publishing. Zenoh must not be asked to close while a publisher blocks: its sending
+/// thread would wait for a lock that the publisher holds until the sending thread has sent something.
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    closed: AtomicBool,
+    publishing: AtomicU64,
+}
+
+impl Gate {
+    /// Runs `publish`, unless closed.
+    #[inline]
+    fn pass<T>(&self, publish: impl FnOnce() -> T) -> Option<T> {
+        // Sequentially consistent, here and in `close`: either this sees that the gate is closed, or
+        // the other sees that somebody is in it.
+        self.publishing.fetch_add(1, Ordering::SeqCst);
+        let result = if self.closed.load(Ordering::SeqCst) { None } else { Some(publish()) };
+        self.publishing.fetch_sub(1, Ordering::SeqCst);
+        result
+    }
+
+    /// Lets nobody in any more, and waits until `deadline` for those who are. Whether they have left.
+    pub(super) fn close(&self, deadline: Instant) -> bool {
+        self.closed.store(true, Ordering::SeqCst);
+        while self.publishing.load(Ordering::SeqCst) > 0 {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            std::thread::sleep(POLL);
+        }
+        true
+    }
 }
 
 #[derive(Debug, Default)]
@@ -35,6 +73,7 @@ impl Publisher {
         session: &::zenoh::Session,
         key: KeyExpr<'static>,
         settings: &PublisherSettings,
+        gate: Arc<Gate>,
     ) -> Result<Publisher, DeclareError> {
         let network = |e: ::zenoh::Error| DeclareError::Network(super::reason(e));
         let encoding = settings.encoding.as_deref().map_or(Encoding::ZENOH_BYTES, Encoding::from);
@@ -55,13 +94,14 @@ impl Publisher {
             .background()
             .wait()
             .map_err(network)?;
-        Ok(Publisher { session: session.clone(), publisher, matched })
+        Ok(Publisher { session: session.clone(), publisher, matched, gate })
     }
 }
 
 impl adapter::Publisher for Publisher {
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
-        self.publisher.put(payload).wait().map_err(|e| {
+        let sent = self.gate.pass(|| self.publisher.put(payload).wait());
+        sent.ok_or(PublishError::Closed)?.map_err(|e| {
             if self.session.is_closed() {
                 PublishError::Closed
             } else {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use ::zenoh::Wait;
 use rondel_event::TopicId;
 
+use super::publisher::Gate;
 use super::{DeclareError, Mode, Publisher, PublisherSettings, Settings, Subscription, parse_key};
 use crate::adapter::Receiver;
 
@@ -28,7 +29,10 @@ pub enum OpenError {
         /// What is wrong with it.
         reason: String,
     },
-    /// A setting that Zenoh does not accept, such as a malformed endpoint.
+    /// A text that is no endpoint.
+    #[error("'{0}' is no Zenoh endpoint; write PROTOCOL/ADDRESS, such as tcp/192.0.2.1:7447")]
+    Endpoint(String),
+    /// A setting that Zenoh does not accept.
     #[error("Zenoh setting {key}: {reason}")]
     Setting {
         /// The setting, as it is called in Zenoh's configuration.
@@ -73,6 +77,7 @@ impl Connections {
 pub struct Session {
     session: ::zenoh::Session,
     connect: Vec<String>,
+    gate: Arc<Gate>,
 }
 
 impl Session {
@@ -93,7 +98,7 @@ impl Session {
                 OpenError::Network(reason)
             }
         })?;
-        Ok(Session { session, connect: settings.connect.clone() })
+        Ok(Session { session, connect: settings.connect.clone(), gate: Arc::default() })
     }
 
     /// Joins the network and, where there are endpoints to connect to, waits until one of them is
@@ -172,7 +177,7 @@ impl Session {
     /// # Errors
     /// As [`DeclareError`] says.
     pub fn publisher(&self, key: &str, settings: &PublisherSettings) -> Result<Publisher, DeclareError> {
-        Publisher::declare(&self.session, parse_key(key)?, settings)
+        Publisher::declare(&self.session, parse_key(key)?, settings, Arc::clone(&self.gate))
     }
 
     /// [`close_within`](Session::close_within) 5 s.
@@ -183,14 +188,19 @@ impl Session {
         self.close_within(CLOSE_LIMIT)
     }
 
-    /// Sends what is still queued and leaves the network. Takes at most `limit`; what a neighbour has
-    /// not taken by then is lost when the process ends. A publisher that blocks because of such a
-    /// neighbour goes on doing so until the neighbour takes something or is gone. Close subscriptions
-    /// first. Repeating it is harmless.
+    /// Lets nothing more be published, sends what is still queued, and leaves the network. Takes at most
+    /// `limit`. A publisher that blocks until then, because a neighbour takes nothing, goes on blocking;
+    /// closing can be tried again, and otherwise what the neighbour has not taken is lost when the
+    /// process ends. Close subscriptions first. Repeating it is harmless.
     ///
     /// # Errors
     /// When the time was not enough.
     pub fn close_within(&self, limit: Duration) -> Result<(), OpenError> {
+        let late = || OpenError::Network("a neighbour did not take everything in time".to_owned());
+        let deadline = Instant::now() + limit;
+        if !self.gate.close(deadline) {
+            return Err(late());
+        }
         let session = self.session.clone();
         let (tell, told) = mpsc::channel();
         // Zenoh's own limit is 10 s and cannot be set; that is all the time that containers are given
@@ -200,9 +210,19 @@ impl Session {
             .name("zenoh close".to_owned())
             .spawn(close)
             .map_err(|e| OpenError::Network(super::reason(e)))?;
-        match told.recv_timeout(limit) {
+        match told.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(result) => result.map_err(|e| OpenError::Network(super::reason(e))),
-            Err(_) => Err(OpenError::Network("a neighbour did not take everything in time".to_owned())),
+            Err(_) => Err(late()),
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // Zenoh closes when its last reference goes, which must not happen here either while somebody
+        // blocks: then that reference stays until the process ends.
+        if self.close().is_err() {
+            std::mem::forget(self.session.clone());
         }
     }
 }

@@ -93,6 +93,10 @@ impl Settings {
 
     /// As Zenoh's own configuration.
     pub(super) fn config(&self) -> Result<Config, OpenError> {
+        for endpoint in self.connect.iter().chain(&self.listen) {
+            let parsed = endpoint.parse::<::zenoh::config::EndPoint>();
+            parsed.map_err(|_| OpenError::Endpoint(endpoint.clone()))?;
+        }
         let mut config = match &self.config_file {
             Some(path) => Config::from_file(path)
                 .map_err(|e| OpenError::ConfigFile { path: path.clone(), reason: super::reason(e) })?,
@@ -195,7 +199,7 @@ mod tests {
     fn a_bad_endpoint_is_refused_and_named() {
         for bad in ["127.0.0.1:1", "tcp", "\"\n\\"] {
             let settings = Settings { connect: vec![bad.into()], ..Settings::default() };
-            assert!(matches!(settings.config(), Err(OpenError::Setting { key: "connect/endpoints", .. })));
+            assert!(matches!(settings.config(), Err(OpenError::Endpoint(named)) if named == bad));
         }
     }
 }
