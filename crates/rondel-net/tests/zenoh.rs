@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use rondel_event::TopicId;
-use rondel_net::adapter::{self, Publisher as _, Receiver, Sample, Subscription as _};
+use rondel_net::adapter::{self, PublishError, Publisher as _, Receiver, Sample, Subscription as _};
 use rondel_net::zenoh::{DeclareError, Mode, OpenError, PublisherSettings, Session, Settings};
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -251,4 +251,48 @@ fn a_slow_receiver_holds_the_publisher_back_and_loses_nothing() {
     }
     assert!(held_back < 500, "{held_back} messages in flight: no back-pressure");
     counter.assert_all(600);
+}
+
+#[test]
+fn closing_does_not_wait_for_ever_for_a_neighbour_that_takes_nothing() {
+    let endpoint = free_endpoint();
+    let a = Session::open(&listening(Mode::Peer, &endpoint)).unwrap();
+    let b = Session::open(&connecting(Mode::Peer, &endpoint)).unwrap();
+    let gate = Arc::new((Mutex::new(false), Condvar::new()));
+    let inner = Arc::clone(&gate);
+    let receiver = Arc::new(move |_: TopicId, _: &[Sample<'_>]| {
+        let open = inner.0.lock().unwrap();
+        drop(inner.1.wait_timeout_while(open, LIMIT, |open| !*open).unwrap());
+    });
+    let subscription = a.subscribe("test/gate", TOPIC, receiver).unwrap();
+    let publisher = b.publisher("test/gate", &PublisherSettings::default()).unwrap();
+    assert!(publisher.wait_matched(LIMIT));
+    let published = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let blocked = scope.spawn(|| {
+            let payload = vec![0; 60_000];
+            loop {
+                if let Err(e) = publisher.publish(&payload) {
+                    return e;
+                }
+                published.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let mut last = (0, Instant::now());
+        while last.0 == 0 || last.1.elapsed() < Duration::from_millis(300) {
+            let now = published.load(Ordering::Relaxed);
+            if now != last.0 {
+                last = (now, Instant::now());
+            }
+            assert!(now < 100_000, "no back-pressure");
+            std::thread::yield_now();
+        }
+        assert!(b.close_within(Duration::from_millis(100)).is_err());
+        assert!(!subscription.close(Duration::ZERO), "the receiver is still at it");
+        *gate.0.lock().unwrap() = true;
+        gate.1.notify_all();
+        assert!(matches!(blocked.join().unwrap(), PublishError::Closed));
+    });
+    assert!(subscription.close(LIMIT));
+    assert!(b.close().is_ok());
 }
