@@ -7,8 +7,8 @@ WORKDIR /src
 # The workspace with its code emptied: what the layer with the compiled dependencies hangs on, so that it changes only with the manifests.
 FROM tools AS manifests
 COPY . .
-RUN find . -type f ! -name Cargo.toml ! -name Cargo.lock ! -path './crates/*/src/main.rs' ! -path './crates/*/src/lib.rs' \
-        ! -path './crates/*/benches/*' ! -path './crates/*/build.rs' -delete \
+RUN find . -type f ! -name 'Cargo.*' \
+        ! -regex '\./crates/[^/]+/\(build\|src/\(main\|lib\)\|\(benches\|examples\|tests\)/[^/]+\)\.rs' -delete \
  && find . -type d -empty -delete \
  && for file in $(find crates -name '*.rs'); do echo 'fn main() {}' > "$file"; done
 
