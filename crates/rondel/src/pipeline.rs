@@ -2,6 +2,7 @@
 //! network delivers it on.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -60,6 +61,8 @@ pub struct Counts {
 /// here: the bounded queues are those of the networks, on both sides.
 pub struct Pipeline {
     state: Mutex<State>,
+    /// Whether verdicts were published that the network may hold back.
+    held_back: AtomicBool,
     stop_after: u64,
     stop: Sender<Stop>,
 }
@@ -131,7 +134,7 @@ impl Pipeline {
             counts: Counts::default(),
         };
         let stop_after = parts.stop_after.unwrap_or(u64::MAX);
-        Pipeline { state: Mutex::new(state), stop_after, stop: parts.stop }
+        Pipeline { state: Mutex::new(state), held_back: AtomicBool::new(false), stop_after, stop: parts.stop }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -160,12 +163,28 @@ impl Pipeline {
 impl Receiver for Pipeline {
     fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
         let mut state = self.state();
-        let before = state.counts.received;
+        let Counts { received: before, verdicts, .. } = state.counts;
         state.receive(topic, samples);
+        if state.counts.verdicts > verdicts {
+            self.held_back.store(true, Ordering::Relaxed);
+        }
         if before < self.stop_after && state.counts.received >= self.stop_after {
             state.counts.last = Some(now());
             // Nobody waits any more when the run is ending already.
             let _ = self.stop.send(Stop::Count);
+        }
+    }
+
+    fn idle(&self) {
+        if !self.held_back.load(Ordering::Relaxed) {
+            return;
+        }
+        let state = self.state();
+        self.held_back.store(false, Ordering::Relaxed);
+        for sink in state.sinks.iter().flatten() {
+            if let Sink::Network(publisher) = sink {
+                publisher.release();
+            }
         }
     }
 }
@@ -205,11 +224,6 @@ impl State {
             self.counts.first = samples.first().map(Sample::arrival);
         }
         self.step();
-        for sink in self.sinks.iter().flatten() {
-            if let Sink::Network(publisher) = sink {
-                publisher.release();
-            }
-        }
     }
 
     /// Evaluates the events in the block, publishes what is to be published, and empties it.

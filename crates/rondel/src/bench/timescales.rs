@@ -113,7 +113,8 @@ impl Property {
     /// # Errors
     /// What `out` says.
     pub fn write_trace(self, length: u64, seed: u64, out: &mut impl Write) -> io::Result<()> {
-        let mut trace = Trace { out, propositions: self.propositions(), time: 0, length, random: Random(seed) };
+        let mut trace =
+            Trace { out, propositions: self.propositions(), time: 0, length, random: Random(seed) };
         while trace.time < length {
             self.block(&mut trace)?;
         }
@@ -290,6 +291,9 @@ mod tests {
     fn lines_look_as_the_others_write_them() {
         let mut trace = Vec::new();
         Property::by_name("AbsentBQR10").unwrap().write_trace(1, 0, &mut trace).unwrap();
-        assert_eq!(String::from_utf8(trace).unwrap(), "{\"time\": 0, \"q\": true, \"p\": false, \"r\": false}\n");
+        assert_eq!(
+            String::from_utf8(trace).unwrap(),
+            "{\"time\": 0, \"q\": true, \"p\": false, \"r\": false}\n"
+        );
     }
 }

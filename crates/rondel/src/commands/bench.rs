@@ -1,15 +1,26 @@
 //! `rondel bench`: measurements.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
-use crate::bench::timescales;
-use crate::{complain, exit};
+use crate::bench::failure::{Failure, Result, io_error};
+use crate::bench::footprint::{self, Footprint};
+use crate::bench::latency::{self, Latency};
+use crate::bench::link::Network;
+use crate::bench::peer::Peer;
+use crate::bench::properties;
+use crate::bench::report::{Mark, Report};
+use crate::bench::table1::{self, Plan};
+use crate::bench::timescales::{self, Property};
+use crate::{complain, exit, say};
 
 /// Measure Rondel on this machine
+///
+/// Runs itself as child processes, on loopback only. Every message is counted at both ends; when one is
+/// missing, or comes twice, the exit status is 1.
 #[derive(Debug, Args)]
 pub struct Bench {
     #[command(subcommand)]
@@ -18,53 +29,307 @@ pub struct Bench {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    /// Everything below, into a folder
+    All(All),
+    /// The Timescales benchmark: file, Zenoh, DDS, beside plain participants
+    Timescales(Timescales),
+    /// The round trip through the monitor, beside an echo
+    Latency(LatencyOptions),
+    /// 1, 10, 100 and 300 properties at once on one stream
+    Properties(PropertiesOptions),
+    /// Time until ready, and memory
+    Footprint(FootprintOptions),
     /// Write the traces of the Timescales benchmark, and their formulas
     Traces(Traces),
+    /// Take part in a measurement as a plain participant
+    #[command(hide = true)]
+    Peer(Peer),
+}
+
+/// Where results go.
+#[derive(Debug, Args)]
+struct Places {
+    /// Write the tables to this file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Write all single results to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// Which traces.
+#[derive(Debug, Args)]
+struct Selection {
+    /// Lines in a trace
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(100..=50_000_000))]
+    length: u64,
+    /// The seed of the generator
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Only these properties, such as RespondBQR10,RecurGLB1000
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    only: Vec<String>,
+    /// How often each is measured, in turn with what it is compared with
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    repeat: u16,
+}
+
+/// Which networks.
+#[derive(Debug, Args)]
+struct On {
+    /// On which networks; `none` for none
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "zenoh,dds", value_parser = network)]
+    networks: Vec<Option<Network>>,
+}
+
+fn network(text: &str) -> std::result::Result<Option<Network>, String> {
+    match text {
+        "zenoh" => Ok(Some(Network::Zenoh)),
+        "dds" => Ok(Some(Network::Dds)),
+        "none" => Ok(None),
+        _ => Err("known are: zenoh, dds, none".to_owned()),
+    }
+}
+
+impl On {
+    fn all(&self) -> Vec<Network> {
+        self.networks.iter().copied().flatten().collect()
+    }
+}
+
+#[derive(Debug, Args)]
+struct Timescales {
+    #[command(flatten)]
+    selection: Selection,
+    #[command(flatten)]
+    on: On,
+    #[command(flatten)]
+    places: Places,
+}
+
+#[derive(Debug, Args)]
+struct Pings {
+    /// Messages there and back, to each
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    pings: usize,
+    /// How many before it is the other's turn
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    batch: usize,
+}
+
+#[derive(Debug, Args)]
+struct LatencyOptions {
+    #[command(flatten)]
+    pings: Pings,
+    #[command(flatten)]
+    on: On,
+    #[command(flatten)]
+    places: Places,
+}
+
+#[derive(Debug, Args)]
+struct PropertiesOptions {
+    /// Lines in the trace
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(100..=50_000_000))]
+    length: u64,
+    /// How often each is measured
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    repeat: usize,
+    /// On which networks besides the file: zenoh or none
+    #[command(flatten)]
+    on: On,
+    #[command(flatten)]
+    places: Places,
+}
+
+#[derive(Debug, Args)]
+struct FootprintOptions {
+    /// How often it is measured
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    repeat: usize,
+    #[command(flatten)]
+    on: On,
+    #[command(flatten)]
+    places: Places,
+}
+
+#[derive(Debug, Args)]
+struct All {
+    /// Write results.md and results.json into this folder
+    #[arg(long, value_name = "FOLDER")]
+    out: PathBuf,
+    #[command(flatten)]
+    selection: Selection,
+    #[command(flatten)]
+    on: On,
+    #[command(flatten)]
+    pings: Pings,
 }
 
 #[derive(Debug, Args)]
 struct Traces {
     /// Where to write NAME.jsonl and NAME.rye
     folder: PathBuf,
-    /// Lines in a trace
-    #[arg(long, default_value_t = 1_000_000)]
-    length: u64,
-    /// The seed of the generator
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Only this property, such as RespondBQR10
-    #[arg(long)]
-    only: Option<String>,
+    #[command(flatten)]
+    selection: Selection,
 }
 
 impl Bench {
     /// Measures, and returns the exit status.
     pub fn run(self) -> u8 {
-        let result = match self.what {
-            What::Traces(traces) => traces.run(),
-        };
-        match result {
-            Ok(status) => status,
-            Err(error) => {
-                complain(&error.to_string());
-                exit::TRACE
+        let result = match &self.what {
+            What::All(all) => all.run(),
+            What::Timescales(options) => {
+                reported(&options.places, |r| table_1(&options.selection, &options.on, r))
             }
+            What::Latency(options) => {
+                reported(&options.places, |r| latencies(&options.pings, &options.on, r))
+            }
+            What::Properties(options) => reported(&options.places, |r| {
+                many(options.length, options.repeat, options.on.all().contains(&Network::Zenoh), r)
+            }),
+            What::Footprint(options) => {
+                reported(&options.places, |r| footprints(options.repeat, &options.on, r))
+            }
+            What::Traces(traces) => traces.run(),
+            What::Peer(peer) => peer.run(),
+        };
+        result.unwrap_or_else(|failure| {
+            complain(&failure.to_string());
+            failure.status()
+        })
+    }
+}
+
+/// Measures and reports, also what was measured before something failed.
+fn reported(places: &Places, measure: impl FnOnce(&mut Report) -> Result<()>) -> Result<u8> {
+    report(places.out.as_deref(), places.json.as_deref(), measure)
+}
+
+fn report(
+    out: Option<&Path>,
+    json: Option<&Path>,
+    measure: impl FnOnce(&mut Report) -> Result<()>,
+) -> Result<u8> {
+    let mut report = Report::new();
+    let measured = measure(&mut report);
+    report.write(out, json)?;
+    measured.map(|()| exit::SATISFIED)
+}
+
+impl Selection {
+    fn properties(&self) -> Result<Vec<Property>> {
+        if self.only.is_empty() {
+            return Ok(timescales::all().collect());
         }
+        let find = |name: &String| {
+            Property::by_name(name).ok_or_else(|| Failure::Usage(format!("--only {name}: no such property")))
+        };
+        self.only.iter().map(find).collect()
+    }
+}
+
+fn table_1(selection: &Selection, on: &On, report: &mut Report) -> Result<()> {
+    let plan = Plan {
+        properties: selection.properties()?,
+        length: selection.length,
+        seed: selection.seed,
+        repeat: usize::from(selection.repeat),
+        networks: on.all(),
+    };
+    let mut rows = Vec::new();
+    let measured = table1::measure(&plan, &mut rows);
+    report.marks(table1::marks(&rows));
+    report.add("timescales", &rows, table1::tables(&rows));
+    measured
+}
+
+fn latencies(pings: &Pings, on: &On, report: &mut Report) -> Result<()> {
+    let mut results: Vec<Latency> = Vec::new();
+    for network in on.all() {
+        let result = latency::measure(network, pings.pings, pings.batch)?;
+        say(&format!("latency on {}: the monitor adds {:.1} us", network.name(), result.difference_us));
+        results.push(result);
+    }
+    let mark = |r: &Latency| {
+        let what =
+            format!("{}: round trip through the monitor minus through an echo, medians", r.network.name());
+        Mark::at_most(what, r.difference_us, 5.0, "us")
+    };
+    report.marks(results.iter().map(mark));
+    report.add("latency", &results, [latency::table(&results)]);
+    Ok(())
+}
+
+fn many(length: u64, repeat: usize, zenoh: bool, report: &mut Report) -> Result<()> {
+    let results = properties::measure(length, 1, repeat, zenoh)?;
+    if let Some(last) = results.last() {
+        say(&format!("{} properties: {:.1} times one from a file", last.properties, last.file_ratio));
+        let mark = |where_from: &str, ratio: f64| {
+            Mark::at_most(
+                format!("{} properties on one stream, {where_from}: times one", last.properties),
+                ratio,
+                20.0,
+                "",
+            )
+        };
+        report.marks([mark("from a file", last.file_ratio)]);
+        report.marks(last.zenoh_ratio.map(|ratio| mark("on Zenoh", ratio)));
+    }
+    report.add("properties", &results, [properties::table(&results)]);
+    Ok(())
+}
+
+fn footprints(repeat: usize, on: &On, report: &mut Report) -> Result<()> {
+    let mut results: Vec<Footprint> = Vec::new();
+    for network in on.all() {
+        let result = footprint::measure(network, repeat)?;
+        say(&format!(
+            "footprint on {}: ready after {:.0} ms, {:.1} MB",
+            network.name(),
+            result.ready_ms,
+            result.peak_bytes / 1e6
+        ));
+        results.push(result);
+    }
+    for r in &results {
+        let name = r.network.name();
+        report.marks([
+            Mark::at_most(format!("{name}: ready after"), r.ready_ms, 100.0, "ms"),
+            Mark::at_most(format!("{name}: peak resident memory"), r.peak_bytes / 1e6, 30.0, "MB"),
+        ]);
+    }
+    report.add("footprint", &results, [footprint::table(&results)]);
+    Ok(())
+}
+
+impl All {
+    fn run(&self) -> Result<u8> {
+        let (out, json) = (self.out.join("results.md"), self.out.join("results.json"));
+        report(Some(&out), Some(&json), |report| {
+            let zenoh = self.on.all().contains(&Network::Zenoh);
+            footprints(5, &self.on, report)?;
+            latencies(&self.pings, &self.on, report)?;
+            many(self.selection.length, usize::from(self.selection.repeat).max(3), zenoh, report)?;
+            table_1(&self.selection, &self.on, report)
+        })
     }
 }
 
 impl Traces {
-    fn run(&self) -> io::Result<u8> {
-        fs::create_dir_all(&self.folder)?;
-        for property in timescales::all() {
+    fn run(&self) -> Result<u8> {
+        let at = |path: &Path| io_error(path.display().to_string());
+        fs::create_dir_all(&self.folder).map_err(at(&self.folder))?;
+        for property in self.selection.properties()? {
             let name = property.name();
-            if self.only.as_ref().is_some_and(|only| !only.eq_ignore_ascii_case(&name)) {
-                continue;
-            }
-            fs::write(self.folder.join(format!("{name}.rye")), property.formula() + "\n")?;
-            let mut out = BufWriter::new(File::create(self.folder.join(format!("{name}.jsonl")))?);
-            property.write_trace(self.length, self.seed, &mut out)?;
-            out.flush()?;
+            let formula = self.folder.join(format!("{name}.rye"));
+            fs::write(&formula, property.formula() + "\n").map_err(at(&formula))?;
+            let path = self.folder.join(format!("{name}.jsonl"));
+            let mut out = BufWriter::new(File::create(&path).map_err(at(&path))?);
+            property
+                .write_trace(self.selection.length, self.selection.seed, &mut out)
+                .and_then(|()| out.flush())
+                .map_err(at(&path))?;
         }
         Ok(exit::SATISFIED)
     }

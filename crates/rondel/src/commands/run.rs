@@ -16,7 +16,7 @@ use crate::output::{Emit, Format, colour_of};
 use crate::pipeline::{Counts, Parts, Pipeline, Sink, Stop};
 use crate::specification::{Specification, Syntax, TimeModel};
 use crate::tally::Tally;
-use crate::{complain, exit, say, signals};
+use crate::{complain, exit, say, signals, warn};
 
 /// How long what is still on its way to a subscription is waited for at the end.
 const DRAIN: Duration = Duration::from_secs(2);
@@ -67,6 +67,13 @@ pub struct Run {
     /// End after so many messages
     #[arg(long, value_name = "N")]
     count: Option<u64>,
+    /// Receive nothing before somebody has subscribed to every topic of the verdicts, at most so many
+    /// seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    wait_subscribers: u64,
+    /// How the closing summary is written on standard error
+    #[arg(long, value_enum, default_value = "text")]
+    summary: Format,
     #[command(flatten)]
     network: NetworkArguments,
 }
@@ -76,7 +83,7 @@ impl Run {
     pub fn run(self) -> u8 {
         let started = Instant::now();
         match self.deployment() {
-            Ok(deployment) => run(&deployment, self.format, self.count, started),
+            Ok(deployment) => run(&deployment, &self, started),
             Err(status) => status,
         }
     }
@@ -160,7 +167,7 @@ impl Run {
     }
 }
 
-fn run(deployment: &Deployment, format: Format, count: Option<u64>, started: Instant) -> u8 {
+fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
     let (stop, stopped) = mpsc::channel();
     let asking = stop.clone();
     // The receiver lives as long as this function; after it there is nothing to stop.
@@ -177,7 +184,9 @@ fn run(deployment: &Deployment, format: Format, count: Option<u64>, started: Ins
         Err(status) => return status,
     };
     let colour = io::stdout().is_terminal();
-    let running = Running::start(deployment, networks, Options { format, colour, count, stop });
+    let Run { format, count, .. } = *arguments;
+    let wait_subscribers = Duration::from_secs(arguments.wait_subscribers);
+    let running = Running::start(deployment, networks, Options { format, colour, count, wait_subscribers, stop });
     let running = match running {
         Ok(running) => running,
         Err(error) => {
@@ -192,7 +201,10 @@ fn run(deployment: &Deployment, format: Format, count: Option<u64>, started: Ins
     ));
     let why = stopped.recv().unwrap_or(Stop::Asked);
     let report = running.end(why);
-    say(&report.summary(io::stderr().is_terminal()));
+    say(&match arguments.summary {
+        Format::Json => report.json(),
+        Format::Text => report.summary(io::stderr().is_terminal()),
+    });
     if report.flushed { exit::SATISFIED } else { exit::NETWORK }
 }
 
@@ -204,6 +216,8 @@ pub struct Options {
     pub colour: bool,
     /// After how many messages to stop.
     pub count: Option<u64>,
+    /// How long to wait, before anything is received, until somebody has subscribed to the verdicts.
+    pub wait_subscribers: Duration,
     /// Where to say so.
     pub stop: mpsc::Sender<Stop>,
 }
@@ -229,11 +243,22 @@ impl Running {
         };
         let sinks: Result<Vec<Vec<Sink>>, String> =
             deployment.sinks.iter().map(|places| places.iter().map(sink).collect()).collect();
+        let sinks = sinks?;
+        if !options.wait_subscribers.is_zero() {
+            let deadline = Instant::now() + options.wait_subscribers;
+            for (sink, address) in sinks.iter().flatten().zip(deployment.sinks.iter().flatten()) {
+                if let Sink::Network(publisher) = sink
+                    && !publisher.wait_matched(deadline.saturating_duration_since(Instant::now()))
+                {
+                    warn(&format!("nobody has subscribed to {address}; verdicts are published all the same"));
+                }
+            }
+        }
         let pipeline = Arc::new(Pipeline::new(Parts {
             program: Arc::clone(program),
             bindings: &deployment.sources,
             emit: deployment.emit,
-            sinks: sinks?,
+            sinks,
             format: options.format,
             colour: options.colour,
             stop_after: options.count,
@@ -290,6 +315,26 @@ pub struct Report {
 }
 
 impl Report {
+    /// For programs: one JSON object, with `seconds` from the first message received to the last.
+    fn json(&self) -> String {
+        let Counts { received, checked, undecodable, mistyped, verdicts, unpublished, first, last } = self.counts;
+        let Problems { malformed, empty, lost, incompatible } = self.problems;
+        let seconds = first.zip(last).map_or(0.0, |(first, last)| (last.as_nanos() - first.as_nanos()) as f64 / 1e9);
+        serde_json::json!({
+            "received": received,
+            "checked": checked,
+            "undecodable": undecodable + malformed,
+            "mistyped": mistyped,
+            "empty": empty,
+            "incompatible": incompatible,
+            "dropped": lost + unpublished,
+            "verdicts": verdicts,
+            "seconds": seconds,
+            "flushed": self.flushed,
+        })
+        .to_string()
+    }
+
     /// For people.
     pub fn summary(&self, colour: bool) -> String {
         let Counts { received, checked, undecodable, mistyped, verdicts, unpublished, first, last } = self.counts;
