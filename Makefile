@@ -7,7 +7,7 @@ test: export RONDEL_TEST_PYTHON := $(CURDIR)/.venv/bin/python3
 test: export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bench bench-containers image test-containers test-fresh deny clean
+.PHONY: help setup demo test bench bench-containers image test-containers test-fresh fuzz deny clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ test-containers: ## build the image, run the deployments in containers, count th
 
 test-fresh: ## run `make demo` and `make test` in a container of plain Debian (needs root)
 	scripts/test-fresh
+
+fuzz: setup ## feed every parser with what nobody would write, 10 s each (FUZZ_SECONDS=60 for a minute)
+	scripts/fuzz $(or $(FUZZ_SECONDS),10)
 
 deny: setup ## check licences, sources and bans of all dependencies
 	@cargo deny --version >/dev/null 2>&1 || { echo "==> installing cargo-deny" && cargo install --locked cargo-deny; }
