@@ -207,7 +207,7 @@ fn errors_have_line_and_column_and_keep_what_came_before() {
             LineErrorKind::Json(JsonErrorKind::Expected("true, false or null")),
         ),
         ("{\"b\":true}", 1, LineErrorKind::NoTopic),
-        ("[1]", 1, LineErrorKind::Json(JsonErrorKind::Expected("an object"))),
+        ("5", 1, LineErrorKind::Json(JsonErrorKind::Expected("an object"))),
         ("{\"topic\":5}", 10, LineErrorKind::Json(JsonErrorKind::Expected("a string as the topic"))),
         ("{\"topic\":\"one\"} x", 17, LineErrorKind::Json(JsonErrorKind::TrailingText)),
     ] {

@@ -1,4 +1,4 @@
-//! The lines of a trace: one JSON object each, with the reserved names `topic`, `time` and `data`.
+//! The lines of a trace: one JSON object or array each. `topic` and `time` are reserved names.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub struct TraceTopic {
 /// Decodes the lines of a trace.
 ///
 /// A line is one message. Its payload is the object `data` if there is one, otherwise all members
-/// but the reserved ones.
+/// but `topic` and `time`. A line may also be an array, which is the payload then.
 #[derive(Clone, Debug)]
 pub struct Lines {
     topics: Vec<Roots>,
@@ -132,11 +132,10 @@ impl Lines {
     pub fn new(topics: &[TraceTopic], any_topic: bool, time_unit: TimeUnit) -> Lines {
         let roots = |topic: &TraceTopic| {
             let payload = Node::new(&topic.projection);
-            let mut flat = payload.clone();
+            let mut flat = payload.clone(); // `data` in it is a field, as it is no object there
             let mut data = Node::default();
             data.replace("data", payload);
             // The reserved names are not fields of the payload, even where a formula asks for them.
-            flat.replace("data", Node::default());
             for root in [&mut flat, &mut data] {
                 root.replace("time", Node::leaf(Action::Time));
                 root.replace("topic", Node::leaf(Action::Topic));
@@ -217,8 +216,11 @@ impl Lines {
             return Ok(());
         }
         let (mut topic, mut data) = (None, false);
-        scanner
-            .members(0, |scanner, key| {
+        // A row that is an array has no names, and is all payload.
+        let walked = if scanner.peek() == Some(b'[') {
+            scanner.skip(0)
+        } else {
+            scanner.members(0, |scanner, key| {
                 let (start, kind) = (scanner.at, scanner.kind()?);
                 scanner.skip(1)?;
                 if key.is("topic") {
@@ -232,8 +234,8 @@ impl Lines {
                 }
                 Ok(())
             })
-            .and_then(|()| scanner.end())
-            .map_err(json)?;
+        };
+        walked.and_then(|()| scanner.end()).map_err(json)?;
 
         let index = match topic {
             _ if self.any_topic => 0,
