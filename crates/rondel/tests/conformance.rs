@@ -1,0 +1,192 @@
+//! The cases of `corpus/`, each run through the command. Their format is described in
+//! `corpus/README.md`.
+
+mod support;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use support::{Finished, Folder, rondel_with_input};
+
+/// One case as it stands in its file.
+#[derive(Default)]
+struct Case {
+    file: PathBuf,
+    line: usize,
+    name: String,
+    why: String,
+    syntax: Option<String>,
+    formula: Option<String>,
+    spec: Option<String>,
+    /// The expected letters and the line of the trace.
+    trace: Option<Vec<(String, String)>>,
+}
+
+/// Which block indented lines belong to.
+#[derive(Clone, Copy, PartialEq)]
+enum Block {
+    None,
+    Spec,
+    Trace,
+}
+
+fn read_cases(file: &Path) -> Vec<Case> {
+    let text = std::fs::read_to_string(file).unwrap();
+    let mut cases: Vec<Case> = Vec::new();
+    let mut block = Block::None;
+    for (index, line) in text.lines().enumerate() {
+        let place = || format!("{}:{}", file.display(), index + 1);
+        if let Some(content) = line.strip_prefix("  ")
+            && block != Block::None
+        {
+            let case = cases.last_mut().unwrap();
+            if block == Block::Spec {
+                *case.spec.get_or_insert_default() += &format!("{content}\n");
+            } else {
+                let content = content.trim_start();
+                let (letters, message) =
+                    content.split_once([' ', '\t']).unwrap_or_else(|| panic!("{}: no message", place()));
+                assert!(
+                    letters == "-" || letters.chars().all(|l| "TF?".contains(l)),
+                    "{}: verdicts",
+                    place()
+                );
+                let row = (letters.to_owned(), message.trim_start().to_owned());
+                case.trace.get_or_insert_default().push(row);
+            }
+            continue;
+        }
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let (key, value) = line.split_once(':').unwrap_or_else(|| panic!("{}: no key", place()));
+        let value = value.trim().to_owned();
+        block = Block::None;
+        if key == "case" {
+            let case = Case { file: file.to_owned(), line: index + 1, name: value, ..Case::default() };
+            assert!(cases.iter().all(|c| c.name != case.name), "{}: the name is taken", place());
+            cases.push(case);
+            continue;
+        }
+        let case = cases.last_mut().unwrap_or_else(|| panic!("{}: before any case", place()));
+        match key {
+            "why" => case.why = value,
+            "syntax" => case.syntax = Some(value),
+            "formula" => case.formula = Some(value),
+            "spec" => block = Block::Spec,
+            "trace" => {
+                block = Block::Trace;
+                case.trace = Some(Vec::new());
+            }
+            _ => panic!("{}: unknown key '{key}'", place()),
+        }
+    }
+    for case in &cases {
+        let complete =
+            !case.why.is_empty() && case.trace.is_some() && (case.formula.is_some() != case.spec.is_some());
+        assert!(complete, "{}:{}: '{}' is not complete", file.display(), case.line, case.name);
+    }
+    cases
+}
+
+impl Case {
+    fn rows(&self) -> &[(String, String)] {
+        self.trace.as_deref().unwrap_or_default()
+    }
+
+    /// The exit status that follows from the verdicts.
+    fn expected_status(&self) -> i32 {
+        let steps: Vec<&str> =
+            self.rows().iter().map(|(letters, _)| letters.as_str()).filter(|l| *l != "-").collect();
+        let properties = steps.first().map_or(1, |letters| letters.len());
+        if steps.iter().any(|letters| letters.contains('F')) {
+            1
+        } else if (0..properties).any(|p| steps.iter().all(|letters| letters.as_bytes()[p] == b'?')) {
+            4
+        } else {
+            0
+        }
+    }
+
+    fn run(&self, folder: &Folder) -> Finished {
+        let mut arguments: Vec<String> =
+            ["check", "--quiet", "--emit", "every", "--format", "json"].map(str::to_owned).into();
+        if let Some(syntax) = &self.syntax {
+            arguments.extend(["--syntax".to_owned(), syntax.clone()]);
+        }
+        match (&self.formula, &self.spec) {
+            (Some(formula), _) => arguments.extend(["--formula".to_owned(), formula.clone()]),
+            (None, Some(spec)) => arguments.push(folder.file("case.rondel", spec)),
+            (None, None) => unreachable!("looked at when it was read"),
+        }
+        arguments.push("-".to_owned());
+        let trace: String = self.rows().iter().map(|(_, message)| format!("{message}\n")).collect();
+        rondel_with_input(arguments, trace.as_bytes())
+    }
+
+    /// What differs from the expectation; nothing if all is as it should be.
+    fn difference(&self, finished: &Finished) -> Option<String> {
+        let mut by_step: Vec<String> = Vec::new();
+        for verdict in finished.verdicts() {
+            let step = verdict.step as usize;
+            by_step.resize(by_step.len().max(step + 1), String::new());
+            by_step[step].push(verdict.letter);
+        }
+        let mut actual = by_step.iter();
+        let mut table = String::new();
+        let mut equal = true;
+        for (letters, message) in self.rows() {
+            let got = if letters == "-" { "-" } else { actual.next().map_or("nothing", String::as_str) };
+            let same = got == letters;
+            equal &= same;
+            let mark = if same { ' ' } else { '>' };
+            writeln!(table, "  {mark} {letters:8} {got:8} {message}").unwrap();
+        }
+        let surplus: Vec<&String> = actual.collect();
+        let status = self.expected_status();
+        if equal && surplus.is_empty() && finished.status == Some(status) {
+            return None;
+        }
+        let what = self
+            .formula
+            .as_deref()
+            .or(self.spec.as_deref())
+            .unwrap_or_default()
+            .trim_end()
+            .replace('\n', "\n    ");
+        let stderr = finished.stderr.trim_end();
+        Some(format!(
+            "{}:{}: {}\n    {what}\n  why: {}\n    expected got      message\n{table}  exit status {status} expected, got {:?}; \
+             verdicts beyond the trace: {surplus:?}\n{stderr}\n",
+            self.file.display(),
+            self.line,
+            self.name,
+            self.why,
+            finished.status,
+        ))
+    }
+}
+
+#[test]
+fn every_case_of_the_corpus() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus");
+    let mut files: Vec<PathBuf> = ["rondel", "rye"]
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(corpus.join(folder)).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "case"))
+        .collect();
+    files.sort();
+    let cases: Vec<Case> = files.iter().flat_map(|file| read_cases(file)).collect();
+    assert!(cases.len() >= 150, "only {} cases were found", cases.len());
+    let folder = Folder::new();
+    let differences: Vec<String> =
+        cases.iter().filter_map(|case| case.difference(&case.run(&folder))).collect();
+    assert!(
+        differences.is_empty(),
+        "\n{}\n{} of {} cases differ",
+        differences.join("\n"),
+        differences.len(),
+        cases.len()
+    );
+}

@@ -1,0 +1,368 @@
+//! What the documentation shows is so: specifications are accepted, deployments valid, commands print what stands below them, options are
+//! described, links lead somewhere.
+//!
+//! Fenced blocks say what they are:
+//! - `rondel`, `rye`: a whole text without errors; `rondel formula`: a single formula; `… wrong=E0301`: refused with this code.
+//! - `yaml deployment`: `rondel validate` has nothing to say; `… wrong`: it has.
+//! - `console`: lines after `$ ` are commands. `rondel check` and `rondel validate` run, and print what follows; a line `…` stands for any
+//!   lines. Of other subcommands of `rondel` the options are checked. All else is left alone.
+//! - `file=NAME` on any of them: later commands of the same page find the text under this name.
+//!
+//! `RONDEL_DOCS=write cargo test -p rondel --test docs` writes what is printed into the pages.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rondel_spec::{Diagnostic, parse, parse_formula, parse_rye};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// All pages, by their path below the root.
+fn pages() -> Vec<String> {
+    let mut pages = vec!["README.md".to_owned(), "ARCHITECTURE.md".to_owned(), "CONTRIBUTING.md".to_owned()];
+    let mut folders = vec!["docs".to_owned(), "deploy".to_owned(), "corpus".to_owned()];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(root().join(&folder)) else { continue };
+        for entry in entries.map(Result::unwrap) {
+            let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
+            if entry.path().is_dir() {
+                folders.push(path);
+            } else if path.ends_with(".md") {
+                pages.push(path);
+            }
+        }
+    }
+    pages.sort();
+    pages
+}
+
+struct Block {
+    language: String,
+    info: Vec<String>,
+    /// The number of its first line in the page, from 0, and the lines.
+    first: usize,
+    lines: Vec<String>,
+}
+
+impl Block {
+    fn text(&self) -> String {
+        self.lines.iter().map(|line| format!("{line}\n")).collect()
+    }
+
+    fn is(&self, word: &str) -> bool {
+        self.info.iter().any(|w| w == word)
+    }
+
+    fn value(&self, key: &str) -> Option<&str> {
+        self.info.iter().find_map(|w| w.strip_prefix(key)?.strip_prefix('='))
+    }
+}
+
+fn blocks(text: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut open: Option<Block> = None;
+    for (number, line) in text.lines().enumerate() {
+        match (&mut open, line.strip_prefix("```")) {
+            (Some(_), Some("")) => blocks.extend(open.take()),
+            (Some(block), _) => block.lines.push(line.to_owned()),
+            (None, Some(info)) => {
+                let mut words = info.split_whitespace().map(str::to_owned);
+                let language = words.next().unwrap_or_default();
+                open = Some(Block { language, info: words.collect(), first: number + 1, lines: Vec::new() });
+            }
+            (None, None) => {}
+        }
+    }
+    assert!(open.is_none(), "a block has no end");
+    blocks
+}
+
+/// Calls `check` with every block that is not in the page of diagnostics, which has its own test.
+fn each_block(mut check: impl FnMut(&str, &Block)) {
+    for page in pages().iter().filter(|page| !page.ends_with("/diagnostics.md")) {
+        for block in blocks(&fs::read_to_string(root().join(page)).unwrap()) {
+            check(&format!("{page}:{}", block.first), &block);
+        }
+    }
+}
+
+/// A folder of its own, with the examples in it.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docs").join(name.replace('/', "-"));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    std::os::unix::fs::symlink(root().join("examples"), folder.join("examples")).unwrap();
+    folder
+}
+
+fn rondel(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_rondel")).args(arguments).current_dir(folder).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn specifications_are_accepted_or_refused_as_the_text_says() {
+    let mut seen = 0;
+    each_block(|place, block| {
+        let text = block.text();
+        let outcome = match block.language.as_str() {
+            "rondel" if block.is("formula") => parse_formula(&text),
+            "rondel" => parse(&text),
+            "rye" => parse_rye(&text, None, "p"),
+            _ => return,
+        };
+        seen += 1;
+        let codes: Vec<_> = outcome.diagnostics.iter().map(|d| d.code.as_str()).collect();
+        match block.value("wrong") {
+            Some(code) => assert!(codes.contains(&code), "{place}: {codes:?}"),
+            None => assert!(
+                !outcome.diagnostics.iter().any(Diagnostic::is_error),
+                "{place}:\n{}",
+                outcome.render(place, &text, false)
+            ),
+        }
+    });
+    assert!(seen > 12, "only {seen} blocks");
+}
+
+#[test]
+fn deployments_validate() {
+    let folder = folder("deployments");
+    fs::copy(root().join("examples/vehicle.rondel"), folder.join("vehicle.rondel")).unwrap();
+    fs::write(folder.join("zenoh.json5"), "{}").unwrap();
+    let mut seen = 0;
+    each_block(|place, block| {
+        if block.language == "yaml" && block.is("deployment") {
+            seen += 1;
+            fs::write(folder.join("rondel.yaml"), block.text()).unwrap();
+            let (status, _, said) = rondel(&folder, &["validate"]);
+            assert_eq!(status, if block.is("wrong") { 2 } else { 0 }, "{place}: {said}");
+        }
+    });
+    assert!(seen > 4, "only {seen} blocks");
+    for entry in fs::read_dir(root().join("examples")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|e| e == "yaml") {
+            let (status, _, said) = rondel(&folder, &["validate", path.to_str().unwrap()]);
+            assert_eq!(status, 0, "{said}");
+        }
+    }
+}
+
+/// The time that a check took is another every time.
+fn normal(line: &str) -> String {
+    match line.rfind(" in ").map(|at| line.split_at(at)) {
+        Some((before, rest)) if rest.ends_with(" s") && line.contains(" checked against ") => {
+            format!("{before} in 0.000 s")
+        }
+        _ => line.trim_end().to_owned(),
+    }
+}
+
+/// Whether the lines are those that are shown; `…` stands for any number of lines.
+fn agrees(shown: &[String], printed: &[String]) -> bool {
+    match shown.iter().position(|line| line.trim() == "…") {
+        None => shown == printed,
+        Some(gap) => {
+            printed.len() >= gap
+                && shown[..gap] == printed[..gap]
+                && (gap..=printed.len()).any(|from| agrees(&shown[gap + 1..], &printed[from..]))
+        }
+    }
+}
+
+/// The commands of a block: each with where its text and its output begin and end, counted in lines.
+fn commands(lines: &[String]) -> Vec<(String, std::ops::Range<usize>)> {
+    let mut commands: Vec<(String, std::ops::Range<usize>)> = Vec::new();
+    let mut at = 0;
+    while at < lines.len() {
+        if let Some(command) = lines[at].strip_prefix("$ ") {
+            let mut command = command.to_owned();
+            while command.ends_with('\\') {
+                at += 1;
+                command.pop();
+                command.push_str(lines[at].trim_start());
+            }
+            commands.push((command, at + 1..at + 1));
+        } else if let Some((_, output)) = commands.last_mut() {
+            output.end = at + 1;
+        }
+        at += 1;
+    }
+    commands
+}
+
+#[test]
+fn commands_print_what_is_shown() {
+    let write = std::env::var_os("RONDEL_DOCS").is_some_and(|what| what == "write");
+    let path = format!(
+        "{}:{}",
+        Path::new(env!("CARGO_BIN_EXE_rondel")).parent().unwrap().display(),
+        std::env::var("PATH").unwrap_or_default()
+    );
+    let (mut ran, mut wrong) = (0, String::new());
+    for page in pages().iter().filter(|page| !page.starts_with("docs/benchmarks")) {
+        let text = fs::read_to_string(root().join(page)).unwrap();
+        let folder = folder(page);
+        let mut replaced: Vec<(std::ops::Range<usize>, Vec<String>)> = Vec::new();
+        for block in blocks(&text) {
+            if let Some(name) = block.value("file") {
+                fs::write(folder.join(name), block.text()).unwrap();
+            }
+            if block.language != "console" {
+                continue;
+            }
+            let mut status = 0;
+            for (command, output) in commands(&block.lines) {
+                let shown: Vec<String> =
+                    block.lines[output.clone()].iter().map(|line| normal(line)).collect();
+                let printed = if command == "echo $?" {
+                    status.to_string()
+                } else if ["rondel check ", "rondel validate", "gzip ", "cat ", "head ", "grep "]
+                    .iter()
+                    .any(|c| command.starts_with(c))
+                {
+                    let run = Command::new("sh")
+                        .args(["-c", &format!("{{ {command}\n}} 2>&1")])
+                        .env("PATH", &path)
+                        .current_dir(&folder)
+                        .output();
+                    let run = run.unwrap();
+                    status = run.status.code().unwrap();
+                    String::from_utf8(run.stdout).unwrap()
+                } else {
+                    if command.starts_with("rondel ") && !command.contains(" | ") {
+                        let command = format!("{} --help", command.trim_end_matches('&'));
+                        let run = Command::new("sh")
+                            .args(["-c", &command])
+                            .env("PATH", &path)
+                            .current_dir(&folder)
+                            .output();
+                        let run = run.unwrap();
+                        assert!(
+                            run.status.success(),
+                            "{page}: {command}\n{}",
+                            String::from_utf8_lossy(&run.stderr)
+                        );
+                    }
+                    continue;
+                };
+                ran += 1;
+                let printed: Vec<String> = printed.lines().map(normal).collect();
+                if !agrees(&shown, &printed) {
+                    if write {
+                        replaced.push((block.first + output.start..block.first + output.end, printed));
+                    } else {
+                        wrong += &format!(
+                            "{page}:{}: {command}\n{}\n\n",
+                            block.first + output.start,
+                            printed.join("\n")
+                        );
+                    }
+                }
+            }
+        }
+        if !replaced.is_empty() {
+            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            for (range, printed) in replaced.into_iter().rev() {
+                lines.splice(range, printed);
+            }
+            fs::write(root().join(page), lines.join("\n") + "\n").unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "printed is something else:\n\n{wrong}");
+    assert!(ran > 20, "only {ran} commands");
+}
+
+#[test]
+fn every_option_is_in_the_reference() {
+    let reference = fs::read_to_string(root().join("docs/reference/command.md")).unwrap();
+    let folder = folder("options");
+    for subcommand in ["check", "run", "validate", "demo", "publish", "tap", "bench"] {
+        assert!(reference.contains(&format!("## rondel {subcommand}")), "nothing about rondel {subcommand}");
+        let (status, help, _) = rondel(&folder, &[subcommand, "--help"]);
+        assert_eq!(status, 0);
+        let words = help.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
+        for option in words.filter(|word| word.starts_with("--") && word.len() > 2).collect::<BTreeSet<_>>() {
+            assert!(
+                reference.contains(&format!("`{option}")),
+                "nothing about {option} of rondel {subcommand}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_setting_is_in_the_reference() {
+    let reference = fs::read_to_string(root().join("docs/reference/deployment.md")).unwrap();
+    let folder = folder("settings");
+    // What it knows it says where it is asked for something that it does not know.
+    let asked = "qqqqqqqq: 1\nformula: a\nzenoh: {qqqqqqqq: 1}\ndds: {qqqqqqqq: 1}\n\
+                 topics: {trace: {source: 'zenoh:a', qqqqqqqq: 1}}\nverdicts: {qqqqqqqq: 1}\n";
+    fs::write(folder.join("rondel.yaml"), asked).unwrap();
+    let (_, _, said) = rondel(&folder, &["validate"]);
+    let lists: Vec<_> = said.lines().filter_map(|line| line.split_once("known here: ")).collect();
+    assert_eq!(lists.len(), 5, "{said}");
+    for setting in lists.iter().flat_map(|(_, names)| names.split(", ")) {
+        assert!(reference.contains(&format!("`{setting}`")), "nothing about {setting}");
+    }
+}
+
+/// The anchors that the headings of a page have.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    let slug = |heading: &str| {
+        let kept = heading.trim_start_matches('#').trim().to_lowercase();
+        kept.chars()
+            .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'))
+            .collect::<String>()
+            .replace(' ', "-")
+    };
+    headings.map(slug).collect()
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let mut broken = String::new();
+    for page in pages() {
+        let text = fs::read_to_string(root().join(&page)).unwrap();
+        let here = root().join(&page);
+        for target in
+            text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target)
+        {
+            if target.contains("://") || target.contains(char::is_whitespace) {
+                continue;
+            }
+            let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let path = if file.is_empty() { here.clone() } else { here.parent().unwrap().join(file) };
+            let found = path.exists()
+                && (anchor.is_empty()
+                    || file.ends_with(".rs")
+                    || anchors(&fs::read_to_string(&path).unwrap()).contains(anchor));
+            // Made by `make bench`, and not there before.
+            if !found && !file.ends_with("benchmarks.md") {
+                broken += &format!("{page}: {target}\n");
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken}");
+}
+
+/// The recording among the examples is what the vehicle of the demo says.
+#[test]
+fn the_example_is_the_demo() {
+    let folder = folder("demo");
+    let checked = rondel(&folder, &["check", "--quiet", "examples/vehicle.rondel", "examples/vehicle.jsonl"]);
+    let shown = rondel(&folder, &["demo", "--fast"]);
+    assert_eq!((checked.0, shown.0), (1, 0), "{}{}", checked.2, shown.2);
+    assert_eq!(checked.1, shown.1);
+    assert_eq!(checked.2, "");
+}
