@@ -37,7 +37,9 @@ fuzz_target!(|text: &[u8]| {
         match result {
             Ok(()) => agree(&block, &message),
             // A time that is none is refused with its message.
-            Err(error) => assert!(matches!(error.kind, JsonErrorKind::Expected(what) if what.contains("time"))),
+            Err(error) => {
+                assert!(matches!(error.kind, JsonErrorKind::Expected(what) if what.contains("time")))
+            }
         }
     }
 });
@@ -45,7 +47,9 @@ fuzz_target!(|text: &[u8]| {
 /// What was read is what stands there.
 fn agree(block: &Block, message: &serde_json::Value) {
     let (bools, ints, floats, strings) = (block.bools(0), block.ints(0), block.floats(0), block.strings(0));
-    for (key, present) in [("b", bools.present), ("i", ints.present), ("f", floats.present), ("s", strings.present)] {
+    for (key, present) in
+        [("b", bools.present), ("i", ints.present), ("f", floats.present), ("s", strings.present)]
+    {
         assert_eq!(present == 1, message.get(key).is_some());
     }
     let bool = (bools.valid == 1).then_some(bools.values == 1);
@@ -58,4 +62,3 @@ fn agree(block: &Block, message: &serde_json::Value) {
     let string = (strings.valid == 1).then(|| block.text(0, 0));
     assert_eq!(string, message.get("s").and_then(|v| v.as_str()).map(str::as_bytes));
 }
-

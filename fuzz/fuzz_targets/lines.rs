@@ -13,7 +13,8 @@ use rondel_net::file::{LineError, Lines, TraceTopic};
 const AFTER: &[u8] = b"77777777,\"}]\ntrue";
 
 fn lines() -> Lines {
-    let topics = ["o", "p"].map(|name| TraceTopic { names: vec![name.into()], projection: slots::projection() });
+    let topics =
+        ["o", "p"].map(|name| TraceTopic { names: vec![name.into()], projection: slots::projection() });
     Lines::new(&topics, false, TimeUnit::Nanoseconds)
 }
 

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use rondel_event::{
-    Block, Comparison, Condition, Field, Layout, Path, Projection, Quantifier, Read, Segment, Slot, Test, Value,
-    ValueType,
+    Block, Comparison, Condition, Field, Layout, Path, Projection, Quantifier, Read, Segment, Slot, Test,
+    Value, ValueType,
 };
 
 pub const LAYOUT: Layout = Layout { topics: 2, bools: 4, ints: 2, floats: 3, strings: 1 };
