@@ -129,7 +129,10 @@ impl Networks {
             if unreachable { exit::NETWORK } else { exit::USAGE }
         };
         let zenoh = zenoh.map(open_zenoh).transpose().map_err(|error| {
-            failed(error.to_string(), matches!(error, zenoh::OpenError::Unreachable { .. } | zenoh::OpenError::Network(_)))
+            failed(
+                error.to_string(),
+                matches!(error, zenoh::OpenError::Unreachable { .. } | zenoh::OpenError::Network(_)),
+            )
         })?;
         if said.is_some() {
             say("Zenoh is connected");

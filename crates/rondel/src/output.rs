@@ -183,10 +183,16 @@ mod tests {
         let mut out = Vec::new();
         let writer = VerdictWriter::new("a \"b\"", Some("x.jsonl"));
         writer.json(Timestamp::from_nanos(-1_500_000_000), 3, Verdict::Violated, &mut out);
-        VerdictWriter::new("p", None).json(Timestamp::from_nanos(12_000_000_000), 0, Verdict::Satisfied, &mut out);
+        VerdictWriter::new("p", None).json(
+            Timestamp::from_nanos(12_000_000_000),
+            0,
+            Verdict::Satisfied,
+            &mut out,
+        );
         assert_eq!(
             String::from_utf8(out).unwrap(),
-            r#"{"trace":"x.jsonl","property":"a \"b\"","time":-1.5,"step":3,"verdict":"violated"}"#.to_owned()
+            r#"{"trace":"x.jsonl","property":"a \"b\"","time":-1.5,"step":3,"verdict":"violated"}"#
+                .to_owned()
                 + r#"{"property":"p","time":12,"step":0,"verdict":"satisfied"}"#
         );
     }

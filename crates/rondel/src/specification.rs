@@ -61,7 +61,8 @@ impl Specification {
             }
         };
         let rye = syntax == Syntax::Rye || path.extension().is_some_and(|e| e == "rye");
-        let outcome = if rye { rondel_spec::parse_rye(&text, None, &stem(path)) } else { rondel_spec::parse(&text) };
+        let outcome =
+            if rye { rondel_spec::parse_rye(&text, None, &stem(path)) } else { rondel_spec::parse(&text) };
         Specification::build(outcome, &text, source, rye)
     }
 
@@ -104,7 +105,12 @@ impl Specification {
         }
     }
 
-    fn build(outcome: Outcome, text: &str, source: String, is_formula: bool) -> Result<Specification, Refused> {
+    fn build(
+        outcome: Outcome,
+        text: &str,
+        source: String,
+        is_formula: bool,
+    ) -> Result<Specification, Refused> {
         let colour = std::io::stderr().is_terminal();
         for diagnostic in &outcome.diagnostics {
             crate::say(diagnostic.render(&source, text, colour).trim_end());

@@ -259,7 +259,8 @@ impl Checking<'_> {
             return None;
         }
         let size = reader.size().filter(|size| *size > 16 << 20)?;
-        let style = ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left");
+        let style =
+            ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left");
         let bar = ProgressBar::with_draw_target(Some(size), ProgressDrawTarget::stderr_with_hz(10));
         Some(bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())))
     }
@@ -296,13 +297,18 @@ impl Checking<'_> {
             elapsed.as_secs_f64(),
         );
         if self.backwards > 0 {
-            summary += &format!("; time went backwards {} {}", self.backwards, plural(self.backwards as usize, "time"));
+            summary += &format!(
+                "; time went backwards {} {}",
+                self.backwards,
+                plural(self.backwards as usize, "time")
+            );
         }
         summary.push('\n');
         let colour = self.colour && self.options.format == Format::Text;
         for (property, tally) in properties.iter().zip(&self.tallies) {
             let (verdict, detail) = if let Some((step, time)) = tally.first {
-                let times = format!("{} {}", HumanCount(tally.violations), plural(tally.violations as usize, "time"));
+                let times =
+                    format!("{} {}", HumanCount(tally.violations), plural(tally.violations as usize, "time"));
                 (Verdict::Violated, format!("became so {times}, first at step {step} (time {time} s)"))
             } else if tally.undecided() {
                 (Verdict::Inconclusive, "never decided: a field that it needs never came".to_owned())

@@ -94,7 +94,10 @@ impl Demo {
         signals::listen(move || _ = asking.send(Stop::Asked)).map_err(|e| e.to_string())?;
 
         // A free port of this machine: found by taking it, and given back for Zenoh to take.
-        let port = TcpListener::bind(("127.0.0.1", 0)).and_then(|l| l.local_addr()).map_err(|e| e.to_string())?.port();
+        let port = TcpListener::bind(("127.0.0.1", 0))
+            .and_then(|l| l.local_addr())
+            .map_err(|e| e.to_string())?
+            .port();
         let endpoint = vec![format!("tcp/127.0.0.1:{port}")];
         let vehicle_side = zenoh::Settings { listen: endpoint.clone(), ..zenoh::Settings::default() };
         let monitor_side = zenoh::Settings { connect: endpoint.clone(), ..zenoh::Settings::default() };
@@ -123,7 +126,8 @@ impl Demo {
             addresses.iter().map(|address| vehicle.publisher(address, false)).collect();
         let publishers = publishers?;
         let colour = io::stdout().is_terminal();
-        let options = Options { format: Format::Text, colour, count: None, wait_subscribers: Duration::ZERO, stop };
+        let options =
+            Options { format: Format::Text, colour, count: None, wait_subscribers: Duration::ZERO, stop };
         let running = Running::start(&deployment, monitor, options)?;
         for publisher in &publishers {
             if !publisher.wait_matched(Duration::from_secs(5)) {

@@ -31,7 +31,10 @@ pub struct Publish {
 }
 
 fn positive(text: &str) -> Result<f64, String> {
-    text.parse().ok().filter(|rate| (1e-3..=1e9).contains(rate)).ok_or_else(|| "a number from 0.001 to 1e9".to_owned())
+    text.parse()
+        .ok()
+        .filter(|rate| (1e-3..=1e9).contains(rate))
+        .ok_or_else(|| "a number from 0.001 to 1e9".to_owned())
 }
 
 impl Publish {
@@ -72,7 +75,10 @@ impl Publish {
         let waited = Instant::now();
         while !asked.yet() && !publisher.wait_matched(Duration::from_millis(100)) {
             if waited.elapsed() >= Duration::from_secs(self.wait) {
-                warn(&format!("nobody has subscribed to {address} after {} s; publishing all the same", self.wait));
+                warn(&format!(
+                    "nobody has subscribed to {address} after {} s; publishing all the same",
+                    self.wait
+                ));
                 break;
             }
         }
@@ -97,7 +103,9 @@ impl Publish {
                 }
                 if let Some(rate) = self.rate {
                     let due = started + Duration::from_secs_f64(published as f64 / rate);
-                    while let Some(left) = due.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+                    while let Some(left) =
+                        due.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+                    {
                         if asked.yet() {
                             break 'all;
                         }
@@ -109,7 +117,9 @@ impl Publish {
                     Err(error) => {
                         failed += 1;
                         if failed == 1 {
-                            warn(&format!("a message could not be published: {error}; further ones are only counted"));
+                            warn(&format!(
+                                "a message could not be published: {error}; further ones are only counted"
+                            ));
                         }
                         if asked.yet() {
                             break 'all;

@@ -45,7 +45,11 @@ impl Mistakes {
 }
 
 /// Parses a document and hands its root on; `None` when it is no YAML.
-pub fn with_document<T>(text: &str, mistakes: &mut Mistakes, read: impl FnOnce(Item<'_>, &mut Mistakes) -> T) -> Option<T> {
+pub fn with_document<T>(
+    text: &str,
+    mistakes: &mut Mistakes,
+    read: impl FnOnce(Item<'_>, &mut Mistakes) -> T,
+) -> Option<T> {
     match MarkedYaml::load_from_str(text) {
         Ok(documents) => match documents.as_slice() {
             [root] => Some(read(Item { node: root }, mistakes)),
@@ -60,7 +64,11 @@ pub fn with_document<T>(text: &str, mistakes: &mut Mistakes, read: impl FnOnce(I
         },
         Err(error) => {
             let at = error.marker();
-            mistakes.0.push(Mistake { line: at.line(), column: at.col() + 1, message: error.info().to_owned() });
+            mistakes.0.push(Mistake {
+                line: at.line(),
+                column: at.col() + 1,
+                message: error.info().to_owned(),
+            });
             None
         }
     }
@@ -90,7 +98,12 @@ impl<'y> Item<'y> {
     }
 
     /// A whole number of this range.
-    pub fn integer(self, what: &str, range: std::ops::RangeInclusive<i64>, mistakes: &mut Mistakes) -> Option<i64> {
+    pub fn integer(
+        self,
+        what: &str,
+        range: std::ops::RangeInclusive<i64>,
+        mistakes: &mut Mistakes,
+    ) -> Option<i64> {
         if let YamlData::Value(Scalar::Integer(value)) = self.node.data
             && range.contains(&value)
         {
@@ -166,8 +179,10 @@ impl<'y> Members<'y> {
     pub fn finish(self, mistakes: &mut Mistakes) {
         for (name, key, _) in &self.members {
             if !self.known.contains(&name.as_str()) {
-                let hint = suggest(name, self.known.iter().copied())
-                    .map_or_else(|| format!("known here: {}", self.known.join(", ")), |s| format!("did you mean '{s}'?"));
+                let hint = suggest(name, self.known.iter().copied()).map_or_else(
+                    || format!("known here: {}", self.known.join(", ")),
+                    |s| format!("did you mean '{s}'?"),
+                );
                 mistakes.at(*key, format!("{} has no setting '{name}'; {hint}", self.what));
             }
         }
