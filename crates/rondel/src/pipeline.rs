@@ -2,18 +2,18 @@
 //! network delivers it on.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rondel_engine::{Monitor, Outcome, Program};
+use rondel_engine::{Monitor, Outcome};
 use rondel_event::{Block, Rows, Timestamp, TopicId};
 use rondel_net::adapter::{Publisher, Receiver, Sample, now};
 use rondel_net::json::JsonDecoder;
 
 use crate::deployment::{Binding, TimeOfEvent};
 use crate::output::{Emit, Format, Output, VerdictWriter};
-use crate::tally::{Backwards, Tally};
+use crate::specification::Specification;
+use crate::tally::{Backwards, Tally, Unseen};
 use crate::warn;
 
 /// Why a run ends.
@@ -61,8 +61,7 @@ pub struct Counts {
 /// here: the bounded queues are those of the networks, on both sides.
 pub struct Pipeline {
     state: Mutex<State>,
-    /// Whether verdicts were published that the network may hold back.
-    held_back: AtomicBool,
+    batching: bool,
     stop_after: u64,
     stop: Sender<Stop>,
 }
@@ -84,19 +83,22 @@ struct State {
     stdout_failed: bool,
     tallies: Vec<Tally>,
     backwards: Backwards,
+    unseen: Unseen,
     counts: Counts,
 }
 
 /// What a [`Pipeline`] is made of.
 pub struct Parts<'a> {
     /// What is evaluated.
-    pub program: Arc<Program>,
+    pub specification: &'a Specification,
     /// How each topic is read.
     pub bindings: &'a [Binding],
     /// Which verdicts leave.
     pub emit: Emit,
     /// Where the verdicts of each property go.
     pub sinks: Vec<Vec<Sink>>,
+    /// Whether a sink may hold verdicts back, so that it has to be told when nothing more comes.
+    pub batching: bool,
     /// How verdicts are printed on standard output.
     pub format: Format,
     /// Whether they are coloured there.
@@ -110,11 +112,12 @@ pub struct Parts<'a> {
 impl Pipeline {
     /// Puts the parts together.
     pub fn new(parts: Parts<'_>) -> Pipeline {
-        let program = parts.program;
-        let decoders = program.projections().iter().zip(parts.bindings).enumerate().map(|(i, (projection, binding))| {
-            let field = if let TimeOfEvent::Field(path) = &binding.time { Some(path) } else { None };
-            JsonDecoder::new(TopicId(i as u32), projection, field, binding.time_unit)
-        });
+        let program = Arc::clone(&parts.specification.program);
+        let decoders =
+            program.projections().iter().zip(parts.bindings).enumerate().map(|(i, (projection, binding))| {
+                let field = if let TimeOfEvent::Field(path) = &binding.time { Some(path) } else { None };
+                JsonDecoder::new(TopicId(i as u32), projection, field, binding.time_unit)
+            });
         let state = State {
             decoders: decoders.collect(),
             times: parts.bindings.iter().map(|b| b.time.clone()).collect(),
@@ -131,10 +134,11 @@ impl Pipeline {
             stdout_failed: false,
             tallies: vec![Tally::default(); program.properties().len()],
             backwards: Backwards::default(),
+            unseen: Unseen::new(parts.specification),
             counts: Counts::default(),
         };
         let stop_after = parts.stop_after.unwrap_or(u64::MAX);
-        Pipeline { state: Mutex::new(state), held_back: AtomicBool::new(false), stop_after, stop: parts.stop }
+        Pipeline { state: Mutex::new(state), batching: parts.batching, stop_after, stop: parts.stop }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -142,11 +146,12 @@ impl Pipeline {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What happened so far: counts, what became of each property, and how often time went back.
-    pub fn report(&self) -> (Counts, Vec<Tally>, u64) {
+    /// What happened so far: counts, what became of each property, how often time went back, and what
+    /// never came.
+    pub fn report(&self) -> (Counts, Vec<Tally>, u64, Unseen) {
         let mut state = self.state();
         state.counts.mistyped = state.decoders.iter().map(JsonDecoder::mistyped).sum();
-        (state.counts, state.tallies.clone(), state.backwards.count)
+        (state.counts, state.tallies.clone(), state.backwards.count, state.unseen.clone())
     }
 
     /// Ends the trace and lets go of the sinks, which are handed back to be flushed.
@@ -156,18 +161,17 @@ impl Pipeline {
         state.counts.last.get_or_insert_with(now);
         state.stdout.flush();
         let sinks = std::mem::take(&mut state.sinks).into_iter().flatten();
-        sinks.filter_map(|sink| if let Sink::Network(publisher) = sink { Some(publisher) } else { None }).collect()
+        sinks
+            .filter_map(|sink| if let Sink::Network(publisher) = sink { Some(publisher) } else { None })
+            .collect()
     }
 }
 
 impl Receiver for Pipeline {
     fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
         let mut state = self.state();
-        let Counts { received: before, verdicts, .. } = state.counts;
+        let before = state.counts.received;
         state.receive(topic, samples);
-        if state.counts.verdicts > verdicts {
-            self.held_back.store(true, Ordering::Relaxed);
-        }
         if before < self.stop_after && state.counts.received >= self.stop_after {
             state.counts.last = Some(now());
             // Nobody waits any more when the run is ending already.
@@ -176,11 +180,10 @@ impl Receiver for Pipeline {
     }
 
     fn idle(&self) {
-        if !self.held_back.load(Ordering::Relaxed) {
+        if !self.batching {
             return;
         }
         let state = self.state();
-        self.held_back.store(false, Ordering::Relaxed);
         for sink in state.sinks.iter().flatten() {
             if let Sink::Network(publisher) = sink {
                 publisher.release();
@@ -234,8 +237,12 @@ impl State {
         let first = self.monitor.position();
         if let Some(row) = self.backwards.add(&self.block) {
             let time = self.block.time(row);
-            warn(&format!("time goes backwards at step {} (time {time} s); further ones are only counted", first + row as u64));
+            warn(&format!(
+                "time goes backwards at step {} (time {time} s); further ones are only counted",
+                first + row as u64
+            ));
         }
+        self.unseen.look(&self.block);
         let rows = self.block.rows();
         let outcomes = self.monitor.step(&self.block);
         let mut emitted: Rows = 0;
@@ -261,7 +268,15 @@ impl State {
                         }
                         Sink::Stdout => {
                             printed = true;
-                            print(self.format, self.colour, &self.writers[property], (time, step), outcome, row, &mut self.text);
+                            print(
+                                self.format,
+                                self.colour,
+                                &self.writers[property],
+                                (time, step),
+                                outcome,
+                                row,
+                                &mut self.text,
+                            );
                             self.stdout.write(&self.text);
                             Ok(())
                         }
@@ -271,7 +286,9 @@ impl State {
                         Err(error) => {
                             self.counts.unpublished += 1;
                             if self.counts.unpublished == 1 {
-                                warn(&format!("a verdict could not be published: {error}; further ones are only counted"));
+                                warn(&format!(
+                                    "a verdict could not be published: {error}; further ones are only counted"
+                                ));
                             }
                         }
                     }
@@ -317,7 +334,9 @@ fn excerpt(payload: &[u8], offset: usize) -> String {
     if start > 0 {
         out.push('…');
     }
-    out.extend(String::from_utf8_lossy(&payload[start..end]).chars().map(|c| if c.is_control() { '·' } else { c }));
+    out.extend(
+        String::from_utf8_lossy(&payload[start..end]).chars().map(|c| if c.is_control() { '·' } else { c }),
+    );
     if end < payload.len() {
         out.push('…');
     }

@@ -112,8 +112,16 @@ impl Shape {
         let Some(words) = Words::new(text) else { return Run::default() };
         let first = block.len();
         let count = (starts.len() - 1).min(Block::CAPACITY - first);
-        let mut places = [0; Block::CAPACITY];
-        places[..count].copy_from_slice(&starts[..count]);
+        // A network often hands over one message at a time: no need to clear room for many then.
+        let (mut one, mut many);
+        let places: &mut [usize] = if let [start, _] = starts {
+            one = [*start];
+            &mut one[..count]
+        } else {
+            many = [0; Block::CAPACITY];
+            many[..count].copy_from_slice(&starts[..count]);
+            &mut many[..count]
+        };
         for row in first..first + count {
             block.set_time(row, time);
         }

@@ -15,7 +15,7 @@ use crate::networks::{NetworkArguments, Networks};
 use crate::output::{Emit, Format, colour_of};
 use crate::pipeline::{Counts, Parts, Pipeline, Sink, Stop};
 use crate::specification::{Specification, Syntax, TimeModel};
-use crate::tally::Tally;
+use crate::tally::{Tally, Unseen, counted};
 use crate::{complain, exit, say, signals, warn};
 
 /// How long what is still on its way to a subscription is waited for at the end.
@@ -38,7 +38,7 @@ pub struct Run {
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// One formula instead of a specification file
-    #[arg(short, long, value_name = "FORMULA", conflicts_with = "file")]
+    #[arg(short, long, value_name = "FORMULA", conflicts_with = "file", allow_hyphen_values = true)]
     formula: Option<String>,
     /// The language of the specification
     #[arg(long, value_enum, default_value = "rondel")]
@@ -65,7 +65,7 @@ pub struct Run {
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     /// End after so many messages
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Receive nothing before somebody has subscribed to every topic of the verdicts, at most so many
     /// seconds
@@ -93,7 +93,9 @@ impl Run {
         let short = self.formula.is_some() || !self.topic.is_empty() || !self.publish.is_empty();
         let file = match &self.file {
             Some(file) if is_yaml(file) && short => {
-                complain("--topic, --publish and --formula are the short form; with a deployment file they stand in it");
+                complain(
+                    "--topic, --publish and --formula are the short form; with a deployment file they stand in it",
+                );
                 return Err(exit::USAGE);
             }
             Some(file) if is_yaml(file) => Some(file.clone()),
@@ -125,18 +127,32 @@ impl Run {
             let (index, address) = match text.split_once('=') {
                 Some((name, address)) => match topics.iter().position(|t| t.name == name) {
                     Some(index) => (index, address),
-                    None => return Err(wrong(format!("--topic {text}: the specification has no topic '{name}'"))),
+                    None => {
+                        return Err(wrong(format!(
+                            "--topic {text}: the specification has no topic '{name}'"
+                        )));
+                    }
                 },
                 None if topics.len() == 1 => (0, text.as_str()),
                 None => return Err(wrong(format!("--topic {text}: with several topics write NAME={text}"))),
             };
-            sources[index] = Some(Address::parse(address).map_err(|e| wrong(format!("--topic {text}: {e}")))?);
+            if sources[index].is_some() {
+                return Err(wrong(format!(
+                    "--topic {text}: topic '{}' has a source already",
+                    topics[index].name
+                )));
+            }
+            sources[index] =
+                Some(Address::parse(address).map_err(|e| wrong(format!("--topic {text}: {e}")))?);
         }
         let mut bindings = Vec::new();
         for (topic, source) in topics.iter().zip(sources) {
             let Some(address) = source else {
                 let name = if specification.is_formula { String::new() } else { format!("{}=", topic.name) };
-                return Err(wrong(format!("say where topic '{}' comes from: --topic {name}zenoh:KEY", topic.name)));
+                return Err(wrong(format!(
+                    "say where topic '{}' comes from: --topic {name}zenoh:KEY",
+                    topic.name
+                )));
             };
             let time_unit = deployment::time_unit(&self.time_unit).unwrap_or(TimeUnit::Seconds);
             bindings.push(Binding { address, time: time_of_event(&self.time_from), time_unit });
@@ -186,7 +202,8 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
     let colour = io::stdout().is_terminal();
     let Run { format, count, .. } = *arguments;
     let wait_subscribers = Duration::from_secs(arguments.wait_subscribers);
-    let running = Running::start(deployment, networks, Options { format, colour, count, wait_subscribers, stop });
+    let running =
+        Running::start(deployment, networks, Options { format, colour, count, wait_subscribers, stop });
     let running = match running {
         Ok(running) => running,
         Err(error) => {
@@ -255,10 +272,11 @@ impl Running {
             }
         }
         let pipeline = Arc::new(Pipeline::new(Parts {
-            program: Arc::clone(program),
+            specification: &deployment.specification,
             bindings: &deployment.sources,
             emit: deployment.emit,
             sinks,
+            batching: deployment.sinks.iter().flatten().any(|a| matches!(a, Address::Dds(..))),
             format: options.format,
             colour: options.colour,
             stop_after: options.count,
@@ -269,7 +287,12 @@ impl Running {
         };
         let subscriptions: Result<Vec<_>, String> =
             deployment.sources.iter().enumerate().map(subscribe).collect();
-        Ok(Running { subscriptions: subscriptions?, networks, pipeline, properties: program.properties().to_vec() })
+        Ok(Running {
+            subscriptions: subscriptions?,
+            networks,
+            pipeline,
+            properties: program.properties().to_vec(),
+        })
     }
 
     /// Ends gracefully: what has been received is checked and its verdicts published.
@@ -294,10 +317,11 @@ impl Running {
             flushed &= publisher.flush(FLUSH);
         }
         drop(self.subscriptions);
-        let (counts, tallies, backwards) = self.pipeline.report();
+        let (counts, tallies, backwards, unseen) = self.pipeline.report();
+        let counted = why == Stop::Count;
         drop(publishers);
         flushed &= self.networks.close();
-        Report { counts, tallies, backwards, problems, properties: self.properties, flushed }
+        Report { counts, tallies, backwards, unseen, counted, problems, properties: self.properties, flushed }
     }
 }
 
@@ -308,6 +332,9 @@ pub struct Report {
     /// What became of the properties.
     pub tallies: Vec<Tally>,
     backwards: u64,
+    unseen: Unseen,
+    /// Whether it ended with the last message that was asked for.
+    counted: bool,
     problems: Problems,
     properties: Vec<String>,
     /// Whether everything has left.
@@ -317,9 +344,11 @@ pub struct Report {
 impl Report {
     /// For programs: one JSON object, with `seconds` from the first message received to the last.
     fn json(&self) -> String {
-        let Counts { received, checked, undecodable, mistyped, verdicts, unpublished, first, last } = self.counts;
-        let Problems { malformed, empty, lost, incompatible } = self.problems;
-        let seconds = first.zip(last).map_or(0.0, |(first, last)| (last.as_nanos() - first.as_nanos()) as f64 / 1e9);
+        let Counts { received, checked, undecodable, mistyped, verdicts, unpublished, first, last } =
+            self.counts;
+        let Problems { malformed, lost, incompatible, .. } = self.problems;
+        let seconds =
+            first.zip(last).map_or(0.0, |(first, last)| (last.as_nanos() - first.as_nanos()) as f64 / 1e9);
         serde_json::json!({
             "received": received,
             "checked": checked,
@@ -337,8 +366,9 @@ impl Report {
 
     /// For people.
     pub fn summary(&self, colour: bool) -> String {
-        let Counts { received, checked, undecodable, mistyped, verdicts, unpublished, first, last } = self.counts;
-        let Problems { malformed, empty, lost, incompatible } = self.problems;
+        let Counts { received, checked, undecodable, mistyped, verdicts, unpublished, first, last } =
+            self.counts;
+        let Problems { malformed, lost, incompatible, .. } = self.problems;
         let mut summary = format!(
             "received {}, checked {}, undecodable {}, dropped {}, verdicts {}",
             HumanCount(received),
@@ -349,7 +379,6 @@ impl Report {
         );
         for (count, what) in [
             (mistyped, "values of another type"),
-            (empty, "samples without payload"),
             (self.backwards, "times going backwards"),
             (incompatible, "publishers that do not match"),
         ] {
@@ -359,9 +388,11 @@ impl Report {
         }
         if let (Some(first), Some(last)) = (first, last) {
             let seconds = (last.as_nanos() - first.as_nanos()) as f64 / 1e9;
-            if seconds > 0.0 && received > 1 {
+            summary += &format!("; {seconds:.3} s since the first message");
+            // Otherwise it ended some time after the last message, nobody knows how long.
+            if self.counted && seconds > 0.0 {
                 let rate = ((received - 1) as f64 / seconds).round() as u64;
-                summary += &format!("; {seconds:.3} s since the first, {} messages/s", HumanCount(rate));
+                summary += &format!(", {} messages/s", HumanCount(rate));
             }
         }
         if !self.flushed {
@@ -375,8 +406,14 @@ impl Report {
             let verdict = tally.last.map_or("no event", Verdict::as_str);
             summary += &format!("\n  {on}{verdict:<12}{off}  {property}");
             if let Some((step, _)) = tally.first {
-                summary += &format!(": became violated {} times, first at step {step}", HumanCount(tally.violations));
+                let times = counted(tally.violations, "time", "times");
+                summary += &format!(": became violated {times}, first at step {step}");
             }
+        }
+        if received > 0
+            && let Some(names) = self.unseen.names()
+        {
+            summary += &format!("\n  no message carried what the specification reads as: {names}");
         }
         summary
     }
