@@ -1,6 +1,8 @@
 //! The cases of `corpus/`, each run through the command. Their format is described in
 //! `corpus/README.md`.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
+
 mod support;
 
 use std::fmt::Write as _;
