@@ -139,6 +139,11 @@ impl Process {
         taken
     }
 
+    /// The next line on standard output, if one comes in time.
+    pub fn stdout_within(&mut self, time: Duration) -> Option<String> {
+        self.stdout.next(Instant::now() + time).ok().flatten()
+    }
+
     /// Asks it to end, as `kill` or the end of a container does.
     pub fn terminate(&self) {
         self.signal("TERM");
