@@ -1,0 +1,148 @@
+//! Rondel among clients that are not ours: the Python packages `eclipse-zenoh` and `cyclonedds`, as
+//! publishers of what is checked and as subscribers of the verdicts.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
+
+mod support;
+
+use std::path::Path;
+
+use support::network::{arguments, dds, dds_domain, free_endpoint, independent, python, router, zenoh};
+use support::process::Process;
+use support::{Emitted, letters};
+
+const MESSAGES: usize = 2000;
+
+/// Starts a monitor of `n < 1500` that begins when somebody has subscribed to its verdicts.
+fn monitor(topic: &str, verdicts: &str, network: &[String]) -> Process {
+    let own = [
+        "run",
+        "-f",
+        "n < 1500",
+        "--emit",
+        "every",
+        "--topic",
+        topic,
+        "--publish",
+        verdicts,
+        "--wait-subscribers",
+        "60",
+    ];
+    Process::rondel(arguments(&own, network))
+}
+
+/// `{"n": 0}`, `{"n": 1}` … go in; a verdict for each comes out, in order.
+#[track_caller]
+fn all_arrive(mut run: Process, mut subscriber: Process, publish: impl FnOnce() -> Process) {
+    run.wait_stderr("ready");
+    let publisher = publish();
+    let lines = subscriber.take_stdout(MESSAGES);
+    let expected: String = (0..MESSAGES).map(|n| if n < 1500 { 'T' } else { 'F' }).collect();
+    assert_eq!(letters(&lines.join("\n")), expected);
+    assert!(lines.iter().enumerate().all(|(i, line)| Emitted::parse(line).step == i as u64));
+    publisher.finish().expect_status(0).expect_stdout(&format!("sent {MESSAGES}\n"));
+    let subscribed = subscriber.finish();
+    subscribed.expect_status(0);
+    assert!(subscribed.stdout.ends_with(&format!("received {MESSAGES}\n")));
+    run.terminate();
+    let summary = "received 2,000, checked 2,000, undecodable 0, dropped 0, verdicts 2,000";
+    run.finish().expect_status(0).expect_stderr(&[summary]);
+}
+
+/// A subscriber that prints the verdicts and ends after the last one.
+fn zenoh_subscriber(python: &Path, network: &[&str]) -> Process {
+    let count = MESSAGES.to_string();
+    let own = ["demo/verdict", "--print", "--quiet", "60", "--count", &count];
+    let mut subscriber = independent(python, "zenoh_subscribe.py", &[&own, network].concat());
+    subscriber.wait_stdout("ready");
+    subscriber
+}
+
+fn zenoh_publisher(python: &Path, network: &[&str]) -> Process {
+    let count = MESSAGES.to_string();
+    independent(python, "zenoh_publish.py", &[&["demo/state", "--count", &count], network].concat())
+}
+
+#[test]
+fn zenoh_in_python_peer_to_peer() {
+    let Some(python) = python("zenoh_in_python_peer_to_peer") else { return };
+    let (theirs, ours) = (free_endpoint(), free_endpoint());
+    let subscriber = zenoh_subscriber(&python, &["--listen", &theirs]);
+    // The verdicts go to where the subscriber listens, the messages come to where the monitor does.
+    let network = [zenoh("peer", &theirs), vec!["--zenoh-listen".to_owned(), ours.clone()]].concat();
+    let run = monitor("zenoh:demo/state", "zenoh:demo/verdict", &network);
+    all_arrive(run, subscriber, || zenoh_publisher(&python, &["--connect", &ours]));
+}
+
+#[test]
+fn zenoh_in_python_through_a_router() {
+    let Some(python) = python("zenoh_in_python_through_a_router") else { return };
+    let endpoint = free_endpoint();
+    let _router = router(&endpoint);
+    through_a_router(&python, &endpoint);
+}
+
+#[test]
+fn zenoh_with_a_router_in_python() {
+    let Some(python) = python("zenoh_with_a_router_in_python") else { return };
+    let endpoint = free_endpoint();
+    // A router that is not ours: a session in router mode that subscribes to something else.
+    let options = ["nobody/publishes/this", "--mode", "router", "--listen", &endpoint, "--quiet", "600"];
+    let mut router = independent(&python, "zenoh_subscribe.py", &options);
+    router.wait_stdout("ready");
+    through_a_router(&python, &endpoint);
+}
+
+#[track_caller]
+fn through_a_router(python: &Path, endpoint: &str) {
+    let client = ["--mode", "client", "--connect", endpoint];
+    let subscriber = zenoh_subscriber(python, &client);
+    let run = monitor("zenoh:demo/state", "zenoh:demo/verdict", &zenoh("client", endpoint));
+    all_arrive(run, subscriber, || zenoh_publisher(python, &client));
+}
+
+#[test]
+fn dds_in_python() {
+    let Some(python) = python("dds_in_python") else { return };
+    let (domain, count) = (dds_domain(), MESSAGES.to_string());
+    let run = monitor("dds:state", "dds:verdict", &dds(&domain));
+    let options = ["verdict", "--domain", &domain, "--print", "--quiet", "60", "--count", &count];
+    let mut subscriber = independent(&python, "dds_subscribe.py", &options);
+    subscriber.wait_stdout("ready");
+    all_arrive(run, subscriber, || {
+        independent(&python, "dds_publish.py", &["state", "--domain", &domain, "--count", &count])
+    });
+}
+
+#[test]
+fn dds_in_python_of_another_type() {
+    let Some(python) = python("dds_in_python_of_another_type") else { return };
+    let (domain, count) = (dds_domain(), MESSAGES.to_string());
+    let folder = support::Folder::new();
+    let deployment = folder.file(
+        "rondel.yaml",
+        format!(
+            "formula: n < 1500\ndds: {{ domain: {domain}, interface: lo }}\n\
+             topics: {{ trace: {{ source: dds:state, type: \"demo::Text\" }} }}\n\
+             verdicts: {{ emit: every, to: dds:verdict }}\n"
+        ),
+    );
+    let run = Process::rondel(["run", &deployment, "--wait-subscribers", "60"]);
+    let options = ["verdict", "--domain", &domain, "--print", "--quiet", "60", "--count", &count];
+    let mut subscriber = independent(&python, "dds_subscribe.py", &options);
+    subscriber.wait_stdout("ready");
+    let typed = ["state", "--domain", &domain, "--count", &count, "--type", "demo::Text"];
+    all_arrive(run, subscriber, || independent(&python, "dds_publish.py", &typed));
+}
+
+#[test]
+fn from_dds_in_python_to_zenoh_in_python() {
+    let Some(python) = python("from_dds_in_python_to_zenoh_in_python") else { return };
+    let (domain, endpoint, count) = (dds_domain(), free_endpoint(), MESSAGES.to_string());
+    let subscriber = zenoh_subscriber(&python, &["--listen", &endpoint]);
+    let both = [dds(&domain), zenoh("peer", &endpoint)].concat();
+    let run = monitor("dds:rt/state", "zenoh:demo/verdict", &both);
+    all_arrive(run, subscriber, || {
+        independent(&python, "dds_publish.py", &["rt/state", "--domain", &domain, "--count", &count])
+    });
+}
