@@ -323,6 +323,16 @@ impl Block {
         }
     }
 
+    /// The rows whose event carries the field.
+    pub fn present(&self, slot: Slot) -> Rows {
+        match slot {
+            Slot::Bool(i) => self.bools[i as usize].present,
+            Slot::Int(i) => self.ints[i as usize].present,
+            Slot::Float(i) => self.floats[i as usize].present,
+            Slot::String(i) => self.strings[i as usize].present,
+        }
+    }
+
     /// A boolean column.
     #[inline(always)]
     pub fn bools(&self, column: u32) -> &BoolColumn {

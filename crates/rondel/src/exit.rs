@@ -8,8 +8,8 @@ pub const VIOLATED: u8 = 1;
 pub const USAGE: u8 = 2;
 /// A trace could not be read, or the output not be written.
 pub const TRACE: u8 = 3;
-/// Nothing was violated, but at least one property was never decided: a field that it needs never
-/// came.
+/// Nothing was violated, but at least one property was never decided, was inconclusive at the end, or
+/// was inconclusive at some step while a field that is read never came: then a name may be misspelt.
 pub const INCONCLUSIVE: u8 = 4;
 /// The network could not be reached, or was lost (`run`).
 pub const NETWORK: u8 = 5;

@@ -34,8 +34,9 @@ fn main() -> ExitCode {
 
 /// Writes a line to standard error.
 pub(crate) fn say(line: &str) {
-    // Where nobody reads there is nobody to tell.
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+    // In one piece, so that it does not mix with what goes to standard output; and where nobody reads
+    // there is nobody to tell.
+    let _ = std::io::stderr().lock().write_all(format!("{line}\n").as_bytes());
 }
 
 /// Writes an error to standard error.

@@ -55,11 +55,6 @@ impl VerdictWriter {
             Seconds(time)
         );
     }
-
-    /// The name of the property.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
 }
 
 /// The colour of a verdict on a terminal: green, red, yellow.

@@ -26,8 +26,6 @@ pub enum TimeModel {
 /// A specification, ready to run.
 #[derive(Clone, Debug)]
 pub struct Specification {
-    /// Where it came from, for people.
-    pub source: String,
     /// What was written.
     pub spec: Spec,
     /// What runs.
@@ -63,7 +61,7 @@ impl Specification {
         let rye = syntax == Syntax::Rye || path.extension().is_some_and(|e| e == "rye");
         let outcome =
             if rye { rondel_spec::parse_rye(&text, None, &stem(path)) } else { rondel_spec::parse(&text) };
-        Specification::build(outcome, &text, source, rye)
+        Specification::build(outcome, &text, &source, rye)
     }
 
     /// Takes a text in Rondel's language that came from `source`.
@@ -71,7 +69,7 @@ impl Specification {
     /// # Errors
     /// [`Refused`], after every mistake was shown on standard error.
     pub fn from_text(text: &str, source: &str) -> Result<Specification, Refused> {
-        Specification::build(rondel_spec::parse(text), text, source.to_owned(), false)
+        Specification::build(rondel_spec::parse(text), text, source, false)
     }
 
     /// Takes one formula.
@@ -83,7 +81,7 @@ impl Specification {
             Syntax::Rondel => rondel_spec::parse_formula(formula),
             Syntax::Rye => rondel_spec::parse_rye(formula, None, "formula"),
         };
-        Specification::build(outcome, formula, "formula".to_owned(), true)
+        Specification::build(outcome, formula, "formula", true)
     }
 
     /// Takes what the arguments give: a file or a formula.
@@ -105,15 +103,10 @@ impl Specification {
         }
     }
 
-    fn build(
-        outcome: Outcome,
-        text: &str,
-        source: String,
-        is_formula: bool,
-    ) -> Result<Specification, Refused> {
+    fn build(outcome: Outcome, text: &str, source: &str, is_formula: bool) -> Result<Specification, Refused> {
         let colour = std::io::stderr().is_terminal();
         for diagnostic in &outcome.diagnostics {
-            crate::say(diagnostic.render(&source, text, colour).trim_end());
+            crate::say(diagnostic.render(source, text, colour).trim_end());
         }
         let spec = outcome.spec.ok_or(Refused)?;
         if spec.properties.is_empty() {
@@ -121,7 +114,7 @@ impl Specification {
             return Err(Refused);
         }
         match Program::compile(&spec) {
-            Ok(program) => Ok(Specification { source, spec, program: Arc::new(program), is_formula }),
+            Ok(program) => Ok(Specification { spec, program: Arc::new(program), is_formula }),
             Err(error) => {
                 crate::complain(&format!("{source}: {error}"));
                 Err(Refused)

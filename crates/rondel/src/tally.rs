@@ -1,9 +1,11 @@
 //! What became of each property, for the closing summary and the exit status.
 
+use indicatif::HumanCount;
 use rondel_engine::Outcome;
-use rondel_event::{Block, Rows, Timestamp, Verdict};
+use rondel_event::{Block, Path, Rows, Slot, Timestamp, Verdict};
 
 use crate::exit;
+use crate::specification::Specification;
 
 /// The verdicts of one property, counted.
 #[derive(Clone, Debug, Default)]
@@ -12,6 +14,8 @@ pub struct Tally {
     pub violated: u64,
     /// At how many steps it was satisfied.
     pub satisfied: u64,
+    /// At how many steps it was inconclusive.
+    pub inconclusive: u64,
     /// How often it became violated.
     pub violations: u64,
     /// The step and the time of the first violation.
@@ -27,7 +31,9 @@ impl Tally {
         let rows = block.rows();
         let violated = outcome.violated & rows;
         self.violated += u64::from(violated.count_ones());
-        self.satisfied += u64::from((outcome.satisfied & rows).count_ones());
+        let satisfied = u64::from((outcome.satisfied & rows).count_ones());
+        self.satisfied += satisfied;
+        self.inconclusive += block.len() as u64 - satisfied - u64::from(violated.count_ones());
         self.violations += u64::from((outcome.changed & violated).count_ones());
         if violated != 0 && self.first.is_none() {
             let row = violated.trailing_zeros() as usize;
@@ -44,15 +50,58 @@ impl Tally {
     }
 }
 
-/// The exit status that these tallies call for.
-pub fn status(tallies: &[Tally]) -> u8 {
+/// The exit status that these tallies call for, where these fields never came.
+pub fn status(tallies: &[Tally], unseen: &Unseen) -> u8 {
+    let open = |t: &Tally| t.undecided() || t.last == Some(Verdict::Inconclusive);
+    let doubtful = |t: &Tally| t.inconclusive > 0 && !unseen.fields.is_empty();
     if tallies.iter().any(|t| t.violated > 0) {
         exit::VIOLATED
-    } else if tallies.iter().any(Tally::undecided) {
+    } else if tallies.iter().any(|t| open(t) || doubtful(t)) {
         exit::INCONCLUSIVE
     } else {
         exit::SATISFIED
     }
+}
+
+/// The fields that a program reads and no message has carried so far: most often a misspelt name.
+#[derive(Clone, Debug)]
+pub struct Unseen {
+    fields: Vec<(Slot, String)>,
+}
+
+impl Unseen {
+    /// Of this specification: all its fields.
+    pub fn new(specification: &Specification) -> Unseen {
+        let topics = specification.spec.topics.iter().zip(specification.program.projections());
+        let name = |topic: &str, path: &Path| {
+            if specification.is_formula { path.to_string() } else { format!("{topic}.{path}") }
+        };
+        let fields = topics.flat_map(|(topic, projection)| {
+            projection.fields.iter().map(|field| (field.slot, name(&topic.name, &field.path)))
+        });
+        Unseen { fields: fields.collect() }
+    }
+
+    /// Looks what the events of a block carry. Costs nothing once everything was seen.
+    #[inline]
+    pub fn look(&mut self, block: &Block) {
+        if !self.fields.is_empty() {
+            self.fields.retain(|(slot, _)| block.present(*slot) == 0);
+        }
+    }
+
+    /// The names of the fields, if there are any, for a report.
+    pub fn names(&self) -> Option<String> {
+        let mut names: Vec<&str> = self.fields.iter().map(|(_, name)| name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        (!names.is_empty()).then(|| names.join(", "))
+    }
+}
+
+/// A number and what is counted, in the plural where it is not one.
+pub fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", HumanCount(count), if count == 1 { one } else { many })
 }
 
 /// Events whose time is before that of the event before them.

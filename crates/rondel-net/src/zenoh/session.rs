@@ -92,8 +92,14 @@ impl Session {
             || config.get_json("mode").is_ok_and(|mode| mode.contains(Mode::Client.as_str()));
         let session = ::zenoh::open(config).wait().map_err(|e| {
             let reason = super::reason(e);
-            if client && !settings.connect.is_empty() {
-                OpenError::Unreachable { endpoints: settings.connect.clone(), reason }
+            if client {
+                // Where the endpoints stand in a configuration file, it is the file that is not answered.
+                let file =
+                    settings.config_file.iter().map(|file| format!("the endpoints of {}", file.display()));
+                let endpoints = settings.connect.iter().cloned();
+                let endpoints =
+                    if settings.connect.is_empty() { file.collect() } else { endpoints.collect() };
+                OpenError::Unreachable { endpoints, reason }
             } else {
                 OpenError::Network(reason)
             }

@@ -6,14 +6,14 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rondel_engine::Monitor;
 use rondel_event::{Block, Rows, TimeUnit, Verdict};
 use rondel_net::file::{Lines, ReadError, TraceReader, TraceTopic};
 
 use crate::output::{Emit, Format, Output, VerdictWriter, colour_of};
 use crate::specification::{Specification, Syntax, TimeModel};
-use crate::tally::{Backwards, Tally, status};
+use crate::tally::{Backwards, Tally, Unseen, counted, status};
 use crate::{complain, exit, warn};
 
 /// Check recorded traces of JSON lines
@@ -31,7 +31,7 @@ pub struct Check {
     #[arg(value_name = "TRACE")]
     traces: Vec<PathBuf>,
     /// One formula instead of a specification file
-    #[arg(short, long, value_name = "FORMULA")]
+    #[arg(short, long, value_name = "FORMULA", allow_hyphen_values = true)]
     formula: Option<String>,
     /// The language of the specification
     #[arg(long, value_enum, default_value = "rondel")]
@@ -63,6 +63,7 @@ struct Checking<'a> {
     out: Output<BufWriter<io::StdoutLock<'static>>>,
     colour: bool,
     tallies: Vec<Tally>,
+    unseen: Unseen,
     events: u64,
     backwards: u64,
 }
@@ -88,6 +89,7 @@ impl Check {
             out: Output::new(BufWriter::with_capacity(1 << 16, io::stdout().lock())),
             colour: io::stdout().is_terminal(),
             tallies: vec![Tally::default(); specification.program.properties().len()],
+            unseen: Unseen::new(&specification),
             events: 0,
             backwards: 0,
         };
@@ -192,9 +194,9 @@ impl Checking<'_> {
         }
         self.backwards += backwards.count;
         if lines.mistyped() > 0 {
+            let values = counted(lines.mistyped(), "value has", "values have");
             warn(&format!(
-                "{name}: {} values had another type than the specification reads and were taken as unknown",
-                HumanCount(lines.mistyped())
+                "{name}: {values} another type than the specification reads, and counted as unknown"
             ));
         }
         if lines.other_topics() > 0 && lines.other_topics() == lines.lines() {
@@ -223,6 +225,7 @@ impl Checking<'_> {
                 block.time(row)
             ));
         }
+        self.unseen.look(block);
         let rows = block.rows();
         let outcomes = monitor.step(block);
         let mut emitted: Rows = 0;
@@ -266,7 +269,19 @@ impl Checking<'_> {
     }
 
     fn finish(mut self, stopped: bool, elapsed: Duration) -> u8 {
-        if !self.options.quiet {
+        if self.events > 0
+            && let Some(names) = self.unseen.names()
+        {
+            let hint =
+                if names.split(", ").any(|name| matches!(name.rsplit('.').next(), Some("time" | "topic"))) {
+                    " (`time` and `topic` are reserved in a line: fields of these names stand inside `data`)"
+                } else {
+                    ""
+                };
+            warn(&format!("no message carries what the specification reads as: {names}{hint}"));
+        }
+        // Of a trace that could not be read at all there is nothing to say.
+        if !self.options.quiet && !(stopped && self.events == 0) {
             let summary = self.summary(elapsed);
             if self.options.format == Format::Text {
                 self.out.write(summary.as_bytes());
@@ -281,37 +296,34 @@ impl Checking<'_> {
                 exit::TRACE
             }
             _ if stopped => exit::TRACE,
-            _ => status(&self.tallies),
+            _ => status(&self.tallies, &self.unseen),
         }
     }
 
     fn summary(&self, elapsed: Duration) -> String {
-        let plural = |n: usize, word: &str| if n == 1 { word.to_owned() } else { format!("{word}s") };
         let properties = self.specification.program.properties();
         let mut summary = format!(
-            "\n{} {} checked against {} {} in {:.3} s",
-            HumanCount(self.events),
-            plural(self.events as usize, "event"),
-            properties.len(),
-            if properties.len() == 1 { "property" } else { "properties" },
+            "\n{} checked against {} in {:.3} s",
+            counted(self.events, "event", "events"),
+            counted(properties.len() as u64, "property", "properties"),
             elapsed.as_secs_f64(),
         );
         if self.backwards > 0 {
-            summary += &format!(
-                "; time went backwards {} {}",
-                self.backwards,
-                plural(self.backwards as usize, "time")
-            );
+            summary += &format!("; time went backwards {}", counted(self.backwards, "time", "times"));
         }
         summary.push('\n');
         let colour = self.colour && self.options.format == Format::Text;
         for (property, tally) in properties.iter().zip(&self.tallies) {
             let (verdict, detail) = if let Some((step, time)) = tally.first {
-                let times =
-                    format!("{} {}", HumanCount(tally.violations), plural(tally.violations as usize, "time"));
+                let times = counted(tally.violations, "time", "times");
                 (Verdict::Violated, format!("became so {times}, first at step {step} (time {time} s)"))
             } else if tally.undecided() {
-                (Verdict::Inconclusive, "never decided: a field that it needs never came".to_owned())
+                (Verdict::Inconclusive, "never decided".to_owned())
+            } else if tally.last == Some(Verdict::Inconclusive) {
+                (Verdict::Inconclusive, "so at the end".to_owned())
+            } else if tally.inconclusive > 0 {
+                let steps = counted(tally.inconclusive, "step", "steps");
+                (Verdict::Satisfied, format!("but inconclusive at {steps}"))
             } else {
                 (Verdict::Satisfied, String::new())
             };

@@ -25,7 +25,8 @@ Exit status:
   1  a property was violated
   2  wrong usage, specification or deployment
   3  a trace could not be read, or the output not be written
-  4  none was violated, but a property was never decided
+  4  none was violated, but a property was never decided, or was inconclusive at the end,
+     or at some step where a field that is read never came
   5  the network could not be reached (with --exit-on-unreachable)";
 
 #[derive(Debug, Subcommand)]

@@ -354,7 +354,7 @@ impl Report {
             "checked": checked,
             "undecodable": undecodable + malformed,
             "mistyped": mistyped,
-            "empty": empty,
+            "empty": self.problems.empty,
             "incompatible": incompatible,
             "dropped": lost + unpublished,
             "verdicts": verdicts,

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use clap::Args;
-use indicatif::HumanCount;
 use rondel_event::TopicId;
 use rondel_net::adapter::{Receiver, Sample};
 
 use crate::deployment::Address;
 use crate::networks::NetworkArguments;
 use crate::output::Output;
+use crate::tally::counted;
 use crate::{complain, exit, say, signals};
 
 /// Print what is published on a topic, a line for each message
@@ -21,7 +21,7 @@ pub struct Tap {
     #[arg(value_name = "ADDRESS")]
     topic: String,
     /// End after so many messages
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     #[command(flatten)]
     network: NetworkArguments,
@@ -99,7 +99,7 @@ impl Tap {
         let received = printer.state.lock().unwrap_or_else(PoisonError::into_inner).2;
         drop(subscription);
         networks.close();
-        say(&format!("received {} messages", HumanCount(received)));
+        say(&format!("received {}", counted(received, "message", "messages")));
         Ok(exit::SATISFIED)
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::deployment::{self, Deployment};
+use crate::tally::counted;
 use crate::{exit, say};
 
 /// Find every mistake in a deployment file and its specification, without connecting
@@ -22,10 +23,10 @@ impl Validate {
             Ok(deployment) => {
                 let program = &deployment.specification.program;
                 say(&format!(
-                    "{} is fine: {} properties over {} topics",
+                    "{} is fine: {} over {}",
                     self.file.display(),
-                    program.properties().len(),
-                    deployment.sources.len()
+                    counted(program.properties().len() as u64, "property", "properties"),
+                    counted(deployment.sources.len() as u64, "topic", "topics"),
                 ));
                 exit::SATISFIED
             }

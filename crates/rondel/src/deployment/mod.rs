@@ -10,8 +10,8 @@ use rondel_spec::Spec;
 
 use crate::output::Emit;
 use crate::specification::{Specification, Syntax};
-pub use yaml::{Mistake, suggest};
 use yaml::{Item, Mistakes};
+pub use yaml::{Mistake, suggest};
 
 /// A checked deployment: everything that `rondel run` needs to start.
 #[derive(Debug)]
@@ -78,7 +78,9 @@ impl Address {
             return Ok(Address::Stdout);
         }
         let Some((network, name)) = text.split_once(':') else {
-            return Err(format!("'{text}' is no address; write NETWORK:NAME, such as zenoh:demo/state or dds:state"));
+            return Err(format!(
+                "'{text}' is no address; write NETWORK:NAME, such as zenoh:demo/state or dds:state"
+            ));
         };
         match network {
             "zenoh" => {
@@ -155,7 +157,11 @@ pub fn spread(to: &[Address], properties: &[String]) -> Result<Vec<Vec<Address>>
         .iter()
         .map(|property| {
             to.iter()
-                .map(|address| if properties.len() == 1 { Ok(address.clone()) } else { address.below(property) })
+                .map(
+                    |address| {
+                        if properties.len() == 1 { Ok(address.clone()) } else { address.below(property) }
+                    },
+                )
                 .collect()
         })
         .collect()
@@ -178,7 +184,9 @@ impl Deployment {
         })?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let mut mistakes = Mistakes::default();
-        let read = yaml::with_document(&text, &mut mistakes, |root, mistakes| deployment(root, folder, mistakes));
+        let read =
+            yaml::with_document(&text, &mut mistakes, |root, mistakes| deployment(root, folder, mistakes));
+        mistakes.0.sort_by_key(|m| (m.line, m.column));
         for mistake in &mistakes.0 {
             let Mistake { line, column, message } = mistake;
             if *line > 0 {
@@ -260,7 +268,11 @@ fn specification(
         (Some(item), None) => {
             let path = folder.join(item.text("specification", mistakes)?);
             let loaded = Specification::from_file(&path, syntax);
-            loaded.map_err(|_| mistakes.at(item, format!("the specification {} cannot be used", path.display()))).ok()
+            loaded
+                .map_err(|_| {
+                    mistakes.at(item, format!("the specification {} cannot be used", path.display()))
+                })
+                .ok()
         }
         (None, Some(item)) => {
             let text = item.text("formula", mistakes)?;
@@ -329,7 +341,8 @@ fn dds_settings(item: Item<'_>, mistakes: &mut Mistakes) -> dds::Settings {
     if let Some(item) = members.get("peers") {
         settings.peers = item.texts("a peer", mistakes);
     }
-    if let Some(queue) = members.get("reader_queue").and_then(|item| item.integer("reader_queue", 64..=1 << 24, mistakes))
+    if let Some(queue) =
+        members.get("reader_queue").and_then(|item| item.integer("reader_queue", 64..=1 << 24, mistakes))
     {
         settings.reader_queue = queue as u32;
     }
@@ -376,14 +389,19 @@ fn sources(
                 let place = topics.unwrap_or(root);
                 mistakes.at(
                     place,
-                    format!("topic '{}' has no source; add `{}: zenoh:KEY` or `{}: dds:TOPIC` under `topics:`", topic.name, topic.name, topic.name),
+                    format!(
+                        "topic '{}' has no source; add `{}: zenoh:KEY` or `{}: dds:TOPIC` under `topics:`",
+                        topic.name, topic.name, topic.name
+                    ),
                 );
                 continue;
             }
         };
         // With a single network, the address in the specification is the one there.
         match Address::parse(&format!("{network}:{}", topic.address.trim_start_matches('/'))) {
-            Ok(address) => sources.push(Binding { address, time: TimeOfEvent::Arrival, time_unit: TimeUnit::Seconds }),
+            Ok(address) => {
+                sources.push(Binding { address, time: TimeOfEvent::Arrival, time_unit: TimeUnit::Seconds })
+            }
             Err(error) => mistakes.at(topics.unwrap_or(root), format!("topic '{}': {error}", topic.name)),
         }
     }
@@ -403,7 +421,12 @@ fn binding(item: Item<'_>, mistakes: &mut Mistakes) -> Option<Binding> {
         {
             mistakes.at(item, format!("unknown encoding '{text}'; known is: json"));
         }
-        if let Some(text) = members.get("time").and_then(|item| item.text("time", mistakes)) {
+        if let Some(item) = members.get("time")
+            && let Some(text) = item.text("time", mistakes)
+        {
+            if text.split('.').any(str::is_empty) {
+                mistakes.at(item, "time must be arrival, source or a field such as header.stamp");
+            }
             time = time_of_event(&text);
         }
         if let Some(item) = members.get("time_unit") {
@@ -428,6 +451,13 @@ fn binding(item: Item<'_>, mistakes: &mut Mistakes) -> Option<Binding> {
             mistakes.at(address, "stdout is a place for verdicts, not a source");
             None
         }
+        (Ok(Address::Dds(..)), Some((item, type_name))) if dds::check_topic(&type_name).is_err() => {
+            mistakes.at(
+                item,
+                format!("'{type_name}' is no name of a type, such as std_msgs::msg::dds_::String_"),
+            );
+            None
+        }
         (Ok(Address::Dds(name, mut known)), Some((_, type_name))) => {
             known.name = type_name;
             Some(Binding { address: Address::Dds(name, known), time, time_unit: unit })
@@ -444,7 +474,11 @@ fn binding(item: Item<'_>, mistakes: &mut Mistakes) -> Option<Binding> {
     }
 }
 
-fn sinks(verdicts: Option<Item<'_>>, properties: Option<&[String]>, mistakes: &mut Mistakes) -> (Emit, Vec<Vec<Address>>) {
+fn sinks(
+    verdicts: Option<Item<'_>>,
+    properties: Option<&[String]>,
+    mistakes: &mut Mistakes,
+) -> (Emit, Vec<Vec<Address>>) {
     let names = properties.unwrap_or_default();
     let Some(item) = verdicts else {
         return (Emit::Change, vec![vec![Address::Stdout]; names.len()]);
@@ -476,8 +510,10 @@ fn sinks(verdicts: Option<Item<'_>>, properties: Option<&[String]>, mistakes: &m
         match names.iter().position(|n| *n == name) {
             Some(index) => sinks[index] = own,
             None if properties.is_some() => {
-                let hint = suggest(&name, names.iter().map(String::as_str))
-                    .map_or_else(|| format!("it has: {}", names.join(", ")), |s| format!("did you mean '{s}'?"));
+                let hint = suggest(&name, names.iter().map(String::as_str)).map_or_else(
+                    || format!("it has: {}", names.join(", ")),
+                    |s| format!("did you mean '{s}'?"),
+                );
                 mistakes.at(key, format!("the specification has no property '{name}'; {hint}"));
             }
             None => {}
@@ -495,7 +531,10 @@ fn addresses(item: Item<'_>, mistakes: &mut Mistakes) -> Vec<Address> {
         let Some(text) = item.text("an address", mistakes) else { continue };
         match Address::parse(&text) {
             Ok(Address::Zenoh(key)) if key.contains(['*', '$']) => {
-                mistakes.at(item, format!("verdicts need one key to be published on, not '{key}' with wildcards"));
+                mistakes.at(
+                    item,
+                    format!("verdicts need one key to be published on, not '{key}' with wildcards"),
+                );
             }
             Ok(address) => addresses.push(address),
             Err(error) => mistakes.at(item, error),
