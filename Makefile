@@ -6,6 +6,10 @@ export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 test: export RONDEL_TEST_PYTHON := $(CURDIR)/.venv/bin/python3
 test: export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
+# Where `make bench` leaves its results, and what else it tells `rondel bench all`, such as --length 100000.
+BENCH_OUT ?= out/bench
+BENCH_ARGUMENTS ?=
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test bench bench-containers image test-containers test-fresh fuzz deny clean
 
@@ -26,7 +30,9 @@ test: setup .venv/ready ## check format and lints, run all tests
 
 bench: setup ## the Timescales benchmark on this machine (file, Zenoh, DDS)
 	cargo build --release --locked --package rondel
-	target/release/rondel bench timescales
+	@$(MAKE) --no-print-directory .venv/plots
+	target/release/rondel bench all --out $(BENCH_OUT) $(BENCH_ARGUMENTS)
+	.venv/bin/python3 bench/plot.py $(BENCH_OUT)
 
 bench-containers: image ## the same through container networks
 	scripts/bench-containers
@@ -54,6 +60,12 @@ clean: ## remove everything that was built
 
 .venv/ready: scripts/test-requirements.txt
 	@echo "==> installing the independent Zenoh and DDS clients for the tests into .venv"
+	python3 -m venv .venv
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+.venv/plots: bench/requirements.txt
+	@echo "==> installing what draws the plots into .venv"
 	python3 -m venv .venv
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@

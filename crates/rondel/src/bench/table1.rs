@@ -78,7 +78,7 @@ impl Pair {
 
     fn measure(&mut self, turn: usize, mut one: impl FnMut(bool) -> Result<Passage>) -> Result<()> {
         // Each comes first as often as the other.
-        for monitor in [turn % 2 == 0, turn % 2 == 1] {
+        for monitor in [turn.is_multiple_of(2), !turn.is_multiple_of(2)] {
             let passage = one(monitor)?;
             if monitor { self.monitor.push(passage) } else { self.plain.push(passage) }
         }
