@@ -49,9 +49,9 @@ def timescales(results, path):
     axes.set_yticks(range(len(rows)), [row["property"] for row in rows])
     axes.invert_yaxis()
     axes.set_xlabel(f"seconds for {rows[0]['messages']:,} messages, a verdict for each")
-    axes.legend(loc="lower right")
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.06), ncols=len(series), frameon=False)
     axes.grid(axis="x", alpha=0.3)
-    axes.set_title(machine(results), fontsize=7)
+    axes.set_title(machine(results), fontsize=7, pad=4)
     save(figure, path)
 
 

@@ -75,3 +75,15 @@ pub fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> Failure {
 pub fn same(what: impl FnOnce() -> String, expected: u64, got: u64) -> Result<()> {
     if expected == got { Ok(()) } else { Err(Failure::Count { what: what(), expected, got }) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lost_is_status_1() {
+        assert!(same(|| "sent".to_owned(), 3, 3).is_ok());
+        let failure = same(|| "sent".to_owned(), 3, 2).unwrap_err();
+        assert_eq!((failure.status(), failure.to_string().as_str()), (1, "sent: 2 instead of 3"));
+    }
+}

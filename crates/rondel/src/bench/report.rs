@@ -88,7 +88,7 @@ impl Report {
                 let met = if mark.met() {
                     "met".to_owned()
                 } else {
-                    format!("**missed** by {:.0} %", mark.missed_by())
+                    format!("**missed** by {:.1} %", mark.missed_by())
                 };
                 table.row(vec![
                     mark.what.clone(),
@@ -162,7 +162,7 @@ mod tests {
         report.add("x", &[1, 2], [Table::new("T", &["h"])]);
         let text = report.markdown();
         assert!(text.contains("| a | 25.0 ns | ≤ 25 ns | met |"), "{text}");
-        assert!(text.contains("| b | 0.80 | ≥ 1 | **missed** by 20 % |"), "{text}");
+        assert!(text.contains("| b | 0.80 | ≥ 1 | **missed** by 20.0 % |"), "{text}");
         assert!(report.json().contains("\"x\": [\n    1,\n    2\n  ]"));
     }
 }
