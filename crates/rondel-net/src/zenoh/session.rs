@@ -30,7 +30,7 @@ pub enum OpenError {
         reason: String,
     },
     /// A text that is no endpoint.
-    #[error("'{0}' is no Zenoh endpoint; write PROTOCOL/ADDRESS, such as tcp/192.0.2.1:7447")]
+    #[error("'{0}' is no Zenoh endpoint; write tcp, tls or udp/HOST:PORT, or unixsock-stream/PATH")]
     Endpoint(String),
     /// A setting that Zenoh does not accept.
     #[error("Zenoh setting {key}: {reason}")]

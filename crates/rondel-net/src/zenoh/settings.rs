@@ -94,8 +94,9 @@ impl Settings {
     /// As Zenoh's own configuration.
     pub(super) fn config(&self) -> Result<Config, OpenError> {
         for endpoint in self.connect.iter().chain(&self.listen) {
-            let parsed = endpoint.parse::<::zenoh::config::EndPoint>();
-            parsed.map_err(|_| OpenError::Endpoint(endpoint.clone()))?;
+            if !is_endpoint(endpoint) {
+                return Err(OpenError::Endpoint(endpoint.clone()));
+            }
         }
         let mut config = match &self.config_file {
             Some(path) => Config::from_file(path)
@@ -140,6 +141,21 @@ impl Settings {
                 .map_err(|e| OpenError::Setting { key: block, reason: super::reason(e) })?;
         }
         Ok(config)
+    }
+}
+
+/// Whether Zenoh, as it is built here, can make something of the endpoint. It finds that out itself
+/// only when it connects, and takes a missing port for somebody who does not answer.
+fn is_endpoint(text: &str) -> bool {
+    let Ok(endpoint) = text.parse::<::zenoh::config::EndPoint>() else { return false };
+    let (protocol, address) = (endpoint.protocol(), endpoint.address());
+    match protocol.as_str() {
+        "tcp" | "tls" | "udp" => address
+            .as_str()
+            .rsplit_once(':')
+            .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok()),
+        "unixsock-stream" => true,
+        _ => false,
     }
 }
 
@@ -197,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_bad_endpoint_is_refused_and_named() {
-        for bad in ["127.0.0.1:1", "tcp", "\"\n\\"] {
+        for bad in ["127.0.0.1:1", "tcp", "\"\n\\", "tcp/a", "tcp/:1", "tcp/a:70000", "carrier-pigeon/a:1"] {
             let settings = Settings { connect: vec![bad.into()], ..Settings::default() };
             assert!(matches!(settings.config(), Err(OpenError::Endpoint(named)) if named == bad));
         }

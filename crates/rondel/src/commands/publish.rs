@@ -40,7 +40,7 @@ fn positive(text: &str) -> Result<f64, String> {
 impl Publish {
     /// Publishes, and returns the exit status.
     pub fn run(self) -> u8 {
-        let address = match Address::parse(&self.to) {
+        let address = match Address::parse_sink(&self.to) {
             Ok(Address::Stdout) => {
                 complain("--to stdout: a topic on a network is needed");
                 return exit::USAGE;

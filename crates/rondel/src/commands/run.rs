@@ -143,7 +143,7 @@ impl Run {
                 )));
             }
             sources[index] =
-                Some(Address::parse(address).map_err(|e| wrong(format!("--topic {text}: {e}")))?);
+                Some(Address::parse_source(address).map_err(|e| wrong(format!("--topic {text}: {e}")))?);
         }
         let mut bindings = Vec::new();
         for (topic, source) in topics.iter().zip(sources) {
@@ -159,7 +159,7 @@ impl Run {
         }
         let mut places = Vec::new();
         for text in &self.publish {
-            places.push(Address::parse(text).map_err(|e| wrong(format!("--publish {text}: {e}")))?);
+            places.push(Address::parse_sink(text).map_err(|e| wrong(format!("--publish {text}: {e}")))?);
         }
         if places.is_empty() {
             places.push(Address::Stdout);

@@ -99,6 +99,30 @@ impl Address {
         }
     }
 
+    /// Reads the address of something that messages come from.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse_source(text: &str) -> Result<Address, String> {
+        match Address::parse(text)? {
+            Address::Stdout => Err("stdout is a place for verdicts, not a source".to_owned()),
+            address => Ok(address),
+        }
+    }
+
+    /// Reads the address of something that messages are published on.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse_sink(text: &str) -> Result<Address, String> {
+        match Address::parse(text)? {
+            Address::Zenoh(key) if key.contains(['*', '$']) => {
+                Err(format!("one key is needed to publish on, not '{key}' with wildcards"))
+            }
+            address => Ok(address),
+        }
+    }
+
     /// The place below this one that is named after a property.
     ///
     /// # Errors
@@ -446,11 +470,7 @@ fn binding(item: Item<'_>, mistakes: &mut Mistakes) -> Option<Binding> {
         item
     };
     let text = address.text("a source", mistakes)?;
-    match (Address::parse(&text), string_type) {
-        (Ok(Address::Stdout), _) => {
-            mistakes.at(address, "stdout is a place for verdicts, not a source");
-            None
-        }
+    match (Address::parse_source(&text), string_type) {
         (Ok(Address::Dds(..)), Some((item, type_name))) if dds::check_topic(&type_name).is_err() => {
             mistakes.at(
                 item,
@@ -529,13 +549,7 @@ fn addresses(item: Item<'_>, mistakes: &mut Mistakes) -> Vec<Address> {
     let mut addresses = Vec::new();
     for item in item.items() {
         let Some(text) = item.text("an address", mistakes) else { continue };
-        match Address::parse(&text) {
-            Ok(Address::Zenoh(key)) if key.contains(['*', '$']) => {
-                mistakes.at(
-                    item,
-                    format!("verdicts need one key to be published on, not '{key}' with wildcards"),
-                );
-            }
+        match Address::parse_sink(&text) {
             Ok(address) => addresses.push(address),
             Err(error) => mistakes.at(item, error),
         }
