@@ -360,7 +360,7 @@ fn traces_that_cannot_be_opened() {
 #[test]
 fn values_of_another_type_are_said_once_and_counted() {
     let finished = check_v("{\"v\":1}\n{\"v\":\"true\"}\n{\"v\":true}\n{\"v\":null}\n{\"w\":5}\n");
-    finished.expect_status(0).expect_stderr(&["2 values had another type"]);
+    finished.expect_status(4).expect_stderr(&["2 values have another type"]);
     assert_eq!(finished.stderr.matches("another type").count(), 1, "{}", finished.stderr);
     assert_eq!(letters(&finished.stdout), "??T??");
     assert!(!check_v(GOOD).stderr.contains("another type"));

@@ -119,12 +119,12 @@ fn every_mistake_is_said_at_once() {
 fn wrong_types_of_settings() {
     refused("formula: v\ntopics: [zenoh:a]\n", &[("2:9", &["topics", "mapping"]), ("2:9", &["trace"])]);
     refused("formula: [v]\ntopics: { trace: zenoh:a }\n", &[("1:10", &["text", "list"])]);
-    refused("formula: v\ntopics: { trace: 7 }\n", &[("2:18", &["text", "number"])]);
+    refused("formula: v\ntopics: { trace: 7 }\n", &[("2:18", &["7", "address"])]);
     refused("formula: v\ntopics: { trace: zenoh:a }\nzenoh: peer\n", &[("3:8", &["mapping"])]);
     refused("formula: v\ntopics: { trace: zenoh:a }\ndds: { domain: one }\n", &[("3:16", &["whole number"])]);
     refused("formula: v\ntopics: { trace: zenoh:a }\ndds: { domain: -1 }\n", &[("3:16", &["0", "230"])]);
     refused("formula: v\ntopics: { trace: zenoh:a }\nverdicts: { to: { a: b } }\n", &[("3:17", &["text"])]);
-    refused("- formula\n- v\n", &[("1:1", &["mapping"])]);
+    refused("- formula\n- v\n", &[("1:1", &["mapping"]), ("1:1", &["nothing to check"])]);
 }
 
 #[test]
@@ -186,6 +186,10 @@ fn sources_and_places_that_cannot_be() {
     refused("formula: v\ntopics: { trace: \"dds:1 x\" }\n", &[("2:18", &[])]);
     refused("formula: v\ntopics: { trace: { encoding: json } }\n", &[("2:18", &["source"])]);
     refused("formula: v\ntopics: { trace: { source: zenoh:a, type: t } }\n", &[("2:43", &["DDS"])]);
+    refused(
+        "formula: v\ntopics: { trace: { source: dds:a, type: \"a b\" } }\n",
+        &[("2:41", &["a b", "type"])],
+    );
     refused(
         "formula: v\ntopics: { trace: zenoh:a }\nzenoh: { config: missing.json5 }\n",
         &[("3:18", &["missing.json5"])],
@@ -252,7 +256,9 @@ fn wrong_usage_of_run_publish_and_tap() {
         (vec!["publish", "--to", "zenoh:a/*"], &["wildcards"]),
         (vec!["publish", "--to", "zenoh:a", "--rate", "0"], &["--rate"]),
         (vec!["tap"], &["ADDRESS"]),
-        (vec!["tap", "a"], &["zenoh:KEY"]),
+        (vec!["tap", "a"], &["'a'", "zenoh:"]),
+        (vec!["tap", "stdout"], &["stdout"]),
+        (vec!["run", "-f", "v", "--topic", "zenoh:a", "--topic", "zenoh:b"], &["source already"]),
         (vec!["tap", "zenoh:a//b"], &["a//b"]),
     ] {
         let finished = rondel(&arguments);
