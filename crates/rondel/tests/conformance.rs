@@ -113,7 +113,8 @@ impl Case {
         }
     }
 
-    fn run(&self, folder: &Folder) -> Finished {
+    /// Runs the case on its trace, given so many times as traces of their own.
+    fn run(&self, folder: &Folder, times: usize) -> Finished {
         let mut arguments: Vec<String> =
             ["check", "--quiet", "--emit", "every", "--format", "json"].map(str::to_owned).into();
         if let Some(syntax) = &self.syntax {
@@ -124,9 +125,14 @@ impl Case {
             (None, Some(spec)) => arguments.push(folder.file("case.rondel", spec)),
             (None, None) => unreachable!("looked at when it was read"),
         }
-        arguments.push("-".to_owned());
         let trace: String = self.rows().iter().map(|(_, message)| format!("{message}\n")).collect();
-        rondel_with_input(arguments, trace.as_bytes())
+        if times == 1 {
+            arguments.push("-".to_owned());
+            return rondel_with_input(arguments, trace.as_bytes());
+        }
+        let file = folder.file("trace.jsonl", trace);
+        arguments.extend(std::iter::repeat_n(file, times));
+        rondel_with_input(arguments, b"")
     }
 
     /// What differs from the expectation; nothing if all is as it should be.
@@ -172,8 +178,7 @@ impl Case {
     }
 }
 
-#[test]
-fn every_case_of_the_corpus() {
+fn cases() -> Vec<Case> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus");
     let mut files: Vec<PathBuf> = ["rondel", "rye"]
         .iter()
@@ -182,11 +187,16 @@ fn every_case_of_the_corpus() {
         .filter(|path| path.extension().is_some_and(|e| e == "case"))
         .collect();
     files.sort();
-    let cases: Vec<Case> = files.iter().flat_map(|file| read_cases(file)).collect();
+    files.iter().flat_map(|file| read_cases(file)).collect()
+}
+
+#[test]
+fn every_case_of_the_corpus() {
+    let cases = cases();
     assert!(cases.len() >= 150, "only {} cases were found", cases.len());
     let folder = Folder::new();
     let differences: Vec<String> =
-        cases.iter().filter_map(|case| case.difference(&case.run(&folder))).collect();
+        cases.iter().filter_map(|case| case.difference(&case.run(&folder, 1))).collect();
     assert!(
         differences.is_empty(),
         "\n{}\n{} of {} cases differ",
@@ -194,4 +204,21 @@ fn every_case_of_the_corpus() {
         differences.len(),
         cases.len()
     );
+}
+
+#[test]
+fn nothing_is_left_of_a_trace_for_the_next() {
+    let folder = Folder::new();
+    for case in cases() {
+        let once = case.run(&folder, 1).verdicts();
+        let twice = case.run(&folder, 2).verdicts();
+        assert_eq!(
+            twice,
+            [once.clone(), once].concat(),
+            "{}:{}: {}",
+            case.file.display(),
+            case.line,
+            case.name
+        );
+    }
 }

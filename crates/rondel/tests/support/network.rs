@@ -51,8 +51,8 @@ pub fn router(endpoint: &str) -> Process {
     router
 }
 
-/// The Python that has the independent clients. Where there is none the test is skipped, loudly;
-/// on CI (`CI` is set) it fails.
+/// The Python that has the independent clients: that of RONDEL_TEST_PYTHON, or else of `.venv`. Where
+/// there is none the test is skipped, loudly; on CI (`CI` is set) it fails.
 pub fn python(test: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let candidate = std::env::var_os("RONDEL_TEST_PYTHON").map(PathBuf::from);
@@ -68,7 +68,8 @@ pub fn python(test: &str) -> Option<PathBuf> {
         "{test}: SKIPPED, NOT TESTED: no Python with eclipse-zenoh and cyclonedds; `make .venv/ready` installs them, \
          or set RONDEL_TEST_PYTHON"
     );
-    assert!(std::env::var_os("CI").is_none(), "{message}");
+    // Whoever names a Python, or runs this on CI, means these tests to run.
+    assert!(["CI", "RONDEL_TEST_PYTHON"].iter().all(|name| std::env::var_os(name).is_none()), "{message}");
     // Past the capture of the test's output.
     let _ = Command::new("sh").args(["-c", "echo \"$0\" >&2", &message]).status();
     None
