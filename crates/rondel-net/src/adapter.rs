@@ -44,8 +44,16 @@ pub trait Receiver: Send + Sync + 'static {
     fn receive(&self, topic: TopicId, samples: &[Sample<'_>]);
 
     /// Called after [`receive`](Receiver::receive) when nothing more is waiting, so that now is the
-    /// time to let go what publishers hold back ([`Publisher::release`]).
+    /// time to finish what was put off for a whole batch, and to let go what publishers hold back
+    /// ([`Publisher::release`]). Also called when a subscription is closed; maybe more often than
+    /// needed, never less, for receivers that say so in [`wants_idle`](Receiver::wants_idle).
     fn idle(&self) {}
+
+    /// Whether [`idle`](Receiver::idle) does anything. Asked once; on Zenoh, to find out when nothing
+    /// is waiting costs something.
+    fn wants_idle(&self) -> bool {
+        false
+    }
 }
 
 impl<F> Receiver for F

@@ -151,12 +151,18 @@ impl Pipeline {
     pub fn report(&self) -> (Counts, Vec<Tally>, u64, Unseen) {
         let mut state = self.state();
         state.counts.mistyped = state.decoders.iter().map(JsonDecoder::mistyped).sum();
-        (state.counts, state.tallies.clone(), state.backwards.count, state.unseen.clone())
+        let steps = state.monitor.position();
+        let mut tallies = state.tallies.clone();
+        for tally in &mut tallies {
+            tally.end(steps);
+        }
+        (state.counts, tallies, state.backwards.count, state.unseen.clone())
     }
 
     /// Ends the trace and lets go of the sinks, which are handed back to be flushed.
     pub fn end(&self) -> Vec<Box<dyn Publisher>> {
         let mut state = self.state();
+        state.step();
         state.monitor.end();
         state.counts.last.get_or_insert_with(now);
         state.stdout.flush();
@@ -173,6 +179,7 @@ impl Receiver for Pipeline {
         let before = state.counts.received;
         state.receive(topic, samples);
         if before < self.stop_after && state.counts.received >= self.stop_after {
+            state.step();
             state.counts.last = Some(now());
             // Nobody waits any more when the run is ending already.
             let _ = self.stop.send(Stop::Count);
@@ -180,19 +187,26 @@ impl Receiver for Pipeline {
     }
 
     fn idle(&self) {
+        let mut state = self.state();
+        state.step();
         if !self.batching {
             return;
         }
-        let state = self.state();
         for sink in state.sinks.iter().flatten() {
             if let Sink::Network(publisher) = sink {
                 publisher.release();
             }
         }
     }
+
+    fn wants_idle(&self) -> bool {
+        true
+    }
 }
 
 impl State {
+    /// Decodes samples into the block, and evaluates it when it is full. Otherwise that is for when
+    /// nothing more is waiting: 64 events at a time cost little more than one.
     fn receive(&mut self, topic: TopicId, samples: &[Sample<'_>]) {
         for sample in samples {
             self.counts.received += 1;
@@ -226,7 +240,6 @@ impl State {
             // The clock is not read again before the end: that costs more than a step.
             self.counts.first = samples.first().map(Sample::arrival);
         }
-        self.step();
     }
 
     /// Evaluates the events in the block, publishes what is to be published, and empties it.

@@ -22,26 +22,45 @@ pub struct Tally {
     pub first: Option<(u64, Timestamp)>,
     /// The last verdict.
     pub last: Option<Verdict>,
+    /// The step since which the last verdict stands: the steps from there on are not counted yet.
+    since: u64,
 }
 
 impl Tally {
-    /// Adds the verdicts of a block, whose first row is step `first`.
+    /// Adds the verdicts of a block, whose first row is step `first`. Looks only at changes.
     #[inline]
     pub fn add(&mut self, outcome: &Outcome, block: &Block, first: u64) {
-        let rows = block.rows();
-        let violated = outcome.violated & rows;
-        self.violated += u64::from(violated.count_ones());
-        let satisfied = u64::from((outcome.satisfied & rows).count_ones());
-        self.satisfied += satisfied;
-        self.inconclusive += block.len() as u64 - satisfied - u64::from(violated.count_ones());
-        self.violations += u64::from((outcome.changed & violated).count_ones());
-        if violated != 0 && self.first.is_none() {
-            let row = violated.trailing_zeros() as usize;
-            self.first = Some((first + row as u64, block.time(row)));
+        let mut changed = outcome.changed & block.rows();
+        while changed != 0 {
+            let row = changed.trailing_zeros() as usize;
+            changed &= changed - 1;
+            let step = first + row as u64;
+            self.count(step);
+            let verdict = outcome.verdict(row);
+            self.last = Some(verdict);
+            if verdict == Verdict::Violated {
+                self.violations += 1;
+                self.first.get_or_insert((step, block.time(row)));
+            }
         }
-        if let Some(row) = block.len().checked_sub(1) {
-            self.last = Some(outcome.verdict(row));
+    }
+
+    /// Says that the trace has so many steps and ends here; the next one begins with step 0.
+    pub fn end(&mut self, steps: u64) {
+        self.count(steps);
+        self.since = 0;
+    }
+
+    /// Counts the steps before this one.
+    fn count(&mut self, step: u64) {
+        let steps = step - self.since;
+        match self.last {
+            Some(Verdict::Satisfied) => self.satisfied += steps,
+            Some(Verdict::Violated) => self.violated += steps,
+            Some(Verdict::Inconclusive) => self.inconclusive += steps,
+            None => {}
         }
+        self.since = step;
     }
 
     /// Whether it was neither satisfied nor violated at any step.

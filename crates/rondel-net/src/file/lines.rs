@@ -162,7 +162,7 @@ impl Lines {
 
     /// Adds the events of the lines of `text[at..end]` to the block until it is full or the lines
     /// are used up; returns where the first line begins that was not read. Only lines with their
-    /// line break are read. [`PADDING`](crate::json::PADDING) more bytes after `end` make the last
+    /// line break are read.
     /// lines faster.
     ///
     /// # Errors

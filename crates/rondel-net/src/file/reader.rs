@@ -8,8 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use memchr::memrchr;
 
-use crate::json::PADDING;
-
 /// The longest line that is read: 256 MiB.
 pub const MAX_LINE: usize = 256 << 20;
 
@@ -21,7 +19,7 @@ const CHUNK: usize = 128 << 10;
 pub struct TraceReader {
     name: PathBuf,
     input: Box<dyn Read>,
-    /// `start..end` is read and not used; after `end` there is always room for [`PADDING`].
+    /// `start..end` is read and not used; after `end` there is always room for a line break.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -86,7 +84,7 @@ impl TraceReader {
         Ok(TraceReader {
             name: path.to_owned(),
             input,
-            buffer: vec![0; CHUNK + PADDING],
+            buffer: vec![0; CHUNK + 1],
             start: 0,
             end: 0,
             lines_end: 0,
@@ -123,13 +121,13 @@ impl TraceReader {
             self.start = 0;
             self.lines_end = 0;
         }
-        if self.end + PADDING >= self.buffer.len() {
+        if self.end + 1 >= self.buffer.len() {
             if self.end >= MAX_LINE {
                 return Err(ReadError::LineTooLong { path: self.name.clone() });
             }
             self.buffer.resize(self.buffer.len() * 2, 0);
         }
-        let room = self.buffer.len() - PADDING;
+        let room = self.buffer.len() - 1;
         let read = loop {
             match self.input.read(&mut self.buffer[self.end..room]) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}

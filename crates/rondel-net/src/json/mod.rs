@@ -14,10 +14,9 @@ pub use scan::{JsonError, JsonErrorKind, MAX_DEPTH};
 pub(crate) use scan::{Kind, Scanner, unescape};
 pub(crate) use shape::{Run, Shape};
 
-/// Payloads longer than this are decoded the long way only: they would have to be copied.
+/// Payloads longer than this are decoded the long way only, and teach nothing: what is gained is
+/// little beside what Zenoh or DDS need for them.
 const SHORT: usize = 4096;
-/// So many bytes can be read past the end of a text that shapes work on.
-pub(crate) const PADDING: usize = 16;
 
 /// Decodes the JSON payloads of one topic.
 #[derive(Clone, Debug)]
@@ -26,7 +25,6 @@ pub struct JsonDecoder {
     root: Node,
     time_unit: TimeUnit,
     shapes: Shapes,
-    padded: Vec<u8>,
     mistyped: u64,
 }
 
@@ -45,7 +43,7 @@ impl JsonDecoder {
         if let Some(path) = time {
             root.at(path).actions.push(Action::Time);
         }
-        JsonDecoder { topic, root, time_unit, shapes: Shapes::default(), padded: Vec::new(), mistyped: 0 }
+        JsonDecoder { topic, root, time_unit, shapes: Shapes::default(), mistyped: 0 }
     }
 
     /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time
@@ -57,10 +55,7 @@ impl JsonDecoder {
     /// [`JsonDecoder::mistyped`]).
     pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), JsonError> {
         if payload.len() <= SHORT && self.shapes.any() {
-            self.padded.clear();
-            self.padded.extend_from_slice(payload);
-            self.padded.extend_from_slice(&[0; PADDING]);
-            let run = self.shapes.run(&self.padded, &[0, payload.len()], block, time);
+            let run = self.shapes.run(payload, &[0, payload.len()], block, time);
             if run.rows == 1 {
                 self.mistyped += run.mistyped;
                 return Ok(());

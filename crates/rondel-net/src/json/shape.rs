@@ -295,16 +295,15 @@ impl<'t> Words<'t> {
         Some(Words { text, last: text.len().checked_sub(8)? })
     }
 
-    /// The bytes at a place; zeros, which are never what is looked for, too near to the end.
+    /// The bytes at a place; beyond the end there are zeros.
     #[inline(always)]
     fn at(self, at: usize) -> u64 {
-        if at > self.last {
-            return 0;
-        }
-        // SAFETY: `at <= text.len() - 8`. The checks of a slice do the same with four times the
-        // instructions (they also look for an overflow of `at + 8`), and with them a line took a
+        let from = at.min(self.last);
+        // SAFETY: `from <= text.len() - 8`. The checks of a slice do the same with four times the
+        // instructions (they also look for an overflow of `from + 8`), and with them a line took a
         // fifth longer.
-        u64::from_le(unsafe { self.text.as_ptr().add(at).cast::<u64>().read_unaligned() })
+        let word = u64::from_le(unsafe { self.text.as_ptr().add(from).cast::<u64>().read_unaligned() });
+        if at <= self.last { word } else { word.checked_shr((8 * (at - from)) as u32).unwrap_or(0) }
     }
 }
 

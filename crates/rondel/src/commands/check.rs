@@ -189,6 +189,9 @@ impl Checking<'_> {
         }
         self.step(&mut monitor, &mut block, &mut backwards, &writers, &mut text);
         monitor.end();
+        for tally in &mut self.tallies {
+            tally.end(monitor.position());
+        }
         if let Some(bar) = progress {
             bar.finish_and_clear();
         }
