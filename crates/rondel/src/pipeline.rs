@@ -277,7 +277,7 @@ impl State {
                     let done = match sink {
                         Sink::Network(publisher) => {
                             self.writers[property].json(time, step, outcome.verdict(row), &mut self.text);
-                            publisher.publish(&self.text).map_err(|error| error.to_string())
+                            publisher.publish(&self.text).map_err(Some)
                         }
                         Sink::Stdout => {
                             printed = true;
@@ -291,14 +291,20 @@ impl State {
                                 &mut self.text,
                             );
                             self.stdout.write(&self.text);
-                            Ok(())
+                            // What is said of it is said once, below.
+                            match self.stdout.failure() {
+                                None => Ok(()),
+                                Some(_) => Err(None),
+                            }
                         }
                     };
                     match done {
                         Ok(()) => self.counts.verdicts += 1,
                         Err(error) => {
                             self.counts.unpublished += 1;
-                            if self.counts.unpublished == 1 {
+                            if self.counts.unpublished == 1
+                                && let Some(error) = error
+                            {
                                 warn(&format!(
                                     "a verdict could not be published: {error}; further ones are only counted"
                                 ));

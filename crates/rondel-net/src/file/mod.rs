@@ -4,4 +4,4 @@ mod lines;
 mod reader;
 
 pub use lines::{LineError, LineErrorKind, Lines, TraceTopic};
-pub use reader::{MAX_LINE, ReadError, TraceReader};
+pub use reader::{MAX_LINE, Piece, ReadError, TraceReader};

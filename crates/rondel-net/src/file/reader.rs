@@ -11,6 +11,9 @@ use memchr::memrchr;
 /// The longest line that is read: 256 MiB.
 pub const MAX_LINE: usize = 256 << 20;
 
+/// What some programs write before UTF-8 text; RFC 8259 allows to pass over it.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// How much is read at a time: enough to make system calls rare, little enough to stay in the
 /// second-level cache between reading and decoding.
 const CHUNK: usize = 128 << 10;
@@ -25,9 +28,21 @@ pub struct TraceReader {
     end: usize,
     /// The end of the last line break in `start..end`.
     lines_end: usize,
+    begun: bool,
     ended: bool,
     consumed: Arc<AtomicU64>,
     size: Option<u64>,
+}
+
+/// Some whole lines of a trace: `text[start..end]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'r> {
+    /// What they stand in, with other bytes around them.
+    pub text: &'r [u8],
+    /// Where the first line begins.
+    pub start: usize,
+    /// Where the last line ends, behind its line break.
+    pub end: usize,
 }
 
 /// Why a trace cannot be read.
@@ -88,25 +103,26 @@ impl TraceReader {
             start: 0,
             end: 0,
             lines_end: 0,
+            begun: false,
             ended: false,
             consumed,
             size,
         })
     }
 
-    /// The lines that are read and not used yet, as `(text, begin, end)`; `text` has some bytes more
-    /// after `end`. `None` at the end of the trace. A last line without a line break gets one.
+    /// The lines that are read and not used yet; `None` at the end of the trace. A last line without a
+    /// line break gets one.
     ///
     /// # Errors
     /// [`ReadError::Read`], [`ReadError::LineTooLong`].
-    pub fn lines(&mut self) -> Result<Option<(&[u8], usize, usize)>, ReadError> {
+    pub fn lines(&mut self) -> Result<Option<Piece<'_>>, ReadError> {
         while self.lines_end <= self.start {
             if self.ended {
                 return Ok(None);
             }
             self.read_on()?;
         }
-        Ok(Some((&self.buffer, self.start, self.lines_end)))
+        Ok(Some(Piece { text: &self.buffer, start: self.start, end: self.lines_end }))
     }
 
     /// Says that the lines up to `at` are used.
@@ -138,6 +154,12 @@ impl TraceReader {
         };
         let before = self.end;
         self.end += read;
+        if !self.begun && self.end >= BYTE_ORDER_MARK.len() {
+            self.begun = true;
+            if self.buffer[..self.end].starts_with(BYTE_ORDER_MARK) {
+                self.start = BYTE_ORDER_MARK.len();
+            }
+        }
         if read == 0 {
             self.ended = true;
             if self.end > 0 && self.buffer[self.end - 1] != b'\n' {

@@ -344,7 +344,7 @@ fn decimal(words: Words<'_>, start: usize) -> Option<Decimal> {
     let (whole, count) = digits(first);
     let (mut mantissa, mut decimals, mut end) = (whole, 0, start + count);
     // The byte after the digits is in the same word, if there are less than eight.
-    let mut next = (first >> (8 * count & 63)) as u8;
+    let mut next = (first >> ((8 * count) & 63)) as u8;
     let leading_zero = count > 1 && first as u8 == b'0';
     let mut short = count > 0 && count < 8 && !leading_zero;
     if short && next == b'.' {
@@ -354,7 +354,7 @@ fn decimal(words: Words<'_>, start: usize) -> Option<Decimal> {
         mantissa = whole * POWERS[count] + fraction;
         decimals = count;
         end += 1 + count;
-        next = (second >> (8 * count & 63)) as u8;
+        next = (second >> ((8 * count) & 63)) as u8;
     }
     if short && next | 0x20 != b'e' {
         return Some(Decimal { short: Some((mantissa, decimals)), start, end });

@@ -9,7 +9,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rondel_engine::Monitor;
 use rondel_event::{Block, Rows, TimeUnit, Verdict};
-use rondel_net::file::{Lines, ReadError, TraceReader, TraceTopic};
+use rondel_net::file::{Lines, Piece, ReadError, TraceReader, TraceTopic};
 
 use crate::output::{Emit, Format, Output, VerdictWriter, colour_of};
 use crate::specification::{Specification, Syntax, TimeModel};
@@ -159,7 +159,7 @@ impl Checking<'_> {
                     break;
                 }
             };
-            let (bytes, mut at, end) = piece;
+            let Piece { text: bytes, start: mut at, end } = piece;
             while at < end {
                 let decoded = lines.decode(bytes, at, end, &mut block);
                 if block.is_full() || decoded.is_err() {
@@ -284,7 +284,7 @@ impl Checking<'_> {
             warn(&format!("no message carries what the specification reads as: {names}{hint}"));
         }
         // Of a trace that could not be read at all there is nothing to say.
-        if !self.options.quiet && !(stopped && self.events == 0) {
+        if !(self.options.quiet || stopped && self.events == 0) {
             let summary = self.summary(elapsed);
             if self.options.format == Format::Text {
                 self.out.write(summary.as_bytes());

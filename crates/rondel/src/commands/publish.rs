@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use indicatif::HumanCount;
-use rondel_net::file::TraceReader;
+use rondel_net::file::{Piece, TraceReader};
 
 use crate::deployment::Address;
 use crate::networks::NetworkArguments;
@@ -86,7 +86,7 @@ impl Publish {
         let (mut published, mut failed) = (0u64, 0u64);
         let mut status = exit::SATISFIED;
         'all: while !asked.yet() {
-            let (text, mut at, end) = match reader.lines() {
+            let Piece { text, start: mut at, end } = match reader.lines() {
                 Ok(Some(lines)) => lines,
                 Ok(None) => break,
                 Err(error) => {
