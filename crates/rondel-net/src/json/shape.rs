@@ -193,19 +193,24 @@ impl Step {
         match self.value {
             Expected::End => each(places, |_, at| literal.pass(words, at)),
             Expected::Bool(_) => {
-                let (mut values, mut good): (Rows, Rows) = (0, 0);
+                let (mut values, mut passed): (Rows, usize) = (0, places.len());
                 for (row, place) in places.iter_mut().enumerate() {
-                    // Without a branch: a field that changes at random costs no wrong guess.
+                    // Without a branch on the value: a field that changes at random costs no wrong guess.
                     let at = *place + literal.len;
-                    let word = words.at(at);
-                    let is_true = word as u32 == u32::from_le_bytes(*b"true");
-                    let is_false = word & 0xff_ffff_ffff == u64::from_le_bytes(*b"false\0\0\0");
-                    values |= Rows::from(is_true) << row;
-                    good |= Rows::from((is_true | is_false) & literal.is_at(words, *place)) << row;
+                    let value = words.at(at);
+                    let is_true = value as u32 == u32::from_le_bytes(*b"true");
+                    let not_false = (value ^ u64::from_le_bytes(*b"false\0\0\0")) << 24;
+                    let wrong = literal.difference(words, *place) | if is_true { 0 } else { not_false };
+                    if wrong != 0 {
+                        passed = row;
+                        break;
+                    }
+                    // From above, so that the first row is the lowest bit in the end.
+                    values = values >> 1 | Rows::from(is_true) << 63;
                     *place = at + 5 - usize::from(is_true);
                 }
-                self.bools = values << first;
-                count.min(good.trailing_ones() as usize)
+                self.bools = values.checked_shr((Block::CAPACITY - passed) as u32).unwrap_or(0) << first;
+                passed
             }
             Expected::Number(Target::Skip) => {
                 each(places, |_, at| Some(decimal(words, literal.pass(words, at)?)?.end))
@@ -259,14 +264,15 @@ struct Literal {
 }
 
 impl Literal {
+    /// Zero if the text is there.
     #[inline(always)]
-    fn is_at(self, words: Words<'_>, at: usize) -> bool {
-        (words.at(at) ^ self.head) & self.mask == 0
+    fn difference(self, words: Words<'_>, at: usize) -> u64 {
+        (words.at(at) ^ self.head) & self.mask
     }
 
     #[inline(always)]
     fn pass(self, words: Words<'_>, at: usize) -> Option<usize> {
-        self.is_at(words, at).then_some(at + self.len)
+        (self.difference(words, at) == 0).then_some(at + self.len)
     }
 }
 
@@ -298,12 +304,24 @@ impl<'t> Words<'t> {
     /// The bytes at a place; beyond the end there are zeros.
     #[inline(always)]
     fn at(self, at: usize) -> u64 {
-        let from = at.min(self.last);
-        // SAFETY: `from <= text.len() - 8`. The checks of a slice do the same with four times the
-        // instructions (they also look for an overflow of `from + 8`), and with them a line took a
-        // fifth longer.
-        let word = u64::from_le(unsafe { self.text.as_ptr().add(from).cast::<u64>().read_unaligned() });
-        if at <= self.last { word } else { word.checked_shr((8 * (at - from)) as u32).unwrap_or(0) }
+        if at > self.last {
+            return self.near_end(at);
+        }
+        self.read(at)
+    }
+
+    #[cold]
+    fn near_end(self, at: usize) -> u64 {
+        self.read(self.last).checked_shr((8 * (at - self.last)) as u32).unwrap_or(0)
+    }
+
+    #[inline(always)]
+    fn read(self, at: usize) -> u64 {
+        debug_assert!(at <= self.last, "callers have compared");
+        // SAFETY: `at <= self.last`, which is `text.len() - 8`. The checks of a slice do the same with
+        // four times the instructions (they also look for an overflow of `at + 8`), and with them a line
+        // took a fifth longer.
+        u64::from_le(unsafe { self.text.as_ptr().add(at).cast::<u64>().read_unaligned() })
     }
 }
 
