@@ -54,7 +54,7 @@ impl Recently {
     #[inline(always)]
     pub(crate) fn step(&mut self, q: Rows, len: u32, rows: Rows) -> Rows {
         let q = q & rows;
-        // A single row has nothing above it; live messages come so.
+        // A single row has nothing above it; a message that comes by itself is one.
         let out = if len == 1 { q } else { smear(q, self.span) } | low(self.left);
         // Only the latest q matters: it lasts longest.
         self.left = match q.checked_ilog2() {

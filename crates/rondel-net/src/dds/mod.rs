@@ -1,12 +1,12 @@
 //! DDS, by CycloneDDS: participants, subscriptions and publishers of strings.
 //!
 //! The path of a sample is: CycloneDDS's receive thread, which puts it into the reader's cache and
-//! acknowledges it; the subscription's own thread, which takes up to 64 at a time and calls the
-//! [`Receiver`](crate::adapter::Receiver). To publish from CycloneDDS's own thread would be a
+//! acknowledges it; the subscription's own thread, which takes up to 64 at a time, calls the
+//! [`Receiver`](crate::adapter::Receiver), and tells it when nothing more is there. To publish from CycloneDDS's own thread would be a
 //! deadlock: a writer that waits for acknowledgements would wait for the thread that reads them.
 //!
-//! All `unsafe` code of this crate is in here: calls into the C library, each with the reason why
-//! it is sound.
+//! Nearly all `unsafe` code of this crate is in here: calls into the C library, each with the reason
+//! why it is sound. The rest is one read of a word in `json/shape.rs`.
 
 mod cdr;
 mod domain;

@@ -1,7 +1,9 @@
 //! Zenoh: sessions, subscriptions and publishers.
 //!
-//! The path of a sample is: Zenoh's receiving thread, the [`Receiver`](crate::adapter::Receiver),
-//! and whatever that publishes, all in one call. Zenoh's asynchronous interface stays in here.
+//! The path of a sample is: Zenoh's receiving thread, which calls the
+//! [`Receiver`](crate::adapter::Receiver) with one sample at a time; and, when Zenoh's reader finds
+//! nothing more, a task on the same thread, which tells the receiver so. What the receiver publishes
+//! leaves in one of these calls. Zenoh's asynchronous interface stays in here.
 
 mod publisher;
 mod session;
