@@ -4,11 +4,11 @@ use crate::{Slot, Timestamp, TopicId};
 /// monitor reads.
 ///
 /// Row `i` is the `i`-th event of the block. Sets of rows are bit masks ([`Rows`]), bit `i` for
-/// row `i`, so that boolean formulas are evaluated over all rows of a block at a time; a single
-/// event on a network is a block of one row. A column says for every row whether the event carries
-/// the field and whether its value is valid; values of earlier events are held by the monitor, not
-/// here. Once made, a block is used again and again and does not allocate (text grows to the
-/// largest block of text ever seen).
+/// row `i`, so that boolean formulas are evaluated over all rows of a block at a time; events that
+/// came together on a network are a block of 1 to 64 rows. A column says for every row whether the
+/// event carries the field and whether its value is valid; values of earlier events are held by the
+/// monitor, not here. Once made, a block is used again and again and does not allocate (text grows
+/// to the largest block of text ever seen).
 #[derive(Clone, Debug)]
 pub struct Block {
     len: u32,
