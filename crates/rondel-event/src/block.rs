@@ -19,6 +19,8 @@ pub struct Block {
     floats: Vec<Column<f64>>,
     strings: Vec<StringColumn>,
     text: Vec<u8>,
+    /// How much text there was before the last event.
+    text_before: usize,
 }
 
 /// A set of rows of a block: bit `i` stands for row `i`.
@@ -98,6 +100,7 @@ impl Block {
             floats: vec![Column::default(); layout.floats],
             strings: vec![StringColumn::default(); layout.strings],
             text: Vec::new(),
+            text_before: 0,
         }
     }
 
@@ -143,6 +146,7 @@ impl Block {
             (c.present, c.valid) = (0, 0);
         }
         self.text.clear();
+        self.text_before = 0;
     }
 
     /// Adds an event without fields and returns its row.
@@ -154,6 +158,7 @@ impl Block {
     pub fn push(&mut self, topic: TopicId, time: Timestamp) -> usize {
         let row = self.len();
         self.times[row] = time;
+        self.text_before = self.text.len();
         self.topics[topic.index()] |= 1 << row;
         self.len += 1;
         row
@@ -210,11 +215,24 @@ impl Block {
         true
     }
 
+    /// How many bytes of text are written.
+    #[inline]
+    pub fn text_len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Takes back text that was written for no event, down to a length from [`Block::text_len`].
+    #[inline]
+    pub fn truncate_text(&mut self, len: usize) {
+        self.text.truncate(len);
+    }
+
     /// Takes the last event back, with all that was written of it: for a message that turns out to
     /// be undecodable half-way.
     pub fn pop(&mut self) {
         let Some(len) = self.len.checked_sub(1) else { return };
         self.len = len;
+        self.text.truncate(self.text_before);
         let keep = self.rows();
         for mask in &mut self.topics {
             *mask &= keep;

@@ -260,3 +260,33 @@ fn elements_of_arrays_are_tested() {
     check(r#"{"seen":{}}"#, (0, 0), (0, 0));
     check("{}", (0, 0), (0, 0));
 }
+
+#[test]
+fn what_is_refused_leaves_no_text_behind() {
+    let projection = Projection { fields: vec![value("s", ValueType::String, Slot::String(0))] };
+    let mut decoder = JsonDecoder::new(TopicId(0), &projection, None, TimeUnit::Seconds);
+    let mut block = Block::new(LAYOUT);
+    let good = format!("{{\"s\":\"{}\",\"t\":1}}", "x".repeat(100));
+    let cut = &good[..good.len() - 2];
+    decoder.decode(good.as_bytes(), rondel_event::Timestamp::ZERO, &mut block).unwrap();
+    let before = block.text_len();
+    for _ in 0..100 {
+        assert!(decoder.decode(cut.as_bytes(), rondel_event::Timestamp::ZERO, &mut block).is_err());
+    }
+    assert_eq!((block.text_len(), block.len()), (before, 1));
+}
+
+#[test]
+fn a_byte_order_mark_is_passed_over() {
+    let folder = std::env::temp_dir().join(format!("rondel-lines-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("bom.jsonl");
+    std::fs::write(&path, b"\xef\xbb\xbf{\"b\":true}").unwrap();
+    let mut reader = rondel_net::file::TraceReader::open(&path).unwrap();
+    let piece = reader.lines().unwrap().unwrap();
+    assert_eq!(&piece.text[piece.start..piece.end], b"{\"b\":true}\n");
+    let end = piece.end;
+    reader.used(end);
+    assert!(reader.lines().unwrap().is_none());
+    std::fs::remove_dir_all(&folder).unwrap();
+}

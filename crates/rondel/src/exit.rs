@@ -11,5 +11,5 @@ pub const TRACE: u8 = 3;
 /// Nothing was violated, but at least one property was never decided, was inconclusive at the end, or
 /// was inconclusive at some step while a field that is read never came: then a name may be misspelt.
 pub const INCONCLUSIVE: u8 = 4;
-/// The network could not be reached, or was lost (`run`).
+/// A network could not be joined, or was left with something undelivered.
 pub const NETWORK: u8 = 5;

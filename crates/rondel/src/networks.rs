@@ -12,10 +12,10 @@ use crate::deployment::Address;
 use crate::{complain, exit, say};
 
 /// How long publishers may take at the end to get rid of what they were given.
-const FLUSH: Duration = Duration::from_secs(5);
+const FLUSH: Duration = Duration::from_secs(3);
 
 /// How to join the networks, from the command line.
-#[derive(Clone, Debug, Default, clap::Args)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct NetworkArguments {
     /// Connect to this Zenoh endpoint, such as tcp/192.0.2.1:7447 (may be repeated)
     #[arg(long, value_name = "ENDPOINT")]
@@ -192,8 +192,20 @@ impl Networks {
 
     /// Leaves the networks, after what was published is on its way. Whether all of it was.
     pub fn close(self) -> bool {
-        let dds = self.dds.is_none_or(|participant| participant.close(FLUSH));
-        let zenoh = self.zenoh.is_none_or(|session| session.close().is_ok());
+        let dds = self.dds.as_ref().is_none_or(|participant| participant.close(FLUSH));
+        let zenoh = self.zenoh.as_ref().is_none_or(|session| session.close_within(FLUSH).is_ok());
+        if !(dds && zenoh) {
+            // To drop it would be to try once more, and the process is about to end.
+            std::mem::forget(self);
+        }
         dds && zenoh
+    }
+
+    /// Wakes publishers that wait for a subscriber which takes nothing, where the network allows it:
+    /// DDS does.
+    pub fn wake(&self) {
+        if let Some(participant) = &self.dds {
+            participant.close(Duration::ZERO);
+        }
     }
 }

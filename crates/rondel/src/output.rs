@@ -30,6 +30,24 @@ impl VerdictWriter {
         VerdictWriter { name: property.to_owned(), prefix }
     }
 
+    /// Appends a line in this format.
+    pub fn write(
+        &self,
+        format: Format,
+        (time, step): (Timestamp, u64),
+        verdict: Verdict,
+        colour: bool,
+        out: &mut Vec<u8>,
+    ) {
+        match format {
+            Format::Json => {
+                self.json(time, step, verdict, out);
+                out.push(b'\n');
+            }
+            Format::Text => self.text(time, step, verdict, colour, out),
+        }
+    }
+
     /// Appends the JSON object, without a line break.
     pub fn json(&self, time: Timestamp, step: u64, verdict: Verdict, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.prefix);
@@ -44,7 +62,7 @@ impl VerdictWriter {
     }
 
     /// Appends a line for people, with its line break.
-    pub fn text(&self, time: Timestamp, step: u64, verdict: Verdict, colour: bool, out: &mut Vec<u8>) {
+    fn text(&self, time: Timestamp, step: u64, verdict: Verdict, colour: bool, out: &mut Vec<u8>) {
         let (on, off) = if colour { (colour_of(verdict), "\x1b[0m") } else { ("", "") };
         // Writing to a vector does not fail.
         let _ = writeln!(

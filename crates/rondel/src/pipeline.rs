@@ -1,11 +1,12 @@
-//! The way of one message: decoded, evaluated and answered in one call, on the thread that the
-//! network delivers it on.
+//! The way of a message: decoded where the network delivers it, evaluated with those that came
+//! together with it, and answered, all on the network's own thread.
 
 use std::io;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
 
-use rondel_engine::{Monitor, Outcome};
+use rondel_engine::Monitor;
 use rondel_event::{Block, Rows, Timestamp, TopicId};
 use rondel_net::adapter::{Publisher, Receiver, Sample, now};
 use rondel_net::json::JsonDecoder;
@@ -52,12 +53,14 @@ pub struct Counts {
     pub first: Option<Timestamp>,
     /// When the run ended: with the last message that was asked for, or later.
     pub last: Option<Timestamp>,
+    /// How many messages had been received then, if it ended with the one that was asked for.
+    pub until_last: u64,
 }
 
 /// Receives samples, evaluates them and publishes verdicts.
 ///
-/// One lock is held from the first sample of a batch to its last verdict: verdicts leave in the
-/// order of the events, and a sink that cannot take more holds the source back. There is no queue
+/// All of it is under one lock: verdicts leave in the order of the events, and a sink that cannot take
+/// more holds the source back. There is no queue
 /// here: the bounded queues are those of the networks, on both sides.
 pub struct Pipeline {
     state: Mutex<State>,
@@ -159,17 +162,26 @@ impl Pipeline {
         (state.counts, tallies, state.backwards.count, state.unseen.clone())
     }
 
-    /// Ends the trace and lets go of the sinks, which are handed back to be flushed.
-    pub fn end(&self) -> Vec<Box<dyn Publisher>> {
-        let mut state = self.state();
+    /// Ends the trace and lets go of the sinks, which are handed back to be flushed. `None` when a sink
+    /// has not taken its verdict within `limit`: then nothing more can be done here.
+    pub fn end(&self, limit: Duration) -> Option<Vec<Box<dyn Publisher>>> {
+        let deadline = Instant::now() + limit;
+        let mut state = loop {
+            match self.state.try_lock() {
+                Ok(state) => break state,
+                Err(TryLockError::Poisoned(poisoned)) => break poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return None,
+                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(2)),
+            }
+        };
         state.step();
         state.monitor.end();
         state.counts.last.get_or_insert_with(now);
         state.stdout.flush();
-        let sinks = std::mem::take(&mut state.sinks).into_iter().flatten();
-        sinks
-            .filter_map(|sink| if let Sink::Network(publisher) = sink { Some(publisher) } else { None })
-            .collect()
+        // The properties keep their places: a receiver that is called once more finds no sinks there.
+        let sinks: Vec<Sink> = state.sinks.iter_mut().flat_map(std::mem::take).collect();
+        let publisher = |sink| if let Sink::Network(publisher) = sink { Some(publisher) } else { None };
+        Some(sinks.into_iter().filter_map(publisher).collect())
     }
 }
 
@@ -181,6 +193,7 @@ impl Receiver for Pipeline {
         if before < self.stop_after && state.counts.received >= self.stop_after {
             state.step();
             state.counts.last = Some(now());
+            state.counts.until_last = state.counts.received;
             // Nobody waits any more when the run is ending already.
             let _ = self.stop.send(Stop::Count);
         }
@@ -281,13 +294,13 @@ impl State {
                         }
                         Sink::Stdout => {
                             printed = true;
-                            print(
+                            let at = (time, step);
+                            let verdict = outcome.verdict(row);
+                            self.writers[property].write(
                                 self.format,
+                                at,
+                                verdict,
                                 self.colour,
-                                &self.writers[property],
-                                (time, step),
-                                outcome,
-                                row,
                                 &mut self.text,
                             );
                             self.stdout.write(&self.text);
@@ -324,24 +337,6 @@ impl State {
             }
         }
         self.block.clear();
-    }
-}
-
-fn print(
-    format: Format,
-    colour: bool,
-    writer: &VerdictWriter,
-    (time, step): (Timestamp, u64),
-    outcome: &Outcome,
-    row: usize,
-    out: &mut Vec<u8>,
-) {
-    match format {
-        Format::Json => {
-            writer.json(time, step, outcome.verdict(row), out);
-            out.push(b'\n');
-        }
-        Format::Text => writer.text(time, step, outcome.verdict(row), colour, out),
     }
 }
 

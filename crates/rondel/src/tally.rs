@@ -22,6 +22,8 @@ pub struct Tally {
     pub first: Option<(u64, Timestamp)>,
     /// The last verdict.
     pub last: Option<Verdict>,
+    /// Whether a trace has ended with it inconclusive.
+    pub open: bool,
     /// The step since which the last verdict stands: the steps from there on are not counted yet.
     since: u64,
 }
@@ -48,6 +50,7 @@ impl Tally {
     /// Says that the trace has so many steps and ends here; the next one begins with step 0.
     pub fn end(&mut self, steps: u64) {
         self.count(steps);
+        self.open |= self.last == Some(Verdict::Inconclusive);
         self.since = 0;
     }
 
@@ -71,7 +74,7 @@ impl Tally {
 
 /// The exit status that these tallies call for, where these fields never came.
 pub fn status(tallies: &[Tally], unseen: &Unseen) -> u8 {
-    let open = |t: &Tally| t.undecided() || t.last == Some(Verdict::Inconclusive);
+    let open = |t: &Tally| t.undecided() || t.open;
     let doubtful = |t: &Tally| t.inconclusive > 0 && !unseen.fields.is_empty();
     if tallies.iter().any(|t| t.violated > 0) {
         exit::VIOLATED

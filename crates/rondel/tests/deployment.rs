@@ -180,6 +180,10 @@ fn a_specification_there_must_be_and_it_must_be_right() {
 fn sources_and_places_that_cannot_be() {
     refused("formula: v\nzenoh: {}\ndds: {}\n", &[("", &["trace", "no source"])]);
     refused("formula: v\ntopics: { trace: stdout }\n", &[("2:18", &["stdout"])]);
+    refused(
+        "formula: v\ntopics: { trace: \"zenoh:a/*\" }\nverdicts: { to: zenoh:a/b }\n",
+        &[("3:11", &["come back"])],
+    );
     refused("formula: v\ntopics: { trace: a/b }\n", &[("2:18", &["zenoh"])]);
     refused("formula: v\ntopics: { trace: \"zenoh:\" }\n", &[("2:18", &[])]);
     refused("formula: v\ntopics: { trace: \"zenoh:a//b\" }\n", &[("2:18", &["a//b"])]);
@@ -251,6 +255,10 @@ fn wrong_usage_of_run_publish_and_tap() {
         (vec!["run", &two, "--topic", "gaer=zenoh:a"], &["gaer"]),
         (vec!["run", &two, "--topic", "gear=zenoh:a"], &["speed"]),
         (vec!["run", &good, "--topic", "zenoh:a"], &["--topic"]),
+        (vec!["run", &good, "--zenoh-connect", "tcp/127.0.0.1:7447"], &["--zenoh-", "deployment"]),
+        (vec!["run", &good, "--time-from", "source"], &["--time-from", "deployment"]),
+        (vec!["run", "-f", "v", "--topic", "zenoh:a/**", "--publish", "zenoh:a/b"], &["a/b", "come back"]),
+        (vec!["run", "-f", "v", "--topic", "dds:a", "--publish", "dds:a"], &["come back"]),
         (vec!["publish"], &["--to"]),
         (vec!["publish", "--to", "stdout"], &["stdout"]),
         (vec!["publish", "--to", "zenoh:a/*"], &["wildcards"]),

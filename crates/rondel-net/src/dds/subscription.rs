@@ -160,6 +160,9 @@ impl Drop for Subscription {
     }
 }
 
+/// After how many takes without a pause the receiver is told that it may let go what it holds back.
+const ROUNDS: u32 = 64;
+
 /// What the thread works with. The order of the fields is the order in which they are deleted.
 struct Worker {
     waitset: Entity,
@@ -180,13 +183,19 @@ impl Worker {
             // Everything that was received before the end is handed over. At the end, what comes in
             // meanwhile must not go on for ever: no more than the cache can have held.
             let stopping = self.shared.stopping.load(Ordering::Acquire);
-            let mut taken = 0;
+            let (mut taken, mut rounds) = (0, 0u32);
             while !stopping || taken < self.queue {
                 let count = self.take(receiver);
                 if count == 0 {
                     break;
                 }
                 taken = taken.saturating_add(count);
+                rounds += 1;
+                if rounds % ROUNDS == 0 {
+                    // Under a load that never lets up, what is held back must not wait for its end.
+                    receiver.idle();
+                    self.look_at_status();
+                }
                 if !stopping && self.shared.stopping.load(Ordering::Acquire) {
                     break;
                 }
@@ -195,6 +204,7 @@ impl Worker {
                 receiver.idle();
             }
             if stopping {
+                self.look_at_status();
                 return;
             }
             if !self.shared.stopping.load(Ordering::Acquire) && !self.wait() {

@@ -163,7 +163,6 @@ impl Lines {
     /// Adds the events of the lines of `text[at..end]` to the block until it is full or the lines
     /// are used up; returns where the first line begins that was not read. Only lines with their
     /// line break are read.
-    /// lines faster.
     ///
     /// # Errors
     /// [`LineError`] at the first line that cannot be used; the lines before it are in the block.
@@ -188,7 +187,7 @@ impl Lines {
                     self.mistyped += run.mistyped;
                 } else {
                     self.lines += 1;
-                    let line = &text[starts[done]..starts[done + 1] - 1];
+                    let line = &text[starts[done]..starts[done + 1]];
                     self.line(line, block).map_err(|(column, kind)| LineError {
                         line: self.lines,
                         column: column + 1,
@@ -208,7 +207,9 @@ impl Lines {
         Ok(at)
     }
 
-    fn line(&mut self, line: &[u8], block: &mut Block) -> Result<(), (usize, LineErrorKind)> {
+    /// Decodes a line, given with its line break.
+    fn line(&mut self, with_break: &[u8], block: &mut Block) -> Result<(), (usize, LineErrorKind)> {
+        let line = &with_break[..with_break.len() - 1];
         let json = |e: JsonError| (e.offset, LineErrorKind::Json(e.kind));
         let mut scanner = Scanner::new(line);
         scanner.skip_space();
@@ -259,16 +260,14 @@ impl Lines {
         let mut scanner = Scanner::new(line);
         scanner.skip_space();
         let walked = walk(&mut scanner, Some(root), 0, &mut writer);
-        self.mistyped += writer.mistyped;
-        let time = writer.time;
+        let (mistyped, time) = (writer.mistyped, writer.time);
         if let Err(error) = walked {
             block.pop();
             return Err(json(error));
         }
+        self.mistyped += mistyped;
         block.set_time(row, time.unwrap_or(self.time));
-        let mut with_break = line.to_vec();
-        with_break.push(b'\n');
-        self.shapes.learn(&with_break, root, id, self.time_unit);
+        self.shapes.learn(with_break, root, id, self.time_unit);
         Ok(())
     }
 

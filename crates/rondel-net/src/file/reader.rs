@@ -16,7 +16,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// How much is read at a time: enough to make system calls rare, little enough to stay in the
 /// second-level cache between reading and decoding.
-const CHUNK: usize = 128 << 10;
+const CHUNK: usize = 256 << 10;
 
 /// A trace that is being read.
 pub struct TraceReader {
@@ -29,6 +29,8 @@ pub struct TraceReader {
     /// The end of the last line break in `start..end`.
     lines_end: usize,
     begun: bool,
+    /// Whether the last read filled the buffer.
+    filled: bool,
     ended: bool,
     consumed: Arc<AtomicU64>,
     size: Option<u64>,
@@ -104,6 +106,7 @@ impl TraceReader {
             end: 0,
             lines_end: 0,
             begun: false,
+            filled: false,
             ended: false,
             consumed,
             size,
@@ -154,6 +157,7 @@ impl TraceReader {
         };
         let before = self.end;
         self.end += read;
+        self.filled = self.end == room;
         if !self.begun && self.end >= BYTE_ORDER_MARK.len() {
             self.begun = true;
             if self.buffer[..self.end].starts_with(BYTE_ORDER_MARK) {
@@ -173,11 +177,6 @@ impl TraceReader {
         Ok(())
     }
 
-    /// The file, as it was given.
-    pub fn name(&self) -> &Path {
-        &self.name
-    }
-
     /// Bytes read so far (of a compressed file: compressed), to be looked at from elsewhere.
     pub fn consumed(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.consumed)
@@ -186,7 +185,7 @@ impl TraceReader {
     /// Whether more may come at any time, so that what was read should not wait for it: it is no
     /// file, and the last read did not fill the buffer.
     pub fn is_live(&self) -> bool {
-        self.size.is_none() && self.start == self.end
+        self.size.is_none() && !self.filled
     }
 
     /// The size of the file in bytes, where it is a file.

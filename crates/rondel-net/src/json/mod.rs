@@ -16,7 +16,7 @@ pub(crate) use shape::{Run, Shape};
 
 /// Payloads longer than this are decoded the long way only, and teach nothing: what is gained is
 /// little beside what Zenoh or DDS need for them.
-const SHORT: usize = 4096;
+pub(crate) const SHORT: usize = 4096;
 
 /// Decodes the JSON payloads of one topic.
 #[derive(Clone, Debug)]
@@ -66,18 +66,16 @@ impl JsonDecoder {
         let mut scanner = Scanner::new(payload);
         scanner.skip_space();
         let walked = walk(&mut scanner, Some(&self.root), 0, &mut writer).and_then(|()| scanner.end());
-        self.mistyped += writer.mistyped;
-        let own_time = writer.time;
+        let (mistyped, own_time) = (writer.mistyped, writer.time);
         if let Err(error) = walked {
             block.pop();
             return Err(error);
         }
+        self.mistyped += mistyped;
         if let Some(time) = own_time {
             block.set_time(row, time);
         }
-        if payload.len() <= SHORT {
-            self.shapes.learn(payload, &self.root, self.topic, self.time_unit);
-        }
+        self.shapes.learn(payload, &self.root, self.topic, self.time_unit);
         Ok(())
     }
 
@@ -104,7 +102,8 @@ impl Shapes {
     }
 
     pub(crate) fn learn(&mut self, text: &[u8], root: &Node, topic: TopicId, time_unit: TimeUnit) {
-        if self.shapes.len() < Shapes::MOST
+        if text.len() <= SHORT
+            && self.shapes.len() < Shapes::MOST
             && let Some(shape) = Shape::learn(text, root, topic, time_unit)
         {
             self.shapes.push(shape);

@@ -110,7 +110,7 @@ impl Shape {
     /// in registers, and where one message ends has not to be known to begin with the next.
     pub(crate) fn run(&mut self, text: &[u8], starts: &[usize], block: &mut Block, time: Timestamp) -> Run {
         let Some(words) = Words::new(text) else { return Run::default() };
-        let first = block.len();
+        let (first, text_before) = (block.len(), block.text_len());
         let count = (starts.len() - 1).min(Block::CAPACITY - first);
         // A network often hands over one message at a time: no need to clear room for many then.
         let (mut one, mut many);
@@ -133,6 +133,8 @@ impl Shape {
         rows = places[..rows].iter().zip(&starts[1..]).take_while(|(place, end)| place == end).count();
         if rows > 0 {
             self.settle(block, first, rows);
+        } else {
+            block.truncate_text(text_before);
         }
         Run { rows, mistyped: self.mistyped_per_row * rows as u64 }
     }
@@ -525,6 +527,16 @@ impl Visitor for Learner {
                 Action::Topic => literal = true,
             }
         }
+        // What a run would refuse is not worth a step: it would be learnt again with every message.
+        let text = &scanner.text[start..scanner.at];
+        self.possible &= match (kind, target) {
+            (Kind::String, _) => !text.contains(&b'\\'),
+            (Kind::Number, Some(Target::Int(_))) => integer(text).is_some(),
+            (Kind::Number, Some(Target::TimeField(_) | Target::EventTime)) => {
+                Timestamp::parse(text, self.shape.time_unit).is_ok()
+            }
+            _ => true,
+        };
         let column = target.and_then(|t| if let Target::Int(column) = t { Some(column) } else { None });
         let expected = match kind {
             // A key may come and go in a container that is only noted; its text is not the same then.

@@ -39,6 +39,11 @@ pub fn check_key(key: &str) -> Result<(), DeclareError> {
     parse_key(key).map(drop)
 }
 
+/// Whether something can be published that both key expressions stand for. False where one is none.
+pub fn keys_meet(one: &str, other: &str) -> bool {
+    matches!((parse_key(one), parse_key(other)), (Ok(one), Ok(other)) if one.intersects(&other))
+}
+
 /// Checks an endpoint such as `tcp/192.0.2.1:7447` without using it.
 ///
 /// # Errors

@@ -75,7 +75,7 @@ impl Subscription {
                 // Borrowed, except when the payload came in several pieces: beyond 64 KiB.
                 let payload = sample.payload().to_bytes();
                 receiver.receive(topic, &[Sample::new(&payload, source_time, None)]);
-                if wants_idle && !shared.telling.load(Ordering::Relaxed) {
+                if wants_idle && !shared.telling.load(Ordering::Acquire) {
                     tell_when_idle(shared, &receiver);
                 }
             })
@@ -101,11 +101,15 @@ impl Subscription {
 fn tell_when_idle<R: Receiver + ?Sized>(shared: &Arc<Shared>, receiver: &Arc<R>) {
     // On no executor, as when a publisher of this very session calls, there is nothing to wait for.
     let Ok(executor) = tokio::runtime::Handle::try_current() else { return receiver.idle() };
-    shared.telling.store(true, Ordering::Relaxed);
+    // Ordered with the sample that the receiver has just taken: either the task that is under way sees
+    // it, or this one is started.
+    if shared.telling.swap(true, Ordering::AcqRel) {
+        return;
+    }
     let (shared, receiver) = (Arc::clone(shared), Arc::clone(receiver));
     executor.spawn(async move {
         // First this: a sample that comes while the receiver is busy starts a task of its own.
-        shared.telling.store(false, Ordering::Relaxed);
+        shared.telling.swap(false, Ordering::AcqRel);
         receiver.idle();
     });
 }
@@ -124,8 +128,10 @@ impl adapter::Subscription for Subscription {
         let ended = self.shared.ended.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.shared.ended_changed.wait_timeout_while(ended, limit, |ended| !*ended);
         let ended = *waited.unwrap_or_else(PoisonError::into_inner).0;
-        // The task that was to tell it may never run, now that the session ends.
-        (self.idle)();
+        if ended {
+            // The task that was to tell it may never run, now that the session ends.
+            (self.idle)();
+        }
         ended
     }
 

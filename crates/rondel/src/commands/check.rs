@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rondel_engine::Monitor;
-use rondel_event::{Block, Rows, TimeUnit, Verdict};
+use rondel_event::{Block, Rows, Verdict};
 use rondel_net::file::{Lines, Piece, ReadError, TraceReader, TraceTopic};
 
+use crate::deployment::time_unit;
 use crate::output::{Emit, Format, Output, VerdictWriter, colour_of};
 use crate::specification::{Specification, Syntax, TimeModel};
 use crate::tally::{Backwards, Tally, Unseen, counted, status};
@@ -102,15 +103,6 @@ impl Check {
         }
         checking.finish(stopped, started.elapsed())
     }
-
-    fn unit(&self) -> TimeUnit {
-        match self.time_unit.as_str() {
-            "ms" => TimeUnit::Milliseconds,
-            "us" => TimeUnit::Microseconds,
-            "ns" => TimeUnit::Nanoseconds,
-            _ => TimeUnit::Seconds,
-        }
-    }
 }
 
 impl Checking<'_> {
@@ -142,7 +134,11 @@ impl Checking<'_> {
         if several && self.options.format == Format::Text && !self.options.quiet {
             self.out.write(format!("{name}\n").as_bytes());
         }
-        let mut lines = Lines::new(&topics, self.specification.is_formula, self.options.unit());
+        let mut lines = Lines::new(
+            &topics,
+            self.specification.is_formula,
+            time_unit(&self.options.time_unit).unwrap_or_default(),
+        );
         let mut monitor = Monitor::new(std::sync::Arc::clone(program));
         let mut block = Block::new(program.layout());
         let mut backwards = Backwards::default();
@@ -242,13 +238,7 @@ impl Checking<'_> {
             for (outcome, writer) in outcomes.iter().zip(writers) {
                 if self.options.emit.rows(outcome, rows) >> row & 1 == 1 {
                     let (time, step, verdict) = (block.time(row), first + row as u64, outcome.verdict(row));
-                    match self.options.format {
-                        Format::Json => {
-                            writer.json(time, step, verdict, text);
-                            text.push(b'\n');
-                        }
-                        Format::Text => writer.text(time, step, verdict, self.colour, text),
-                    }
+                    writer.write(self.options.format, (time, step), verdict, self.colour, text);
                 }
             }
         }
@@ -322,7 +312,7 @@ impl Checking<'_> {
                 (Verdict::Violated, format!("became so {times}, first at step {step} (time {time} s)"))
             } else if tally.undecided() {
                 (Verdict::Inconclusive, "never decided".to_owned())
-            } else if tally.last == Some(Verdict::Inconclusive) {
+            } else if tally.open {
                 (Verdict::Inconclusive, "so at the end".to_owned())
             } else if tally.inconclusive > 0 {
                 let steps = counted(tally.inconclusive, "step", "steps");

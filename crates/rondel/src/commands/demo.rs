@@ -128,7 +128,7 @@ impl Demo {
         let colour = io::stdout().is_terminal();
         let options =
             Options { format: Format::Text, colour, count: None, wait_subscribers: Duration::ZERO, stop };
-        let running = Running::start(&deployment, monitor, options)?;
+        let running = Running::start(&deployment, monitor, options, || false)?;
         for publisher in &publishers {
             if !publisher.wait_matched(Duration::from_secs(5)) {
                 return Err("the monitor does not see the vehicle".to_owned());
@@ -145,7 +145,7 @@ impl Demo {
             publisher.flush(Duration::from_secs(5));
         }
         drop(publishers);
-        let report = running.end(Stop::Asked);
+        let report = running.end(Stop::Asked).ok_or("the verdicts could not be printed")?;
         vehicle.close();
         say("");
         say(&report.summary(io::stderr().is_terminal()));

@@ -27,7 +27,7 @@ Exit status:
   3  a trace could not be read, or the output not be written
   4  none was violated, but a property was never decided, or was inconclusive at the end,
      or at some step where a field that is read never came
-  5  the network could not be reached (with --exit-on-unreachable)";
+  5  a network could not be joined (with --exit-on-unreachable), or was left with something undelivered";
 
 #[derive(Debug, Subcommand)]
 enum Command {

@@ -23,9 +23,11 @@ const DRAIN: Duration = Duration::from_secs(2);
 /// How long nothing must come for it to have ended.
 const QUIET: Duration = Duration::from_millis(20);
 /// How long a receiver may take to return from its last sample.
-const CLOSE: Duration = Duration::from_secs(5);
+const CLOSE: Duration = Duration::from_secs(3);
+/// How long a publisher that was woken may take to return.
+const WAKE: Duration = Duration::from_millis(500);
 /// How long publishers wait at the end until what they were given was taken.
-const FLUSH: Duration = Duration::from_secs(5);
+const FLUSH: Duration = Duration::from_secs(2);
 
 /// Check a live network and publish verdicts
 ///
@@ -69,7 +71,7 @@ pub struct Run {
     count: Option<u64>,
     /// Receive nothing before somebody has subscribed to every topic of the verdicts, at most so many
     /// seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=86_400))]
     wait_subscribers: u64,
     /// How the closing summary is written on standard error
     #[arg(long, value_enum, default_value = "text")]
@@ -104,6 +106,18 @@ impl Run {
         };
         match file {
             Some(file) => {
+                let network = NetworkArguments {
+                    exit_on_unreachable: self.network.exit_on_unreachable,
+                    ..NetworkArguments::default()
+                };
+                let reading = (self.time_from.as_str(), self.time_unit.as_str(), self.syntax);
+                if self.network != network || reading != ("arrival", "s", Syntax::Rondel) {
+                    complain(
+                        "networks, times and syntax are settings of the deployment file: --zenoh-*, --dds-*, \
+                         --time-from, --time-unit and --syntax belong to the short form",
+                    );
+                    return Err(exit::USAGE);
+                }
                 let mut deployment = Deployment::from_file(&file).map_err(|_| exit::USAGE)?;
                 deployment.exit_on_unreachable |= self.network.exit_on_unreachable;
                 deployment.emit = self.emit.unwrap_or(deployment.emit);
@@ -166,6 +180,9 @@ impl Run {
         }
         let sinks = spread(&places, specification.program.properties())
             .map_err(|error| wrong(format!("--publish: {error}")))?;
+        if let Some(error) = deployment::returns(bindings.iter().map(|b| &b.address), &sinks) {
+            return Err(wrong(format!("--publish: {error}")));
+        }
         let zenoh = self.network.zenoh();
         zenoh.check().map_err(|error| wrong(error.to_string()))?;
         let used = |which: fn(&Address) -> bool| {
@@ -202,8 +219,8 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
     let colour = io::stdout().is_terminal();
     let Run { format, count, .. } = *arguments;
     let wait_subscribers = Duration::from_secs(arguments.wait_subscribers);
-    let running =
-        Running::start(deployment, networks, Options { format, colour, count, wait_subscribers, stop });
+    let options = Options { format, colour, count, wait_subscribers, stop };
+    let running = Running::start(deployment, networks, options, || asked.yet());
     let running = match running {
         Ok(running) => running,
         Err(error) => {
@@ -217,12 +234,18 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
         deployment.sources.iter().map(|b| b.address.to_string()).collect::<Vec<_>>().join(", ")
     ));
     let why = stopped.recv().unwrap_or(Stop::Asked);
-    let report = running.end(why);
+    let Some(report) = running.end(why) else {
+        complain(
+            "a subscriber of the verdicts takes nothing, so that ending cannot wait for it: verdicts are lost",
+        );
+        // Whatever is dropped from here on would wait for it again.
+        std::process::exit(i32::from(exit::NETWORK));
+    };
     say(&match arguments.summary {
         Format::Json => report.json(),
         Format::Text => report.summary(io::stderr().is_terminal()),
     });
-    if report.flushed { exit::SATISFIED } else { exit::NETWORK }
+    if report.flushed && report.counts.unpublished == 0 { exit::SATISFIED } else { exit::NETWORK }
 }
 
 /// How a deployment is run.
@@ -252,7 +275,12 @@ impl Running {
     ///
     /// # Errors
     /// What could not be made, and why.
-    pub fn start(deployment: &Deployment, networks: Networks, options: Options) -> Result<Running, String> {
+    pub fn start(
+        deployment: &Deployment,
+        networks: Networks,
+        options: Options,
+        asked: impl Fn() -> bool,
+    ) -> Result<Running, String> {
         let program = &deployment.specification.program;
         let sink = |address: &Address| match address {
             Address::Stdout => Ok(Sink::Stdout),
@@ -264,9 +292,13 @@ impl Running {
         if !options.wait_subscribers.is_zero() {
             let deadline = Instant::now() + options.wait_subscribers;
             for (sink, address) in sinks.iter().flatten().zip(deployment.sinks.iter().flatten()) {
-                if let Sink::Network(publisher) = sink
-                    && !publisher.wait_matched(deadline.saturating_duration_since(Instant::now()))
-                {
+                let Sink::Network(publisher) = sink else { continue };
+                // In slices, to be ended in between.
+                let mut matched = false;
+                while !matched && !asked() && Instant::now() < deadline {
+                    matched = publisher.wait_matched(Duration::from_millis(100));
+                }
+                if !matched {
                     warn(&format!("nobody has subscribed to {address}; verdicts are published all the same"));
                 }
             }
@@ -295,33 +327,50 @@ impl Running {
         })
     }
 
-    /// Ends gracefully: what has been received is checked and its verdicts published.
-    pub fn end(self, why: Stop) -> Report {
+    /// Ends gracefully: what has been received is checked and its verdicts published. `None` when a
+    /// subscriber of the verdicts takes nothing, so that this cannot be.
+    pub fn end(self, why: Stop) -> Option<Report> {
         if why == Stop::Asked {
+            let drained = Instant::now() + DRAIN;
             for subscription in &self.subscriptions {
-                subscription.drain(QUIET, DRAIN);
+                subscription.drain(QUIET, drained.saturating_duration_since(Instant::now()));
             }
         }
         let mut problems = Problems::default();
-        let mut flushed = true;
+        let mut closed = true;
+        let deadline = Instant::now() + CLOSE;
         for subscription in &self.subscriptions {
-            flushed &= subscription.close(CLOSE);
+            closed &= subscription.close(deadline.saturating_duration_since(Instant::now()));
             let seen = subscription.problems();
             problems.malformed += seen.malformed;
             problems.empty += seen.empty;
             problems.lost += seen.lost;
             problems.incompatible += seen.incompatible;
         }
-        let publishers = self.pipeline.end();
+        if !closed {
+            self.networks.wake();
+        }
+        let publishers = self.pipeline.end(WAKE)?;
+        let mut flushed = closed;
+        let deadline = Instant::now() + FLUSH;
         for publisher in &publishers {
-            flushed &= publisher.flush(FLUSH);
+            flushed &= publisher.flush(deadline.saturating_duration_since(Instant::now()));
         }
         drop(self.subscriptions);
         let (counts, tallies, backwards, unseen) = self.pipeline.report();
         let counted = why == Stop::Count;
         drop(publishers);
         flushed &= self.networks.close();
-        Report { counts, tallies, backwards, unseen, counted, problems, properties: self.properties, flushed }
+        Some(Report {
+            counts,
+            tallies,
+            backwards,
+            unseen,
+            counted,
+            problems,
+            properties: self.properties,
+            flushed,
+        })
     }
 }
 
@@ -344,7 +393,7 @@ pub struct Report {
 impl Report {
     /// For programs: one JSON object, with `seconds` from the first message received to the last.
     fn json(&self) -> String {
-        let Counts { received, checked, undecodable, mistyped, verdicts, unpublished, first, last } =
+        let Counts { received, checked, undecodable, mistyped, verdicts, unpublished, first, last, .. } =
             self.counts;
         let Problems { malformed, lost, incompatible, .. } = self.problems;
         let seconds =
@@ -366,8 +415,17 @@ impl Report {
 
     /// For people.
     pub fn summary(&self, colour: bool) -> String {
-        let Counts { received, checked, undecodable, mistyped, verdicts, unpublished, first, last } =
-            self.counts;
+        let Counts {
+            received,
+            checked,
+            undecodable,
+            mistyped,
+            verdicts,
+            unpublished,
+            first,
+            last,
+            until_last,
+        } = self.counts;
         let Problems { malformed, lost, incompatible, .. } = self.problems;
         let mut summary = format!(
             "received {}, checked {}, undecodable {}, dropped {}, verdicts {}",
@@ -391,7 +449,7 @@ impl Report {
             summary += &format!("; {seconds:.3} s since the first message");
             // Otherwise it ended some time after the last message, nobody knows how long.
             if self.counted && seconds > 0.0 {
-                let rate = ((received - 1) as f64 / seconds).round() as u64;
+                let rate = ((until_last.max(1) - 1) as f64 / seconds).round() as u64;
                 summary += &format!(", {} messages/s", HumanCount(rate));
             }
         }

@@ -191,6 +191,22 @@ pub fn spread(to: &[Address], properties: &[String]) -> Result<Vec<Vec<Address>>
         .collect()
 }
 
+/// What is wrong where verdicts would come back as messages: a monitor that answers itself.
+pub fn returns<'a>(
+    sources: impl Iterator<Item = &'a Address> + Clone,
+    sinks: &[Vec<Address>],
+) -> Option<String> {
+    let meet = |source: &Address, sink: &Address| match (source, sink) {
+        (Address::Zenoh(a), Address::Zenoh(b)) => zenoh::keys_meet(a, b),
+        (Address::Dds(a, _), Address::Dds(b, _)) => a == b,
+        _ => false,
+    };
+    sinks.iter().flatten().find_map(|sink| {
+        let source = sources.clone().find(|source| meet(source, sink))?;
+        Some(format!("verdicts on {sink} would come back as messages of {source}; publish them elsewhere"))
+    })
+}
+
 /// The deployment cannot be used; the reasons have been shown.
 #[derive(Debug)]
 pub struct Refused;
@@ -249,6 +265,9 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     let sources = sources(root, topics, spec, (zenoh.is_some(), dds.is_some()), mistakes);
     let properties: Vec<String> = spec.unwrap_or(&empty).properties.iter().map(|p| p.name.clone()).collect();
     let (emit, sinks) = sinks(verdicts, spec.is_some().then_some(&properties[..]), mistakes);
+    if let Some(error) = returns(sources.iter().map(|b| &b.address), &sinks) {
+        mistakes.at(verdicts.unwrap_or(root), error);
+    }
     let specification = specification?;
     let used = sources.iter().map(|b| &b.address).chain(sinks.iter().flatten());
     for address in used {
