@@ -14,8 +14,8 @@ use crate::adapter::{self, Problems, Receiver, Sample};
 /// A subscription on Zenoh.
 pub struct Subscription {
     shared: Arc<Shared>,
-    /// Tells the receiver that nothing more is waiting.
-    idle: Box<dyn Fn() + Send + Sync>,
+    /// Tells the receiver, and then lets go of it, that nothing more is waiting.
+    idle: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     subscriber: Mutex<Option<::zenoh::pubsub::Subscriber<()>>>,
 }
 
@@ -81,8 +81,8 @@ impl Subscription {
             })
             .wait()
             .map_err(|e| DeclareError::Network(super::reason(e)))?;
-        let idle = Box::new(move || at_the_end.idle());
-        Ok(Subscription { shared, idle, subscriber: Mutex::new(Some(subscriber)) })
+        let idle: Box<dyn FnOnce() + Send> = Box::new(move || at_the_end.idle());
+        Ok(Subscription { shared, idle: Mutex::new(Some(idle)), subscriber: Mutex::new(Some(subscriber)) })
     }
 
     /// Samples received so far.
@@ -128,9 +128,9 @@ impl adapter::Subscription for Subscription {
         let ended = self.shared.ended.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.shared.ended_changed.wait_timeout_while(ended, limit, |ended| !*ended);
         let ended = *waited.unwrap_or_else(PoisonError::into_inner).0;
-        if ended {
+        if ended && let Some(idle) = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take() {
             // The task that was to tell it may never run, now that the session ends.
-            (self.idle)();
+            idle();
         }
         ended
     }
