@@ -7,7 +7,7 @@ mod support;
 
 use std::path::Path;
 
-use support::network::{arguments, dds, dds_domain, free_endpoint, independent, python, router, zenoh};
+use support::network::{dds, dds_domain, free_endpoint, independent, python, router, zenoh};
 use support::process::Process;
 use support::{Emitted, letters};
 
@@ -15,20 +15,7 @@ const MESSAGES: usize = 2000;
 
 /// Starts a monitor of `n < 1500` that begins when somebody has subscribed to its verdicts.
 fn monitor(topic: &str, verdicts: &str, network: &[String]) -> Process {
-    let own = [
-        "run",
-        "-f",
-        "n < 1500",
-        "--emit",
-        "every",
-        "--topic",
-        topic,
-        "--publish",
-        verdicts,
-        "--wait-subscribers",
-        "60",
-    ];
-    Process::rondel(arguments(&own, network))
+    support::network::monitor("n < 1500", topic, verdicts, network)
 }
 
 /// `{"n": 0}`, `{"n": 1}` … go in; a verdict for each comes out, in order.

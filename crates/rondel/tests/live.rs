@@ -37,20 +37,7 @@ fn grouped(number: usize) -> String {
 
 /// A monitor of `v` from `topic` to `verdicts` that begins when somebody has subscribed there.
 fn monitor(topic: &str, verdicts: &str, network: &[String]) -> Process {
-    let own = [
-        "run",
-        "-f",
-        "v",
-        "--emit",
-        "every",
-        "--topic",
-        topic,
-        "--publish",
-        verdicts,
-        "--wait-subscribers",
-        "60",
-    ];
-    Process::rondel(arguments(&own, network))
+    support::network::monitor("v", topic, verdicts, network)
 }
 
 fn tap(address: &str, count: usize, network: &[String]) -> Process {

@@ -43,6 +43,14 @@ pub fn arguments(own: &[&str], network: &[String]) -> Vec<String> {
     own.iter().map(|&a| a.to_owned()).chain(network.iter().cloned()).collect()
 }
 
+/// A monitor of `formula` from `topic` to `verdicts`, with a verdict for every message, that begins
+/// when somebody has subscribed there.
+pub fn monitor(formula: &str, topic: &str, verdicts: &str, network: &[String]) -> Process {
+    let own = ["run", "-f", formula, "--emit", "every", "--topic", topic, "--publish", verdicts];
+    let wait = ["--wait-subscribers", "60"];
+    Process::rondel(arguments(&[&own[..], &wait].concat(), network))
+}
+
 /// A router on `endpoint`: a monitor of something that nobody publishes, in router mode.
 pub fn router(endpoint: &str) -> Process {
     let own = ["run", "-f", "v", "--topic", "zenoh:nobody/publishes/this"];
