@@ -73,13 +73,14 @@ impl Formulas {
     }
 
     fn spec(self, formulas: &[ExprId]) -> Spec {
-        let property = |&formula| Property { name: String::new(), attributes: Vec::new(), formula };
+        let property = |&formula| Property::new("", formula);
         let topic =
             |name: &str| Topic { name: name.into(), address: name.into(), type_name: None, schema: None };
         Spec {
             topics: vec![topic("a")],
             properties: formulas.iter().map(property).collect(),
             nodes: self.nodes,
+            ..Spec::default()
         }
     }
 }

@@ -24,6 +24,14 @@ pub enum CompileError {
         /// How many there are.
         topics: usize,
     },
+    /// The engine cannot monitor this.
+    #[error("node {}: {what} cannot be monitored yet", node.0)]
+    Unsupported {
+        /// The node.
+        node: ExprId,
+        /// What it is.
+        what: &'static str,
+    },
     /// An operand has a type that the node cannot work on.
     #[error("node {}: an operand of type {found} where {expected} is needed", node.0)]
     WrongType {

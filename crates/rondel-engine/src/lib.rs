@@ -12,8 +12,9 @@
 //! let recently = Expr::Once(Bounds { lower: 0, upper: Some(1) }, ExprId(0));
 //! let spec = Spec {
 //!     topics: vec![Topic { name: "door".into(), address: "door".into(), type_name: None, schema: None }],
-//!     properties: vec![Property { name: "p".into(), attributes: vec![], formula: ExprId(1) }],
+//!     properties: vec![Property::new("p", ExprId(1))],
 //!     nodes: vec![open, recently],
+//!     ..Spec::default()
 //! };
 //! let program = Arc::new(Program::compile(&spec)?);
 //! let mut block = Block::new(program.layout());

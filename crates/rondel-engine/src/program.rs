@@ -158,7 +158,9 @@ impl Binding {
             Read::Value(ValueType::Bool) | Read::Presence | Read::Elements(..) => {
                 Slot::Bool(next(&mut layout.bools))
             }
-            Read::Value(ValueType::Int | ValueType::Time) => Slot::Int(next(&mut layout.ints)),
+            Read::Value(ValueType::Int | ValueType::Time | ValueType::Duration) => {
+                Slot::Int(next(&mut layout.ints))
+            }
             Read::Value(ValueType::Float) => Slot::Float(next(&mut layout.floats)),
             Read::Value(ValueType::String) => Slot::String(next(&mut layout.strings)),
         };

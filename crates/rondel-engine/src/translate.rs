@@ -215,6 +215,7 @@ impl Translator<'_> {
                     self.by_rail([left, right], |graph, [p, q]| graph.bounded_since(p, q, *lower, *upper));
                 (Meaning::Truth(truth), both(self, *x, *y))
             }
+            _ => return Err(CompileError::Unsupported { node: id, what: "this operator" }),
         })
     }
 
@@ -237,7 +238,7 @@ impl Translator<'_> {
         let constant = match value {
             Value::Bool(true) => return Meaning::Truth(Rails::both(Wire::TRUE)),
             Value::Bool(false) => return Meaning::Truth(Rails::both(Wire::FALSE)),
-            Value::Int(x) | Value::Time(x) => Constant::Int(*x),
+            Value::Int(x) | Value::Time(x) | Value::Duration(x) => Constant::Int(*x),
             Value::Float(x) => Constant::Float(x.to_bits()),
             Value::String(x) => Constant::Text(x.clone()),
         };
@@ -252,7 +253,7 @@ impl Translator<'_> {
                 let impossible = self.graph.wire(Node::HeldBool(field, false));
                 return Meaning::Truth(Rails { certain, possible: !impossible });
             }
-            ValueType::Int | ValueType::Time => Kind::Int,
+            ValueType::Int | ValueType::Time | ValueType::Duration => Kind::Int,
             ValueType::Float => Kind::Float,
             ValueType::String => Kind::Text,
         };
@@ -489,7 +490,7 @@ fn kind(value_type: ValueType) -> Kind {
         ValueType::Float => Kind::Float,
         ValueType::String => Kind::Text,
         // Booleans have no column.
-        ValueType::Int | ValueType::Time | ValueType::Bool => Kind::Int,
+        ValueType::Int | ValueType::Time | ValueType::Duration | ValueType::Bool => Kind::Int,
     }
 }
 

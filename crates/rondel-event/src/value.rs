@@ -11,6 +11,8 @@ pub enum ValueType {
     Float,
     /// A point in time, kept as nanoseconds like [`Timestamp`](crate::Timestamp).
     Time,
+    /// A span of time, in nanoseconds.
+    Duration,
     /// UTF-8 text.
     String,
 }
@@ -29,6 +31,7 @@ impl fmt::Display for ValueType {
             ValueType::Int => "int",
             ValueType::Float => "float",
             ValueType::Time => "time",
+            ValueType::Duration => "duration",
             ValueType::String => "string",
         })
     }
@@ -46,6 +49,8 @@ pub enum Value {
     Float(f64),
     /// A point in time, in nanoseconds.
     Time(i64),
+    /// A span of time, in nanoseconds.
+    Duration(i64),
     /// UTF-8 text.
     String(Box<str>),
 }
@@ -58,6 +63,7 @@ impl Value {
             Value::Int(_) => ValueType::Int,
             Value::Float(_) => ValueType::Float,
             Value::Time(_) => ValueType::Time,
+            Value::Duration(_) => ValueType::Duration,
             Value::String(_) => ValueType::String,
         }
     }

@@ -31,6 +31,16 @@ pub(crate) fn is_empty(bounds: Bounds) -> bool {
     bounds.upper.is_some_and(|upper| bounds.lower > upper)
 }
 
+/// Calls `f` with every node that something outside of the graph refers to.
+fn roots(spec: &mut Spec, mut f: impl FnMut(&mut ExprId)) {
+    spec.properties.iter_mut().for_each(|property| f(&mut property.formula));
+    spec.slices.iter_mut().filter_map(|slice| slice.until.as_mut()).for_each(&mut f);
+    for transition in spec.machines.iter_mut().flat_map(|machine| &mut machine.transitions) {
+        transition.guard.iter_mut().for_each(&mut f);
+        transition.assignments.iter_mut().for_each(|(_, value)| f(value));
+    }
+}
+
 impl Graph {
     /// The specification with what has been built; topics and properties are the caller's.
     pub(crate) fn spec_mut(&mut self) -> &mut Spec {
@@ -43,29 +53,25 @@ impl Graph {
 
     /// The finished specification, without the nodes that no property needs.
     pub(crate) fn finish(self) -> Spec {
-        let Spec { topics, mut properties, nodes } = self.spec;
+        let mut spec = self.spec;
+        let nodes = std::mem::take(&mut spec.nodes);
         let mut needed = vec![false; nodes.len()];
-        for property in &properties {
-            needed[property.formula.index()] = true;
-        }
+        roots(&mut spec, |root| needed[root.index()] = true);
         for (i, node) in nodes.iter().enumerate().rev() {
             if needed[i] {
                 node.operands().for_each(|o| needed[o.index()] = true);
             }
         }
         let mut places = vec![ExprId(0); nodes.len()];
-        let mut kept = Vec::new();
         for (i, mut node) in nodes.into_iter().enumerate() {
             if needed[i] {
                 node.operands_mut().for_each(|o| *o = places[o.index()]);
-                places[i] = ExprId(kept.len() as u32);
-                kept.push(node);
+                places[i] = ExprId(spec.nodes.len() as u32);
+                spec.nodes.push(node);
             }
         }
-        for property in &mut properties {
-            property.formula = places[property.formula.index()];
-        }
-        Spec { topics, properties, nodes: kept }
+        roots(&mut spec, |root| *root = places[root.index()]);
+        spec
     }
 
     pub(crate) fn value_type(&self, id: ExprId) -> ValueType {
@@ -97,12 +103,7 @@ impl Graph {
             return *id;
         }
         let id = ExprId(self.spec.nodes.len() as u32);
-        self.types.push(match &expr {
-            Expr::Unary(_, a) | Expr::Binary(_, a, _) | Expr::Prev(a) | Expr::If(_, a, _) => {
-                self.types[a.index()]
-            }
-            _ => self.spec.type_of(&expr),
-        });
+        self.types.push(expr.type_with(|operand| self.types[operand.index()]));
         self.reach.push(self.reach_of(&expr));
         self.spec.nodes.push(expr);
         self.known.insert(key, id);

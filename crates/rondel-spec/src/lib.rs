@@ -31,7 +31,11 @@ mod syntax;
 pub use diagnostic::{Code, Diagnostic, Label, Severity, Span};
 pub use print::Printed;
 pub use rondel_event::ValueType;
-pub use spec::{BinaryOp, Bounds, Expr, ExprId, Property, Schema, SchemaType, Spec, Topic, UnaryOp};
+pub use spec::{
+    Aggregate, BinaryOp, Bounds, Expectation, Expr, ExprId, Key, Machine, MachineId, Property, Schema,
+    SchemaType, Slice, SliceId, Spec, State, Test, TestMessage, TimeModel, Topic, Transition, UnaryOp,
+    Variable, VariableId, binary_type,
+};
 
 /// What came out of a text.
 #[derive(Clone, Debug)]
@@ -122,7 +126,7 @@ pub fn parse_rye(formula: &str, topic: Option<&str>, property: &str) -> Outcome 
     let root = rye::formula(formula, body, target);
     let spec = root.map(|formula| {
         diagnostics.extend(check::constant_property(&graph, formula, property, body));
-        let property = Property { name: property.to_owned(), attributes: Vec::new(), formula };
+        let property = Property::new(property, formula);
         graph.spec_mut().properties.push(property);
         graph.finish()
     });

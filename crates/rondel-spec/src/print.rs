@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 
 use rondel_event::{Condition, Path, Quantifier, Test, TopicId, Value};
 
-use crate::spec::{BinaryOp, Bounds, Expr, ExprId, Spec, UnaryOp};
+use crate::spec::{BinaryOp, Bounds, Expr, ExprId, Spec, UnaryOp, VariableId};
 
 /// How much is printed of one node. Shared operands are printed wherever they are used, so that the
 /// text may be much larger than the graph.
@@ -79,6 +79,40 @@ impl Spec {
             Expr::Once(b, _) => format!("once{}", bounds(*b)),
             Expr::Historically(b, _) => format!("historically{}", bounds(*b)),
             Expr::Since(b, ..) => format!("since{}", bounds(*b)),
+            Expr::Next(_) => "next".into(),
+            Expr::Eventually(b, _) => format!("eventually{}", bounds(*b)),
+            Expr::Always(b, _) => format!("always{}", bounds(*b)),
+            Expr::Until(b, ..) => format!("until{}", bounds(*b)),
+            Expr::Window { aggregate, over, operand, topics } => {
+                let topics: Vec<_> = topics.iter().map(|topic| self.topic_name(*topic)).collect();
+                let name = format!("{aggregate:?}").to_lowercase();
+                match operand {
+                    Some(_) => format!("{name} over {over} of {}", topics.join(",")),
+                    None => format!("({name} over {over} of {})", topics.join(",")),
+                }
+            }
+            Expr::Age(topic) => format!("(age {})", self.topic_name(*topic)),
+            Expr::Latency(topic) => format!("(latency {})", self.topic_name(*topic)),
+            Expr::Jitter(topic) => format!("(jitter {})", self.topic_name(*topic)),
+            Expr::Key(n, _) => format!("key{n}"),
+            Expr::Variable(VariableId(n), _) => format!("?{n}"),
+            Expr::Bind { topic, fields } => {
+                let name = self.topic_name(*topic);
+                let fields: Vec<_> = fields.iter().map(|(path, v, _)| format!("{path}: ?{}", v.0)).collect();
+                format!("(bind {name} {})", fields.join(" "))
+            }
+            Expr::Exists(VariableId(n), _) => format!("exists ?{n}"),
+            Expr::ForAll(VariableId(n), _) => format!("forall ?{n}"),
+            Expr::InState(machine, states) => {
+                let machine = self.machines.get(machine.0 as usize);
+                let name = |i: &u32| {
+                    machine.and_then(|m| m.states.get(*i as usize)).map_or("?", |state| &state.name)
+                };
+                let states: Vec<_> = states.iter().map(name).collect();
+                format!("(in {} {})", machine.map_or("?", |m| &m.name), states.join(" "))
+            }
+            Expr::Ambiguous(machine) => format!("(ambiguous {})", machine.0),
+            Expr::MachineVariable(machine, variable, _) => format!("(variable {} {variable})", machine.0),
         }
     }
 }
@@ -90,6 +124,7 @@ fn literal(value: &Value) -> String {
         // With a point, so that 1.0 is not taken for an integer.
         Value::Float(x) => format!("{x:?}"),
         Value::Time(ns) => format!("{ns}ns"),
+        Value::Duration(ns) => format!("(duration {ns})"),
         Value::String(text) => format!("{text:?}"),
     }
 }

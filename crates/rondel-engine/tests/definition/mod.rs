@@ -87,13 +87,14 @@ pub fn write(block: &mut Block, projections: &[Projection], event: &Event, time:
 /// A specification with topics `t0`, `t1` …, and a property for every formula.
 pub fn spec(topics: u32, nodes: Vec<Expr>, formulas: impl IntoIterator<Item = ExprId>) -> Spec {
     let topic = |i| format!("t{i}");
-    let property = |formula| Property { name: format!("p{formula:?}"), attributes: Vec::new(), formula };
+    let property = |formula| Property::new(format!("p{formula:?}"), formula);
     Spec {
         topics: (0..topics)
             .map(|i| Topic { name: topic(i), address: topic(i), type_name: None, schema: None })
             .collect(),
         properties: formulas.into_iter().map(property).collect(),
         nodes,
+        ..Spec::default()
     }
 }
 
@@ -202,6 +203,7 @@ fn value(
             }
             bool(holds)
         }
+        other => panic!("no definition here of {other:?}"),
     }
 }
 

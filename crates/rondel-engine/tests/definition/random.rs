@@ -37,6 +37,7 @@ fn value_of(value_type: ValueType, r: usize) -> Value {
         ValueType::Int => Value::Int(INTS[r % INTS.len()]),
         ValueType::Float => Value::Float(FLOATS[r % FLOATS.len()]),
         ValueType::Time => Value::Time(INTS[r % INTS.len()]),
+        ValueType::Duration => Value::Duration(INTS[r % INTS.len()]),
         ValueType::String => Value::String(TEXTS[r % TEXTS.len()].into()),
     }
 }
@@ -176,7 +177,7 @@ impl Kitchen {
             ValueType::Bool => ["b", "b2"],
             ValueType::Int => ["i", "i2"],
             ValueType::Float => ["f", "i"],
-            ValueType::Time => ["t", "t"],
+            ValueType::Time | ValueType::Duration => ["t", "t"],
             ValueType::String => ["s", "s"],
         };
         let name = if r % 40 == 1 { PATHS[r / 40 % PATHS.len()] } else { usual[r / 16 % 2] };

@@ -183,7 +183,7 @@ impl Writer<'_> {
                 Some(value) => self.block.set_int(column, self.row, value),
                 None => return false,
             },
-            (ValueType::Time, Slot::Int(column), Kind::Number) => {
+            (ValueType::Time | ValueType::Duration, Slot::Int(column), Kind::Number) => {
                 match Timestamp::parse(text, self.time_unit) {
                     Ok(value) => self.block.set_int(column, self.row, value.as_nanos()),
                     Err(_) => return false,
@@ -277,7 +277,7 @@ impl Holds for Test {
             Test::Equals(Value::Bool(wanted)) => kind == if *wanted { Kind::True } else { Kind::False },
             Test::Equals(Value::Float(wanted)) => number() == Some(*wanted),
             Test::Equals(Value::Int(wanted)) => number() == Some(*wanted as f64),
-            Test::Equals(Value::Time(_)) => false,
+            Test::Equals(Value::Time(_) | Value::Duration(_)) => false,
             Test::Equals(Value::String(wanted)) => {
                 kind == Kind::String
                     && unescape(&text[1..text.len() - 1]).is_some_and(|value| value == **wanted)

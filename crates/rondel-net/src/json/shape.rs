@@ -496,12 +496,16 @@ impl Visitor for Learner {
                     let fits = match value_type {
                         ValueType::Bool => matches!(kind, Kind::True | Kind::False),
                         ValueType::String => kind == Kind::String,
-                        ValueType::Int | ValueType::Float | ValueType::Time => kind == Kind::Number,
+                        ValueType::Int | ValueType::Float | ValueType::Time | ValueType::Duration => {
+                            kind == Kind::Number
+                        }
                     };
                     if fits {
                         self.possible &= target.is_none();
                         target = Some(match (value_type, *slot) {
-                            (ValueType::Time, Slot::Int(column)) => Target::TimeField(column),
+                            (ValueType::Time | ValueType::Duration, Slot::Int(column)) => {
+                                Target::TimeField(column)
+                            }
                             (_, Slot::Float(column)) => Target::Float(column),
                             // What kind of column it is follows from the kind of value below.
                             (_, Slot::Bool(column) | Slot::Int(column) | Slot::String(column)) => {

@@ -31,7 +31,7 @@ impl Kind {
         match value_type {
             ValueType::Bool => Kind::Bool,
             ValueType::Int | ValueType::Float => Kind::Number,
-            ValueType::Time => Kind::Time,
+            ValueType::Time | ValueType::Duration => Kind::Time,
             ValueType::String => Kind::Text,
         }
     }
@@ -67,6 +67,7 @@ pub(crate) fn article(value_type: ValueType) -> &'static str {
         ValueType::Int => "an int",
         ValueType::Float => "a float",
         ValueType::Time => "a time",
+        ValueType::Duration => "a duration",
         ValueType::String => "a string",
     }
 }

@@ -43,7 +43,7 @@ impl Checker<'_> {
             self.diagnostics.extend(warning);
             let name = property.name.text.clone();
             let attributes = property.attributes.clone();
-            self.graph.spec_mut().properties.push(Property { name, attributes, formula });
+            self.graph.spec_mut().properties.push(Property { attributes, ..Property::new(name, formula) });
         }
         // After an error a use may have been lost with what could not be read.
         if !self.diagnostics.iter().any(Diagnostic::is_error) {
