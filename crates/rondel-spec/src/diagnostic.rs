@@ -96,6 +96,12 @@ pub enum Code {
     NoResult,
     /// `changed` of something that no message changes.
     NeverUpdated,
+    /// A key that is not at one place in each topic that has keys.
+    KeyTopics,
+    /// A key of a type that keys cannot have.
+    KeyType,
+    /// An attribute of the language that is not written as it has to be.
+    InvalidAttribute,
     /// Bounds with nothing between them.
     EmptyInterval,
     /// A comparison whose result never changes.
@@ -112,6 +118,10 @@ pub enum Code {
     NoProperty,
     /// An integer that no float equals, compared with a float.
     InexactNumber,
+    /// A property that is divided by a key and does not depend on it.
+    IdleKey,
+    /// A robustness that is asked for where no numbers are compared.
+    NothingToMeasure,
 }
 
 impl Code {
@@ -144,6 +154,9 @@ impl Code {
         Code::WrongArguments,
         Code::NoResult,
         Code::NeverUpdated,
+        Code::KeyTopics,
+        Code::KeyType,
+        Code::InvalidAttribute,
         Code::EmptyInterval,
         Code::ConstantComparison,
         Code::ConstantProperty,
@@ -152,6 +165,8 @@ impl Code {
         Code::GuessedType,
         Code::NoProperty,
         Code::InexactNumber,
+        Code::IdleKey,
+        Code::NothingToMeasure,
     ];
 
     /// The code as it is printed.
@@ -188,6 +203,9 @@ impl Code {
             Code::WrongArguments => "E0306",
             Code::NoResult => "E0307",
             Code::NeverUpdated => "E0308",
+            Code::KeyTopics => "E0501",
+            Code::KeyType => "E0502",
+            Code::InvalidAttribute => "E0503",
             Code::EmptyInterval => "W0401",
             Code::ConstantComparison => "W0402",
             Code::ConstantProperty => "W0403",
@@ -196,6 +214,8 @@ impl Code {
             Code::GuessedType => "W0406",
             Code::NoProperty => "W0407",
             Code::InexactNumber => "W0408",
+            Code::IdleKey => "W0601",
+            Code::NothingToMeasure => "W0602",
         }
     }
 

@@ -4,13 +4,13 @@
 //! each set of equals has what is known about it. That is less than a type: whether a number is an
 //! `int` or a `float` decides itself later, from the operands up, as the two mix.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rondel_event::{Comparison, Path, TopicId, Value, ValueType};
 
 use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic, Span};
-use crate::syntax::ast::{Function, Infix, NodeId, NodeKind, Prefix};
+use crate::syntax::ast::{Body, Function, Infix, NodeId, NodeKind, Prefix};
 
 /// What is known about the type of something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +85,8 @@ pub(super) struct Kinds {
     known: Vec<(Kind, Option<Reason>)>,
     /// The variables of fields without declared type, with their first use.
     fields: HashMap<(TopicId, Path), (usize, NodeId)>,
+    /// The sets whose numbers are keys, and so integers.
+    whole: HashSet<usize>,
 }
 
 impl Kinds {
@@ -94,6 +96,7 @@ impl Kinds {
             parents: (0..nodes).collect(),
             known: vec![(Kind::Anything, None); nodes],
             fields: HashMap::new(),
+            whole: HashSet::new(),
         }
     }
 
@@ -132,8 +135,23 @@ impl Kinds {
             Kind::Bool => ValueType::Bool,
             Kind::Text => ValueType::String,
             Kind::Time => ValueType::Time,
-            Kind::Anything | Kind::Ordered | Kind::Number | Kind::Broken => ValueType::Float,
+            Kind::Anything | Kind::Ordered | Kind::Number | Kind::Broken => {
+                let root = self.find(node);
+                if self.whole.contains(&root) { ValueType::Int } else { ValueType::Float }
+            }
         }
+    }
+
+    /// Says that a field is a key: a number that has no declared type is an integer then, and where
+    /// nothing is known it is a text. True in that last case.
+    pub(super) fn settle_key(&mut self, node: NodeId) -> bool {
+        let guessed = self.kind(node) == Kind::Anything;
+        if guessed {
+            self.set(node, Kind::Text, None);
+        }
+        let root = self.find(node);
+        self.whole.insert(root);
+        guessed
     }
 }
 
@@ -146,17 +164,24 @@ impl Checker<'_> {
                 self.infer(node);
             }
         }
+        self.infer_eaches();
         for property in &ast.properties {
-            for node in property.body.nodes() {
-                self.infer(node);
-            }
-            if let Some(root) = property.body.root {
-                self.expect(root, Kind::Bool);
-            }
+            self.infer_truth(property.body);
         }
+        self.settle_keys();
         // After an error the use that would have told the type may be among what is broken.
         if !self.diagnostics.iter().any(Diagnostic::is_error) {
             self.report_guesses();
+        }
+    }
+
+    /// An expression that is a truth.
+    pub(super) fn infer_truth(&mut self, body: Body) {
+        for node in body.nodes() {
+            self.infer(node);
+        }
+        if let Some(root) = body.root {
+            self.expect(root, Kind::Bool);
         }
     }
 
@@ -182,7 +207,7 @@ impl Checker<'_> {
         }
     }
 
-    fn infer(&mut self, node: NodeId) {
+    pub(super) fn infer(&mut self, node: NodeId) {
         let ast = self.ast;
         match &self.meanings[node] {
             Meaning::Broken => return self.kinds.set(node, Kind::Broken, None),
@@ -207,6 +232,12 @@ impl Checker<'_> {
                     return self.kinds.set(node, Kind::Broken, None);
                 };
                 return self.same(root, node, node);
+            }
+            Meaning::Key(each, key) => {
+                return match ast.eaches[*each].keys[*key].fields.first() {
+                    Some(field) => self.same(*field, node, node),
+                    None => self.kinds.set(node, Kind::Broken, None),
+                };
             }
             Meaning::Itself => {}
         }
@@ -289,7 +320,7 @@ impl Checker<'_> {
     }
 
     /// Both are of one kind, for the sake of `whole`.
-    fn same(&mut self, a: NodeId, b: NodeId, whole: NodeId) {
+    pub(super) fn same(&mut self, a: NodeId, b: NodeId, whole: NodeId) {
         let (kind_a, kind_b) = (self.kinds.kind(a), self.kinds.kind(b));
         // What has been found wrong once is not found wrong in another way on top of that.
         let both =

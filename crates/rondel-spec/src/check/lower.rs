@@ -6,8 +6,8 @@ use super::names::bounds_of;
 use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::graph::is_empty;
-use crate::spec::{BinaryOp, Bounds, Expr, ExprId, Property, UnaryOp};
-use crate::syntax::ast::{Bound, BoundsSyntax, Function, Infix, NodeId, NodeKind, Prefix};
+use crate::spec::{BinaryOp, Bounds, Expr, ExprId, Property, SliceId, UnaryOp};
+use crate::syntax::ast::{Attribute, Bound, BoundsSyntax, Function, Infix, Name, NodeId, NodeKind, Prefix};
 
 /// What each node of the tree has become; nothing for what is broken.
 type Lowered = Vec<Option<ExprId>>;
@@ -34,6 +34,7 @@ impl Checker<'_> {
         }
         for property in &ast.properties {
             self.lower_body(property.body.nodes(), &mut lowered);
+            let slice = self.lower_each(property.each, &property.attributes, &mut lowered);
             let Some((root, formula)) = property.body.root.and_then(|root| Some((root, lowered[root]?)))
             else {
                 continue;
@@ -41,14 +42,28 @@ impl Checker<'_> {
             let warning =
                 super::constant_property(&self.graph, formula, &property.name.text, self.span(root));
             self.diagnostics.extend(warning);
-            let name = property.name.text.clone();
-            let attributes = property.attributes.clone();
-            self.graph.spec_mut().properties.push(Property { attributes, ..Property::new(name, formula) });
+            self.push_property(&property.name, &property.attributes, formula, slice);
         }
         // After an error a use may have been lost with what could not be read.
         if !self.diagnostics.iter().any(Diagnostic::is_error) {
             self.warn_of_unused();
         }
+    }
+
+    pub(super) fn push_property(
+        &mut self,
+        name: &Name,
+        attributes: &[Attribute],
+        formula: ExprId,
+        slice: Option<SliceId>,
+    ) {
+        let robust = self.robust(attributes, formula);
+        if let Some(slice) = slice {
+            self.warn_of_idle_key(slice, name, formula);
+        }
+        let attributes = attributes.iter().map(|a| (a.name.text.clone(), a.value.clone())).collect();
+        let property = Property { attributes, slice, robust, ..Property::new(&name.text, formula) };
+        self.graph.spec_mut().properties.push(property);
     }
 
     fn warn_of_unused(&mut self) {
@@ -62,7 +77,7 @@ impl Checker<'_> {
         }
     }
 
-    fn lower_body(&mut self, nodes: std::ops::Range<NodeId>, lowered: &mut Lowered) {
+    pub(super) fn lower_body(&mut self, nodes: std::ops::Range<NodeId>, lowered: &mut [Option<ExprId>]) {
         for node in nodes {
             if !self.is_broken(node) {
                 lowered[node] = self.lower_node(node, lowered);
@@ -70,7 +85,7 @@ impl Checker<'_> {
         }
     }
 
-    fn lower_node(&mut self, node: NodeId, lowered: &Lowered) -> Option<ExprId> {
+    fn lower_node(&mut self, node: NodeId, lowered: &[Option<ExprId>]) -> Option<ExprId> {
         let ast = self.ast;
         match &self.meanings[node] {
             Meaning::Broken => return None,
@@ -81,6 +96,11 @@ impl Checker<'_> {
                 let (topic, path) = (*topic, path.clone());
                 let value_type = declared.map_or_else(|| self.kinds.settled(node), |(t, _)| t);
                 return Some(self.graph.add(Expr::Field { topic, path, value_type }));
+            }
+            Meaning::Key(each, key) => {
+                let (each, key) = (*each, *key);
+                let value_type = self.key_type(each, key)?;
+                return Some(self.graph.add(Expr::Key(key as u32, value_type)));
             }
             Meaning::Itself => {}
         }
@@ -128,7 +148,7 @@ impl Checker<'_> {
         node: NodeId,
         function: Function,
         arguments: &[NodeId],
-        lowered: &Lowered,
+        lowered: &[Option<ExprId>],
     ) -> Option<ExprId> {
         let a = lowered[*arguments.first()?]?;
         let b = match arguments.get(1) {
@@ -186,7 +206,7 @@ impl Checker<'_> {
         id
     }
 
-    fn lower_bounds(&mut self, syntax: &BoundsSyntax, lowered: &Lowered) -> Option<Bounds> {
+    fn lower_bounds(&mut self, syntax: &BoundsSyntax, lowered: &[Option<ExprId>]) -> Option<Bounds> {
         let lower = match &syntax.lower {
             Some(bound) => self.lower_bound(bound, lowered)?,
             None => 0,
@@ -206,7 +226,7 @@ impl Checker<'_> {
         Some(bounds)
     }
 
-    fn lower_bound(&mut self, bound: &Bound, lowered: &Lowered) -> Option<u64> {
+    fn lower_bound(&mut self, bound: &Bound, lowered: &[Option<ExprId>]) -> Option<u64> {
         let name = match bound {
             Bound::Steps(steps) => return Some(*steps),
             Bound::Name(name) => name,

@@ -5,6 +5,7 @@ mod fields;
 mod kinds;
 mod lower;
 mod names;
+mod slices;
 
 use rondel_event::{Path, TopicId, ValueType};
 
@@ -30,8 +31,25 @@ enum Meaning {
     On(TopicId),
     /// An embedded formula, already in the graph.
     Formula(ExprId),
+    /// A key of a `for each`: which of all, and which key of it.
+    Key(usize, usize),
     /// What has been reported and is not looked at further.
     Broken,
+}
+
+/// What a name stands for within one declaration.
+#[derive(Clone, Copy, Debug)]
+enum Local {
+    /// A key of its `for each`: which of all, and which key of it.
+    Key(usize, usize),
+}
+
+impl Local {
+    fn meaning(self) -> Meaning {
+        match self {
+            Local::Key(each, key) => Meaning::Key(each, key),
+        }
+    }
 }
 
 struct Checker<'a> {
@@ -40,6 +58,8 @@ struct Checker<'a> {
     diagnostics: &'a mut Vec<Diagnostic>,
     graph: Graph,
     meanings: Vec<Meaning>,
+    /// The names that only the declaration knows that is being looked at.
+    locals: slices::Locals<'a>,
     /// For every binding those that it refers to.
     references: Vec<Vec<usize>>,
     used: Vec<bool>,
@@ -64,6 +84,7 @@ pub(crate) fn check(text: &str, ast: &Ast, topic: &str, diagnostics: &mut Vec<Di
         diagnostics,
         graph,
         meanings: ast.nodes.iter().map(|_| Meaning::Itself).collect(),
+        locals: Default::default(),
         references: vec![Vec::new(); ast.bindings.len()],
         used: vec![false; ast.bindings.len()],
         order: Vec::new(),
@@ -109,5 +130,7 @@ impl Checker<'_> {
     }
 }
 
+#[cfg(test)]
+mod declaration_tests;
 #[cfg(test)]
 mod tests;

@@ -13,12 +13,12 @@ use crate::syntax::ast::{Ast, Bound, BoundsSyntax, Infix, Name, NodeId, NodeKind
 
 /// What a name was declared as.
 #[derive(Clone, Copy)]
-enum Declared {
+pub(super) enum Declared {
     Topic(TopicId),
     Binding(usize),
 }
 
-type Names<'a> = HashMap<&'a str, (Declared, Span)>;
+pub(super) type Names<'a> = HashMap<&'a str, (Declared, Span)>;
 
 /// The bounds of an operator, if the node is one that has them.
 pub(super) fn bounds_of(kind: &NodeKind) -> Option<&BoundsSyntax> {
@@ -38,8 +38,12 @@ impl<'a> Checker<'a> {
                 self.resolve(node, Some(i), &names);
             }
         }
-        for node in ast.properties.iter().flat_map(|property| property.body.nodes()) {
-            self.resolve(node, None, &names);
+        for property in &ast.properties {
+            self.resolve_each(property.each, &names);
+            for node in property.body.nodes() {
+                self.resolve(node, None, &names);
+            }
+            self.locals.clear();
         }
     }
 
@@ -75,13 +79,13 @@ impl<'a> Checker<'a> {
         names
     }
 
-    fn declared_twice(&mut self, name: &Name, first: Span) {
+    pub(super) fn declared_twice(&mut self, name: &Name, first: Span) {
         let message = format!("the name '{}' is declared twice", name.text);
         self.diagnostics
             .push(Diagnostic::new(Code::DuplicateName, name.span, message).label(first, "first here"));
     }
 
-    fn resolve(&mut self, node: NodeId, within: Option<usize>, names: &Names<'a>) {
+    pub(super) fn resolve(&mut self, node: NodeId, within: Option<usize>, names: &Names<'a>) {
         let ast = self.ast;
         let kind = &ast.nodes[node].kind;
         let meaning = match kind {
@@ -121,6 +125,7 @@ impl<'a> Checker<'a> {
     fn similar(&self, word: &str, names: &Names<'_>) -> String {
         // In a fixed order, as the first of several equally good ones is named.
         let mut candidates: Vec<_> = names.iter().map(|(name, (_, span))| (*span, *name)).collect();
+        candidates.extend(self.locals.iter().map(|(name, (_, span))| (*span, *name)));
         candidates.sort();
         did_you_mean(word, candidates.into_iter().map(|(_, name)| name))
     }
@@ -138,6 +143,13 @@ impl<'a> Checker<'a> {
             let root = Segment::Key(name.text.as_str().into());
             let path = Path(std::iter::once(root).chain(segments()).collect());
             return Meaning::Field { topic: TopicId(0), path, declared: None };
+        }
+        if let Some((local, declared)) = self.locals.get(name.text.as_str()) {
+            let Some((_, step)) = steps.first() else { return local.meaning() };
+            let message = format!("'{}' is not a topic and has no fields", name.text);
+            self.diagnostics
+                .push(Diagnostic::new(Code::NoFields, *step, message).label(*declared, "declared here"));
+            return Meaning::Broken;
         }
         let diagnostic = match names.get(name.text.as_str()) {
             Some((Declared::Binding(i), declared)) => {

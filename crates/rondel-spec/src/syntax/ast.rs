@@ -18,6 +18,8 @@ pub(crate) struct Ast {
     pub(crate) topics: Vec<Topic>,
     pub(crate) bindings: Vec<Binding>,
     pub(crate) properties: Vec<Property>,
+    /// The `for each` of properties and machines.
+    pub(crate) eaches: Vec<Each>,
     pub(crate) nodes: Vec<Node>,
     /// Whether a single formula was parsed: names are then fields of the one topic.
     pub(crate) single: bool,
@@ -51,8 +53,35 @@ pub(crate) struct Binding {
 #[derive(Debug)]
 pub(crate) struct Property {
     pub(crate) name: Name,
-    pub(crate) attributes: Vec<(String, String)>,
+    pub(crate) attributes: Vec<Attribute>,
+    /// Its `for each`, by its position.
+    pub(crate) each: Option<usize>,
     pub(crate) body: Body,
+}
+
+/// `@name(value)`.
+#[derive(Clone, Debug)]
+pub(crate) struct Attribute {
+    pub(crate) name: Name,
+    /// Empty for a bare `@name`.
+    pub(crate) value: String,
+    /// From the `@` to the end.
+    pub(crate) span: Span,
+}
+
+/// `for each a in (t.x, u.y), b in … until p`
+#[derive(Debug)]
+pub(crate) struct Each {
+    pub(crate) keys: Vec<EachKey>,
+    pub(crate) until: Option<Body>,
+}
+
+/// One key of an [`Each`].
+#[derive(Debug)]
+pub(crate) struct EachKey {
+    pub(crate) name: Name,
+    /// Where the topics have it: nodes of their own, each a path.
+    pub(crate) fields: Vec<NodeId>,
 }
 
 /// The expression of a declaration: its nodes are `first..=root`, and no other's.

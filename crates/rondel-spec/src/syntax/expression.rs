@@ -251,7 +251,7 @@ impl<'a> Parser<'a> {
         if self.symbol(1) == "(" {
             return self.call(word, span);
         }
-        if self.symbol(1) == "{" {
+        if self.symbol(1) == "{" && !self.before_body {
             self.advance();
             return Err(self.not_in_this_version(span.to(self.span()), "an atom with data (`topic{…}`)"));
         }
@@ -276,7 +276,7 @@ impl<'a> Parser<'a> {
         Ok(self.node(NodeKind::If(condition, yes, no), span))
     }
 
-    fn path(&mut self, name: Name) -> Parsed<NodeId> {
+    pub(super) fn path(&mut self, name: Name) -> Parsed<NodeId> {
         let mut span = name.span;
         let mut segments = Vec::new();
         loop {

@@ -1,6 +1,7 @@
 //! The Rondel language as it is written: the tree and the parser that makes it.
 
 pub(crate) mod ast;
+mod each;
 mod expression;
 mod parser;
 

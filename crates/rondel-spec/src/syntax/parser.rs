@@ -2,7 +2,7 @@
 
 use rondel_event::ValueType;
 
-use super::ast::{Ast, Binding, Body, Name, Node, NodeId, NodeKind, Property, Topic};
+use super::ast::{Ast, Attribute, Binding, Body, Name, Node, NodeId, NodeKind, Property, Topic};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::{self, Token, TokenKind};
 use crate::spec::{Schema, SchemaType};
@@ -63,7 +63,7 @@ pub(crate) fn parse_single(text: &str, property: &str, diagnostics: &mut Vec<Dia
     });
     let body = Body { first, root: root.ok() };
     let name = Name { text: property.to_owned(), span: Span::new(0, text.len()) };
-    parser.ast.properties.push(Property { name, attributes: Vec::new(), body });
+    parser.ast.properties.push(Property { name, attributes: Vec::new(), each: None, body });
     parser.ast
 }
 
@@ -72,6 +72,8 @@ pub(super) struct Parser<'a> {
     tokens: Vec<Token>,
     at: usize,
     pub(super) depth: usize,
+    /// Whether the expression that is being read ends before a brace: a body comes after it.
+    pub(super) before_body: bool,
     pub(super) ast: Ast,
     diagnostics: &'a mut Vec<Diagnostic>,
 }
@@ -79,7 +81,7 @@ pub(super) struct Parser<'a> {
 impl<'a> Parser<'a> {
     fn new(text: &'a str, diagnostics: &'a mut Vec<Diagnostic>) -> Parser<'a> {
         let tokens = lexer::tokens(text, diagnostics);
-        Parser { text, tokens, at: 0, depth: 0, ast: Ast::default(), diagnostics }
+        Parser { text, tokens, at: 0, depth: 0, before_body: false, ast: Ast::default(), diagnostics }
     }
 
     pub(super) fn token(&self, ahead: usize) -> &Token {
@@ -212,7 +214,7 @@ impl<'a> Parser<'a> {
             }
             let from = self.at;
             if self.declaration().is_err() {
-                self.depth = 0;
+                (self.depth, self.before_body) = (0, false);
                 // Something is always left behind, or this would not end.
                 if self.at == from {
                     self.advance();
@@ -289,10 +291,11 @@ impl<'a> Parser<'a> {
         Err(GivenUp)
     }
 
-    fn attribute(&mut self) -> Parsed<(String, String)> {
+    fn attribute(&mut self) -> Parsed<Attribute> {
+        let start = self.span();
         self.expect("@")?;
-        let name = self.word(0);
-        if name.is_empty() {
+        let name = Name { text: self.word(0).to_owned(), span: self.span() };
+        if name.text.is_empty() {
             return Err(self.expected("the name of an attribute"));
         }
         self.advance();
@@ -310,7 +313,7 @@ impl<'a> Parser<'a> {
             self.advance();
             self.expect(")")?;
         }
-        Ok((name.to_owned(), value))
+        Ok(Attribute { name, value, span: start.to(self.last_span()) })
     }
 
     fn topic(&mut self) -> Parsed<()> {
@@ -478,18 +481,18 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn property(&mut self, attributes: Vec<(String, String)>) -> Parsed<()> {
+    fn property(&mut self, attributes: Vec<Attribute>) -> Parsed<()> {
         self.advance();
         let name = self.name("a property")?;
         let index = self.ast.properties.len();
         let first = self.ast.nodes.len();
-        self.ast.properties.push(Property { name, attributes, body: Body { first, root: None } });
-        if self.word(0) == "for" {
-            return Err(self.not_in_this_version(self.span(), "one instance per key (`for each`)"));
-        }
+        let body = Body { first, root: None };
+        self.ast.properties.push(Property { name, attributes, each: None, body });
+        self.ast.properties[index].each = self.each()?;
         self.expect("=")?;
+        let first = self.ast.nodes.len();
         let root = self.expression_to_end()?;
-        self.ast.properties[index].body.root = Some(root);
+        self.ast.properties[index].body = Body { first, root: Some(root) };
         Ok(())
     }
 

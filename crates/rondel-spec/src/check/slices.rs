@@ -1,0 +1,295 @@
+//! `for each`: the keys of properties and machines, and the attributes that go with them.
+
+use std::collections::{HashMap, HashSet};
+
+use rondel_event::{Path, TopicId, ValueType};
+
+use super::kinds::article;
+use super::names::Names;
+use super::{Checker, Local, Meaning};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::spec::{Expr, ExprId, Key, Slice, SliceId};
+use crate::syntax::ast::{Attribute, Each, EachKey, Name, NodeId};
+
+impl<'a> Checker<'a> {
+    /// Looks up the fields of the keys and the names in `until`. The keys are known by name from here
+    /// on, until [`Checker::locals`] is emptied.
+    pub(super) fn resolve_each(&mut self, each: Option<usize>, names: &Names<'a>) {
+        let Some(index) = each else { return };
+        let each: &'a Each = &self.ast.eaches[index];
+        let mut first_fields: Vec<(TopicId, NodeId)> = Vec::new();
+        for (i, key) in each.keys.iter().enumerate() {
+            let fields = self.resolve_key(key, names);
+            if i == 0 {
+                first_fields = fields;
+            } else {
+                self.same_topics(&each.keys[0], &first_fields, key, &fields);
+            }
+            self.local(&key.name, Local::Key(index, i), names);
+        }
+        for node in each.until.iter().flat_map(|until| until.nodes()) {
+            self.resolve(node, None, names);
+        }
+    }
+
+    /// Makes a name known within one declaration. Nothing else may have it: what it hides could not be
+    /// read any more, and who reads the formula could not tell.
+    pub(super) fn local(&mut self, name: &'a Name, local: Local, names: &Names<'a>) {
+        let outer = names.get(name.text.as_str()).map(|(_, span)| *span);
+        let inner = self.locals.get(name.text.as_str()).map(|(_, span)| *span);
+        match outer.or(inner) {
+            Some(first) => self.declared_twice(name, first),
+            None => {
+                self.locals.insert(&name.text, (local, name.span));
+            }
+        }
+    }
+
+    fn resolve_key(&mut self, key: &EachKey, names: &Names<'a>) -> Vec<(TopicId, NodeId)> {
+        let mut fields: Vec<(TopicId, NodeId)> = Vec::new();
+        for node in key.fields.iter().copied() {
+            self.resolve(node, None, names);
+            let span = self.span(node);
+            match &self.meanings[node] {
+                Meaning::Field { topic, .. } => {
+                    let topic = *topic;
+                    if let Some((_, first)) = fields.iter().find(|(t, _)| *t == topic) {
+                        let name = self.topic_name(topic);
+                        let message = format!("the key '{}' is in topic '{name}' twice", key.name.text);
+                        let diagnostic = Diagnostic::new(Code::KeyTopics, span, message)
+                            .label(self.span(*first), "first here")
+                            .help("a message belongs to one instance, so that each topic has a key once");
+                        self.broken(node, diagnostic);
+                    } else {
+                        fields.push((topic, node));
+                    }
+                }
+                Meaning::Broken => {}
+                _ => {
+                    let message = format!("the key '{}' is not a field of a topic here", key.name.text);
+                    let diagnostic = Diagnostic::new(Code::KeyTopics, span, message)
+                        .help("a key is read from each message: name the field, such as `topic.id`");
+                    self.broken(node, diagnostic);
+                }
+            }
+        }
+        fields
+    }
+
+    /// All keys of one `for each` have the same topics.
+    fn same_topics(
+        &mut self,
+        first: &EachKey,
+        expected: &[(TopicId, NodeId)],
+        key: &EachKey,
+        found: &[(TopicId, NodeId)],
+    ) {
+        let broken = |c: &Self| key.fields.iter().chain(&first.fields).any(|node| c.is_broken(*node));
+        if broken(self) {
+            return;
+        }
+        for (has, lacks, topics, others) in [(first, key, expected, found), (key, first, found, expected)] {
+            let missing = topics.iter().find(|(topic, _)| others.iter().all(|(other, _)| other != topic));
+            let Some((topic, node)) = missing else { continue };
+            let topic = self.topic_name(*topic).to_owned();
+            let message = format!(
+                "the key '{}' is not in topic '{topic}', where '{}' is",
+                lacks.name.text, has.name.text
+            );
+            let diagnostic = Diagnostic::new(Code::KeyTopics, lacks.name.span, message)
+                .label(self.span(*node), "here")
+                .help(format!(
+                    "name the field of '{topic}' that has it: `{} in (…, {topic}.{0})`",
+                    lacks.name.text
+                ));
+            self.diagnostics.push(diagnostic);
+            return;
+        }
+    }
+
+    pub(super) fn topic_name(&self, topic: TopicId) -> &str {
+        self.graph.spec().topics.get(topic.index()).map_or("?", |topic| &topic.name)
+    }
+
+    pub(super) fn infer_eaches(&mut self) {
+        let ast = self.ast;
+        for each in &ast.eaches {
+            for key in &each.keys {
+                for node in &key.fields {
+                    self.infer(*node);
+                }
+                if let Some((first, others)) = key.fields.split_first() {
+                    others.iter().for_each(|other| self.same(*first, *other, *other));
+                }
+            }
+        }
+        for until in ast.eaches.iter().filter_map(|each| each.until) {
+            self.infer_truth(until);
+        }
+    }
+
+    /// Settles the types of the keys, now that all uses are known.
+    pub(super) fn settle_keys(&mut self) {
+        let ast = self.ast;
+        let sound = !self.diagnostics.iter().any(Diagnostic::is_error);
+        for key in ast.eaches.iter().flat_map(|each| &each.keys) {
+            for node in key.fields.iter().copied() {
+                if !self.is_broken(node) && self.kinds.settle_key(node) && sound {
+                    let span = self.span(node);
+                    let field = span.of(self.text);
+                    let message = format!("nothing says of which type '{field}' is; it is read as a string");
+                    let help = "give its topic a schema, such as `topic name { field: int }`";
+                    self.diagnostics.push(Diagnostic::new(Code::GuessedType, span, message).help(help));
+                }
+            }
+        }
+        for key in ast.eaches.iter().flat_map(|each| &each.keys) {
+            self.check_key_types(key);
+        }
+    }
+
+    fn check_key_types(&mut self, key: &EachKey) {
+        let fields: Vec<_> =
+            key.fields.iter().filter_map(|node| Some((*node, self.field_of(*node)?.2))).collect();
+        let Some((first, first_type)) = fields.first().copied() else { return };
+        for (node, value_type) in fields {
+            let diagnostic = if value_type == ValueType::Float {
+                let message = format!("a float cannot be a key, and '{}' is one", key.name.text);
+                Diagnostic::new(Code::KeyType, self.span(node), message).help(
+                    "floats that should be equal seldom are; a key is a string, an int, a bool or a time",
+                )
+            } else if value_type != first_type {
+                let message = format!(
+                    "the key '{}' is {} here and {} elsewhere",
+                    key.name.text,
+                    article(value_type),
+                    article(first_type)
+                );
+                Diagnostic::new(Code::KeyType, self.span(node), message)
+                    .label(self.span(first), format!("{} here", article(first_type)))
+            } else {
+                continue;
+            };
+            self.broken(node, diagnostic);
+        }
+    }
+
+    /// The field that a node stands for, with its type.
+    pub(super) fn field_of(&mut self, node: NodeId) -> Option<(TopicId, Path, ValueType)> {
+        let Meaning::Field { topic, path, declared } = &self.meanings[node] else { return None };
+        let (topic, path, declared) = (*topic, path.clone(), declared.map(|(t, _)| t));
+        Some((topic, path, declared.unwrap_or_else(|| self.kinds.settled(node))))
+    }
+
+    /// The type of a key; nothing where it is broken.
+    pub(super) fn key_type(&mut self, each: usize, key: usize) -> Option<ValueType> {
+        let node = *self.ast.eaches.get(each)?.keys.get(key)?.fields.first()?;
+        self.field_of(node).map(|(_, _, value_type)| value_type)
+    }
+
+    /// The slice of a declaration with this `for each` and these attributes; equal ones are one.
+    pub(super) fn lower_each(
+        &mut self,
+        each: Option<usize>,
+        attributes: &[Attribute],
+        lowered: &mut [Option<ExprId>],
+    ) -> Option<SliceId> {
+        let limit = self.limit(each.is_some(), attributes);
+        let each = &self.ast.eaches[each?];
+        let mut keys = Vec::new();
+        for key in &each.keys {
+            let fields: Option<Vec<_>> = key.fields.iter().map(|node| self.field_of(*node)).collect();
+            let fields = fields?;
+            let value_type = fields.first()?.2;
+            let fields = fields.into_iter().map(|(topic, path, _)| (topic, path)).collect();
+            keys.push(Key { name: key.name.text.clone(), value_type, fields });
+        }
+        let until = match each.until {
+            Some(until) => {
+                self.lower_body(until.nodes(), lowered);
+                Some(until.root.and_then(|root| lowered[root])?)
+            }
+            None => None,
+        };
+        Some(self.slice(Slice { keys, until, limit }))
+    }
+
+    pub(super) fn slice(&mut self, slice: Slice) -> SliceId {
+        let slices = &mut self.graph.spec_mut().slices;
+        let index = slices.iter().position(|other| *other == slice).unwrap_or_else(|| {
+            slices.push(slice);
+            slices.len() - 1
+        });
+        SliceId(index as u32)
+    }
+
+    fn limit(&mut self, divided: bool, attributes: &[Attribute]) -> Option<u64> {
+        let attribute = attributes.iter().find(|attribute| attribute.name.text == "limit")?;
+        let diagnostic = match attribute.value.replace('_', "").parse() {
+            Ok(limit) if limit > 0 && divided => return Some(limit),
+            Ok(_) if !divided => {
+                let message = "a limit counts instances, and without `for each` there are none";
+                Diagnostic::new(Code::InvalidAttribute, attribute.span, message)
+            }
+            _ => {
+                let message = "a limit is a whole number of instances, at least 1";
+                Diagnostic::new(Code::InvalidAttribute, attribute.span, message)
+                    .help("write `@limit(100000)`")
+            }
+        };
+        self.diagnostics.push(diagnostic);
+        None
+    }
+
+    /// Whether the robustness of a property is asked for too.
+    pub(super) fn robust(&mut self, attributes: &[Attribute], formula: ExprId) -> bool {
+        let Some(attribute) = attributes.iter().find(|a| a.name.text == "robust") else { return false };
+        if !attribute.value.is_empty() {
+            let message = "`@robust` has no value";
+            self.diagnostics.push(Diagnostic::new(Code::InvalidAttribute, attribute.span, message));
+        } else if !self.compares_numbers(formula) {
+            let message = "this property compares no numbers, so that its robustness says nothing";
+            self.diagnostics.push(Diagnostic::new(Code::NothingToMeasure, attribute.span, message));
+        }
+        true
+    }
+
+    fn compares_numbers(&self, formula: ExprId) -> bool {
+        let spec = self.graph.spec();
+        let mut seen = HashSet::from([formula]);
+        let mut open = vec![formula];
+        while let Some(id) = open.pop() {
+            let node = &spec.nodes[id.index()];
+            if matches!(node, Expr::Compare(_, a, _) if self.graph.value_type(*a).is_number()) {
+                return true;
+            }
+            open.extend(node.operands().filter(|operand| seen.insert(*operand)));
+        }
+        false
+    }
+
+    /// Warns of a formula that reads no topic by whose messages it is divided: all its instances
+    /// would say the same.
+    pub(super) fn warn_of_idle_key(&mut self, slice: SliceId, name: &Name, formula: ExprId) {
+        let spec = self.graph.spec();
+        let Some(key) = spec.slices.get(slice.0 as usize).and_then(|slice| slice.keys.first()) else {
+            return;
+        };
+        let topics = spec.topics_of(formula);
+        if key.fields.iter().any(|(topic, _)| topics.contains(topic)) {
+            return;
+        }
+        let named: Vec<_> =
+            key.fields.iter().map(|(topic, _)| format!("'{}'", self.topic_name(*topic))).collect();
+        let message = format!(
+            "'{}' reads nothing of {}: it says the same for every '{}'",
+            name.text,
+            named.join(" or "),
+            key.name
+        );
+        self.diagnostics.push(Diagnostic::new(Code::IdleKey, name.span, message));
+    }
+}
+
+/// Names that are known within one declaration only.
+pub(super) type Locals<'a> = HashMap<&'a str, (Local, crate::diagnostic::Span)>;

@@ -1,0 +1,72 @@
+//! `for each`: how a property or a machine is divided by key.
+
+use super::ast::{Body, Each, EachKey, Name};
+use super::parser::{Parsed, Parser, RESERVED};
+use crate::diagnostic::{Code, Diagnostic};
+
+impl Parser<'_> {
+    /// `for each …`, if there is one, as its position among all of them.
+    pub(super) fn each(&mut self) -> Parsed<Option<usize>> {
+        if self.word(0) != "for" {
+            return Ok(None);
+        }
+        self.advance();
+        self.keyword("each")?;
+        let mut keys = vec![self.each_key()?];
+        while self.eat(",") {
+            keys.push(self.each_key()?);
+        }
+        let mut until = None;
+        if self.word(0) == "until" {
+            self.advance();
+            let first = self.ast.nodes.len();
+            let root = self.expression()?;
+            until = Some(Body { first, root: Some(root) });
+        }
+        self.ast.eaches.push(Each { keys, until });
+        Ok(Some(self.ast.eaches.len() - 1))
+    }
+
+    fn each_key(&mut self) -> Parsed<EachKey> {
+        if self.symbol(0) == "(" {
+            let message = "each key has a name of its own";
+            return Err(self.report(
+                Diagnostic::new(Code::UnexpectedToken, self.span(), message)
+                    .help("write `for each a in (t.a, u.x), b in (t.b, u.y)`"),
+            ));
+        }
+        let name = self.name("a key")?;
+        self.keyword("in")?;
+        let mut fields = Vec::new();
+        if self.eat("(") {
+            loop {
+                fields.push(self.key_field()?);
+                if !self.eat(",") {
+                    break;
+                }
+            }
+            self.expect(")")?;
+        } else {
+            fields.push(self.key_field()?);
+        }
+        Ok(EachKey { name, fields })
+    }
+
+    fn key_field(&mut self) -> Parsed<usize> {
+        let (word, span) = (self.word(0), self.span());
+        if word.is_empty() || RESERVED.contains(&word) {
+            return Err(self.expected("a field, such as `topic.id`"));
+        }
+        self.advance();
+        self.path(Name { text: word.to_owned(), span })
+    }
+
+    /// A word that has to stand here.
+    pub(super) fn keyword(&mut self, word: &str) -> Parsed<()> {
+        if self.word(0) != word {
+            return Err(self.expected(&format!("`{word}`")));
+        }
+        self.advance();
+        Ok(())
+    }
+}
