@@ -48,32 +48,35 @@ pub(crate) fn compare<T: Copy>(
     rows_where(len, |i| relation(a[i], b[i]))
 }
 
-/// The last value of a field, and where it is known.
+/// The last value of a field, and where it is known, from the row `start` of the block on.
 #[inline(always)]
 pub(crate) fn hold<T: Copy>(
     out: &mut Values<T>,
     column: &Column<T>,
     held: &mut Held<T>,
+    start: u32,
     len: u32,
     rows: Rows,
 ) -> Rows {
-    let valid = column.valid & column.present & rows;
+    let (present, valid) = (column.present >> start, column.valid >> start);
+    let valid = valid & present & rows;
     let n = len as usize;
+    let values = &column.values[start as usize..];
     if valid == rows {
-        out[..n].copy_from_slice(&column.values[..n]);
+        out[..n].copy_from_slice(&values[..n]);
     } else if valid == 0 {
         out[..n].fill(held.value);
     } else {
         let mut value = held.value;
         for (i, out) in out[..n].iter_mut().enumerate() {
             if valid >> i & 1 == 1 {
-                value = column.values[i];
+                value = values[i];
             }
             *out = value;
         }
     }
     held.value = out[n - 1];
-    let known = words::since(!column.present, valid, held.known);
+    let known = words::since(!present, valid, held.known);
     held.known = words::last(known, len);
     known
 }

@@ -90,6 +90,26 @@ pub(crate) enum Constant {
     Text(Box<str>),
 }
 
+/// A truth at the rows, and on the open spans that follow them up to the next row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Sides {
+    pub(crate) at: Wire,
+    pub(crate) after: Wire,
+}
+
+impl Sides {
+    pub(crate) const FALSE: Sides = Sides { at: Wire::FALSE, after: Wire::FALSE };
+    pub(crate) const TRUE: Sides = Sides { at: Wire::TRUE, after: Wire::TRUE };
+}
+
+impl Not for Sides {
+    type Output = Sides;
+
+    fn not(self) -> Sides {
+        Sides { at: !self.at, after: !self.after }
+    }
+}
+
 /// A field of the messages that is read, by its position in the table of fields.
 pub(crate) type FieldId = u32;
 
@@ -118,8 +138,27 @@ pub(crate) enum Node {
         forget: Wire,
         by: u64,
     },
+    /// The rows whose time is that of the row before.
+    Together,
+    /// The first operand has held, or holds, for at most so long ago; the second is its other side.
+    TimedRecently {
+        q: Sides,
+        span: u64,
+    },
+    /// `p since[lower, upper] q`, with a lower bound above 0.
+    TimedSince {
+        p: Sides,
+        q: Sides,
+        lower: u64,
+        upper: Option<u64>,
+    },
+    /// The truth of a timed operator on the spans that follow its rows.
+    After(NodeId),
     Compare(Relation, NodeId, NodeId),
     Constant(Constant),
+    /// The time of the row, in nanoseconds.
+    #[allow(dead_code)]
+    Time,
     /// The value of the field, held; the word says where it is known.
     Held(Kind, FieldId),
     ToFloat(NodeId),
@@ -134,7 +173,7 @@ impl Node {
     /// What kind of column it computes, if any.
     pub(crate) fn kind(&self) -> Option<Kind> {
         match self {
-            Node::Constant(Constant::Int(_)) => Some(Kind::Int),
+            Node::Constant(Constant::Int(_)) | Node::Time => Some(Kind::Int),
             Node::Constant(Constant::Float(_)) | Node::ToFloat(_) => Some(Kind::Float),
             Node::Constant(Constant::Text(_)) => Some(Kind::Text),
             Node::Held(kind, ..)
@@ -154,7 +193,17 @@ impl Node {
             | Node::Carried(_)
             | Node::HeldBool(..)
             | Node::Constant(_)
+            | Node::Time
+            | Node::Together
             | Node::Held(..) => {}
+            Node::TimedRecently { q, .. } => {
+                f(q.at.node());
+                f(q.after.node());
+            }
+            Node::TimedSince { p, q, .. } => {
+                [p.at, p.after, q.at, q.after].map(Wire::node).into_iter().for_each(f)
+            }
+            Node::After(of) => f(of),
             Node::Shift(x, _) | Node::Recently(x, _) => f(x.node()),
             Node::And(x, y) | Node::Since(x, y) | Node::Delay { of: x, forget: y, .. } => {
                 f(x.node());
@@ -212,11 +261,16 @@ impl Node {
             Node::Compare(relation, ..) => 20 + *relation as usize,
             Node::Unary(kind, op, _) => 27 + 2 * (*kind as usize) + *op as usize,
             Node::Binary(kind, op, ..) => 31 + 7 * (*kind as usize) + *op as usize,
+            Node::Time => 45,
+            Node::Together => 46,
+            Node::TimedRecently { .. } => 47,
+            Node::TimedSince { .. } => 48,
+            Node::After(_) => 49,
         }
     }
 
-    /// One more than the largest [`sort`](Node::sort): integers and floats have arithmetic.
-    pub(crate) const SORTS: usize = 31 + 2 * 7;
+    /// One more than the largest [`sort`](Node::sort).
+    pub(crate) const SORTS: usize = 50;
 }
 
 /// Nodes, each only once, operands before the nodes that use them.
@@ -340,6 +394,95 @@ impl Graph {
         let before = self.delayed(nearer, !p, lower);
         let broken = self.recently(!p, lower - 1);
         self.and(before, !broken)
+    }
+}
+
+/// The operators of the timed models.
+impl Graph {
+    /// `p since[lower, upper] q` at positions, with bounds in nanoseconds.
+    pub(crate) fn points_since(&mut self, p: Wire, q: Wire, lower: u64, upper: Option<u64>) -> Wire {
+        if q == Wire::FALSE || upper.is_some_and(|upper| upper < lower) {
+            return Wire::FALSE;
+        }
+        if lower == 0 && upper.is_none() {
+            return self.since(p, q);
+        }
+        // There is truth only at the rows: nothing comes from the spans between them.
+        let (p, q) = (Sides { at: p, after: Wire::TRUE }, Sides { at: q, after: Wire::FALSE });
+        if lower > 0 {
+            return self.wire(Node::TimedSince { p, q, lower, upper });
+        }
+        let recently = self.wire(Node::TimedRecently { q, span: upper.unwrap_or(u64::MAX) });
+        if p.at == Wire::TRUE {
+            return recently;
+        }
+        // The latest `q` is the nearest, and if `p` has held since any, then since that one.
+        let held = self.since(p.at, q.at);
+        self.and(held, recently)
+    }
+
+    /// The same at every time.
+    pub(crate) fn dense_since(&mut self, p: Sides, q: Sides, lower: u64, upper: Option<u64>) -> Sides {
+        if q == Sides::FALSE || upper.is_some_and(|upper| upper < lower) {
+            return Sides::FALSE;
+        }
+        if lower > 0 {
+            return self.both_sides(Node::TimedSince { p, q, lower, upper });
+        }
+        match upper {
+            Some(0) => q,
+            Some(span) if p == Sides::TRUE => self.both_sides(Node::TimedRecently { q, span }),
+            Some(span) => {
+                let recently = self.both_sides(Node::TimedRecently { q, span });
+                let held = self.dense_since_ever(p, q);
+                Sides { at: self.and(held.at, recently.at), after: self.and(held.after, recently.after) }
+            }
+            None => self.dense_since_ever(p, q),
+        }
+    }
+
+    /// `p since q`, unbounded. With `x'` for the truth on the span after the row before, and *empty* where that
+    /// span has no length, it holds at a row if `q` does, or if `p` does and it held before: at the row
+    /// before and then `p'`, or by a `q'` with `p'` after it. That is a `since` again:
+    ///
+    /// `at = q or p and (empty or p') and at_before, or p and not empty and p' and q'`,
+    /// `after = q_after or p_after and at`.
+    fn dense_since_ever(&mut self, p: Sides, q: Sides) -> Sides {
+        let at = if p == Sides::TRUE && (q.after == q.at || q.after == Wire::FALSE) {
+            // Whatever held on a span held at its row.
+            self.ever(q.at)
+        } else {
+            let empty = self.wire(Node::Together);
+            let p_before = self.previously(p.after);
+            let goes_on = self.or(empty, p_before);
+            let holds = self.and(p.at, goes_on);
+            let both = self.and(p.after, q.after);
+            let both_before = self.previously(both);
+            let from_span = self.and(!empty, both_before);
+            let from_span = self.and(p.at, from_span);
+            let witness = self.or(q.at, from_span);
+            self.since(holds, witness)
+        };
+        let lasts = self.and(p.after, at);
+        Sides { at, after: self.or(q.after, lasts) }
+    }
+
+    /// Just before: on the span that ends here, or at the row before if there is no time in between.
+    pub(crate) fn dense_previously(&mut self, x: Sides) -> Sides {
+        let (row, span) = (self.previously(x.at), self.previously(x.after));
+        let at = if row == span {
+            row
+        } else {
+            let empty = self.wire(Node::Together);
+            let (row, span) = (self.and(empty, row), self.and(!empty, span));
+            self.or(row, span)
+        };
+        Sides { at, after: x.after }
+    }
+
+    fn both_sides(&mut self, node: Node) -> Sides {
+        let node = self.add(node);
+        Sides { at: Wire::of(node), after: self.wire(Node::After(node)) }
     }
 }
 

@@ -47,6 +47,24 @@ pub(crate) enum Instruction {
         state: u32,
     },
 
+    Together,
+    TimedRecently {
+        q: Wire,
+        q_after: Wire,
+        state: u32,
+        /// Where the other side is written.
+        second: u32,
+    },
+    TimedSince {
+        /// Its operands, in the section's table.
+        operands: u32,
+        state: u32,
+        second: u32,
+    },
+    After {
+        second: u32,
+    },
+
     IntEqual {
         a: u32,
         b: u32,
@@ -76,6 +94,9 @@ pub(crate) enum Instruction {
         b: u32,
     },
 
+    Time {
+        out: u32,
+    },
     ConstantInt {
         constant: u32,
         out: u32,

@@ -23,9 +23,9 @@
 //!     block.set_bool(0, row, open);
 //! }
 //! let mut monitor = Monitor::new(program);
-//! let outcome = monitor.step(&block)[0];
-//! assert_eq!(outcome.verdict(1), Verdict::Satisfied);
-//! assert_eq!(outcome.verdict(2), Verdict::Violated);
+//! let reports = monitor.step(&block);
+//! assert_eq!((reports[0].step, reports[0].verdict), (0, Verdict::Satisfied));
+//! assert_eq!((reports[1].step, reports[1].verdict), (2, Verdict::Violated));
 //! # Ok::<(), rondel_engine::CompileError>(())
 //! ```
 //!
@@ -49,13 +49,18 @@ mod graph;
 mod instruction;
 mod monitor;
 mod program;
+mod report;
+mod run;
 mod schedule;
+mod section;
 mod state;
 mod texts;
+mod timed;
 mod translate;
 mod values;
 mod words;
 
 pub use error::CompileError;
-pub use monitor::{Monitor, Outcome};
+pub use monitor::Monitor;
 pub use program::Program;
+pub use report::Report;

@@ -1,39 +1,11 @@
 use std::sync::Arc;
 
-use rondel_event::{Block, Rows, Slot, Timestamp, Verdict};
+use rondel_event::{Block, Rows, Timestamp};
 
-use crate::delay::Delay;
-use crate::graph::Wire;
-use crate::instruction::Instruction;
 use crate::program::Program;
-use crate::state::{Columns, Registers, State, ValueState};
-use crate::values;
-use crate::words::{self, Recently};
-
-/// The verdicts of one property at the events of a block: see [`Outcome::verdict`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
-    /// The rows where it is satisfied.
-    pub satisfied: Rows,
-    /// The rows where it is violated. Rows of the block in neither set are inconclusive.
-    pub violated: Rows,
-    /// The rows where the verdict is another than at the event before, be that in this block or an
-    /// earlier one. At the very first event it always counts as changed.
-    pub changed: Rows,
-}
-
-impl Outcome {
-    /// The verdict at the event in `row`.
-    pub fn verdict(&self, row: usize) -> Verdict {
-        if self.satisfied >> row & 1 == 1 {
-            Verdict::Satisfied
-        } else if self.violated >> row & 1 == 1 {
-            Verdict::Violated
-        } else {
-            Verdict::Inconclusive
-        }
-    }
-}
+use crate::report::Report;
+use crate::run::{Outcome, Rowed, Serial};
+use crate::section::{Moments, Section};
 
 /// A program on its way over a trace: all that it remembers of the events so far.
 ///
@@ -42,38 +14,40 @@ impl Outcome {
 #[derive(Clone, Debug)]
 pub struct Monitor {
     program: Arc<Program>,
+    sections: Vec<Serial>,
+    /// Whether the verdict at every event is reported, and not only changes.
+    every: bool,
     position: u64,
-    state: State,
-    registers: Registers,
+    /// The latest time so far.
+    time: i64,
+    /// The times of the block's events; one that is earlier than the event before counts as that one's.
+    times: [i64; Block::CAPACITY],
+    /// What is evaluated where time alone brings a change.
+    no_event: Block,
     outcomes: Vec<Outcome>,
-    /// For every property the last verdict: satisfied and violated as 0 or 1, both 1 before the
-    /// first, which is like no verdict.
-    last: Vec<[u64; 2]>,
+    reports: Vec<Report>,
 }
 
 impl Monitor {
-    /// A monitor before the first event.
+    /// A monitor before the first event. It reports changes of verdicts.
     pub fn new(program: Arc<Program>) -> Monitor {
-        let mut monitor = Monitor {
+        let no_event = Block::new(program.layout());
+        Monitor {
+            sections: program.sections.iter().map(|section| Serial::new(section, &no_event)).collect(),
+            every: false,
             position: 0,
-            state: program.initial.clone(),
-            registers: program.registers.clone(),
-            outcomes: vec![Outcome::default(); program.formulas.len()],
-            last: vec![[1, 1]; program.formulas.len()],
+            time: i64::MIN,
+            times: [0; Block::CAPACITY],
+            no_event,
+            outcomes: Vec::new(),
+            reports: Vec::new(),
             program,
-        };
-        // They read no block; all rows are computed, for every block to come.
-        let no_block = Block::new(monitor.program.layout());
-        let constant = &monitor.program.instructions[..monitor.program.constant];
-        let step = Step {
-            program: &monitor.program,
-            block: &no_block,
-            len: Block::CAPACITY as u32,
-            rows: Rows::MAX,
-            position: 0,
-        };
-        Frame::new(step, &mut monitor.state, &mut monitor.registers).run(constant, 0);
-        monitor
+        }
+    }
+
+    /// Whether it reports the verdict at every event (and the changes in between), or changes only.
+    pub fn report_every(&mut self, every: bool) {
+        self.every = every;
     }
 
     /// The program it runs.
@@ -81,159 +55,212 @@ impl Monitor {
         &self.program
     }
 
-    /// Takes the events of a block and gives the verdict of every property at each of them.
+    /// Takes the events of a block and reports, in the order of the events, what became of the
+    /// properties. Of an event that is earlier than the one before the time is that one's.
     ///
     /// # Panics
     /// When the block has not the [layout](Program::layout) of the program: a mistake of the caller,
     /// never of the input.
-    pub fn step(&mut self, block: &Block) -> &[Outcome] {
-        let (len, rows) = (block.len() as u32, block.rows());
-        if len == 0 {
-            self.outcomes.fill(Outcome::default());
-            return &self.outcomes;
+    pub fn step(&mut self, block: &Block) -> &[Report] {
+        self.reports.clear();
+        if block.is_empty() {
+            return &self.reports;
         }
-        let program = &*self.program;
-        let step = Step { program, block, len, rows, position: self.position };
-        Frame::new(step, &mut self.state, &mut self.registers)
-            .run(&program.instructions[program.constant..], program.constant);
-        // A column refers only to buffers of earlier columns: from the last to the first, nothing
-        // is overwritten that is still to be copied.
-        for &instruction in &program.keeps_text {
-            values::keep_text(instruction, step, &self.registers.columns, &mut self.state.values);
+        let len = block.len();
+        for (row, time) in self.times[..len].iter_mut().enumerate() {
+            self.time = self.time.max(block.time(row).as_nanos());
+            *time = self.time;
         }
-        let formulas = program.formulas.iter().zip(&mut self.outcomes).zip(&mut self.last);
-        for ((rails, outcome), last) in formulas {
-            let satisfied = read(&self.registers.words, rails.certain) & rows;
-            let violated = !read(&self.registers.words, rails.possible) & rows;
-            let before = [satisfied << 1 | last[0], violated << 1 | last[1]];
-            let changed = (satisfied ^ before[0] | violated ^ before[1]) & rows;
-            *outcome = Outcome { satisfied, violated, changed };
-            *last = [words::last(satisfied, len), words::last(violated, len)];
+        let program = Arc::clone(&self.program);
+        for (i, section) in program.sections.iter().enumerate() {
+            match section.moments {
+                Moments::Events => self.events(i, section, block),
+                Moments::Dense => self.dense(i, section, block),
+            }
         }
-        self.position = self.position.saturating_add(len.into());
-        &self.outcomes
+        // Those of a single section of events come in order.
+        if program.sections.len() > 1 || program.sections.iter().any(|s| s.moments == Moments::Dense) {
+            self.sort();
+        }
+        self.position = self.position.saturating_add(len as u64);
+        &self.reports
     }
 
-    /// Lets time pass up to `now` without an event.
-    ///
-    /// In the model of steps time is the count of events, and nothing is ever pending: this does
-    /// nothing. Call it all the same where no event comes, for the models in which it matters.
-    pub fn advance(&mut self, now: Timestamp) {
-        let _ = now;
+    /// Lets time pass up to `now` without an event, and reports what that brings: what becomes certain
+    /// *before* `now`, since an event at `now` may still come. An event that is earlier than `now` counts
+    /// as of `now` from here on.
+    pub fn advance(&mut self, now: Timestamp) -> &[Report] {
+        self.reports.clear();
+        let now = now.as_nanos();
+        if self.position > 0 && now > self.time {
+            let program = Arc::clone(&self.program);
+            for (i, section) in program.sections.iter().enumerate() {
+                if section.moments == Moments::Dense {
+                    self.fire(i, section, now, 0);
+                }
+            }
+            self.sort();
+            self.time = now;
+        }
+        &self.reports
     }
 
-    /// Ends the trace. In the model of steps every verdict has been given by then.
-    pub fn end(&mut self) {}
+    /// Ends the trace, and reports what is then left open.
+    pub fn end(&mut self) -> &[Report] {
+        self.reports.clear();
+        &self.reports
+    }
 
     /// The number of the step, from 0, that the first event of the next block will be.
     pub fn position(&self) -> u64 {
         self.position
     }
 
+    /// When time will bring something by itself, if no event comes before: the least `now` for which
+    /// [`Monitor::advance`] does something.
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        let sections = self.program.sections.iter().zip(&self.sections);
+        let next = sections.filter_map(|(section, serial)| serial.next_deadline(section)).min();
+        next.map(|time| Timestamp::from_nanos(time.saturating_add(1)))
+    }
+
     /// The longest queue that any bounded operator keeps at the moment, in entries: what its memory
     /// grows with.
     pub fn longest_queue(&self) -> usize {
-        self.state.delays.iter().map(|delay| delay.kept()).max().unwrap_or(0)
+        self.sections.iter().map(Serial::longest_queue).max().unwrap_or(0)
     }
-}
 
-#[inline(always)]
-pub(crate) fn read(words: &[Rows], wire: Wire) -> Rows {
-    words[wire.word()] ^ wire.flip()
-}
+    /// The order of the reports is that of the events, and of the properties.
+    fn sort(&mut self) {
+        self.reports.sort_by_key(|report| (report.order, report.time, report.property));
+    }
 
-/// What a block is evaluated with.
-#[derive(Clone, Copy)]
-pub(crate) struct Step<'a> {
-    pub(crate) program: &'a Program,
-    pub(crate) block: &'a Block,
-    pub(crate) len: u32,
-    pub(crate) rows: Rows,
-    /// The number of the first row of the block.
-    pub(crate) position: u64,
-}
-
-/// What the loop works on, as slices: were they reached through vectors, each would have to be
-/// looked up again after every word that is written.
-struct Frame<'a> {
-    step: Step<'a>,
-    words: &'a mut [Rows],
-    bits: &'a mut [u64],
-    recently: &'a mut [Recently],
-    delays: &'a mut [Delay],
-    columns: &'a mut Columns,
-    values: &'a mut ValueState,
-}
-
-impl<'a> Frame<'a> {
-    #[inline(always)]
-    fn new(step: Step<'a>, state: &'a mut State, registers: &'a mut Registers) -> Frame<'a> {
-        Frame {
-            step,
-            words: &mut registers.words,
-            bits: &mut state.bits,
-            recently: &mut state.recently,
-            delays: &mut state.delays,
-            columns: &mut registers.columns,
-            values: &mut state.values,
+    /// Evaluates a block whose rows are the moments.
+    fn events(&mut self, i: usize, section: &Section, block: &Block) {
+        let (serial, len) = (&mut self.sections[i], block.len() as u32);
+        let times = if section.reads_time { &self.times[..len as usize] } else { &[] };
+        serial.run(section, Rowed { block, start: 0, len, times });
+        let mut reported: Rows = if self.every { block.rows() } else { 0 };
+        self.outcomes.clear();
+        for property in 0..section.formulas.len() {
+            let outcome = serial.outcome(section, property, len);
+            reported |= outcome.changed;
+            self.outcomes.push(outcome);
+        }
+        while reported != 0 {
+            let row = reported.trailing_zeros() as usize;
+            reported &= reported - 1;
+            for (outcome, &property) in self.outcomes.iter().zip(&section.properties) {
+                let changed = outcome.changed >> row & 1 == 1;
+                if changed || self.every {
+                    self.reports.push(Report {
+                        property,
+                        verdict: outcome.verdict(row),
+                        changed,
+                        row: Some(row as u8),
+                        step: self.position + row as u64,
+                        time: block.time(row),
+                        about: None,
+                        robustness: None,
+                        order: at(row),
+                    });
+                }
+            }
         }
     }
 
-    /// Runs instructions, the first of which computes the word `first`.
-    #[inline(always)]
-    fn run(&mut self, instructions: &[Instruction], first: usize) {
-        for (i, instruction) in (first..).zip(instructions) {
-            self.words[i] = self.evaluate(instruction);
+    /// Evaluates a block, and in between the times at which something changes by itself.
+    fn dense(&mut self, i: usize, section: &Section, block: &Block) {
+        let mut row = 0;
+        while row < block.len() {
+            let first = self.times[row];
+            let deadline = self.fire(i, section, first, before(row));
+            // What the rows to come bring about by themselves is not known before they are evaluated; but
+            // it is not sooner than so long after the first of them.
+            let span = i64::try_from(section.shortest).unwrap_or(i64::MAX);
+            let limit = first.saturating_add(span).min(deadline.unwrap_or(i64::MAX));
+            let times = &self.times[row..block.len()];
+            let len = times.iter().take_while(|&&time| time <= limit).count().max(1);
+            self.moments(i, section, Some((block, row, len)), first, at(row));
+            row += len;
         }
     }
 
-    /// The word of an instruction; its column, if it has one, is written.
-    #[inline(always)]
-    fn evaluate(&mut self, instruction: &Instruction) -> Rows {
-        let Step { block, len, rows, position, .. } = self.step;
-        match *instruction {
-            Instruction::False => 0,
-            Instruction::On { topic } => block.topic_rows(rondel_event::TopicId(topic)),
-            Instruction::Carried { slot } => match slot {
-                Slot::Bool(column) => block.bools(column).present,
-                Slot::Int(column) => block.ints(column).present,
-                Slot::Float(column) => block.floats(column).present,
-                Slot::String(column) => block.strings(column).present,
-            },
-            Instruction::HeldBool { column, value, state: i } => {
-                let column = block.bools(column);
-                let is = if value { column.values } else { !column.values };
-                let bit = &mut self.bits[i as usize];
-                let out = words::since(!column.present, column.present & column.valid & is, *bit);
-                *bit = words::last(out, len);
-                out
+    /// Evaluates the deadlines before `time`, and gives the next one.
+    fn fire(&mut self, i: usize, section: &Section, time: i64, order: u32) -> Option<i64> {
+        loop {
+            let deadline = self.sections[i].next_deadline(section);
+            match deadline {
+                Some(due) if due < time => self.moments(i, section, None, due, order),
+                _ => return deadline,
             }
-            Instruction::And { a, b } => read(self.words, a) & read(self.words, b),
-            Instruction::Since { p, q, state: i } => {
-                let bit = &mut self.bits[i as usize];
-                let out = words::since(read(self.words, p), read(self.words, q), *bit);
-                *bit = words::last(out, len);
-                out
-            }
-            Instruction::Shift { x, by, state: i } => {
-                let history = &mut self.bits[i as usize];
-                let x = read(self.words, x);
-                let out = words::shift(x, by.into(), *history);
-                *history = words::remember(*history, x, len);
-                out
-            }
-            Instruction::Recently { x, state: i } => {
-                self.recently[i as usize].step(read(self.words, x), len, rows)
-            }
-            Instruction::Delay { x, forget, state: i } => self.delays[i as usize].step(
-                read(self.words, x),
-                read(self.words, forget),
-                position,
-                len,
-                rows,
-            ),
-            // What works on columns costs more than a call, and stays out of this loop.
-            _ => values::evaluate(instruction, self.step, self.words, self.columns, self.values),
         }
     }
+
+    /// Evaluates moments: rows of a block, or the one that time itself brings.
+    fn moments(
+        &mut self,
+        i: usize,
+        section: &Section,
+        rows: Option<(&Block, usize, usize)>,
+        due: i64,
+        order: u32,
+    ) {
+        let serial = &mut self.sections[i];
+        let time_alone = [due];
+        let rowed = match rows {
+            Some((block, start, len)) => {
+                Rowed { block, start: start as u32, len: len as u32, times: &self.times[start..start + len] }
+            }
+            None => Rowed { block: &self.no_event, start: 0, len: 1, times: &time_alone },
+        };
+        serial.run(section, rowed);
+        let len = rowed.times.len();
+        let first = rows.map(|(_, start, _)| start);
+        for (formula, &property) in section.properties.iter().enumerate() {
+            let [now, after] = serial.outcomes(section, formula, len as u32);
+            let every = if self.every && first.is_some() { crate::words::low(len as u64) } else { 0 };
+            let mut reported = now.changed | after.changed | every;
+            while reported != 0 {
+                let row = reported.trailing_zeros() as usize;
+                reported &= reported - 1;
+                let mut report = Report {
+                    property,
+                    verdict: now.verdict(row),
+                    changed: now.changed >> row & 1 == 1,
+                    row: first.map(|first| (first + row) as u8),
+                    step: match first {
+                        Some(first) => self.position + (first + row) as u64,
+                        None => (self.position + u64::from(order / 4)).saturating_sub(1),
+                    },
+                    time: Timestamp::from_nanos(rowed.times[row]),
+                    about: None,
+                    robustness: None,
+                    order: order + at(row) - at(0),
+                };
+                if report.changed || every >> row & 1 == 1 {
+                    self.reports.push(report);
+                }
+                if after.changed >> row & 1 == 1 {
+                    report = Report {
+                        verdict: after.verdict(row),
+                        changed: true,
+                        order: report.order + 1,
+                        ..report
+                    };
+                    self.reports.push(report);
+                }
+            }
+        }
+    }
+}
+
+/// The place in the order of reports of what happens at a row; right after it comes the span that follows.
+fn at(row: usize) -> u32 {
+    4 * row as u32 + 2
+}
+
+/// The place of what time brings before a row.
+fn before(row: usize) -> u32 {
+    4 * row as u32
 }

@@ -1,6 +1,7 @@
 use crate::columns::Values;
 use crate::delay::Delay;
 use crate::texts::TextColumn;
+use crate::timed::{TimedRecently, TimedSince};
 use crate::words::Recently;
 
 /// What a monitor carries from block to block: plain data.
@@ -10,6 +11,8 @@ pub(crate) struct State {
     pub(crate) bits: Vec<u64>,
     pub(crate) recently: Vec<Recently>,
     pub(crate) delays: Vec<Delay>,
+    pub(crate) timed_recently: Vec<TimedRecently>,
+    pub(crate) timed_since: Vec<TimedSince>,
     pub(crate) values: ValueState,
 }
 
@@ -45,6 +48,8 @@ pub(crate) struct Latched<T> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Registers {
     pub(crate) words: Vec<u64>,
+    /// The other sides of timed operators.
+    pub(crate) seconds: Vec<u64>,
     pub(crate) columns: Columns,
 }
 

@@ -28,13 +28,13 @@ impl TextRef {
     }
 }
 
-/// The last text of a field, given where it is valid.
+/// The last text of a field, given where it is valid from the row `start` of the block on.
 #[inline(always)]
-pub(crate) fn hold(out: &mut TextColumn, column: u32, valid: Rows, buffer: u32, len: u32) {
+pub(crate) fn hold(out: &mut TextColumn, column: u32, start: u32, valid: Rows, buffer: u32, len: u32) {
     let mut text = TextRef::Kept { buffer };
     for (row, out) in out[..len as usize].iter_mut().enumerate() {
         if valid >> row & 1 == 1 {
-            text = TextRef::Fresh { column, row: row as u8 };
+            text = TextRef::Fresh { column, row: (start as usize + row) as u8 };
         }
         *out = text;
     }
@@ -89,8 +89,9 @@ pub(crate) fn keep(text: TextRef, buffer: u32, block: &Block, buffers: &mut [Vec
     buffers[buffer as usize] = target;
 }
 
-/// The rows that carry the field, and those where it is text.
+/// The rows that carry the field, and those where it is text, from the row `start` of the block on.
 #[inline(always)]
-pub(crate) fn masks(column: &StringColumn, rows: Rows) -> (Rows, Rows) {
-    (column.present & rows, column.valid & column.present & rows)
+pub(crate) fn masks(column: &StringColumn, start: u32, rows: Rows) -> (Rows, Rows) {
+    let (present, valid) = (column.present >> start & rows, column.valid >> start & rows);
+    (present, valid & present)
 }

@@ -4,7 +4,7 @@ use rondel_event::Rows;
 
 use crate::columns::{self, split};
 use crate::instruction::Instruction;
-use crate::monitor::{Step, read};
+use crate::run::{Step, read};
 use crate::state::{Columns, ValueState};
 use crate::texts::{self, TextRef};
 use crate::words;
@@ -18,7 +18,7 @@ pub(crate) fn evaluate(
     columns: &mut Columns,
     values: &mut ValueState,
 ) -> Rows {
-    let Step { block, len, rows, .. } = step;
+    let Step { block, start, len, rows, .. } = step;
     let Columns { ints, floats, texts } = columns;
     match *instruction {
         Instruction::IntEqual { a, b } => columns::compare(ints, a, b, len, |a, b| a == b),
@@ -35,12 +35,18 @@ pub(crate) fn evaluate(
             texts::compare(operands, block, &values.buffers, len, |a, b| a.starts_with(b))
         }
 
+        Instruction::Time { out } => {
+            for (out, &time) in ints[out as usize].iter_mut().zip(step.moments.times) {
+                *out = time;
+            }
+            Rows::MAX
+        }
         Instruction::ConstantInt { constant, out } => {
-            ints[out as usize].fill(step.program.ints[constant as usize]);
+            ints[out as usize].fill(step.section.ints[constant as usize]);
             Rows::MAX
         }
         Instruction::ConstantFloat { constant, out } => {
-            floats[out as usize].fill(step.program.floats[constant as usize]);
+            floats[out as usize].fill(step.section.floats[constant as usize]);
             Rows::MAX
         }
         Instruction::ConstantText { buffer, out } => {
@@ -72,15 +78,15 @@ pub(crate) fn evaluate(
 
         Instruction::HeldInt { column, state, out } => {
             let held = &mut values.held_ints[state as usize];
-            columns::hold(&mut ints[out as usize], block.ints(column), held, len, rows)
+            columns::hold(&mut ints[out as usize], block.ints(column), held, start, len, rows)
         }
         Instruction::HeldFloat { column, state, out } => {
             let held = &mut values.held_floats[state as usize];
-            columns::hold(&mut floats[out as usize], block.floats(column), held, len, rows)
+            columns::hold(&mut floats[out as usize], block.floats(column), held, start, len, rows)
         }
         Instruction::HeldText { column, state, buffer, out } => {
-            let (present, valid) = texts::masks(block.strings(column), rows);
-            texts::hold(&mut texts[out as usize], column, valid, buffer, len);
+            let (present, valid) = texts::masks(block.strings(column), start, rows);
+            texts::hold(&mut texts[out as usize], column, start, valid, buffer, len);
             let bit = &mut values.known_texts[state as usize];
             let known = words::since(!present, valid, *bit);
             *bit = words::last(known, len);

@@ -18,6 +18,8 @@ fn run(spec: &Spec, trace: &[Event], cuts: &[usize]) -> Vec<Vec<Verdict>> {
     let program = Arc::new(Program::compile(spec).unwrap());
     let mut block = Block::new(program.layout());
     let mut monitor = Monitor::new(program.clone());
+    let mut quiet = monitor.clone();
+    monitor.report_every(true);
     let mut verdicts = vec![Vec::new(); spec.properties.len()];
     let mut rest = trace;
     for &len in cuts.iter().cycle() {
@@ -29,17 +31,23 @@ fn run(spec: &Spec, trace: &[Event], cuts: &[usize]) -> Vec<Vec<Verdict>> {
         let position = monitor.position();
         // A copy goes the same way.
         let mut copy = monitor.clone();
-        let outcomes = monitor.step(&block);
-        assert_eq!(copy.step(&block), outcomes);
-        for (outcome, verdicts) in outcomes.iter().zip(&mut verdicts) {
-            assert_eq!(outcome.satisfied & outcome.violated, 0);
-            assert_eq!((outcome.satisfied | outcome.violated | outcome.changed) & !block.rows(), 0);
-            for row in 0..now.len() {
-                let verdict = outcome.verdict(row);
-                let changed = verdicts.last() != Some(&verdict);
-                assert_eq!(outcome.changed >> row & 1 == 1, changed, "changed at {row} of {now:?}");
-                verdicts.push(verdict);
-            }
+        let reports = monitor.step(&block);
+        assert_eq!(copy.step(&block), reports);
+        // One that reports changes only says the same of them.
+        let changes: Vec<_> = reports.iter().copied().filter(|report| report.changed).collect();
+        assert_eq!(quiet.step(&block), changes);
+        assert_eq!(reports.len(), now.len() * spec.properties.len());
+        for (i, report) in reports.iter().enumerate() {
+            let (row, property) = (i / spec.properties.len(), i % spec.properties.len());
+            assert_eq!((report.row, report.step), (Some(row as u8), position + row as u64));
+            assert_eq!((report.property as usize, report.about), (property, None));
+            let verdicts: &mut Vec<Verdict> = &mut verdicts[property];
+            assert_eq!(
+                report.changed,
+                verdicts.last() != Some(&report.verdict),
+                "changed at {row} of {now:?}"
+            );
+            verdicts.push(report.verdict);
         }
         assert_eq!(monitor.position(), position + now.len() as u64);
         rest = later;
@@ -261,9 +269,9 @@ fn a_block_without_events_changes_nothing() {
     let empty = Block::new(program.layout());
     let mut block = empty.clone();
     write(&mut block, program.projections(), &Event { topic: 0, fields: vec![] }, 0);
-    assert_eq!(monitor.step(&empty)[0].changed, 0);
+    assert_eq!(monitor.step(&empty), []);
     assert_eq!(monitor.position(), 0);
-    assert_eq!(monitor.step(&block)[0].verdict(0), Verdict::Violated);
+    assert_eq!(monitor.step(&block)[0].verdict, Verdict::Violated);
     monitor.step(&empty);
-    assert_eq!(monitor.step(&block)[0].verdict(0), Verdict::Inconclusive);
+    assert_eq!(monitor.step(&block)[0].verdict, Verdict::Inconclusive);
 }

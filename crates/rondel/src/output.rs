@@ -2,12 +2,14 @@
 
 use std::io::{self, Write};
 
+use rondel_engine::Report;
 use rondel_event::{Timestamp, Verdict};
 
 /// Writes the verdicts of one property.
 ///
 /// One JSON object, always in this form: `{"property":"p","time":1.5,"step":3,"verdict":"violated"}`,
-/// `time` in seconds, `step` from 0. With several traces a member `trace` comes first.
+/// `time` in seconds, `step` from 0. With several traces a member `trace` comes first. A verdict that time
+/// brings has no `step`; one about another time than that at which it became certain has `about`.
 #[derive(Clone, Debug)]
 pub struct VerdictWriter {
     name: String,
@@ -31,30 +33,29 @@ impl VerdictWriter {
     }
 
     /// Appends a line in this format.
-    pub fn write(
-        &self,
-        format: Format,
-        (time, step): (Timestamp, u64),
-        verdict: Verdict,
-        colour: bool,
-        out: &mut Vec<u8>,
-    ) {
+    pub fn write(&self, format: Format, report: &Report, colour: bool, out: &mut Vec<u8>) {
         match format {
             Format::Json => {
-                self.json(time, step, verdict, out);
+                self.json(report, out);
                 out.push(b'\n');
             }
-            Format::Text => self.text(time, step, verdict, colour, out),
+            Format::Text => self.text(report, colour, out),
         }
     }
 
     /// Appends the JSON object, without a line break.
-    pub fn json(&self, time: Timestamp, step: u64, verdict: Verdict, out: &mut Vec<u8>) {
+    pub fn json(&self, report: &Report, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.prefix);
-        write_seconds(time, out);
-        out.extend_from_slice(b",\"step\":");
-        out.extend_from_slice(itoa::Buffer::new().format(step).as_bytes());
-        out.extend_from_slice(match verdict {
+        write_seconds(report.time, out);
+        if let Some(about) = report.about {
+            out.extend_from_slice(b",\"about\":");
+            write_seconds(about, out);
+        }
+        if report.row.is_some() {
+            out.extend_from_slice(b",\"step\":");
+            out.extend_from_slice(itoa::Buffer::new().format(report.step).as_bytes());
+        }
+        out.extend_from_slice(match report.verdict {
             Verdict::Satisfied => b",\"verdict\":\"satisfied\"}",
             Verdict::Violated => b",\"verdict\":\"violated\"}",
             Verdict::Inconclusive => b",\"verdict\":\"inconclusive\"}",
@@ -62,16 +63,20 @@ impl VerdictWriter {
     }
 
     /// Appends a line for people, with its line break.
-    fn text(&self, time: Timestamp, step: u64, verdict: Verdict, colour: bool, out: &mut Vec<u8>) {
+    fn text(&self, report: &Report, colour: bool, out: &mut Vec<u8>) {
+        let Report { verdict, time, .. } = *report;
         let (on, off) = if colour { (colour_of(verdict), "\x1b[0m") } else { ("", "") };
         // Writing to a vector does not fail.
-        let _ = writeln!(
-            out,
-            "{on}{:<12}{off}  {:<32} step {step:>9}   time {}",
-            verdict.as_str(),
-            self.name,
-            Seconds(time)
-        );
+        let _ = write!(out, "{on}{:<12}{off}  {:<32} ", verdict.as_str(), self.name);
+        let _ = match report.row {
+            Some(_) => write!(out, "step {:>9}   ", report.step),
+            None => write!(out, "{:17}", ""),
+        };
+        let _ = write!(out, "time {}", Seconds(time));
+        if let Some(about) = report.about {
+            let _ = write!(out, ", about {}", Seconds(about));
+        }
+        out.push(b'\n');
     }
 }
 
@@ -124,13 +129,13 @@ pub enum Emit {
 }
 
 impl Emit {
-    /// The rows of a block for which this property's verdict is written.
+    /// Whether this report is written.
     #[inline]
-    pub fn rows(self, outcome: &rondel_engine::Outcome, rows: rondel_event::Rows) -> rondel_event::Rows {
+    pub fn wants(self, report: &Report) -> bool {
         match self {
-            Emit::Change => outcome.changed,
-            Emit::Every => rows,
-            Emit::Violations => outcome.changed & outcome.violated,
+            Emit::Every => true,
+            Emit::Change => report.changed,
+            Emit::Violations => report.changed && report.verdict == Verdict::Violated,
         }
     }
 }
@@ -195,18 +200,19 @@ mod tests {
     fn the_json_form_is_fixed() {
         let mut out = Vec::new();
         let writer = VerdictWriter::new("a \"b\"", Some("x.jsonl"));
-        writer.json(Timestamp::from_nanos(-1_500_000_000), 3, Verdict::Violated, &mut out);
-        VerdictWriter::new("p", None).json(
-            Timestamp::from_nanos(12_000_000_000),
-            0,
-            Verdict::Satisfied,
-            &mut out,
-        );
+        let report = |verdict, step, ns| Report::at_event(verdict, step, Timestamp::from_nanos(ns));
+        writer.json(&report(Verdict::Violated, 3, -1_500_000_000), &mut out);
+        let plain = VerdictWriter::new("p", None);
+        plain.json(&report(Verdict::Satisfied, 0, 12_000_000_000), &mut out);
+        let mut alone = report(Verdict::Violated, 7, 2_000_000_000);
+        (alone.row, alone.about) = (None, Some(Timestamp::ZERO));
+        plain.json(&alone, &mut out);
         assert_eq!(
             String::from_utf8(out).unwrap(),
             r#"{"trace":"x.jsonl","property":"a \"b\"","time":-1.5,"step":3,"verdict":"violated"}"#
                 .to_owned()
                 + r#"{"property":"p","time":12,"step":0,"verdict":"satisfied"}"#
+                + r#"{"property":"p","time":2,"about":0,"verdict":"violated"}"#
         );
     }
 }

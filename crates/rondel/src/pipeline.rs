@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use rondel_engine::Monitor;
-use rondel_event::{Block, Rows, Timestamp, TopicId};
+use rondel_event::{Block, Timestamp, TopicId};
 use rondel_net::adapter::{Publisher, Receiver, Sample, now};
 use rondel_net::json::JsonDecoder;
 
@@ -121,12 +121,14 @@ impl Pipeline {
                 let field = if let TimeOfEvent::Field(path) = &binding.time { Some(path) } else { None };
                 JsonDecoder::new(TopicId(i as u32), projection, field, binding.time_unit)
             });
+        let mut monitor = Monitor::new(Arc::clone(&program));
+        monitor.report_every(parts.emit == Emit::Every);
         let state = State {
             decoders: decoders.collect(),
             times: parts.bindings.iter().map(|b| b.time.clone()).collect(),
             time: Timestamp::ZERO,
             block: Block::new(program.layout()),
-            monitor: Monitor::new(Arc::clone(&program)),
+            monitor,
             emit: parts.emit,
             format: parts.format,
             colour: parts.colour,
@@ -269,59 +271,43 @@ impl State {
             ));
         }
         self.unseen.look(&self.block);
-        let rows = self.block.rows();
-        let outcomes = self.monitor.step(&self.block);
-        let mut emitted: Rows = 0;
-        for (outcome, tally) in outcomes.iter().zip(&mut self.tallies) {
-            tally.add(outcome, &self.block, first);
-            emitted |= self.emit.rows(outcome, rows);
-        }
+        let reports = self.monitor.step(&self.block);
         let mut printed = false;
-        while emitted != 0 {
-            let row = emitted.trailing_zeros() as usize;
-            emitted &= emitted - 1;
-            for (property, outcome) in outcomes.iter().enumerate() {
-                if self.emit.rows(outcome, rows) >> row & 1 == 0 {
-                    continue;
-                }
-                let (time, step) = (self.block.time(row), first + row as u64);
-                for sink in &self.sinks[property] {
-                    self.text.clear();
-                    let done = match sink {
-                        Sink::Network(publisher) => {
-                            self.writers[property].json(time, step, outcome.verdict(row), &mut self.text);
-                            publisher.publish(&self.text).map_err(Some)
+        for report in reports {
+            let property = report.property as usize;
+            self.tallies[property].add(report);
+            if !self.emit.wants(report) {
+                continue;
+            }
+            let writer = &self.writers[property];
+            for sink in &self.sinks[property] {
+                self.text.clear();
+                let done = match sink {
+                    Sink::Network(publisher) => {
+                        writer.json(report, &mut self.text);
+                        publisher.publish(&self.text).map_err(Some)
+                    }
+                    Sink::Stdout => {
+                        printed = true;
+                        writer.write(self.format, report, self.colour, &mut self.text);
+                        self.stdout.write(&self.text);
+                        // What is said of it is said once, below.
+                        match self.stdout.failure() {
+                            None => Ok(()),
+                            Some(_) => Err(None),
                         }
-                        Sink::Stdout => {
-                            printed = true;
-                            let at = (time, step);
-                            let verdict = outcome.verdict(row);
-                            self.writers[property].write(
-                                self.format,
-                                at,
-                                verdict,
-                                self.colour,
-                                &mut self.text,
-                            );
-                            self.stdout.write(&self.text);
-                            // What is said of it is said once, below.
-                            match self.stdout.failure() {
-                                None => Ok(()),
-                                Some(_) => Err(None),
-                            }
-                        }
-                    };
-                    match done {
-                        Ok(()) => self.counts.verdicts += 1,
-                        Err(error) => {
-                            self.counts.unpublished += 1;
-                            if self.counts.unpublished == 1
-                                && let Some(error) = error
-                            {
-                                warn(&format!(
-                                    "a verdict could not be published: {error}; further ones are only counted"
-                                ));
-                            }
+                    }
+                };
+                match done {
+                    Ok(()) => self.counts.verdicts += 1,
+                    Err(error) => {
+                        self.counts.unpublished += 1;
+                        if self.counts.unpublished == 1
+                            && let Some(error) = error
+                        {
+                            warn(&format!(
+                                "a verdict could not be published: {error}; further ones are only counted"
+                            ));
                         }
                     }
                 }

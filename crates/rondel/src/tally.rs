@@ -1,7 +1,7 @@
 //! What became of each property, for the closing summary and the exit status.
 
 use indicatif::HumanCount;
-use rondel_engine::Outcome;
+use rondel_engine::Report;
 use rondel_event::{Block, Path, Rows, Slot, Timestamp, Verdict};
 
 use crate::exit;
@@ -29,21 +29,17 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Adds the verdicts of a block, whose first row is step `first`. Looks only at changes.
+    /// Adds a verdict. Only changes count.
     #[inline]
-    pub fn add(&mut self, outcome: &Outcome, block: &Block, first: u64) {
-        let mut changed = outcome.changed & block.rows();
-        while changed != 0 {
-            let row = changed.trailing_zeros() as usize;
-            changed &= changed - 1;
-            let step = first + row as u64;
-            self.count(step);
-            let verdict = outcome.verdict(row);
-            self.last = Some(verdict);
-            if verdict == Verdict::Violated {
-                self.violations += 1;
-                self.first.get_or_insert((step, block.time(row)));
-            }
+    pub fn add(&mut self, report: &Report) {
+        if !report.changed {
+            return;
+        }
+        self.count(report.step);
+        self.last = Some(report.verdict);
+        if report.verdict == Verdict::Violated {
+            self.violations += 1;
+            self.first.get_or_insert((report.step, report.time));
         }
     }
 
@@ -56,7 +52,7 @@ impl Tally {
 
     /// Counts the steps before this one.
     fn count(&mut self, step: u64) {
-        let steps = step - self.since;
+        let steps = step.saturating_sub(self.since);
         match self.last {
             Some(Verdict::Satisfied) => self.satisfied += steps,
             Some(Verdict::Violated) => self.violated += steps,
@@ -68,7 +64,7 @@ impl Tally {
 
     /// Whether it was neither satisfied nor violated at any step.
     pub fn undecided(&self) -> bool {
-        self.violated == 0 && self.satisfied == 0
+        self.violations == 0 && self.satisfied == 0
     }
 }
 
@@ -76,7 +72,7 @@ impl Tally {
 pub fn status(tallies: &[Tally], unseen: &Unseen) -> u8 {
     let open = |t: &Tally| t.undecided() || t.open;
     let doubtful = |t: &Tally| t.inconclusive > 0 && !unseen.fields.is_empty();
-    if tallies.iter().any(|t| t.violated > 0) {
+    if tallies.iter().any(|t| t.violations > 0) {
         exit::VIOLATED
     } else if tallies.iter().any(|t| open(t) || doubtful(t)) {
         exit::INCONCLUSIVE

@@ -241,7 +241,7 @@ mod tests {
     use std::sync::Arc;
 
     use rondel_engine::{Monitor, Program};
-    use rondel_event::{Block, TimeUnit};
+    use rondel_event::{Block, TimeUnit, Verdict};
     use rondel_net::file::{Lines, TraceTopic};
 
     use super::*;
@@ -253,14 +253,15 @@ mod tests {
         let topic = TraceTopic { names: vec![], projection: program.projections()[0].clone() };
         let mut lines = Lines::new(&[topic], true, TimeUnit::Seconds);
         let mut monitor = Monitor::new(Arc::clone(&program));
+        monitor.report_every(true);
         let mut block = Block::new(program.layout());
         let (mut at, mut failed) = (0, 0);
         while at < trace.len() {
             at = lines.decode(trace, at, trace.len(), &mut block).unwrap();
-            failed += (block.rows() & !monitor.step(&block)[0].satisfied).count_ones();
+            failed += monitor.step(&block).iter().filter(|r| r.verdict != Verdict::Satisfied).count();
             block.clear();
         }
-        (monitor.position(), u64::from(failed))
+        (monitor.position(), failed as u64)
     }
 
     #[test]

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rondel_engine::Monitor;
-use rondel_event::{Block, Rows, Verdict};
+use rondel_engine::{Monitor, Report};
+use rondel_event::{Block, Verdict};
 use rondel_net::file::{Lines, Piece, ReadError, TraceReader, TraceTopic};
 
 use crate::deployment::time_unit;
@@ -140,6 +140,7 @@ impl Checking<'_> {
             time_unit(&self.options.time_unit).unwrap_or_default(),
         );
         let mut monitor = Monitor::new(std::sync::Arc::clone(program));
+        monitor.report_every(self.options.emit == Emit::Every);
         let mut block = Block::new(program.layout());
         let mut backwards = Backwards::default();
         let mut text = Vec::new();
@@ -184,7 +185,7 @@ impl Checking<'_> {
             }
         }
         self.step(&mut monitor, &mut block, &mut backwards, &writers, &mut text);
-        monitor.end();
+        self.report(monitor.end(), &writers, &mut text);
         for tally in &mut self.tallies {
             tally.end(monitor.position());
         }
@@ -225,29 +226,25 @@ impl Checking<'_> {
             ));
         }
         self.unseen.look(block);
-        let rows = block.rows();
-        let outcomes = monitor.step(block);
-        let mut emitted: Rows = 0;
-        for (outcome, tally) in outcomes.iter().zip(&mut self.tallies) {
-            tally.add(outcome, block, first);
-            emitted |= self.options.emit.rows(outcome, rows);
-        }
-        while emitted != 0 {
-            let row = emitted.trailing_zeros() as usize;
-            emitted &= emitted - 1;
-            for (outcome, writer) in outcomes.iter().zip(writers) {
-                if self.options.emit.rows(outcome, rows) >> row & 1 == 1 {
-                    let (time, step, verdict) = (block.time(row), first + row as u64, outcome.verdict(row));
-                    writer.write(self.options.format, (time, step), verdict, self.colour, text);
-                }
+        let reports = monitor.step(block);
+        self.report(reports, writers, text);
+        self.events += block.len() as u64;
+        block.clear();
+    }
+
+    /// Counts verdicts, and prints those that are asked for.
+    fn report(&mut self, reports: &[Report], writers: &[VerdictWriter], text: &mut Vec<u8>) {
+        for report in reports {
+            let property = report.property as usize;
+            self.tallies[property].add(report);
+            if self.options.emit.wants(report) {
+                writers[property].write(self.options.format, report, self.colour, text);
             }
         }
         if !text.is_empty() {
             self.out.write(text);
             text.clear();
         }
-        self.events += block.len() as u64;
-        block.clear();
     }
 
     fn progress(&self, reader: &TraceReader) -> Option<ProgressBar> {

@@ -1,0 +1,304 @@
+//! The instructions of a section run over rows that follow each other.
+
+use rondel_event::{Block, Rows, Slot, TopicId, Verdict};
+
+use crate::delay::Delay;
+use crate::graph::Wire;
+use crate::instruction::Instruction;
+use crate::section::{Deadline, Section};
+use crate::state::{Columns, Registers, State, ValueState};
+use crate::timed::{Moments, Sides, TimedRecently, TimedSince};
+use crate::translate::Rails;
+use crate::values;
+use crate::words::{self, Recently};
+
+/// What a section remembers of the moments so far, and the registers that it computes with.
+#[derive(Clone, Debug)]
+pub(crate) struct Serial {
+    pub(crate) state: State,
+    registers: Registers,
+    /// The number of moments so far.
+    position: u64,
+    /// The time of the last moment; the first follows on nothing.
+    pub(crate) time: i64,
+    /// For every property the last verdict: satisfied and violated as 0 or 1, both 1 before the
+    /// first, which is like no verdict.
+    last: Vec<[u64; 2]>,
+}
+
+/// Rows of a block that are moments.
+#[derive(Clone, Copy)]
+pub(crate) struct Rowed<'a> {
+    pub(crate) block: &'a Block,
+    /// The first row.
+    pub(crate) start: u32,
+    /// How many there are, at least 1.
+    pub(crate) len: u32,
+    /// Their times, never going back; empty where nobody asks for them.
+    pub(crate) times: &'a [i64],
+}
+
+/// The verdicts of one property at some rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// The rows where it is satisfied.
+    pub(crate) satisfied: Rows,
+    /// The rows where it is violated. Rows in neither set are inconclusive.
+    pub(crate) violated: Rows,
+    /// The rows where the verdict is another than at the moment before. At the very first it always
+    /// counts as changed.
+    pub(crate) changed: Rows,
+}
+
+impl Outcome {
+    /// The verdict in `row`.
+    #[inline(always)]
+    pub(crate) fn verdict(&self, row: usize) -> Verdict {
+        if self.satisfied >> row & 1 == 1 {
+            Verdict::Satisfied
+        } else if self.violated >> row & 1 == 1 {
+            Verdict::Violated
+        } else {
+            Verdict::Inconclusive
+        }
+    }
+}
+
+impl Serial {
+    /// Before the first moment.
+    pub(crate) fn new(section: &Section, no_block: &Block) -> Serial {
+        let mut serial = Serial {
+            state: section.initial.clone(),
+            registers: section.registers.clone(),
+            position: 0,
+            time: i64::MIN,
+            last: vec![[1, 1]; section.formulas.len()],
+        };
+        // They read no block; all rows are computed, for every block to come.
+        let step = Step {
+            section,
+            block: no_block,
+            start: 0,
+            len: Block::CAPACITY as u32,
+            rows: Rows::MAX,
+            position: 0,
+            moments: Moments { times: &[], before: 0 },
+        };
+        let constant = &section.instructions[..section.constant];
+        Frame::new(step, &mut serial.state, &mut serial.registers).run(constant, 0);
+        serial
+    }
+
+    /// Evaluates all instructions in these rows.
+    pub(crate) fn run(&mut self, section: &Section, Rowed { block, start, len, times }: Rowed<'_>) {
+        let step = Step {
+            section,
+            block,
+            start,
+            len,
+            rows: words::low(len.into()),
+            position: self.position,
+            moments: Moments { times, before: self.time },
+        };
+        Frame::new(step, &mut self.state, &mut self.registers)
+            .run(&section.instructions[section.constant..], section.constant);
+        // A column refers only to buffers of earlier columns: from the last to the first, nothing
+        // is overwritten that is still to be copied.
+        for &instruction in &section.keeps_text {
+            values::keep_text(instruction, step, &self.registers.columns, &mut self.state.values);
+        }
+        self.position = self.position.saturating_add(len.into());
+        if let Some(&last) = times.last() {
+            self.time = last;
+        }
+    }
+
+    /// The verdicts of a property at the `len` rows that were evaluated last.
+    #[inline(always)]
+    pub(crate) fn outcome(&mut self, section: &Section, property: usize, len: u32) -> Outcome {
+        let rows = words::low(len.into());
+        let (satisfied, violated) = self.sides(section.formulas[property].at, rows);
+        let last = &mut self.last[property];
+        let before = [satisfied << 1 | last[0], violated << 1 | last[1]];
+        let changed = (satisfied ^ before[0] | violated ^ before[1]) & rows;
+        *last = [words::last(satisfied, len), words::last(violated, len)];
+        Outcome { satisfied, violated, changed }
+    }
+
+    /// The verdicts of a property at the rows that were evaluated last, and on the spans that follow them.
+    #[inline(always)]
+    pub(crate) fn outcomes(&mut self, section: &Section, property: usize, len: u32) -> [Outcome; 2] {
+        let rows = words::low(len.into());
+        let truth = section.formulas[property];
+        let (satisfied, violated) = self.sides(truth.at, rows);
+        let (satisfied_after, violated_after) = self.sides(truth.after, rows);
+        let last = &mut self.last[property];
+        let before = [satisfied_after << 1 | last[0], violated_after << 1 | last[1]];
+        let changed = (satisfied ^ before[0] | violated ^ before[1]) & rows;
+        let changed_after = satisfied ^ satisfied_after | violated ^ violated_after;
+        *last = [words::last(satisfied_after, len), words::last(violated_after, len)];
+        [
+            Outcome { satisfied, violated, changed },
+            Outcome { satisfied: satisfied_after, violated: violated_after, changed: changed_after },
+        ]
+    }
+
+    #[inline(always)]
+    fn sides(&self, Rails { certain, possible }: Rails, rows: Rows) -> (Rows, Rows) {
+        let words = &self.registers.words;
+        (read(words, certain) & rows, !read(words, possible) & rows)
+    }
+
+    /// When something changes by itself that matters, if it does.
+    pub(crate) fn next_deadline(&self, section: &Section) -> Option<i64> {
+        let next = |deadline: &Deadline| match *deadline {
+            Deadline::Recently(state) => self.state.timed_recently[state as usize].next_change(self.time),
+            Deadline::Since(state) => self.state.timed_since[state as usize].next_change(self.time),
+        };
+        section.deadlines.iter().filter_map(next).min()
+    }
+
+    /// The longest queue of any bounded operator.
+    pub(crate) fn longest_queue(&self) -> usize {
+        let State { delays, timed_since, .. } = &self.state;
+        delays.iter().map(Delay::kept).chain(timed_since.iter().map(TimedSince::kept)).max().unwrap_or(0)
+    }
+}
+
+#[inline(always)]
+pub(crate) fn read(words: &[Rows], wire: Wire) -> Rows {
+    words[wire.word()] ^ wire.flip()
+}
+
+/// What a block is evaluated with.
+#[derive(Clone, Copy)]
+pub(crate) struct Step<'a> {
+    pub(crate) section: &'a Section,
+    pub(crate) block: &'a Block,
+    /// The first row of the block that is evaluated; what is computed of it stands in row 0.
+    pub(crate) start: u32,
+    pub(crate) len: u32,
+    pub(crate) rows: Rows,
+    /// The number of the first row.
+    pub(crate) position: u64,
+    pub(crate) moments: Moments<'a>,
+}
+
+/// What the loop works on, as slices: were they reached through vectors, each would have to be
+/// looked up again after every word that is written.
+struct Frame<'a> {
+    step: Step<'a>,
+    words: &'a mut [Rows],
+    bits: &'a mut [u64],
+    recently: &'a mut [Recently],
+    delays: &'a mut [Delay],
+    timed_recently: &'a mut [TimedRecently],
+    timed_since: &'a mut [TimedSince],
+    seconds: &'a mut [Rows],
+    columns: &'a mut Columns,
+    values: &'a mut ValueState,
+}
+
+impl<'a> Frame<'a> {
+    #[inline(always)]
+    fn new(step: Step<'a>, state: &'a mut State, registers: &'a mut Registers) -> Frame<'a> {
+        Frame {
+            step,
+            words: &mut registers.words,
+            bits: &mut state.bits,
+            recently: &mut state.recently,
+            delays: &mut state.delays,
+            timed_recently: &mut state.timed_recently,
+            timed_since: &mut state.timed_since,
+            seconds: &mut registers.seconds,
+            columns: &mut registers.columns,
+            values: &mut state.values,
+        }
+    }
+
+    /// Runs instructions, the first of which computes the word `first`.
+    #[inline(always)]
+    fn run(&mut self, instructions: &[Instruction], first: usize) {
+        for (i, instruction) in (first..).zip(instructions) {
+            self.words[i] = self.evaluate(instruction);
+        }
+    }
+
+    /// The word of an instruction; its column, if it has one, is written.
+    #[inline(always)]
+    fn evaluate(&mut self, instruction: &Instruction) -> Rows {
+        let Step { block, start, len, rows, position, moments, .. } = self.step;
+        match *instruction {
+            Instruction::False => 0,
+            Instruction::On { topic } => block.topic_rows(TopicId(topic)) >> start,
+            Instruction::Carried { slot } => {
+                let present = match slot {
+                    Slot::Bool(column) => block.bools(column).present,
+                    Slot::Int(column) => block.ints(column).present,
+                    Slot::Float(column) => block.floats(column).present,
+                    Slot::String(column) => block.strings(column).present,
+                };
+                present >> start
+            }
+            Instruction::HeldBool { column, value, state: i } => {
+                let column = block.bools(column);
+                let is = if value { column.values } else { !column.values };
+                let bit = &mut self.bits[i as usize];
+                let (present, valid) = (column.present >> start, column.valid >> start);
+                let out = words::since(!present, present & valid & (is >> start), *bit);
+                *bit = words::last(out, len);
+                out
+            }
+            Instruction::And { a, b } => read(self.words, a) & read(self.words, b),
+            Instruction::Since { p, q, state: i } => {
+                let bit = &mut self.bits[i as usize];
+                let out = words::since(read(self.words, p), read(self.words, q), *bit);
+                *bit = words::last(out, len);
+                out
+            }
+            Instruction::Shift { x, by, state: i } => {
+                let history = &mut self.bits[i as usize];
+                let x = read(self.words, x);
+                let out = words::shift(x, by.into(), *history);
+                *history = words::remember(*history, x, len);
+                out
+            }
+            Instruction::Recently { x, state: i } => {
+                self.recently[i as usize].step(read(self.words, x), len, rows)
+            }
+            Instruction::Delay { x, forget, state: i } => self.delays[i as usize].step(
+                read(self.words, x),
+                read(self.words, forget),
+                position,
+                len,
+                rows,
+            ),
+            Instruction::Together => {
+                let Moments { times, before } = moments;
+                let mut before = before;
+                let mut out = 0;
+                for (row, &time) in times.iter().enumerate() {
+                    out |= Rows::from(time == before) << row;
+                    before = time;
+                }
+                out
+            }
+            Instruction::TimedRecently { q, q_after, state, second } => {
+                let q = Sides { at: read(self.words, q), after: read(self.words, q_after) };
+                let out = self.timed_recently[state as usize].step(q, moments);
+                self.seconds[second as usize] = out.after;
+                out.at
+            }
+            Instruction::TimedSince { operands, state, second } => {
+                let [p, q] = self.step.section.operands[operands as usize]
+                    .map(|x| Sides { at: read(self.words, x.at), after: read(self.words, x.after) });
+                let out = self.timed_since[state as usize].step(p, q, moments);
+                self.seconds[second as usize] = out.after;
+                out.at
+            }
+            Instruction::After { second } => self.seconds[second as usize],
+            // What works on columns costs more than a call, and stays out of this loop.
+            _ => values::evaluate(instruction, self.step, self.words, self.columns, self.values),
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! Properties that are evaluated together: one list of instructions, one kind of moments.
+
+use rondel_event::{Rows, Slot, TopicId};
+
+use crate::delay::Delay;
+use crate::graph::{Constant, FieldId, Graph, Kind, Node, NodeId, Relation, Sides, Wire};
+use crate::instruction::Instruction;
+use crate::schedule::{Schedule, schedule};
+use crate::state::{Held, Latched, Registers, State};
+use crate::texts;
+use crate::timed::{TimedRecently, TimedSince};
+use crate::translate::{Rails, Translation, Truth};
+use crate::words::Recently;
+
+/// What the moments of a section are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moments {
+    /// The events, as they are in the blocks.
+    Events,
+    /// The events, and the times in between at which something changes by itself.
+    Dense,
+}
+
+/// Properties with the same moments, compiled: a list of instructions in which equal parts are computed
+/// once.
+#[derive(Debug)]
+pub(crate) struct Section {
+    pub(crate) moments: Moments,
+    /// The properties, by their positions in the specification.
+    pub(crate) properties: Vec<u32>,
+    /// Their formulas, in the same order.
+    pub(crate) formulas: Vec<Truth>,
+    pub(crate) instructions: Vec<Instruction>,
+    /// How many instructions, at the front, compute the same for every block.
+    pub(crate) constant: usize,
+    /// The instructions that keep texts for the next block, those with later columns first.
+    pub(crate) keeps_text: Vec<Instruction>,
+    pub(crate) ints: Vec<i64>,
+    pub(crate) floats: Vec<f64>,
+    /// The operands of the timed `since`.
+    pub(crate) operands: Vec<[Sides; 2]>,
+    /// The operators whose changes between events matter.
+    pub(crate) deadlines: Vec<Deadline>,
+    /// No sooner than so long after a moment something changes by itself because of it.
+    pub(crate) shortest: u64,
+    /// Whether it asks for the times of events.
+    pub(crate) reads_time: bool,
+    /// The state before the first event.
+    pub(crate) initial: State,
+    /// Registers of the right size.
+    pub(crate) registers: Registers,
+}
+
+/// An operator that changes by itself, by the place of its state.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Deadline {
+    Recently(u32),
+    Since(u32),
+}
+
+/// The nodes that a section runs: its graph, and what of it is needed, in order.
+pub(crate) struct Ordered {
+    translation: Translation,
+    schedule: Schedule,
+    moments: Moments,
+}
+
+impl Ordered {
+    pub(crate) fn new(translation: Translation, moments: Moments) -> Ordered {
+        let wires = |rails: Rails| [rails.certain.node(), rails.possible.node()];
+        let outputs = translation.formulas.iter().flat_map(|truth| {
+            // What is not asked for between events is not computed there.
+            let after = if moments == Moments::Dense { truth.after } else { truth.at };
+            wires(truth.at).into_iter().chain(wires(after))
+        });
+        let schedule = schedule(&translation.graph, outputs);
+        Ordered { schedule, translation, moments }
+    }
+
+    /// The fields that are read, and the nodes.
+    pub(crate) fn fields(&self) -> &[crate::translate::FieldRead] {
+        &self.translation.fields
+    }
+
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> + Clone {
+        self.schedule.order.iter().map(|id| &self.translation.graph.nodes()[id.index()])
+    }
+
+    /// The section, given the columns of the fields.
+    pub(crate) fn assemble(self, properties: Vec<u32>, slots: &[Option<Slot>]) -> Section {
+        let Ordered { translation: Translation { graph, formulas, .. }, schedule, moments } = self;
+        let Schedule { order, constant } = schedule;
+        let mut assembly = Assembly {
+            graph: &graph,
+            slots,
+            place: vec![0; graph.nodes().len()],
+            column: vec![0; graph.nodes().len()],
+            instructions: Vec::with_capacity(order.len()),
+            ints: Vec::new(),
+            floats: Vec::new(),
+            operands: Vec::new(),
+            deadlines: Vec::new(),
+            shortest: u64::MAX,
+            state: State::default(),
+            registers: Registers::default(),
+        };
+        for &id in &order {
+            assembly.assemble(id);
+        }
+        let place = |wire: Wire| wire.moved_to(NodeId(assembly.place[wire.node().index()]));
+        let rails = |rails: Rails| Rails { certain: place(rails.certain), possible: place(rails.possible) };
+        let formulas =
+            formulas.iter().map(|truth| Truth { at: rails(truth.at), after: rails(truth.after) }).collect();
+        let is_keeper =
+            |i: &&Instruction| matches!(i, Instruction::HeldText { .. } | Instruction::LatchText { .. });
+        let reads_time = |i: &Instruction| {
+            matches!(
+                i,
+                Instruction::Time { .. }
+                    | Instruction::Together
+                    | Instruction::TimedRecently { .. }
+                    | Instruction::TimedSince { .. }
+            )
+        };
+        Section {
+            moments,
+            properties,
+            formulas,
+            constant,
+            keeps_text: assembly.instructions.iter().rev().filter(is_keeper).copied().collect(),
+            reads_time: moments == Moments::Dense || assembly.instructions.iter().any(reads_time),
+            instructions: assembly.instructions,
+            ints: assembly.ints,
+            floats: assembly.floats,
+            operands: assembly.operands,
+            deadlines: assembly.deadlines,
+            shortest: assembly.shortest,
+            initial: assembly.state,
+            registers: assembly.registers,
+        }
+    }
+}
+
+/// Nodes on their way to instructions.
+struct Assembly<'a> {
+    graph: &'a Graph,
+    slots: &'a [Option<Slot>],
+    /// For every node its instruction, once it has one.
+    place: Vec<u32>,
+    /// For every node with a column its number.
+    column: Vec<u32>,
+    instructions: Vec<Instruction>,
+    ints: Vec<i64>,
+    floats: Vec<f64>,
+    operands: Vec<[Sides; 2]>,
+    deadlines: Vec<Deadline>,
+    shortest: u64,
+    state: State,
+    registers: Registers,
+}
+
+/// Adds to a list and says where.
+fn push<T>(list: &mut Vec<T>, value: T) -> u32 {
+    list.push(value);
+    list.len() as u32 - 1
+}
+
+impl Assembly<'_> {
+    fn assemble(&mut self, id: NodeId) {
+        let node = &self.graph.nodes()[id.index()];
+        if let Some(kind) = node.kind() {
+            self.column[id.index()] = match kind {
+                Kind::Int => push(&mut self.registers.columns.ints, [0; _]),
+                Kind::Float => push(&mut self.registers.columns.floats, [0.0; _]),
+                Kind::Text => push(&mut self.registers.columns.texts, texts::UNSET),
+            };
+        }
+        let instruction = self.instruction(node, self.column[id.index()]);
+        self.place[id.index()] = push(&mut self.instructions, instruction);
+        push(&mut self.registers.words, 0 as Rows);
+    }
+
+    fn instruction(&mut self, node: &Node, out: u32) -> Instruction {
+        use Instruction as I;
+        let Assembly { place, column, state, registers, .. } = self;
+        let wire = |wire: Wire| wire.moved_to(NodeId(place[wire.node().index()]));
+        let column = |id: NodeId| column[id.index()];
+        let slot = |field: FieldId| self.slots.get(field as usize).copied().flatten();
+        let source = |field: FieldId| match slot(field) {
+            Some(Slot::Bool(i) | Slot::Int(i) | Slot::Float(i) | Slot::String(i)) => i,
+            // Every field that a node reads is bound.
+            None => 0,
+        };
+        match *node {
+            Node::False => I::False,
+            Node::On(TopicId(topic)) => I::On { topic },
+            Node::Carried(field) => I::Carried { slot: slot(field).unwrap_or(Slot::Bool(0)) },
+            Node::HeldBool(field, value) => {
+                I::HeldBool { column: source(field), value, state: push(&mut state.bits, 0) }
+            }
+            Node::And(a, b) => I::And { a: wire(a), b: wire(b) },
+            Node::Since(p, q) => I::Since { p: wire(p), q: wire(q), state: push(&mut state.bits, 0) },
+            Node::Shift(x, by) => I::Shift { x: wire(x), by: by as u8, state: push(&mut state.bits, 0) },
+            Node::Recently(x, span) => {
+                I::Recently { x: wire(x), state: push(&mut state.recently, Recently { span, left: 0 }) }
+            }
+            Node::Delay { of, forget, by } => {
+                let state = push(&mut state.delays, Delay::new(by));
+                I::Delay { x: wire(of), forget: wire(forget), state }
+            }
+            Node::Together => I::Together,
+            Node::TimedRecently { q, span } => {
+                let state = push(&mut state.timed_recently, TimedRecently::new(span));
+                I::TimedRecently {
+                    q: wire(q.at),
+                    q_after: wire(q.after),
+                    state,
+                    second: push(&mut registers.seconds, 0),
+                }
+            }
+            Node::TimedSince { p, q, lower, upper } => {
+                let sides = |sides: Sides| Sides { at: wire(sides.at), after: wire(sides.after) };
+                let operands = push(&mut self.operands, [sides(p), sides(q)]);
+                let state = push(&mut state.timed_since, TimedSince::new(lower, upper));
+                I::TimedSince { operands, state, second: push(&mut registers.seconds, 0) }
+            }
+            Node::After(of) => {
+                // That somebody asks for its truth between events is why its changes matter.
+                let (second, deadline) = match self.instructions[place[of.index()] as usize] {
+                    I::TimedRecently { state, second, .. } => (second, Deadline::Recently(state)),
+                    I::TimedSince { state, second, .. } => (second, Deadline::Since(state)),
+                    // No other node has two sides.
+                    _ => return I::False,
+                };
+                let soonest = match self.graph.nodes()[of.index()] {
+                    Node::TimedRecently { span, .. } => span,
+                    Node::TimedSince { lower, .. } => lower,
+                    _ => 0,
+                };
+                self.shortest = self.shortest.min(soonest);
+                self.deadlines.push(deadline);
+                I::After { second }
+            }
+            Node::Time => I::Time { out },
+            Node::Compare(relation, a, b) => {
+                let (a, b) = (column(a), column(b));
+                match relation {
+                    Relation::IntEqual => I::IntEqual { a, b },
+                    Relation::IntLess => I::IntLess { a, b },
+                    Relation::FloatEqual => I::FloatEqual { a, b },
+                    Relation::FloatLess => I::FloatLess { a, b },
+                    Relation::FloatLessOrEqual => I::FloatLessOrEqual { a, b },
+                    Relation::TextEqual => I::TextEqual { a, b },
+                    Relation::TextStartsWith => I::TextStartsWith { a, b },
+                }
+            }
+            Node::Constant(Constant::Int(value)) => {
+                I::ConstantInt { constant: push(&mut self.ints, value), out }
+            }
+            Node::Constant(Constant::Float(bits)) => {
+                I::ConstantFloat { constant: push(&mut self.floats, f64::from_bits(bits)), out }
+            }
+            Node::Constant(Constant::Text(ref text)) => {
+                let buffer = push(&mut state.values.buffers, text.as_bytes().to_vec());
+                I::ConstantText { buffer, out }
+            }
+            Node::ToFloat(x) => I::ToFloat { x: column(x), out },
+            // Text has no arithmetic.
+            Node::Unary(Kind::Float, op, x) => I::UnaryFloat { op, x: column(x), out },
+            Node::Unary(_, op, x) => I::UnaryInt { op, x: column(x), out },
+            Node::Binary(Kind::Float, op, a, b) => I::BinaryFloat { op, a: column(a), b: column(b), out },
+            Node::Binary(_, op, a, b) => I::BinaryInt { op, a: column(a), b: column(b), out },
+            Node::Held(kind, field) => {
+                let column = source(field);
+                match kind {
+                    Kind::Int => {
+                        I::HeldInt { column, state: push(&mut state.values.held_ints, Held::default()), out }
+                    }
+                    Kind::Float => I::HeldFloat {
+                        column,
+                        state: push(&mut state.values.held_floats, Held::default()),
+                        out,
+                    },
+                    Kind::Text => I::HeldText {
+                        column,
+                        state: push(&mut state.values.known_texts, 0),
+                        buffer: push(&mut state.values.buffers, Vec::new()),
+                        out,
+                    },
+                }
+            }
+            Node::Select(kind, condition, a, b) => {
+                let (condition, a, b) = (wire(condition), column(a), column(b));
+                match kind {
+                    Kind::Int => I::SelectInt { condition, a, b, out },
+                    Kind::Float => I::SelectFloat { condition, a, b, out },
+                    Kind::Text => I::SelectText { condition, a, b, out },
+                }
+            }
+            Node::Latch(kind, x, clock) => {
+                let (x, clock) = (column(x), wire(clock));
+                match kind {
+                    Kind::Int => {
+                        let state = push(&mut state.values.latched_ints, Latched::default());
+                        I::LatchInt { x, clock, state, out }
+                    }
+                    Kind::Float => {
+                        let state = push(&mut state.values.latched_floats, Latched::default());
+                        I::LatchFloat { x, clock, state, out }
+                    }
+                    Kind::Text => {
+                        let buffer = push(&mut state.values.buffers, Vec::new());
+                        push(&mut state.values.buffers, Vec::new());
+                        I::LatchText { x, clock, buffer, out }
+                    }
+                }
+            }
+        }
+    }
+}

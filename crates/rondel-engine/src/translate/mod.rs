@@ -1,0 +1,467 @@
+//! From the nodes of a specification to the graph: types become kinds of columns, Kleene's three
+//! values two rails, truth between events a second side, and the operators of the language the few of
+//! the graph.
+
+mod operands;
+mod values;
+
+use std::collections::HashMap;
+
+use rondel_event::{Comparison, Path, Read, TopicId, ValueType};
+use rondel_spec::{Bounds, Expr, ExprId, Spec, TimeModel};
+
+use crate::CompileError;
+use crate::graph::{FieldId, Graph, Node, NodeId, Relation, Sides, Wire};
+use operands::Operands;
+
+/// Properties of a specification as a graph.
+pub(crate) struct Translation {
+    pub(crate) graph: Graph,
+    /// What the graph reads from messages. Not all of it need be used.
+    pub(crate) fields: Vec<FieldRead>,
+    /// The formula of every property that was asked for, in that order.
+    pub(crate) formulas: Vec<Truth>,
+}
+
+/// Something read from the messages of a topic.
+pub(crate) struct FieldRead {
+    pub(crate) topic: TopicId,
+    pub(crate) path: Path,
+    pub(crate) read: Read,
+}
+
+/// A three-valued truth: where it is certainly true, and where possibly. The two are equal if it is
+/// never unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rails {
+    pub(crate) certain: Wire,
+    pub(crate) possible: Wire,
+}
+
+impl Rails {
+    pub(crate) fn both(wire: Wire) -> Rails {
+        Rails { certain: wire, possible: wire }
+    }
+
+    fn not(self) -> Rails {
+        Rails { certain: !self.possible, possible: !self.certain }
+    }
+}
+
+/// A truth at the rows, and on the spans that follow them. In the models without truth between events
+/// the two are the same, and the second is not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Truth {
+    pub(crate) at: Rails,
+    pub(crate) after: Rails,
+}
+
+impl Truth {
+    fn lasting(rails: Rails) -> Truth {
+        Truth { at: rails, after: rails }
+    }
+
+    fn not(self) -> Truth {
+        Truth { at: self.at.not(), after: self.after.not() }
+    }
+
+    fn certain(self) -> Sides {
+        Sides { at: self.at.certain, after: self.after.certain }
+    }
+
+    fn possible(self) -> Sides {
+        Sides { at: self.at.possible, after: self.after.possible }
+    }
+
+    fn of(certain: Sides, possible: Sides) -> Truth {
+        Truth {
+            at: Rails { certain: certain.at, possible: possible.at },
+            after: Rails { certain: certain.after, possible: possible.after },
+        }
+    }
+}
+
+/// A column, and where its values are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Column {
+    node: NodeId,
+    known: Wire,
+}
+
+/// Values at the rows, and on the spans that follow them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Values {
+    at: Column,
+    after: Column,
+    value_type: ValueType,
+}
+
+impl Values {
+    fn lasting(column: Column, value_type: ValueType) -> Values {
+        Values { at: column, after: column, value_type }
+    }
+}
+
+/// What a node of the specification has become.
+#[derive(Clone, Copy)]
+enum Meaning {
+    Truth(Truth),
+    Values(Values),
+}
+
+impl Meaning {
+    fn value_type(self) -> ValueType {
+        match self {
+            Meaning::Truth(_) => ValueType::Bool,
+            Meaning::Values(values) => values.value_type,
+        }
+    }
+}
+
+/// A set of topics that a node mentions: an index into the table of sets. Set 0 is empty.
+type SetId = usize;
+
+/// Builds one graph from properties, whatever their model of time.
+pub(crate) struct Translator<'a> {
+    spec: &'a Spec,
+    /// The model of what is being translated.
+    model: TimeModel,
+    graph: Graph,
+    fields: Vec<FieldRead>,
+    fields_at: HashMap<(TopicId, Path), Vec<FieldId>>,
+    /// For every node what it has become in this model, if it has been asked for.
+    done: Vec<Option<(Meaning, SetId)>>,
+    formulas: Vec<Truth>,
+    sets: Vec<Vec<TopicId>>,
+    set_index: HashMap<Vec<TopicId>, SetId>,
+    unions: HashMap<(SetId, SetId), SetId>,
+}
+
+impl<'a> Translator<'a> {
+    pub(crate) fn new(spec: &'a Spec) -> Translator<'a> {
+        Translator {
+            spec,
+            model: TimeModel::Steps,
+            graph: Graph::new(),
+            fields: Vec::new(),
+            fields_at: HashMap::new(),
+            done: Vec::new(),
+            formulas: Vec::new(),
+            sets: vec![Vec::new()],
+            set_index: HashMap::from([(Vec::new(), 0)]),
+            unions: HashMap::new(),
+        }
+    }
+
+    /// Adds the properties at these positions, all of which have the model `model`.
+    ///
+    /// # Errors
+    /// As [`Program::compile`](crate::Program::compile).
+    pub(crate) fn add(&mut self, model: TimeModel, properties: &[u32]) -> Result<(), CompileError> {
+        let spec = self.spec;
+        self.model = model;
+        self.done = vec![None; spec.nodes.len()];
+        let mut needed = vec![false; spec.nodes.len()];
+        for &property in properties {
+            let property = &spec.properties[property as usize];
+            let (name, formula) = (&property.name, property.formula);
+            match needed.get_mut(formula.index()) {
+                Some(needed) => *needed = true,
+                None => return Err(CompileError::UnknownFormula { property: name.clone(), formula }),
+            }
+        }
+        for (i, expr) in spec.nodes.iter().enumerate().rev() {
+            if needed[i] {
+                for operand in expr.operands() {
+                    // A node that is not there, or not before this one, is reported when this one is translated.
+                    if let Some(needed) = needed.get_mut(operand.index()) {
+                        *needed = true;
+                    }
+                }
+            }
+        }
+        for (i, expr) in spec.nodes.iter().enumerate() {
+            if needed[i] {
+                self.done[i] = Some(self.expr(ExprId(i as u32), expr)?);
+            }
+        }
+        for &property in properties {
+            let property = &spec.properties[property as usize];
+            match self.done[property.formula.index()] {
+                Some((Meaning::Truth(truth), _)) => self.formulas.push(truth),
+                Some((Meaning::Values(values), _)) => {
+                    let (property, found) = (property.name.clone(), values.value_type);
+                    return Err(CompileError::NotAFormula { property, found });
+                }
+                // Every formula is needed, and so has been translated.
+                None => {}
+            }
+        }
+        if self.graph.has_overflowed() {
+            return Err(CompileError::TooLarge { limit: Graph::LIMIT });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) -> Translation {
+        Translation { graph: self.graph, fields: self.fields, formulas: self.formulas }
+    }
+
+    fn set_of(&self, node: ExprId) -> SetId {
+        self.done.get(node.index()).copied().flatten().map_or(0, |(_, set)| set)
+    }
+
+    fn expr(&mut self, id: ExprId, expr: &Expr) -> Result<(Meaning, SetId), CompileError> {
+        let done = std::mem::take(&mut self.done);
+        let meaning = self.meaning(id, expr, &Operands { id, done: &done });
+        self.done = done;
+        let meaning = meaning?;
+        let own = match expr.topic() {
+            Some(topic) => self.topic_set(id, topic)?,
+            None => 0,
+        };
+        let set = expr.operands().fold(own, |set, operand| self.union(set, self.set_of(operand)));
+        Ok((meaning, set))
+    }
+
+    fn meaning(&mut self, id: ExprId, expr: &Expr, operand: &Operands<'_>) -> Result<Meaning, CompileError> {
+        if let Some(topic) = expr.topic() {
+            self.topic_set(id, topic)?;
+        }
+        Ok(match expr {
+            Expr::Literal(value) => self.literal(value),
+            Expr::Field { topic, path, value_type } => {
+                let field = self.field(*topic, path, Read::Value(*value_type));
+                self.held(field, *value_type)
+            }
+            Expr::Elements { topic, path, quantifier, conditions } => {
+                let field = self.field(*topic, path, Read::Elements(*quantifier, conditions.clone()));
+                self.held(field, ValueType::Bool)
+            }
+            Expr::Carried { topic, path } => {
+                let field = self.field(*topic, path, Read::Presence);
+                let carried = self.graph.wire(Node::Carried(field));
+                Meaning::Truth(self.update(carried))
+            }
+            Expr::On(topic) => {
+                let set = self.topic_set(id, *topic)?;
+                let clock = self.clock(set);
+                Meaning::Truth(self.update(clock))
+            }
+            Expr::ToFloat(x) => {
+                let values = operand.values(*x, &[ValueType::Int], "int")?;
+                Meaning::Values(self.to_float(values))
+            }
+            Expr::Unary(op, x) => Meaning::Values(self.unary(*op, operand.number(*x)?)),
+            Expr::Binary(op, x, y) => {
+                let (left, right) = (operand.meaning(*x)?, operand.meaning(*y)?);
+                Meaning::Values(self.binary(id, *op, left, right)?)
+            }
+            Expr::Compare(comparison, x, y) => {
+                let value_type = operand.same_type(*x, *y)?;
+                let equality = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+                if !equality && matches!(value_type, ValueType::Bool | ValueType::String) {
+                    let expected = "a number or time";
+                    return Err(CompileError::WrongType { node: id, expected, found: value_type });
+                }
+                let (left, right) = (operand.meaning(*x)?, operand.meaning(*y)?);
+                Meaning::Truth(self.compare(*comparison, left, right))
+            }
+            Expr::StartsWith(x, y) => {
+                let text = &[ValueType::String];
+                let (x, y) = (operand.values(*x, text, "string")?, operand.values(*y, text, "string")?);
+                let starts = |me: &mut Self, x, y| me.relation(Relation::TextStartsWith, false, x, y);
+                Meaning::Truth(Truth { at: starts(self, x.at, y.at), after: starts(self, x.after, y.after) })
+            }
+            Expr::If(condition, x, y) => {
+                let condition = operand.truth(*condition)?;
+                operand.same_type(*x, *y)?;
+                self.choose(condition, operand.meaning(*x)?, operand.meaning(*y)?)
+            }
+            Expr::Prev(x) => {
+                let meaning = operand.meaning(*x)?;
+                let set = operand.set(*x);
+                self.prev(meaning, set)
+            }
+            Expr::Not(x) => Meaning::Truth(operand.truth(*x)?.not()),
+            Expr::And(x, y) => {
+                let (x, y) = (operand.truth(*x)?, operand.truth(*y)?);
+                Meaning::Truth(self.by_rail([x, y], |graph, [a, b]| Sides {
+                    at: graph.and(a.at, b.at),
+                    after: graph.and(a.after, b.after),
+                }))
+            }
+            Expr::Or(x, y) => {
+                let (x, y) = (operand.truth(*x)?, operand.truth(*y)?);
+                Meaning::Truth(self.by_rail([x, y], |graph, [a, b]| Sides {
+                    at: graph.or(a.at, b.at),
+                    after: graph.or(a.after, b.after),
+                }))
+            }
+            Expr::Definitely(x) => {
+                let truth = operand.truth(*x)?;
+                Meaning::Truth(Truth::of(truth.certain(), truth.certain()))
+            }
+            Expr::Previously(x) => {
+                let x = operand.truth(*x)?;
+                Meaning::Truth(self.previously(x))
+            }
+            Expr::Once(bounds, x) => {
+                let x = operand.truth(*x)?;
+                Meaning::Truth(self.once(*bounds, x))
+            }
+            Expr::Historically(bounds, x) => {
+                let x = operand.truth(*x)?.not();
+                Meaning::Truth(self.once(*bounds, x).not())
+            }
+            Expr::Since(bounds, x, y) => {
+                let (x, y) = (operand.truth(*x)?, operand.truth(*y)?);
+                Meaning::Truth(self.since(*bounds, x, y))
+            }
+            _ => return Err(CompileError::Unsupported { node: id, what: "this operator" }),
+        })
+    }
+
+    /// What is true only at its row.
+    fn update(&self, wire: Wire) -> Truth {
+        let after = if self.model == TimeModel::Dense { Wire::FALSE } else { wire };
+        Truth { at: Rails::both(wire), after: Rails::both(after) }
+    }
+
+    /// A monotone operator: on each rail alone, and only once if there is but one.
+    fn by_rail<const N: usize>(
+        &mut self,
+        operands: [Truth; N],
+        mut operator: impl FnMut(&mut Graph, [Sides; N]) -> Sides,
+    ) -> Truth {
+        let certain = operator(&mut self.graph, operands.map(Truth::certain));
+        let possible = operator(&mut self.graph, operands.map(Truth::possible));
+        Truth::of(certain, possible)
+    }
+
+    fn previously(&mut self, x: Truth) -> Truth {
+        let model = self.model;
+        self.by_rail([x], |graph, [x]| match model {
+            TimeModel::Dense => graph.dense_previously(x),
+            TimeModel::Steps | TimeModel::Points => lasting(graph.previously(x.at)),
+        })
+    }
+
+    fn once(&mut self, bounds: Bounds, x: Truth) -> Truth {
+        self.since(bounds, Truth::lasting(Rails::both(Wire::TRUE)), x)
+    }
+
+    fn since(&mut self, Bounds { lower, upper }: Bounds, p: Truth, q: Truth) -> Truth {
+        let model = self.model;
+        self.by_rail([p, q], |graph, [p, q]| match model {
+            TimeModel::Steps => lasting(graph.bounded_since(p.at, q.at, lower, upper)),
+            TimeModel::Points => lasting(graph.points_since(p.at, q.at, lower, upper)),
+            TimeModel::Dense => graph.dense_since(p, q, lower, upper),
+        })
+    }
+
+    /// The value just before the most recent message of a set of topics.
+    fn prev(&mut self, meaning: Meaning, set: SetId) -> Meaning {
+        if set == 0 {
+            return meaning;
+        }
+        let clock = self.clock(set);
+        // From the second message on there is a value before the most recent one.
+        let any = self.graph.ever(clock);
+        let not_first = self.graph.previously(any);
+        let tick = self.graph.and(clock, not_first);
+        match meaning {
+            Meaning::Truth(truth) => {
+                let before = self.previously(truth);
+                let certain = self.latch(tick, clock, before.at.certain);
+                // Nothing stands for "not impossible" before the first row either.
+                let impossible = self.latch(tick, clock, !before.at.possible);
+                Meaning::Truth(Truth::lasting(Rails { certain, possible: !impossible }))
+            }
+            Meaning::Values(Values { at, after, value_type }) => {
+                let kind = values::kind(value_type);
+                let mut latched = |column: Column| {
+                    let known = self.graph.previously(column.known);
+                    let known = self.latch(tick, clock, known);
+                    Column { node: self.graph.add(Node::Latch(kind, column.node, clock)), known }
+                };
+                let (row, span) = (latched(at), latched(after));
+                if row == span || self.model != TimeModel::Dense {
+                    return Meaning::Values(Values::lasting(row, value_type));
+                }
+                // Whether there was time between that message and the row before.
+                let together = self.graph.wire(Node::Together);
+                let empty = self.latch(tick, clock, together);
+                let column = self.select(Rails::both(empty), row, span, value_type);
+                Meaning::Values(Values::lasting(column, value_type))
+            }
+        }
+    }
+
+    /// What is taken at a tick lasts until the clock ticks again, which takes anew.
+    fn latch(&mut self, tick: Wire, clock: Wire, before: Wire) -> Wire {
+        let taken = self.graph.and(tick, before);
+        self.graph.since(!clock, taken)
+    }
+
+    /// The rows of a set of topics. Every event comes on some topic of the specification.
+    fn clock(&mut self, set: SetId) -> Wire {
+        let topics = &self.sets[set];
+        // In the dense model there are rows without an event.
+        if topics.len() == self.spec.topics.len() && self.model != TimeModel::Dense {
+            return Wire::TRUE;
+        }
+        topics.iter().fold(Wire::FALSE, |clock, &topic| {
+            let on = self.graph.wire(Node::On(topic));
+            self.graph.or(clock, on)
+        })
+    }
+
+    fn field(&mut self, topic: TopicId, path: &Path, read: Read) -> FieldId {
+        let here = self.fields_at.entry((topic, path.clone())).or_default();
+        if let Some(&known) = here.iter().find(|&&f| self.fields[f as usize].read == read) {
+            return known;
+        }
+        let id = self.fields.len() as FieldId;
+        here.push(id);
+        self.fields.push(FieldRead { topic, path: path.clone(), read });
+        id
+    }
+
+    fn topic_set(&mut self, node: ExprId, topic: TopicId) -> Result<SetId, CompileError> {
+        let topics = self.spec.topics.len();
+        if topic.index() >= topics {
+            return Err(CompileError::UnknownTopic { node, topic, topics });
+        }
+        Ok(self.set(vec![topic]))
+    }
+
+    fn set(&mut self, topics: Vec<TopicId>) -> SetId {
+        let (sets, index) = (&mut self.sets, &mut self.set_index);
+        *index.entry(topics).or_insert_with_key(|topics| {
+            sets.push(topics.clone());
+            sets.len() - 1
+        })
+    }
+
+    fn union(&mut self, a: SetId, b: SetId) -> SetId {
+        let pair = (a.min(b), a.max(b));
+        if pair.0 == 0 || a == b {
+            return pair.1;
+        }
+        if let Some(&known) = self.unions.get(&pair) {
+            return known;
+        }
+        let mut topics = [&self.sets[a][..], &self.sets[b][..]].concat();
+        topics.sort_unstable();
+        topics.dedup();
+        let set = self.set(topics);
+        self.unions.insert(pair, set);
+        set
+    }
+}
+
+/// What has no truth between rows.
+fn lasting(wire: Wire) -> Sides {
+    Sides { at: wire, after: wire }
+}
