@@ -250,7 +250,7 @@ impl<'a> Translator<'a> {
             }
             Expr::ToFloat(x) => {
                 let values = operand.values(*x, &[ValueType::Int], "int")?;
-                Meaning::Values(self.to_float(values))
+                Meaning::Values(self.widened(values))
             }
             Expr::Unary(op, x) => Meaning::Values(self.unary(*op, operand.number(*x)?)),
             Expr::Binary(op, x, y) => {

@@ -45,7 +45,7 @@ impl Translator<'_> {
         Values { at: f(self, x.at), after: f(self, x.after), value_type }
     }
 
-    pub(super) fn to_float(&mut self, x: Values) -> Values {
+    pub(super) fn widened(&mut self, x: Values) -> Values {
         self.each(x, ValueType::Float, |me, x| Column {
             node: me.graph.add(Node::ToFloat(x.node)),
             known: x.known,
@@ -73,7 +73,7 @@ impl Translator<'_> {
         if value_type == ValueType::Float {
             // Of durations the quotient is a number.
             if x.value_type != ValueType::Float {
-                (x, y) = (self.to_float(x), self.to_float(y));
+                (x, y) = (self.widened(x), self.widened(y));
             }
         }
         let of = |me: &mut Self, x, y| me.binary_column(op, kind(value_type), x, y);
