@@ -4,10 +4,12 @@
 #![allow(unreachable_pub)]
 
 mod bench;
+mod clock;
 mod commands;
 mod deployment;
 mod exit;
 mod networks;
+mod outlet;
 mod output;
 mod pipeline;
 mod signals;

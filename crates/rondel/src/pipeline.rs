@@ -1,9 +1,8 @@
 //! The way of a message: decoded where the network delivers it, evaluated with those that came
 //! together with it, and answered, all on the network's own thread.
 
-use std::io;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use rondel_engine::Monitor;
@@ -11,8 +10,10 @@ use rondel_event::{Block, Timestamp, TopicId};
 use rondel_net::adapter::{Publisher, Receiver, Sample, now};
 use rondel_net::json::JsonDecoder;
 
+use crate::clock::Clock;
 use crate::deployment::{Binding, TimeOfEvent};
-use crate::output::{Emit, Format, Output, VerdictWriter};
+use crate::outlet::{Outlet, Sink};
+use crate::output::{Emit, Format};
 use crate::specification::Specification;
 use crate::tally::{Backwards, Tally, Unseen};
 use crate::warn;
@@ -26,13 +27,8 @@ pub enum Stop {
     Count,
 }
 
-/// Where the verdicts of a property go.
-pub enum Sink {
-    /// To a topic.
-    Network(Box<dyn Publisher>),
-    /// To standard output.
-    Stdout,
-}
+/// How often at most is looked what time brings.
+const FINEST: Duration = Duration::from_millis(1);
 
 /// What happened so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,9 +57,12 @@ pub struct Counts {
 ///
 /// All of it is under one lock: verdicts leave in the order of the events, and a sink that cannot take
 /// more holds the source back. There is no queue
-/// here: the bounded queues are those of the networks, on both sides.
+/// here: the bounded queues are those of the networks, on both sides. What becomes certain by time alone
+/// comes from another thread ([`Pipeline::keep_time`]), under the same lock.
 pub struct Pipeline {
     state: Mutex<State>,
+    /// Something is due sooner than [`Pipeline::keep_time`] knows.
+    sooner: Condvar,
     batching: bool,
     stop_after: u64,
     stop: Sender<Stop>,
@@ -76,15 +75,12 @@ struct State {
     time: Timestamp,
     block: Block,
     monitor: Monitor,
-    emit: Emit,
-    format: Format,
-    colour: bool,
-    writers: Vec<VerdictWriter>,
-    sinks: Vec<Vec<Sink>>,
-    text: Vec<u8>,
-    stdout: Output<io::Stdout>,
-    stdout_failed: bool,
-    tallies: Vec<Tally>,
+    outlet: Outlet,
+    /// What time it is without a message, where properties ask for that.
+    clock: Option<Clock>,
+    /// When [`Pipeline::keep_time`] will look again.
+    armed: Option<Instant>,
+    ended: bool,
     backwards: Backwards,
     unseen: Unseen,
     counts: Counts,
@@ -129,21 +125,22 @@ impl Pipeline {
             time: Timestamp::ZERO,
             block: Block::new(program.layout()),
             monitor,
-            emit: parts.emit,
-            format: parts.format,
-            colour: parts.colour,
-            writers: program.properties().iter().map(|p| VerdictWriter::new(p, None)).collect(),
-            sinks: parts.sinks,
-            text: Vec::new(),
-            stdout: Output::new(io::stdout()),
-            stdout_failed: false,
-            tallies: vec![Tally::default(); program.properties().len()],
+            outlet: Outlet::new(program.properties(), parts.sinks, parts.emit, (parts.format, parts.colour)),
+            clock: parts.specification.is_timed().then(Clock::default),
+            armed: None,
+            ended: false,
             backwards: Backwards::default(),
             unseen: Unseen::new(parts.specification),
             counts: Counts::default(),
         };
         let stop_after = parts.stop_after.unwrap_or(u64::MAX);
-        Pipeline { state: Mutex::new(state), batching: parts.batching, stop_after, stop: parts.stop }
+        Pipeline {
+            state: Mutex::new(state),
+            sooner: Condvar::new(),
+            batching: parts.batching,
+            stop_after,
+            stop: parts.stop,
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -156,8 +153,9 @@ impl Pipeline {
     pub fn report(&self) -> (Counts, Vec<Tally>, u64, Unseen) {
         let mut state = self.state();
         state.counts.mistyped = state.decoders.iter().map(JsonDecoder::mistyped).sum();
+        (state.counts.verdicts, state.counts.unpublished) = (state.outlet.verdicts, state.outlet.unpublished);
         let steps = state.monitor.position();
-        let mut tallies = state.tallies.clone();
+        let mut tallies = state.outlet.tallies.clone();
         for tally in &mut tallies {
             tally.end(steps);
         }
@@ -176,14 +174,52 @@ impl Pipeline {
                 Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(2)),
             }
         };
-        state.step();
-        state.monitor.end();
+        state.pass(Instant::now());
+        let State { monitor, outlet, .. } = &mut *state;
+        outlet.take(monitor.end());
         state.counts.last.get_or_insert_with(now);
-        state.stdout.flush();
-        // The properties keep their places: a receiver that is called once more finds no sinks there.
-        let sinks: Vec<Sink> = state.sinks.iter_mut().flat_map(std::mem::take).collect();
-        let publisher = |sink| if let Sink::Network(publisher) = sink { Some(publisher) } else { None };
-        Some(sinks.into_iter().filter_map(publisher).collect())
+        state.ended = true;
+        self.sooner.notify_all();
+        Some(state.outlet.close())
+    }
+
+    /// Whether time brings verdicts by itself, so that somebody has to [keep it](Pipeline::keep_time).
+    pub fn is_timed(&self) -> bool {
+        self.state().clock.is_some()
+    }
+
+    /// Gives, until the pipeline has ended, the verdicts that time brings where no message comes. For a
+    /// thread of its own, which sleeps until something is due.
+    pub fn keep_time(&self) {
+        let mut state = self.state();
+        while !state.ended {
+            let now = Instant::now();
+            let due = state.pass(now).map(|due| due.max(now + FINEST));
+            if self.batching {
+                state.outlet.release();
+            }
+            state.armed = due;
+            state = match due {
+                None => self.sooner.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(due) => {
+                    let waited = self.sooner.wait_timeout(state, due.saturating_duration_since(now));
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    /// Evaluates what has come, and wakes who keeps the time if something is due sooner than that one
+    /// knows.
+    fn step(&self, state: &mut State) {
+        state.step();
+        if let Some(due) = state.due()
+            && state.armed.is_none_or(|armed| due < armed)
+        {
+            // Told once is enough.
+            state.armed = Some(due);
+            self.sooner.notify_one();
+        }
     }
 }
 
@@ -193,7 +229,7 @@ impl Receiver for Pipeline {
         let before = state.counts.received;
         state.receive(topic, samples);
         if before < self.stop_after && state.counts.received >= self.stop_after {
-            state.step();
+            self.step(&mut state);
             state.counts.last = Some(now());
             state.counts.until_last = state.counts.received;
             // Nobody waits any more when the run is ending already.
@@ -203,14 +239,9 @@ impl Receiver for Pipeline {
 
     fn idle(&self) {
         let mut state = self.state();
-        state.step();
-        if !self.batching {
-            return;
-        }
-        for sink in state.sinks.iter().flatten() {
-            if let Sink::Network(publisher) = sink {
-                publisher.release();
-            }
+        self.step(&mut state);
+        if self.batching {
+            state.outlet.release();
         }
     }
 
@@ -271,58 +302,29 @@ impl State {
             ));
         }
         self.unseen.look(&self.block);
-        let reports = self.monitor.step(&self.block);
-        let mut printed = false;
-        for report in reports {
-            let property = report.property as usize;
-            self.tallies[property].add(report);
-            if !self.emit.wants(report) {
-                continue;
-            }
-            let writer = &self.writers[property];
-            for sink in &self.sinks[property] {
-                self.text.clear();
-                let done = match sink {
-                    Sink::Network(publisher) => {
-                        writer.json(report, &mut self.text);
-                        publisher.publish(&self.text).map_err(Some)
-                    }
-                    Sink::Stdout => {
-                        printed = true;
-                        writer.write(self.format, report, self.colour, &mut self.text);
-                        self.stdout.write(&self.text);
-                        // What is said of it is said once, below.
-                        match self.stdout.failure() {
-                            None => Ok(()),
-                            Some(_) => Err(None),
-                        }
-                    }
-                };
-                match done {
-                    Ok(()) => self.counts.verdicts += 1,
-                    Err(error) => {
-                        self.counts.unpublished += 1;
-                        if self.counts.unpublished == 1
-                            && let Some(error) = error
-                        {
-                            warn(&format!(
-                                "a verdict could not be published: {error}; further ones are only counted"
-                            ));
-                        }
-                    }
-                }
-            }
+        if let Some(clock) = &mut self.clock {
+            // What is evaluated has just come: the clock is read once for all of it.
+            let latest = (0..self.block.len()).map(|row| self.block.time(row)).max();
+            clock.set(latest.unwrap_or(self.time), Instant::now());
         }
-        if printed {
-            self.stdout.flush();
-            if !self.stdout_failed
-                && let Some(error) = self.stdout.failure()
-            {
-                self.stdout_failed = true;
-                warn(&format!("verdicts can no longer be printed: {error}; checking goes on"));
-            }
-        }
+        self.outlet.take(self.monitor.step(&self.block));
         self.block.clear();
+    }
+
+    /// When time will bring something by itself.
+    fn due(&self) -> Option<Instant> {
+        self.clock.as_ref()?.instant(self.monitor.next_deadline()?)
+    }
+
+    /// Evaluates what has come and what time has brought until this instant; when it will bring more.
+    fn pass(&mut self, at: Instant) -> Option<Instant> {
+        self.step();
+        if self.due()? <= at
+            && let Some(time) = self.clock.as_ref()?.time(at)
+        {
+            self.outlet.take(self.monitor.advance(time));
+        }
+        self.due()
     }
 }
 
@@ -341,4 +343,115 @@ fn excerpt(payload: &[u8], offset: usize) -> String {
         out.push('…');
     }
     out
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
+    use rondel_engine::Program;
+    use rondel_event::TimeUnit;
+    use rondel_net::adapter::PublishError;
+    use rondel_spec::{Bounds, Expr, ExprId, Property, Spec, TimeModel, Topic};
+
+    use super::*;
+    use crate::deployment::Address;
+
+    /// A publisher whose payloads a test reads.
+    struct Told(mpsc::Sender<String>);
+
+    impl Publisher for Told {
+        fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
+            self.0.send(String::from_utf8_lossy(payload).into_owned()).map_err(|_| PublishError::Closed)
+        }
+        fn release(&self) {}
+        fn is_matched(&self) -> bool {
+            true
+        }
+        fn wait_matched(&self, _: Duration) -> bool {
+            true
+        }
+        fn flush(&self, _: Duration) -> bool {
+            true
+        }
+    }
+
+    /// `once[0, 2 s] on(beat)`, with the time of an event in its field `t`.
+    fn alive(time: TimeModel, milliseconds: u64) -> (Pipeline, mpsc::Receiver<String>) {
+        let bounds = Bounds { lower: 0, upper: Some(milliseconds * 1_000_000) };
+        let topic = Topic { name: "beat".into(), address: "beat".into(), type_name: None, schema: None };
+        let spec = Spec {
+            topics: vec![topic],
+            properties: vec![Property { time, ..Property::new("alive", ExprId(1)) }],
+            nodes: vec![Expr::On(TopicId(0)), Expr::Once(bounds, ExprId(0))],
+            ..Spec::default()
+        };
+        let program = Arc::new(Program::compile(&spec).unwrap());
+        let specification = Specification { spec, program, is_formula: false };
+        let binding = Binding {
+            address: Address::Zenoh("beat".into()),
+            time: TimeOfEvent::Field(rondel_event::Path::keys(["t"])),
+            time_unit: TimeUnit::Seconds,
+        };
+        let (published, told) = mpsc::channel();
+        let pipeline = Pipeline::new(Parts {
+            specification: &specification,
+            bindings: &[binding],
+            emit: Emit::Change,
+            sinks: vec![vec![Sink::Network(Box::new(Told(published)))]],
+            batching: false,
+            format: Format::Json,
+            colour: false,
+            stop_after: None,
+            stop: mpsc::channel().0,
+        });
+        (pipeline, told)
+    }
+
+    fn beat(pipeline: &Pipeline, payload: &str) {
+        pipeline.receive(TopicId(0), &[Sample::new(payload.as_bytes(), None, None)]);
+        pipeline.idle();
+    }
+
+    const ALIVE: &str = r#"{"property":"alive","time":5,"step":0,"verdict":"satisfied"}"#;
+    const SILENT: &str = r#"{"property":"alive","time":7,"verdict":"violated"}"#;
+
+    #[test]
+    fn time_brings_what_no_message_brings() {
+        let (pipeline, told) = alive(TimeModel::Dense, 2000);
+        assert!(pipeline.is_timed());
+        let pass = |at| pipeline.state().pass(at);
+        assert_eq!(pass(Instant::now()), None, "before the first event there is no time");
+        let before = Instant::now();
+        beat(&pipeline, r#"{"t": 5}"#);
+        assert_eq!(told.recv(), Ok(ALIVE.into()));
+        let due = pass(Instant::now()).unwrap();
+        assert!(due >= before + Duration::from_secs(2) && due <= Instant::now() + Duration::from_secs(3));
+        assert_eq!(pass(due - Duration::from_millis(1)), Some(due));
+        assert!(told.try_recv().is_err(), "nothing is certain yet");
+        assert_eq!(pass(due), None);
+        assert_eq!(told.try_recv(), Ok(SILENT.into()));
+        assert!(pipeline.end(Duration::ZERO).is_some());
+    }
+
+    #[test]
+    fn the_keeper_wakes_by_itself_and_ends_with_the_pipeline() {
+        let (pipeline, told) = alive(TimeModel::Dense, 50);
+        let pipeline = Arc::new(pipeline);
+        let kept = Arc::clone(&pipeline);
+        let keeper = thread::spawn(move || kept.keep_time());
+        beat(&pipeline, r#"{"t": 5}"#);
+        assert_eq!(told.recv(), Ok(ALIVE.into()));
+        let brought = told.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert_eq!(brought, r#"{"property":"alive","time":5.05,"verdict":"violated"}"#);
+        assert!(pipeline.end(Duration::ZERO).is_some());
+        keeper.join().unwrap();
+    }
+
+    #[test]
+    fn in_steps_nobody_keeps_time() {
+        assert!(!alive(TimeModel::Steps, 2000).0.is_timed());
+    }
 }

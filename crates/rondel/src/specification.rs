@@ -103,6 +103,12 @@ impl Specification {
         }
     }
 
+    /// Whether time brings verdicts by itself.
+    pub fn is_timed(&self) -> bool {
+        !self.spec.machines.is_empty()
+            || self.spec.properties.iter().any(|p| p.time != rondel_spec::TimeModel::Steps)
+    }
+
     fn build(outcome: Outcome, text: &str, source: &str, is_formula: bool) -> Result<Specification, Refused> {
         let colour = std::io::stderr().is_terminal();
         for diagnostic in &outcome.diagnostics {

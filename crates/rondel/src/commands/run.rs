@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -12,8 +13,9 @@ use rondel_net::adapter::{Problems, Subscription};
 
 use crate::deployment::{self, Address, Binding, Deployment, spread, time_of_event};
 use crate::networks::{NetworkArguments, Networks};
+use crate::outlet::Sink;
 use crate::output::{Emit, Format, colour_of};
-use crate::pipeline::{Counts, Parts, Pipeline, Sink, Stop};
+use crate::pipeline::{Counts, Parts, Pipeline, Stop};
 use crate::specification::{Specification, Syntax, TimeModel};
 use crate::tally::{Tally, Unseen, counted};
 use crate::{complain, exit, say, signals, warn};
@@ -267,6 +269,8 @@ pub struct Running {
     networks: Networks,
     pipeline: Arc<Pipeline>,
     subscriptions: Vec<Box<dyn Subscription>>,
+    /// What gives the verdicts that time brings, if it brings some.
+    keeper: Option<JoinHandle<()>>,
     properties: Vec<String>,
 }
 
@@ -319,8 +323,17 @@ impl Running {
         };
         let subscriptions: Result<Vec<_>, String> =
             deployment.sources.iter().enumerate().map(subscribe).collect();
+        let keep_time = {
+            let pipeline = Arc::clone(&pipeline);
+            move || pipeline.keep_time()
+        };
+        let keeper = pipeline.is_timed().then(|| {
+            let thread = thread::Builder::new().name("time".into());
+            thread.spawn(keep_time).map_err(|error| format!("cannot start a thread: {error}"))
+        });
         Ok(Running {
             subscriptions: subscriptions?,
+            keeper: keeper.transpose()?,
             networks,
             pipeline,
             properties: program.properties().to_vec(),
@@ -351,6 +364,10 @@ impl Running {
             self.networks.wake();
         }
         let publishers = self.pipeline.end(WAKE)?;
+        if let Some(keeper) = self.keeper {
+            // It has nothing left to do; if it has panicked, that has been said.
+            let _ = keeper.join();
+        }
         let mut flushed = closed;
         let deadline = Instant::now() + FLUSH;
         for publisher in &publishers {

@@ -1,0 +1,133 @@
+//! The way out of a running monitor: verdicts to the topics and to standard output where they belong.
+
+use std::io;
+
+use rondel_engine::Report;
+use rondel_net::adapter::Publisher;
+
+use crate::output::{Emit, Format, Output, VerdictWriter};
+use crate::tally::Tally;
+use crate::warn;
+
+/// Where the verdicts of a property go.
+pub enum Sink {
+    /// To a topic.
+    Network(Box<dyn Publisher>),
+    /// To standard output.
+    Stdout,
+}
+
+/// Counts verdicts, and sends each where it belongs.
+pub struct Outlet {
+    emit: Emit,
+    format: Format,
+    colour: bool,
+    writers: Vec<VerdictWriter>,
+    sinks: Vec<Vec<Sink>>,
+    text: Vec<u8>,
+    stdout: Output<io::Stdout>,
+    stdout_failed: bool,
+    /// What became of each property.
+    pub tallies: Vec<Tally>,
+    /// Verdicts published or printed, counted per sink.
+    pub verdicts: u64,
+    /// Verdicts that could not be published.
+    pub unpublished: u64,
+}
+
+impl Outlet {
+    /// For properties of these names.
+    pub fn new(
+        properties: &[String],
+        sinks: Vec<Vec<Sink>>,
+        emit: Emit,
+        (format, colour): (Format, bool),
+    ) -> Outlet {
+        Outlet {
+            emit,
+            format,
+            colour,
+            writers: properties.iter().map(|p| VerdictWriter::new(p, None)).collect(),
+            sinks,
+            text: Vec::new(),
+            stdout: Output::new(io::stdout()),
+            stdout_failed: false,
+            tallies: vec![Tally::default(); properties.len()],
+            verdicts: 0,
+            unpublished: 0,
+        }
+    }
+
+    /// Takes what a monitor reports.
+    pub fn take(&mut self, reports: &[Report]) {
+        let mut printed = false;
+        for report in reports {
+            let property = report.property as usize;
+            self.tallies[property].add(report);
+            if !self.emit.wants(report) {
+                continue;
+            }
+            let writer = &self.writers[property];
+            for sink in &self.sinks[property] {
+                self.text.clear();
+                let done = match sink {
+                    Sink::Network(publisher) => {
+                        writer.json(report, &mut self.text);
+                        publisher.publish(&self.text).map_err(Some)
+                    }
+                    Sink::Stdout => {
+                        printed = true;
+                        writer.write(self.format, report, self.colour, &mut self.text);
+                        self.stdout.write(&self.text);
+                        // What is said of it is said once, below.
+                        match self.stdout.failure() {
+                            None => Ok(()),
+                            Some(_) => Err(None),
+                        }
+                    }
+                };
+                match done {
+                    Ok(()) => self.verdicts += 1,
+                    Err(error) => {
+                        self.unpublished += 1;
+                        if self.unpublished == 1
+                            && let Some(error) = error
+                        {
+                            warn(&format!(
+                                "a verdict could not be published: {error}; further ones are only counted"
+                            ));
+                        }
+                    }
+                }
+            }
+        }
+        if printed {
+            self.stdout.flush();
+            if !self.stdout_failed
+                && let Some(error) = self.stdout.failure()
+            {
+                self.stdout_failed = true;
+                warn(&format!("verdicts can no longer be printed: {error}; checking goes on"));
+            }
+        }
+    }
+
+    /// Lets go what publishers hold back to fill a packet.
+    pub fn release(&self) {
+        for sink in self.sinks.iter().flatten() {
+            if let Sink::Network(publisher) = sink {
+                publisher.release();
+            }
+        }
+    }
+
+    /// Writes out what is buffered, and hands the publishers back to be flushed. What comes from here on
+    /// goes nowhere.
+    pub fn close(&mut self) -> Vec<Box<dyn Publisher>> {
+        self.stdout.flush();
+        // The properties keep their places: a receiver that is called once more finds no sinks there.
+        let sinks: Vec<Sink> = self.sinks.iter_mut().flat_map(std::mem::take).collect();
+        let publisher = |sink| if let Sink::Network(publisher) = sink { Some(publisher) } else { None };
+        sinks.into_iter().filter_map(publisher).collect()
+    }
+}
