@@ -62,6 +62,8 @@ pub enum Code {
     NotInThisVersion,
     /// An attribute before something other than a property.
     MisplacedAttribute,
+    /// An operator of the future without an end.
+    UnboundedFuture,
     /// A name that nothing was declared with.
     UnknownName,
     /// A topic that was not declared.
@@ -80,6 +82,8 @@ pub enum Code {
     NoFields,
     /// An embedded formula whose topic is not clear.
     UnclearTopic,
+    /// A variable that nothing gives values to.
+    UnboundVariable,
     /// A field that the schema does not have.
     UnknownField,
     /// An object or array where a single value belongs.
@@ -96,6 +100,12 @@ pub enum Code {
     NoResult,
     /// `changed` of something that no message changes.
     NeverUpdated,
+    /// Some bounds with a unit of time, others without, in one property.
+    MixedUnits,
+    /// Something that the time model of the property does not have.
+    WrongTimeModel,
+    /// An operator of the future where its answer cannot be waited for.
+    FutureInside,
     /// A key that is not at one place in each topic that has keys.
     KeyTopics,
     /// A key of a type that keys cannot have.
@@ -118,6 +128,8 @@ pub enum Code {
     NoProperty,
     /// An integer that no float equals, compared with a float.
     InexactNumber,
+    /// A name that hides another.
+    Shadowed,
     /// A property that is divided by a key and does not depend on it.
     IdleKey,
     /// A robustness that is asked for where no numbers are compared.
@@ -137,6 +149,7 @@ impl Code {
         Code::InvalidBounds,
         Code::NotInThisVersion,
         Code::MisplacedAttribute,
+        Code::UnboundedFuture,
         Code::UnknownName,
         Code::UnknownTopic,
         Code::UnknownFunction,
@@ -146,6 +159,7 @@ impl Code {
         Code::TopicIsNotAValue,
         Code::NoFields,
         Code::UnclearTopic,
+        Code::UnboundVariable,
         Code::UnknownField,
         Code::NotASingleValue,
         Code::TypeMismatch,
@@ -154,6 +168,9 @@ impl Code {
         Code::WrongArguments,
         Code::NoResult,
         Code::NeverUpdated,
+        Code::MixedUnits,
+        Code::WrongTimeModel,
+        Code::FutureInside,
         Code::KeyTopics,
         Code::KeyType,
         Code::InvalidAttribute,
@@ -165,6 +182,7 @@ impl Code {
         Code::GuessedType,
         Code::NoProperty,
         Code::InexactNumber,
+        Code::Shadowed,
         Code::IdleKey,
         Code::NothingToMeasure,
     ];
@@ -186,6 +204,7 @@ impl Code {
             Code::InvalidBounds => "E0108",
             Code::NotInThisVersion => "E0109",
             Code::MisplacedAttribute => "E0110",
+            Code::UnboundedFuture => "E0111",
             Code::UnknownName => "E0201",
             Code::UnknownTopic => "E0202",
             Code::UnknownFunction => "E0203",
@@ -195,6 +214,7 @@ impl Code {
             Code::TopicIsNotAValue => "E0207",
             Code::NoFields => "E0208",
             Code::UnclearTopic => "E0209",
+            Code::UnboundVariable => "E0210",
             Code::UnknownField => "E0301",
             Code::NotASingleValue => "E0302",
             Code::TypeMismatch => "E0303",
@@ -203,6 +223,9 @@ impl Code {
             Code::WrongArguments => "E0306",
             Code::NoResult => "E0307",
             Code::NeverUpdated => "E0308",
+            Code::MixedUnits => "E0309",
+            Code::WrongTimeModel => "E0310",
+            Code::FutureInside => "E0311",
             Code::KeyTopics => "E0501",
             Code::KeyType => "E0502",
             Code::InvalidAttribute => "E0503",
@@ -214,6 +237,7 @@ impl Code {
             Code::GuessedType => "W0406",
             Code::NoProperty => "W0407",
             Code::InexactNumber => "W0408",
+            Code::Shadowed => "W0409",
             Code::IdleKey => "W0601",
             Code::NothingToMeasure => "W0602",
         }

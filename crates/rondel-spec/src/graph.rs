@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rondel_event::{Comparison, TopicId, Value, ValueType};
 
-use crate::spec::{BinaryOp, Bounds, Expr, ExprId, Spec, UnaryOp};
+use crate::spec::{BinaryOp, Bounds, Expr, ExprId, Spec, UnaryOp, VariableId};
 
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
@@ -13,6 +13,7 @@ pub(crate) struct Graph {
     reach: Vec<Reach>,
     // Expressions contain doubles and so cannot be keys themselves; as text they can.
     known: HashMap<String, ExprId>,
+    variables: u32,
 }
 
 /// Which truth values a node can have at all, as far as its form tells; both for what is no formula.
@@ -139,7 +140,11 @@ impl Graph {
             Expr::Once(bounds, a) | Expr::Since(bounds, _, a) => {
                 Reach { can_be_true: of(a).can_be_true, can_be_false: of(a).can_be_false || bounds.lower > 0 }
             }
-            Expr::Historically(bounds, a) => {
+            Expr::Eventually(bounds, a) | Expr::Until(bounds, _, a) => {
+                Reach { can_be_true: of(a).can_be_true, can_be_false: of(a).can_be_false || bounds.lower > 0 }
+            }
+            Expr::Exists(_, a) | Expr::ForAll(_, a) | Expr::Next(a) => of(a),
+            Expr::Historically(bounds, a) | Expr::Always(bounds, a) => {
                 Reach { can_be_true: of(a).can_be_true || bounds.lower > 0, can_be_false: of(a).can_be_false }
             }
             Expr::Compare(comparison, a, b) if a == b => match comparison {
@@ -184,7 +189,11 @@ impl Graph {
 
     /// Both operands with one type, where one is `Int` and the other `Float`.
     pub(crate) fn same_type(&mut self, a: ExprId, b: ExprId) -> (ExprId, ExprId) {
-        if self.value_type(a) == self.value_type(b) { (a, b) } else { (self.widen(a), self.widen(b)) }
+        let (of_a, of_b) = (self.value_type(a), self.value_type(b));
+        if of_a == of_b || !(of_a.is_number() && of_b.is_number()) {
+            return (a, b);
+        }
+        (self.widen(a), self.widen(b))
     }
 
     /// Nothing where the operand is a constant without result.
@@ -194,6 +203,16 @@ impl Graph {
             (Some(Value::Int(i)), UnaryOp::Abs) => Value::Int(i.checked_abs()?),
             (Some(Value::Float(x)), UnaryOp::Negate) => Value::Float(-x),
             (Some(Value::Float(x)), UnaryOp::Abs) => Value::Float(x.abs()),
+            (Some(Value::Duration(d)), UnaryOp::Negate) => Value::Duration(d.checked_neg()?),
+            (Some(Value::Duration(d)), UnaryOp::Abs) => Value::Duration(d.checked_abs()?),
+            (None, _) if self.value_type(a) == ValueType::Duration => {
+                let zero = self.literal(Value::Duration(0));
+                let negated = self.add(Expr::Binary(BinaryOp::Subtract, zero, a));
+                return Some(match op {
+                    UnaryOp::Negate => negated,
+                    UnaryOp::Abs => self.add(Expr::Binary(BinaryOp::Max, a, negated)),
+                });
+            }
             _ => return Some(self.add(Expr::Unary(op, a))),
         };
         Some(self.literal(folded))
@@ -205,6 +224,8 @@ impl Graph {
         let folded = match (self.constant(a), self.constant(b)) {
             (Some(Value::Int(a)), Some(Value::Int(b))) => int_arithmetic(op, *a, *b)?,
             (Some(Value::Float(a)), Some(Value::Float(b))) => Value::Float(float_arithmetic(op, *a, *b)),
+            (Some(a), Some(b)) if time_arithmetic(op, a, b).is_some() => time_arithmetic(op, a, b)??,
+            (_, Some(Value::Int(0) | Value::Duration(0))) if op == BinaryOp::Remainder => return None,
             (_, Some(Value::Int(0))) if matches!(op, BinaryOp::Divide | BinaryOp::Remainder) => return None,
             _ => return Some(self.add(Expr::Binary(op, a, b))),
         };
@@ -218,6 +239,7 @@ impl Graph {
             (Some(Value::Int(a)), Some(Value::Int(b))) => op.holds(a, b),
             (Some(Value::Float(a)), Some(Value::Float(b))) => op.holds(a, b),
             (Some(Value::String(a)), Some(Value::String(b))) => op.holds(a, b),
+            (Some(Value::Duration(a)), Some(Value::Duration(b))) => op.holds(a, b),
             _ => return self.add(Expr::Compare(op, a, b)),
         };
         self.bool(holds)
@@ -288,7 +310,11 @@ impl Graph {
 
     pub(crate) fn definitely(&mut self, a: ExprId) -> ExprId {
         match self.spec.nodes[a.index()] {
-            Expr::Literal(_) | Expr::Carried { .. } | Expr::On(_) | Expr::Definitely(_) => a,
+            Expr::Literal(_)
+            | Expr::Carried { .. }
+            | Expr::On(_)
+            | Expr::Bind { .. }
+            | Expr::Definitely(_) => a,
             _ => self.add(Expr::Definitely(a)),
         }
     }
@@ -332,6 +358,50 @@ impl Graph {
         }
     }
 
+    pub(crate) fn eventually(&mut self, bounds: Bounds, a: ExprId) -> ExprId {
+        match self.truth(a) {
+            _ if is_empty(bounds) => self.bool(false),
+            Some(false) => a,
+            Some(true) if bounds.lower == 0 => a,
+            _ => self.add(Expr::Eventually(bounds, a)),
+        }
+    }
+
+    pub(crate) fn always(&mut self, bounds: Bounds, a: ExprId) -> ExprId {
+        match self.truth(a) {
+            _ if is_empty(bounds) => self.bool(true),
+            Some(true) => a,
+            Some(false) if bounds.lower == 0 => a,
+            _ => self.add(Expr::Always(bounds, a)),
+        }
+    }
+
+    pub(crate) fn until(&mut self, bounds: Bounds, a: ExprId, b: ExprId) -> ExprId {
+        match (self.truth(a), self.truth(b)) {
+            _ if is_empty(bounds) => self.bool(false),
+            (_, Some(false)) => b,
+            (_, Some(true)) if bounds.lower == 0 => b,
+            // Only the present is left to be the witness.
+            (Some(false), _) if bounds.lower == 0 => b,
+            (Some(true), _) => self.eventually(bounds, b),
+            _ => self.add(Expr::Until(bounds, a, b)),
+        }
+    }
+
+    /// A variable that no other quantifier has.
+    pub(crate) fn fresh_variable(&mut self) -> VariableId {
+        self.variables += 1;
+        VariableId(self.variables - 1)
+    }
+
+    pub(crate) fn quantified(&mut self, all: bool, variable: VariableId, a: ExprId) -> ExprId {
+        match self.truth(a) {
+            Some(_) => a,
+            None if all => self.add(Expr::ForAll(variable, a)),
+            None => self.add(Expr::Exists(variable, a)),
+        }
+    }
+
     /// True at a message of one of `topics` that gives `a` another value.
     pub(crate) fn changed(&mut self, topics: &[TopicId], a: ExprId) -> ExprId {
         let mut updated = self.bool(false);
@@ -372,6 +442,36 @@ fn int_arithmetic(op: BinaryOp, a: i64, b: i64) -> Option<Value> {
         BinaryOp::Max => Some(a.max(b)),
     };
     result.map(Value::Int)
+}
+
+/// Arithmetic with durations: nothing where there is no such arithmetic, and nothing inside where it
+/// has no result.
+fn time_arithmetic(op: BinaryOp, a: &Value, b: &Value) -> Option<Option<Value>> {
+    use Value::{Duration, Float, Int};
+    let nanos = match (op, a, b) {
+        (BinaryOp::Divide, Duration(a), Duration(b)) => return Some(Some(Float(*a as f64 / *b as f64))),
+        (BinaryOp::Add, Duration(a), Duration(b)) => a.checked_add(*b),
+        (BinaryOp::Subtract, Duration(a), Duration(b)) => a.checked_sub(*b),
+        (BinaryOp::Remainder, Duration(a), Duration(b)) => a.checked_rem(*b),
+        (BinaryOp::Min, Duration(a), Duration(b)) => Some(*a.min(b)),
+        (BinaryOp::Max, Duration(a), Duration(b)) => Some(*a.max(b)),
+        (BinaryOp::Multiply, Duration(a), Int(b)) | (BinaryOp::Multiply, Int(a), Duration(b)) => {
+            a.checked_mul(*b)
+        }
+        (BinaryOp::Divide, Duration(a), Int(b)) => a.checked_div(*b),
+        (BinaryOp::Multiply, Duration(d), Float(x)) | (BinaryOp::Multiply, Float(x), Duration(d)) => {
+            rounded(*d as f64 * x)
+        }
+        (BinaryOp::Divide, Duration(d), Float(x)) => rounded(*d as f64 / x),
+        _ => return None,
+    };
+    Some(nanos.map(Duration))
+}
+
+/// The nearest whole number, if it fits.
+fn rounded(nanos: f64) -> Option<i64> {
+    let limit = -(i64::MIN as f64);
+    (nanos >= -limit && nanos < limit).then(|| nanos.round() as i64)
 }
 
 fn float_arithmetic(op: BinaryOp, a: f64, b: f64) -> f64 {

@@ -20,6 +20,7 @@
 
 mod check;
 mod diagnostic;
+mod duration;
 mod graph;
 mod lexer;
 mod print;
@@ -37,6 +38,14 @@ pub use spec::{
     Variable, VariableId, binary_type,
 };
 
+/// How a text is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ParseOptions {
+    /// How properties measure time that do not say so themselves with `@time`. Without it, those with
+    /// units of time in their bounds are dense and the others count steps.
+    pub time: Option<TimeModel>,
+}
+
 /// What came out of a text.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -49,6 +58,15 @@ pub struct Outcome {
 impl Outcome {
     fn new(spec: Option<Spec>, mut diagnostics: Vec<Diagnostic>) -> Outcome {
         diagnostics.sort_by_key(|d| d.span);
+        // What is used in two models of time is looked at twice.
+        let mut kept: Vec<Diagnostic> = Vec::with_capacity(diagnostics.len());
+        for diagnostic in diagnostics {
+            let same_place = kept.iter().rev().take_while(|other| other.span == diagnostic.span);
+            if !same_place.into_iter().any(|other| *other == diagnostic) {
+                kept.push(diagnostic);
+            }
+        }
+        let diagnostics = kept;
         let failed = diagnostics.iter().any(Diagnostic::is_error);
         Outcome { spec: spec.filter(|_| !failed), diagnostics }
     }
@@ -71,9 +89,22 @@ pub const DEFAULT_TOPIC: &str = "trace";
 /// assert_eq!(outcome.diagnostics[0].message, "no field 'y' in topic 'a'");
 /// ```
 pub fn parse(text: &str) -> Outcome {
+    parse_with(text, &ParseOptions::default())
+}
+
+/// As [`parse`], with options.
+///
+/// ```
+/// use rondel_spec::{ParseOptions, TimeModel};
+/// let options = ParseOptions { time: Some(TimeModel::Dense) };
+/// let outcome = rondel_spec::parse_with("topic a { x: bool } property p = once[0, 2] a.x", &options);
+/// let spec = outcome.spec.unwrap();
+/// assert_eq!(spec.print(spec.properties[0].formula).to_string(), "(once [0,2000000000] a.x)");
+/// ```
+pub fn parse_with(text: &str, options: &ParseOptions) -> Outcome {
     let mut diagnostics = Vec::new();
     let ast = syntax::parse_file(text, &mut diagnostics);
-    let spec = check::check(text, &ast, DEFAULT_TOPIC, &mut diagnostics);
+    let spec = check::check(text, &ast, DEFAULT_TOPIC, options, &mut diagnostics);
     Outcome::new(Some(spec), diagnostics)
 }
 
@@ -89,9 +120,14 @@ pub fn parse(text: &str) -> Outcome {
 /// );
 /// ```
 pub fn parse_formula(formula: &str) -> Outcome {
+    parse_formula_with(formula, &ParseOptions::default())
+}
+
+/// As [`parse_formula`], with options.
+pub fn parse_formula_with(formula: &str, options: &ParseOptions) -> Outcome {
     let mut diagnostics = Vec::new();
     let ast = syntax::parse_single(formula, "formula", &mut diagnostics);
-    let spec = check::check(formula, &ast, DEFAULT_TOPIC, &mut diagnostics);
+    let spec = check::check(formula, &ast, DEFAULT_TOPIC, options, &mut diagnostics);
     Outcome::new(Some(spec), diagnostics)
 }
 
@@ -110,6 +146,12 @@ pub fn parse_formula(formula: &str) -> Outcome {
 /// );
 /// ```
 pub fn parse_rye(formula: &str, topic: Option<&str>, property: &str) -> Outcome {
+    parse_rye_with(formula, topic, property, &ParseOptions::default())
+}
+
+/// As [`parse_rye`], with options: unless they say otherwise, bounds count steps.
+pub fn parse_rye_with(formula: &str, topic: Option<&str>, property: &str, options: &ParseOptions) -> Outcome {
+    let model = options.time.unwrap_or_default();
     let topic = topic.unwrap_or(DEFAULT_TOPIC);
     let mut diagnostics = Vec::new();
     let mut graph = graph::Graph::default();
@@ -120,13 +162,14 @@ pub fn parse_rye(formula: &str, topic: Option<&str>, property: &str) -> Outcome 
     let target = rye::Target {
         topic: rondel_event::TopicId(0),
         fields: None,
+        model,
         graph: &mut graph,
         diagnostics: &mut diagnostics,
     };
     let root = rye::formula(formula, body, target);
     let spec = root.map(|formula| {
         diagnostics.extend(check::constant_property(&graph, formula, property, body));
-        let property = Property::new(property, formula);
+        let property = Property { time: model, ..Property::new(property, formula) };
         graph.spec_mut().properties.push(property);
         graph.finish()
     });

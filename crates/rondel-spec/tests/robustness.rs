@@ -5,7 +5,10 @@
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed, TestRng, TestRunner};
 use rondel_event::Comparison;
-use rondel_spec::{Expr, Outcome, ValueType, parse, parse_formula, parse_rye};
+use rondel_spec::{
+    Aggregate, Expr, Outcome, ParseOptions, TimeModel, ValueType, binary_type, parse, parse_formula,
+    parse_rye, parse_rye_with, parse_with,
+};
 
 const VALID: &str = include_str!("diagnostics/correct.rondel");
 const WRONG: &str = include_str!("diagnostics/grammar.rondel");
@@ -97,7 +100,30 @@ const WORDS: &[&str] = &[
     "time",
     "bool",
     "eventually",
+    "always",
+    "next",
     "exists",
+    "forall",
+    "x.",
+    "gear{",
+    "a{x: x,",
+    "count",
+    "sum",
+    "mean",
+    "rate",
+    "age",
+    "latency",
+    "jitter",
+    "over",
+    "2 s",
+    "0.5 ms",
+    "[0,2 s]",
+    "[1 h,]",
+    "@time(dense)",
+    "@time(steps)",
+    "duration",
+    "exists[x].",
+    "*x",
     "over",
     "within",
     "::",
@@ -157,7 +183,9 @@ fn examine(outcome: &Outcome, text: &str) {
                 let equality = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
                 t(*a) == t(*b) && (equality || !matches!(t(*a), ValueType::Bool | ValueType::String))
             }
-            Expr::Binary(_, a, b) => t(*a) == t(*b) && t(*a).is_number(),
+            Expr::Binary(op, a, b) => binary_type(*op, t(*a), t(*b)).is_some(),
+            Expr::Window { aggregate: Aggregate::Count, operand: Some(a), .. } => t(*a) == ValueType::Bool,
+            Expr::Window { operand: Some(a), .. } => t(*a).is_number(),
             Expr::Unary(_, a) => t(*a).is_number(),
             Expr::ToFloat(a) => t(*a) == ValueType::Int,
             Expr::StartsWith(a, b) => t(*a) == ValueType::String && t(*b) == ValueType::String,
@@ -178,6 +206,9 @@ fn examine_all(text: &str) {
     examine(&parse(text), text);
     examine(&parse_formula(text), text);
     examine(&parse_rye(text, None, "p"), text);
+    let dense = ParseOptions { time: Some(TimeModel::Dense) };
+    examine(&parse_with(text, &dense), text);
+    examine(&parse_rye_with(text, None, "p", &dense), text);
     let embedded = format!("topic gear {{ x: int, b: bool }} property p = rye#\"{text}\"#");
     examine(&parse(&embedded), &embedded);
 }

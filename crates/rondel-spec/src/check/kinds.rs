@@ -10,16 +10,18 @@ use rondel_event::{Comparison, Path, TopicId, Value, ValueType};
 
 use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic, Span};
-use crate::syntax::ast::{Body, Function, Infix, NodeId, NodeKind, Prefix};
+use crate::spec::BinaryOp;
+use crate::syntax::ast::{Body, Function, Infix, NodeId, NodeKind, Pair, Prefix};
 
 /// What is known about the type of something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Anything,
-    /// A number or a time.
+    /// A number, a time or a duration.
     Ordered,
     Number,
     Time,
+    Duration,
     Bool,
     Text,
     /// Something wrong that has been reported: it goes with everything.
@@ -31,7 +33,8 @@ impl Kind {
         match value_type {
             ValueType::Bool => Kind::Bool,
             ValueType::Int | ValueType::Float => Kind::Number,
-            ValueType::Time | ValueType::Duration => Kind::Time,
+            ValueType::Time => Kind::Time,
+            ValueType::Duration => Kind::Duration,
             ValueType::String => Kind::Text,
         }
     }
@@ -42,8 +45,8 @@ impl Kind {
             (Kind::Broken, _) | (_, Kind::Broken) => Some(Kind::Broken),
             (a, b) if a == b => Some(a),
             (Kind::Anything, k) | (k, Kind::Anything) => Some(k),
-            (Kind::Ordered, k @ (Kind::Number | Kind::Time))
-            | (k @ (Kind::Number | Kind::Time), Kind::Ordered) => Some(k),
+            (Kind::Ordered, k @ (Kind::Number | Kind::Time | Kind::Duration))
+            | (k @ (Kind::Number | Kind::Time | Kind::Duration), Kind::Ordered) => Some(k),
             _ => None,
         }
     }
@@ -51,14 +54,18 @@ impl Kind {
     fn article(self) -> &'static str {
         match self {
             Kind::Anything | Kind::Broken => "a value",
-            Kind::Ordered => "a number or a time",
+            Kind::Ordered => "a number, a time or a duration",
             Kind::Number => "a number",
             Kind::Time => "a time",
+            Kind::Duration => "a duration",
             Kind::Bool => "a bool",
             Kind::Text => "a string",
         }
     }
 }
+
+/// What to do about a number where a duration is wanted.
+const UNIT: &str = "a number becomes a duration by a unit, such as `200 ms` or `2 s`";
 
 /// A type for a message, with its article.
 pub(crate) fn article(value_type: ValueType) -> &'static str {
@@ -108,7 +115,7 @@ impl Kinds {
         variable
     }
 
-    fn kind(&mut self, variable: usize) -> Kind {
+    pub(super) fn kind(&mut self, variable: usize) -> Kind {
         let root = self.find(variable);
         self.known[root].0
     }
@@ -123,6 +130,11 @@ impl Kinds {
         self.known[root] = (kind, reason);
     }
 
+    /// What has been reported about the operands is not reported again about the whole.
+    pub(super) fn give_up(&mut self, variable: usize) {
+        self.set(variable, Kind::Broken, None);
+    }
+
     fn unite(&mut self, a: usize, b: usize, kind: Kind, reason: Option<Reason>) {
         let (a, b) = (self.find(a), self.find(b));
         self.parents[b] = a;
@@ -135,11 +147,21 @@ impl Kinds {
             Kind::Bool => ValueType::Bool,
             Kind::Text => ValueType::String,
             Kind::Time => ValueType::Time,
+            Kind::Duration => ValueType::Duration,
             Kind::Anything | Kind::Ordered | Kind::Number | Kind::Broken => {
                 let root = self.find(node);
                 if self.whole.contains(&root) { ValueType::Int } else { ValueType::Float }
             }
         }
+    }
+
+    /// Says that a variable is bound to a field: where nothing is known, it is a text. True then.
+    pub(super) fn settle_bound(&mut self, node: NodeId) -> bool {
+        let guessed = self.kind(node) == Kind::Anything;
+        if guessed {
+            self.set(node, Kind::Text, None);
+        }
+        guessed
     }
 
     /// Says that a field is a key: a number that has no declared type is an integer then, and where
@@ -169,6 +191,7 @@ impl Checker<'_> {
             self.infer_truth(property.body);
         }
         self.settle_keys();
+        self.settle_variables();
         // After an error the use that would have told the type may be among what is broken.
         if !self.diagnostics.iter().any(Diagnostic::is_error) {
             self.report_guesses();
@@ -211,7 +234,7 @@ impl Checker<'_> {
         let ast = self.ast;
         match &self.meanings[node] {
             Meaning::Broken => return self.kinds.set(node, Kind::Broken, None),
-            Meaning::Formula(_) | Meaning::On(_) => return self.result(node, Kind::Bool),
+            Meaning::Formula { .. } => return self.result(node, Kind::Bool),
             Meaning::Field { declared: Some((value_type, place)), .. } => {
                 let reason = place.map(|span| Reason { span, declared: true });
                 let kind = Kind::of(*value_type);
@@ -239,23 +262,16 @@ impl Checker<'_> {
                     None => self.kinds.set(node, Kind::Broken, None),
                 };
             }
-            Meaning::Itself => {}
+            Meaning::Itself | Meaning::Topic(_) => {}
         }
         match &ast.nodes[node].kind {
             NodeKind::Literal(value) => self.result(node, Kind::of(value.value_type())),
-            NodeKind::Unary(Prefix::Negate, a) => {
-                self.expect(*a, Kind::Number);
-                self.result(node, Kind::Number);
-            }
+            NodeKind::Unary(Prefix::Negate, a) => self.infer_size(node, *a),
             NodeKind::Unary(_, a) => {
                 self.expect(*a, Kind::Bool);
                 self.result(node, Kind::Bool);
             }
-            NodeKind::Binary(Infix::Arithmetic(_), a, b) => {
-                self.expect(*a, Kind::Number);
-                self.expect(*b, Kind::Number);
-                self.result(node, Kind::Number);
-            }
+            NodeKind::Binary(Infix::Arithmetic(op), a, b) => self.infer_arithmetic(node, *op, *a, *b),
             NodeKind::Binary(Infix::Compare(comparison), a, b) => {
                 if !matches!(comparison, Comparison::Equal | Comparison::NotEqual) {
                     self.expect(*a, Kind::Ordered);
@@ -279,13 +295,45 @@ impl Checker<'_> {
                 }
             }
             NodeKind::Call(function, arguments) => self.infer_call(node, *function, arguments),
-            NodeKind::Path(..) | NodeKind::On(_) | NodeKind::Rye { .. } | NodeKind::Broken => {}
+            NodeKind::On(_) => self.result(node, Kind::Bool),
+            NodeKind::Measure(..) => self.result(node, Kind::Duration),
+            NodeKind::Window { aggregate, operand, .. } => self.infer_window(node, *aggregate, *operand),
+            NodeKind::Variable(variable) => {
+                let variable = ast.nodes.len() + variable;
+                let (kind, reason) = (self.kinds.kind(variable), self.kinds.reason(variable));
+                self.kinds.unite(variable, node, kind, reason);
+            }
+            NodeKind::Atom { pairs, .. } => {
+                for pair in pairs {
+                    match *pair {
+                        Pair::Bind { field, variable } => self.same(field, variable, node),
+                        Pair::Where { condition, .. } => self.expect(condition, Kind::Bool),
+                    }
+                }
+                self.result(node, Kind::Bool);
+            }
+            NodeKind::Quantified { body, .. } => {
+                self.expect(*body, Kind::Bool);
+                self.result(node, Kind::Bool);
+            }
+            NodeKind::Path(..)
+            | NodeKind::Samples(_)
+            | NodeKind::AtomField(..)
+            | NodeKind::Rye { .. }
+            | NodeKind::Broken => {}
         }
     }
 
     fn infer_call(&mut self, node: NodeId, function: Function, arguments: &[NodeId]) {
         let (wanted, kind) = match function {
-            Function::Abs | Function::Min | Function::Max => (Kind::Number, Kind::Number),
+            Function::Abs => return arguments.iter().for_each(|a| self.infer_size(node, *a)),
+            Function::Min | Function::Max => {
+                let op = if function == Function::Min { BinaryOp::Min } else { BinaryOp::Max };
+                if let [a, b] = *arguments {
+                    self.infer_arithmetic(node, op, a, b);
+                }
+                return;
+            }
             Function::StartsWith => (Kind::Text, Kind::Bool),
             Function::Rising | Function::Falling => (Kind::Bool, Kind::Bool),
             Function::Changed => (Kind::Anything, Kind::Bool),
@@ -299,12 +347,12 @@ impl Checker<'_> {
     }
 
     /// The kind that an operator gives its result, whatever its operands.
-    fn result(&mut self, node: NodeId, kind: Kind) {
+    pub(super) fn result(&mut self, node: NodeId, kind: Kind) {
         let reason = Reason { span: self.span(node), declared: false };
         self.kinds.set(node, kind, Some(reason));
     }
 
-    fn expect(&mut self, node: NodeId, wanted: Kind) {
+    pub(super) fn expect(&mut self, node: NodeId, wanted: Kind) {
         if self.is_broken(node) {
             return;
         }
@@ -349,9 +397,13 @@ impl Checker<'_> {
                     _ => return self.mismatch(whole, kind_a),
                 };
                 let (span_a, span_b) = (self.span(a), self.span(b));
-                let diagnostic = Diagnostic::new(Code::TypeMismatch, self.span(whole), what)
+                let mut diagnostic = Diagnostic::new(Code::TypeMismatch, self.span(whole), what)
                     .label(span_a, format!("this is {}", kind_a.article()))
                     .label(span_b, format!("this is {}", kind_b.article()));
+                if matches!((kind_a, kind_b), (Kind::Number, Kind::Duration) | (Kind::Duration, Kind::Number))
+                {
+                    diagnostic = diagnostic.help(UNIT);
+                }
                 self.broken(whole, diagnostic);
             }
         }
@@ -359,10 +411,11 @@ impl Checker<'_> {
 
     fn untyped(&self, node: NodeId) -> bool {
         matches!(self.meanings[node], Meaning::Field { declared: None, .. })
+            || matches!(self.ast.nodes[node].kind, NodeKind::Variable(_))
     }
 
     /// Reports that `wanted` is wanted where `node` stands, and `node` is something else.
-    fn mismatch(&mut self, node: NodeId, wanted: Kind) {
+    pub(super) fn mismatch(&mut self, node: NodeId, wanted: Kind) {
         let (kind, reason) = (self.kinds.kind(node), self.kinds.reason(node));
         let span = self.span(node);
         let elsewhere = reason.filter(|r| r.span != span);
@@ -387,9 +440,10 @@ impl Checker<'_> {
         let compare = wanted == Kind::Bool
             && matches!(kind, Kind::Number | Kind::Text)
             && !matches!(self.ast.nodes[node].kind, NodeKind::Literal(Value::String(_)));
-        let diagnostic = match compare {
-            true => diagnostic.help("compare it with something, for example with `==`"),
-            false => diagnostic,
+        let diagnostic = match (compare, wanted, kind) {
+            (true, ..) => diagnostic.help("compare it with something, for example with `==`"),
+            (_, Kind::Duration, Kind::Number) => diagnostic.help(UNIT),
+            _ => diagnostic,
         };
         self.broken(node, diagnostic);
     }

@@ -1,48 +1,42 @@
 //! Nodes of the specification from checked expressions, and warnings about what they amount to.
 
-use rondel_event::{Comparison, Value};
+use rondel_event::{Comparison, Path, TopicId, Value, ValueType};
 
-use super::names::bounds_of;
 use super::{Checker, Meaning};
-use crate::diagnostic::{Code, Diagnostic, Span};
-use crate::graph::is_empty;
-use crate::spec::{BinaryOp, Bounds, Expr, ExprId, Property, SliceId, UnaryOp};
-use crate::syntax::ast::{Attribute, Bound, BoundsSyntax, Function, Infix, Name, NodeId, NodeKind, Prefix};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::rye;
+use crate::spec::{
+    Aggregate, BinaryOp, Bounds, Expr, ExprId, Property, SliceId, TimeModel, UnaryOp, VariableId,
+};
+use crate::syntax::ast::{
+    Attribute, Body, Bound, Function, Infix, Measure, Name, NodeId, NodeKind, Pair, Prefix,
+};
 
-/// What each node of the tree has become; nothing for what is broken.
-type Lowered = Vec<Option<ExprId>>;
+/// What each node of the tree has become; nothing for what is broken. Empty, if it is not needed.
+pub(super) type Lowered = Vec<Option<ExprId>>;
 
 impl Checker<'_> {
     pub(super) fn lower(&mut self) {
         let ast = self.ast;
-        let mut lowered: Lowered = vec![None; ast.nodes.len()];
-        for i in self.order.clone() {
-            let binding = &ast.bindings[i];
-            self.lower_body(binding.body.nodes(), &mut lowered);
-            let root = binding.body.root.and_then(|root| lowered[root]);
-            if let Some(root) = root
-                && binding.constant
-                && self.graph.constant(root).is_none()
-            {
-                let span = binding.body.root.map_or(binding.name.span, |root| self.span(root));
-                let message = format!("the `const` '{}' is not a constant", binding.name.text);
-                self.diagnostics.push(
-                    Diagnostic::new(Code::NotConstant, span, message)
-                        .help("for what changes with messages write `let` instead of `const`"),
-                );
-            }
-        }
         for property in &ast.properties {
-            self.lower_body(property.body.nodes(), &mut lowered);
-            let slice = self.lower_each(property.each, &property.attributes, &mut lowered);
-            let Some((root, formula)) = property.body.root.and_then(|root| Some((root, lowered[root]?)))
-            else {
-                continue;
-            };
+            let units = self.units_of(property.body.nodes());
+            let model = self.model(&property.attributes, units);
+            let lowered = self.lower_root(property.body, model);
+            let slice = self.lower_each(property.each, &property.attributes, model);
+            let Some((root, formula)) = property.body.root.zip(lowered) else { continue };
             let warning =
                 super::constant_property(&self.graph, formula, &property.name.text, self.span(root));
             self.diagnostics.extend(warning);
-            self.push_property(&property.name, &property.attributes, formula, slice);
+            self.push_property(&property.name, &property.attributes, formula, slice, model);
+        }
+        // What no property uses is looked at as well.
+        for i in self.order.clone() {
+            let root = ast.bindings[i].body.root;
+            let models = [TimeModel::Steps, TimeModel::Points, TimeModel::Dense];
+            if root.is_none_or(|root| models.into_iter().all(|m| self.lowered_to(root, m).is_none())) {
+                let model = self.model(&[], self.units[i]);
+                self.lower_binding(i, model);
+            }
         }
         // After an error a use may have been lost with what could not be read.
         if !self.diagnostics.iter().any(Diagnostic::is_error) {
@@ -56,13 +50,14 @@ impl Checker<'_> {
         attributes: &[Attribute],
         formula: ExprId,
         slice: Option<SliceId>,
+        time: TimeModel,
     ) {
         let robust = self.robust(attributes, formula);
         if let Some(slice) = slice {
             self.warn_of_idle_key(slice, name, formula);
         }
         let attributes = attributes.iter().map(|a| (a.name.text.clone(), a.value.clone())).collect();
-        let property = Property { attributes, slice, robust, ..Property::new(&name.text, formula) };
+        let property = Property { attributes, slice, robust, time, ..Property::new(&name.text, formula) };
         self.graph.spec_mut().properties.push(property);
     }
 
@@ -77,24 +72,74 @@ impl Checker<'_> {
         }
     }
 
-    pub(super) fn lower_body(&mut self, nodes: std::ops::Range<NodeId>, lowered: &mut [Option<ExprId>]) {
-        for node in nodes {
-            if !self.is_broken(node) {
-                lowered[node] = self.lower_node(node, lowered);
+    /// An expression in a time model, with all definitions that it needs.
+    pub(super) fn lower_root(&mut self, body: Body, model: TimeModel) -> Option<ExprId> {
+        let mut needed = vec![false; self.references.len()];
+        let mut open: Vec<usize> = body.nodes().flat_map(|node| self.bindings_in(node)).collect();
+        while let Some(binding) = open.pop() {
+            if !std::mem::replace(&mut needed[binding], true) {
+                open.extend(&self.references[binding]);
             }
+        }
+        for binding in self.order.clone() {
+            if needed[binding] {
+                self.lower_binding(binding, model);
+            }
+        }
+        self.lower_body(body, model)
+    }
+
+    /// The definitions that a node itself names.
+    fn bindings_in(&self, node: NodeId) -> Vec<usize> {
+        let named = if let Meaning::Binding(i) = self.meanings[node] { Some(i) } else { None };
+        let bounds = self.ast.nodes[node].kind.reaches().filter_map(|bound| self.bounds.get(&bound.span));
+        named.into_iter().chain(bounds.copied()).collect()
+    }
+
+    fn lower_binding(&mut self, i: usize, model: TimeModel) {
+        let binding = &self.ast.bindings[i];
+        if binding.body.root.is_some_and(|root| self.lowered_to(root, model).is_some()) {
+            return;
+        }
+        let lowered = self.lower_body(binding.body, model);
+        if let Some((root, lowered)) = binding.body.root.zip(lowered)
+            && binding.constant
+            && self.graph.constant(lowered).is_none()
+        {
+            let message = format!("the `const` '{}' is not a constant", binding.name.text);
+            self.diagnostics.push(
+                Diagnostic::new(Code::NotConstant, self.span(root), message)
+                    .help("for what changes with messages write `let` instead of `const`"),
+            );
         }
     }
 
-    fn lower_node(&mut self, node: NodeId, lowered: &[Option<ExprId>]) -> Option<ExprId> {
+    fn lower_body(&mut self, body: Body, model: TimeModel) -> Option<ExprId> {
+        if self.lowered[model as usize].is_empty() {
+            self.lowered[model as usize] = vec![None; self.ast.nodes.len()];
+        }
+        for node in body.nodes() {
+            if !self.is_broken(node) {
+                self.lowered[model as usize][node] = self.lower_node(node, model);
+            }
+        }
+        self.lowered_to(body.root?, model)
+    }
+
+    /// What a node has become in a model.
+    pub(super) fn lowered_to(&self, node: NodeId, model: TimeModel) -> Option<ExprId> {
+        self.lowered[model as usize].get(node).copied().flatten()
+    }
+
+    fn lower_node(&mut self, node: NodeId, model: TimeModel) -> Option<ExprId> {
         let ast = self.ast;
+        let kind = &ast.nodes[node].kind;
         match &self.meanings[node] {
             Meaning::Broken => return None,
-            Meaning::Formula(id) => return Some(*id),
-            Meaning::Binding(i) => return ast.bindings[*i].body.root.and_then(|root| lowered[root]),
-            Meaning::On(topic) => return Some(self.graph.add(Expr::On(*topic))),
-            Meaning::Field { topic, path, declared } => {
-                let (topic, path) = (*topic, path.clone());
-                let value_type = declared.map_or_else(|| self.kinds.settled(node), |(t, _)| t);
+            Meaning::Formula { topic, .. } => return self.lower_formula(*topic, kind, model),
+            Meaning::Binding(i) => return self.lowered_to(ast.bindings[*i].body.root?, model),
+            Meaning::Field { .. } => {
+                let (topic, path, value_type) = self.field_of(node)?;
                 return Some(self.graph.add(Expr::Field { topic, path, value_type }));
             }
             Meaning::Key(each, key) => {
@@ -102,63 +147,186 @@ impl Checker<'_> {
                 let value_type = self.key_type(each, key)?;
                 return Some(self.graph.add(Expr::Key(key as u32, value_type)));
             }
+            Meaning::Topic(topic) => return self.lower_topic(node, *topic, model),
             Meaning::Itself => {}
         }
-        let kind = &ast.nodes[node].kind;
-        let bounds = match bounds_of(kind) {
-            Some(bounds) => self.lower_bounds(bounds, lowered)?,
+        let bounds = match kind.bounds() {
+            Some(bounds) => self.lower_bounds(bounds, model)?,
             None => Bounds::ALL,
         };
-        let g = &mut self.graph;
+        let of = |c: &Self, operand: &NodeId| c.lowered_to(*operand, model);
         let id = match kind {
-            NodeKind::Literal(value) => g.literal(value.clone()),
+            NodeKind::Literal(value) => self.graph.literal(value.clone()),
             NodeKind::Unary(prefix, a) => {
-                let a = lowered[*a]?;
+                let a = of(self, a)?;
                 match prefix {
                     Prefix::Negate => return self.has_result(node, |g| g.unary(UnaryOp::Negate, a)),
-                    Prefix::Not => g.not(a),
-                    Prefix::Previously => g.previously(a),
-                    Prefix::Once(_) => g.once(bounds, a),
-                    Prefix::Historically(_) => g.historically(bounds, a),
+                    Prefix::Not => self.graph.not(a),
+                    Prefix::Previously => self.graph.previously(a),
+                    Prefix::Once(_) => self.graph.once(bounds, a),
+                    Prefix::Historically(_) => self.graph.historically(bounds, a),
+                    Prefix::Next => return self.lower_next(node, a, model),
+                    Prefix::Eventually(_) => self.graph.eventually(bounds, a),
+                    Prefix::Always(_) => self.graph.always(bounds, a),
                 }
             }
             NodeKind::Binary(infix, a, b) => {
-                let (a, b) = (lowered[*a]?, lowered[*b]?);
+                let (a, b) = (of(self, a)?, of(self, b)?);
                 match infix {
-                    Infix::Arithmetic(op) => return self.has_result(node, |g| g.binary(*op, a, b)),
+                    Infix::Arithmetic(op) => return self.lower_arithmetic(node, *op, a, b),
                     Infix::Compare(op) => return Some(self.lower_comparison(node, *op, a, b)),
-                    Infix::Iff => g.iff(a, b),
-                    Infix::Implies => g.implies(a, b),
-                    Infix::Or => g.or(a, b),
-                    Infix::And => g.and(a, b),
-                    Infix::Since(_) => g.since(bounds, a, b),
+                    Infix::Iff => self.graph.iff(a, b),
+                    Infix::Implies => self.graph.implies(a, b),
+                    Infix::Or => self.graph.or(a, b),
+                    Infix::And => self.graph.and(a, b),
+                    Infix::Since(_) => self.graph.since(bounds, a, b),
+                    Infix::Until(_) => self.graph.until(bounds, a, b),
                 }
             }
-            NodeKind::If(condition, yes, no) => g.choice(lowered[*condition]?, lowered[*yes]?, lowered[*no]?),
-            NodeKind::Call(function, arguments) => {
-                return self.lower_call(node, *function, arguments, lowered);
+            NodeKind::If(condition, yes, no) => {
+                let (condition, yes, no) = (of(self, condition)?, of(self, yes)?, of(self, no)?);
+                self.graph.choice(condition, yes, no)
             }
-            NodeKind::Path(..) | NodeKind::On(_) | NodeKind::Rye { .. } | NodeKind::Broken => return None,
+            NodeKind::Call(function, arguments) => {
+                let arguments: Option<Vec<_>> = arguments.iter().map(|a| of(self, a)).collect();
+                return self.lower_call(node, *function, &arguments?);
+            }
+            NodeKind::Window { aggregate, operand, over } => {
+                return self.lower_window(node, *aggregate, *operand, over, model);
+            }
+            NodeKind::Variable(variable) => {
+                let value_type = *self.variable_types.get(*variable)?;
+                let id = self.variable_id(*variable, model);
+                self.graph.add(Expr::Variable(id, value_type))
+            }
+            NodeKind::Quantified { all, variables, body } => {
+                let mut id = of(self, body)?;
+                for variable in variables.iter().rev() {
+                    let variable = self.variable_id(*variable, model);
+                    id = self.graph.quantified(*all, variable, id);
+                }
+                id
+            }
+            // These have a meaning of their own, or are broken.
+            NodeKind::Path(..)
+            | NodeKind::AtomField(..)
+            | NodeKind::Atom { .. }
+            | NodeKind::On(_)
+            | NodeKind::Samples(_)
+            | NodeKind::Measure(..)
+            | NodeKind::Rye { .. }
+            | NodeKind::Broken => return None,
         };
         Some(id)
     }
 
-    fn lower_call(
+    /// A node that names a topic.
+    fn lower_topic(&mut self, node: NodeId, topic: TopicId, model: TimeModel) -> Option<ExprId> {
+        let expr = match &self.ast.nodes[node].kind {
+            NodeKind::On(_) => Expr::On(topic),
+            NodeKind::Measure(Measure::Age, _) => Expr::Age(topic),
+            NodeKind::Measure(Measure::Latency, _) => Expr::Latency(topic),
+            NodeKind::Measure(Measure::Jitter, _) => Expr::Jitter(topic),
+            NodeKind::Atom { pairs, .. } => return self.lower_atom(topic, pairs, model),
+            _ => return None,
+        };
+        Some(self.graph.add(expr))
+    }
+
+    /// The message of this moment has these values. What it does not carry it does not have, even if
+    /// one before it did.
+    fn lower_atom(&mut self, topic: TopicId, pairs: &[Pair], model: TimeModel) -> Option<ExprId> {
+        let mut bound: Vec<(Path, VariableId, ValueType)> = Vec::new();
+        let mut conditions = Vec::new();
+        for pair in pairs {
+            match *pair {
+                Pair::Bind { field, variable } => {
+                    let NodeKind::Variable(variable) = self.ast.nodes[variable].kind else { return None };
+                    let (_, path, _) = self.field_of(field)?;
+                    let value_type = *self.variable_types.get(variable)?;
+                    bound.push((path, self.variable_id(variable, model), value_type));
+                }
+                Pair::Where { field, condition } => {
+                    let (_, path, _) = self.field_of(field)?;
+                    let carried = self.graph.add(Expr::Carried { topic, path });
+                    conditions.push(carried);
+                    conditions.push(self.lowered_to(condition, model)?);
+                }
+            }
+        }
+        let first = match bound.is_empty() {
+            true if conditions.is_empty() => Expr::On(topic),
+            true => Expr::Literal(Value::Bool(true)),
+            false => Expr::Bind { topic, fields: bound },
+        };
+        let first = self.graph.add(first);
+        Some(conditions.into_iter().fold(first, |all, condition| self.graph.and(all, condition)))
+    }
+
+    fn lower_formula(&mut self, topic: TopicId, kind: &NodeKind, model: TimeModel) -> Option<ExprId> {
+        let NodeKind::Rye { body, .. } = kind else { return None };
+        let fields = self.fields(topic);
+        let target =
+            rye::Target { topic, fields, model, graph: &mut self.graph, diagnostics: self.diagnostics };
+        rye::formula(self.text, *body, target)
+    }
+
+    fn lower_next(&mut self, node: NodeId, a: ExprId, model: TimeModel) -> Option<ExprId> {
+        if model != TimeModel::Dense {
+            return Some(self.graph.add(Expr::Next(a)));
+        }
+        let message = "between two moments there is always another: in dense time nothing is `next`";
+        self.diagnostics
+            .push(Diagnostic::new(Code::WrongTimeModel, self.span(node), message).help(
+                "write `eventually[0, 1 s] p`, or count steps with `@time(steps)` before the property",
+            ));
+        None
+    }
+
+    fn lower_window(
         &mut self,
         node: NodeId,
-        function: Function,
-        arguments: &[NodeId],
-        lowered: &[Option<ExprId>],
+        aggregate: Aggregate,
+        operand: NodeId,
+        over: &Bound,
+        model: TimeModel,
     ) -> Option<ExprId> {
-        let a = lowered[*arguments.first()?]?;
-        let b = match arguments.get(1) {
-            Some(b) => lowered[*b]?,
-            None => a,
+        let length = self.lower_bound(over, model)?;
+        let (topics, operand) = match self.meanings[operand] {
+            Meaning::Topic(topic) => (vec![topic], None),
+            _ => {
+                let id = self.lowered_to(operand, model)?;
+                (self.graph.topics_of(id), Some(id))
+            }
         };
+        let diagnostic = if length == 0 {
+            Diagnostic::new(Code::InvalidBounds, over.span, "there is nothing in a window of no length")
+        } else if topics.is_empty() {
+            let message = "this mentions no topic, so that there is nothing to measure";
+            Diagnostic::new(Code::NeverUpdated, self.span(node), message)
+        } else if aggregate == Aggregate::Rate && model == TimeModel::Steps {
+            let message = "a rate is in messages per second, and this property counts steps";
+            Diagnostic::new(Code::WrongTimeModel, over.span, message)
+                .help("write a duration, such as `over 1 s`, or `count(…) over 10` for a number of steps")
+        } else {
+            let operand = match (operand, aggregate) {
+                // Not a sum of integers, whose order of magnitude would matter.
+                (Some(id), Aggregate::Mean) => Some(self.graph.widen(id)),
+                (operand, _) => operand,
+            };
+            return Some(self.graph.add(Expr::Window { aggregate, over: length, operand, topics }));
+        };
+        self.diagnostics.push(diagnostic);
+        None
+    }
+
+    fn lower_call(&mut self, node: NodeId, function: Function, arguments: &[ExprId]) -> Option<ExprId> {
+        let a = *arguments.first()?;
+        let b = arguments.get(1).copied().unwrap_or(a);
         let id = match function {
             Function::Abs => return self.has_result(node, |g| g.unary(UnaryOp::Abs, a)),
-            Function::Min => return self.has_result(node, |g| g.binary(BinaryOp::Min, a, b)),
-            Function::Max => return self.has_result(node, |g| g.binary(BinaryOp::Max, a, b)),
+            Function::Min => return self.lower_arithmetic(node, BinaryOp::Min, a, b),
+            Function::Max => return self.lower_arithmetic(node, BinaryOp::Max, a, b),
             Function::StartsWith => self.graph.starts_with(a, b),
             Function::Prev => self.graph.prev(a),
             Function::Rising => self.graph.rising(a),
@@ -167,7 +335,8 @@ impl Checker<'_> {
                 let topics = self.graph.topics_of(a);
                 if topics.is_empty() {
                     let message = "this mentions no topic, so that no message can change it";
-                    let span = arguments.first().map_or(self.span(node), |a| self.span(*a));
+                    let operand = self.ast.nodes[node].kind.operands().first().copied();
+                    let span = operand.map_or(self.span(node), |a| self.span(a));
                     self.diagnostics.push(Diagnostic::new(Code::NeverUpdated, span, message));
                     return None;
                 }
@@ -175,6 +344,24 @@ impl Checker<'_> {
             }
         };
         Some(id)
+    }
+
+    fn lower_arithmetic(&mut self, node: NodeId, op: BinaryOp, a: ExprId, b: ExprId) -> Option<ExprId> {
+        let (left, right) = (self.graph.value_type(a), self.graph.value_type(b));
+        let scaled = matches!(
+            (left, right),
+            (ValueType::Duration, ValueType::Float) | (ValueType::Float, ValueType::Duration)
+        );
+        if scaled && (self.graph.constant(a).is_none() || self.graph.constant(b).is_none()) {
+            let message = "a duration that is no constant is multiplied and divided by whole numbers only";
+            let span = self.span(node);
+            self.diagnostics.push(
+                Diagnostic::new(Code::TypeMismatch, span, message)
+                    .help("multiply by one whole number and divide by another: `x * 3 / 2` for `x * 1.5`"),
+            );
+            return None;
+        }
+        self.has_result(node, |g| g.binary(op, a, b))
     }
 
     /// Arithmetic, which may have no result.
@@ -189,9 +376,11 @@ impl Checker<'_> {
                 self.ast.nodes[node].kind,
                 NodeKind::Binary(Infix::Arithmetic(BinaryOp::Divide | BinaryOp::Remainder), ..)
             );
-            let message = match division {
-                true => "this division of integers has no result",
-                false => "the result of this does not fit into an int (64 bits)",
+            let duration = self.is_duration(node);
+            let message = match (division, duration) {
+                (true, false) => "this division of integers has no result",
+                (false, false) => "the result of this does not fit into an int (64 bits)",
+                (_, true) => "the result of this is no duration (64 bits of nanoseconds)",
             };
             let span = self.span(node);
             self.diagnostics.push(Diagnostic::new(Code::NoResult, span, message));
@@ -204,49 +393,5 @@ impl Checker<'_> {
         let warning = super::constant::comparison(&self.graph, op, a, b, id, self.span(node));
         self.diagnostics.extend(warning);
         id
-    }
-
-    fn lower_bounds(&mut self, syntax: &BoundsSyntax, lowered: &[Option<ExprId>]) -> Option<Bounds> {
-        let lower = match &syntax.lower {
-            Some(bound) => self.lower_bound(bound, lowered)?,
-            None => 0,
-        };
-        let upper = match &syntax.upper {
-            Some(bound) => Some(self.lower_bound(bound, lowered)?),
-            None => None,
-        };
-        let bounds = Bounds { lower, upper };
-        if is_empty(bounds) {
-            let message = "there is nothing between these bounds";
-            self.diagnostics.push(
-                Diagnostic::new(Code::EmptyInterval, syntax.span, message)
-                    .help("the nearer bound comes first: `[a,b]` reaches from a to b steps back"),
-            );
-        }
-        Some(bounds)
-    }
-
-    fn lower_bound(&mut self, bound: &Bound, lowered: &[Option<ExprId>]) -> Option<u64> {
-        let name = match bound {
-            Bound::Steps(steps) => return Some(*steps),
-            Bound::Name(name) => name,
-        };
-        let ast = self.ast;
-        let binding = ast.bindings.iter().find(|binding| binding.name.text == name.text)?;
-        // If the constant itself is broken, that has been reported.
-        let id = binding.body.root.and_then(|root| lowered[root])?;
-        let found = match self.graph.constant(id) {
-            Some(Value::Int(steps)) => match u64::try_from(*steps) {
-                Ok(steps) => return Some(steps),
-                Err(_) => "is negative",
-            },
-            Some(_) => "is not an integer",
-            None => "is not a constant",
-        };
-        let message = format!("a bound is a whole number of steps, but '{}' {found}", name.text);
-        let code = if found == "is not a constant" { Code::NotConstant } else { Code::InvalidBounds };
-        let place: Span = binding.name.span;
-        self.diagnostics.push(Diagnostic::new(code, name.span, message).label(place, "declared here"));
-        None
     }
 }

@@ -1,20 +1,28 @@
 //! From the tree to a [`Spec`]: names, then types, then nodes.
 
+mod arithmetic;
 mod constant;
 mod fields;
+mod future;
 mod kinds;
 mod lower;
 mod names;
 mod slices;
+mod time;
+mod variables;
+
+use std::collections::HashMap;
 
 use rondel_event::{Path, TopicId, ValueType};
 
 pub(crate) use self::constant::constant_property;
 pub(crate) use self::fields::Fields;
 pub(crate) use self::kinds::article;
+pub(crate) use self::variables::hiding;
+use crate::ParseOptions;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::graph::Graph;
-use crate::spec::{ExprId, Spec, Topic};
+use crate::spec::{Spec, TimeModel, Topic, VariableId};
 use crate::syntax::ast::{Ast, NodeId};
 
 /// What a node of the tree stands for, once names are looked up.
@@ -27,10 +35,10 @@ enum Meaning {
     Field { topic: TopicId, path: Path, declared: Option<(ValueType, Option<Span>)> },
     /// A `let` or `const`, by its position.
     Binding(usize),
-    /// `on` of this topic.
-    On(TopicId),
-    /// An embedded formula, already in the graph.
-    Formula(ExprId),
+    /// The topic that the node names.
+    Topic(TopicId),
+    /// An embedded formula about this topic, and where its first bounds are, if it has some.
+    Formula { topic: TopicId, bounds: Option<Span> },
     /// A key of a `for each`: which of all, and which key of it.
     Key(usize, usize),
     /// What has been reported and is not looked at further.
@@ -63,15 +71,34 @@ struct Checker<'a> {
     /// For every binding those that it refers to.
     references: Vec<Vec<usize>>,
     used: Vec<bool>,
+    /// The bindings that bounds name, by the place of the name.
+    bounds: HashMap<Span, usize>,
     /// The bindings such that each comes after those that it refers to.
     order: Vec<usize>,
     /// The types of fields that have no declared one, by their node.
     kinds: kinds::Kinds,
+    /// For every node the first operator of the future in it.
+    future: Vec<Option<NodeId>>,
+    /// The model of the properties that do not choose one.
+    time: Option<TimeModel>,
+    /// For every binding what its bounds say about time.
+    units: Vec<time::Units>,
+    /// What the nodes have become, in each of the time models.
+    lowered: [lower::Lowered; 3],
+    /// The types of the variables of quantifiers, and what they have become in each of the models.
+    variable_types: Vec<ValueType>,
+    variables: HashMap<(usize, TimeModel), VariableId>,
 }
 
 /// Checks `ast`, which was read from `text`. `topic` is the name of the one topic of a single
 /// formula. The result is worth something only if there is no error among the diagnostics.
-pub(crate) fn check(text: &str, ast: &Ast, topic: &str, diagnostics: &mut Vec<Diagnostic>) -> Spec {
+pub(crate) fn check(
+    text: &str,
+    ast: &Ast,
+    topic: &str,
+    options: &ParseOptions,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Spec {
     let mut graph = Graph::default();
     graph.spec_mut().topics = if ast.single {
         vec![Topic { name: topic.to_owned(), address: topic.to_owned(), type_name: None, schema: None }]
@@ -87,12 +114,21 @@ pub(crate) fn check(text: &str, ast: &Ast, topic: &str, diagnostics: &mut Vec<Di
         locals: Default::default(),
         references: vec![Vec::new(); ast.bindings.len()],
         used: vec![false; ast.bindings.len()],
+        bounds: HashMap::new(),
         order: Vec::new(),
-        kinds: kinds::Kinds::new(ast.nodes.len()),
+        kinds: kinds::Kinds::new(ast.nodes.len() + ast.variables.len()),
+        future: vec![None; ast.nodes.len()],
+        time: options.time,
+        units: vec![time::Units::default(); ast.bindings.len()],
+        lowered: Default::default(),
+        variable_types: Vec::new(),
+        variables: HashMap::new(),
     };
     checker.resolve_names();
     checker.order_bindings();
     checker.infer_kinds();
+    checker.check_future();
+    checker.collect_units();
     checker.lower();
     if ast.properties.is_empty() && !checker.diagnostics.iter().any(Diagnostic::is_error) {
         let span = Span::new(text.len(), text.len());

@@ -8,8 +8,9 @@ use super::fields::Fields;
 use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::rye;
+use crate::spec::TimeModel;
 use crate::suggest::did_you_mean;
-use crate::syntax::ast::{Ast, Bound, BoundsSyntax, Infix, Name, NodeId, NodeKind, Prefix};
+use crate::syntax::ast::{Ast, BoundKind, Infix, Name, NodeId, NodeKind};
 
 /// What a name was declared as.
 #[derive(Clone, Copy)]
@@ -19,15 +20,6 @@ pub(super) enum Declared {
 }
 
 pub(super) type Names<'a> = HashMap<&'a str, (Declared, Span)>;
-
-/// The bounds of an operator, if the node is one that has them.
-pub(super) fn bounds_of(kind: &NodeKind) -> Option<&BoundsSyntax> {
-    match kind {
-        NodeKind::Unary(Prefix::Once(bounds) | Prefix::Historically(bounds), _)
-        | NodeKind::Binary(Infix::Since(bounds), ..) => Some(bounds),
-        _ => None,
-    }
-}
 
 impl<'a> Checker<'a> {
     pub(super) fn resolve_names(&mut self) {
@@ -45,6 +37,7 @@ impl<'a> Checker<'a> {
             }
             self.locals.clear();
         }
+        self.check_variables();
     }
 
     fn declared_names(&mut self) -> Names<'a> {
@@ -91,24 +84,40 @@ impl<'a> Checker<'a> {
         let meaning = match kind {
             NodeKind::Broken => Meaning::Broken,
             NodeKind::Path(name, steps) => self.path(node, name, steps, within, names),
-            NodeKind::On(name) => match self.topic(name, names) {
-                Ok(topic) => Meaning::On(topic),
-                Err(diagnostic) => return self.broken(node, *diagnostic),
+            NodeKind::On(name) | NodeKind::Measure(_, name) | NodeKind::Atom { topic: name, .. } => {
+                match self.topic(name, names) {
+                    Ok(topic) => Meaning::Topic(topic),
+                    Err(diagnostic) => return self.broken(node, *diagnostic),
+                }
+            }
+            NodeKind::Samples(name) => match self.topic(name, names) {
+                Ok(topic) => Meaning::Topic(topic),
+                Err(_) => self.path(node, name, &[], within, names),
+            },
+            // What is wrong with the topic is said once, about the atom.
+            NodeKind::AtomField(name, steps) => match self.topic(name, names) {
+                Ok(topic) => self.field(node, topic, steps),
+                Err(_) => Meaning::Broken,
             },
             NodeKind::Rye { topic, body } => self.embedded(node, topic.as_ref(), *body, names),
+            NodeKind::Quantified { variables, .. } => {
+                self.warn_of_hiding(variables, names);
+                Meaning::Itself
+            }
             _ => Meaning::Itself,
         };
         self.meanings[node] = meaning;
-        let bounds = bounds_of(kind).into_iter().flat_map(|b| [&b.lower, &b.upper]);
-        for bound in bounds.flatten() {
-            if let Bound::Name(name) = bound {
-                match names.get(name.text.as_str()) {
-                    Some((Declared::Binding(i), _)) => self.refer(within, *i),
-                    _ => {
-                        let suggestion = self.similar(&name.text, names);
-                        let message = format!("no constant '{}'{suggestion}", name.text);
-                        self.broken(node, Diagnostic::new(Code::UnknownName, name.span, message));
-                    }
+        for bound in kind.reaches() {
+            let BoundKind::Name(name) = &bound.kind else { continue };
+            match names.get(name.as_str()) {
+                Some((Declared::Binding(i), _)) => {
+                    self.refer(within, *i);
+                    self.bounds.insert(bound.span, *i);
+                }
+                _ => {
+                    let suggestion = self.similar(name, names);
+                    let message = format!("no constant '{name}'{suggestion}");
+                    self.broken(node, Diagnostic::new(Code::UnknownName, bound.span, message));
                 }
             }
         }
@@ -127,7 +136,8 @@ impl<'a> Checker<'a> {
         let mut candidates: Vec<_> = names.iter().map(|(name, (_, span))| (*span, *name)).collect();
         candidates.extend(self.locals.iter().map(|(name, (_, span))| (*span, *name)));
         candidates.sort();
-        did_you_mean(word, candidates.into_iter().map(|(_, name)| name))
+        let locals = self.ast.variables.iter().map(|variable| variable.text.as_str());
+        did_you_mean(word, candidates.into_iter().map(|(_, name)| name).chain(locals))
     }
 
     fn path(
@@ -168,17 +178,7 @@ impl<'a> Checker<'a> {
                             name.text
                         ))
                 } else {
-                    let declared = match self.fields(*topic) {
-                        None => None,
-                        Some(fields) => match fields.find_value(steps, self.span(node)) {
-                            Ok(declared) => Some(declared),
-                            Err(diagnostic) => {
-                                self.diagnostics.push(*diagnostic);
-                                return Meaning::Broken;
-                            }
-                        },
-                    };
-                    return Meaning::Field { topic: *topic, path: Path(segments().collect()), declared };
+                    return self.field(node, *topic, steps);
                 }
             }
             None => {
@@ -189,12 +189,45 @@ impl<'a> Checker<'a> {
                     Diagnostic::new(code, name.span, format!("no {what} '{}'{suggestion}", name.text));
                 if let Some(help) = self.field_of_that_name(&name.text) {
                     diagnostic = diagnostic.help(help);
+                } else if steps.is_empty() && self.ast.variables.iter().any(|l| l.text == name.text) {
+                    let help = "there is a variable of that name elsewhere: it is known in the formula behind its quantifier";
+                    diagnostic = diagnostic.help(help);
+                } else if steps.is_empty() && suggestion.is_empty() && self.in_atom(node) {
+                    let word = &name.text;
+                    let help = format!(
+                        "for a variable write `exists {word}. …` before the formula, for a text `\"{word}\"`"
+                    );
+                    diagnostic = diagnostic.help(help);
                 }
                 diagnostic
             }
         };
         self.diagnostics.push(diagnostic);
         Meaning::Broken
+    }
+
+    /// Whether the node is what an atom compares a field with.
+    fn in_atom(&self, node: NodeId) -> bool {
+        let compared = |kind: &NodeKind| match kind {
+            NodeKind::Binary(Infix::Compare(_), field, value) => {
+                *value == node && matches!(self.ast.nodes[*field].kind, NodeKind::AtomField(..))
+            }
+            _ => false,
+        };
+        self.ast.nodes.get(node + 1).is_some_and(|next| compared(&next.kind))
+    }
+
+    /// A field of a topic, if its schema has it.
+    fn field(&mut self, node: NodeId, topic: TopicId, steps: &[(Segment, Span)]) -> Meaning {
+        let declared = match self.fields(topic).map(|fields| fields.find_value(steps, self.span(node))) {
+            None => None,
+            Some(Ok(declared)) => Some(declared),
+            Some(Err(diagnostic)) => {
+                self.diagnostics.push(*diagnostic);
+                return Meaning::Broken;
+            }
+        };
+        Meaning::Field { topic, path: Path(steps.iter().map(|(step, _)| step.clone()).collect()), declared }
     }
 
     /// Who forgets the topic before a field is told where the field is.
@@ -205,7 +238,7 @@ impl<'a> Checker<'a> {
         Some(format!("'{}' has a field of that name: `{}.{word}`", topic.name.text, topic.name.text))
     }
 
-    fn fields(&self, topic: TopicId) -> Option<Fields<'a>> {
+    pub(super) fn fields(&self, topic: TopicId) -> Option<Fields<'a>> {
         let topic = self.ast.topics.get(topic.index())?;
         let schema = topic.schema.as_ref()?;
         Some(Fields { topic: &topic.name.text, schema, places: &topic.places })
@@ -262,9 +295,15 @@ impl<'a> Checker<'a> {
                 return Meaning::Broken;
             }
         };
+        // What is wrong with it is known now; its nodes depend on the time model, and come later.
         let fields = self.fields(topic);
-        let target = rye::Target { topic, fields, graph: &mut self.graph, diagnostics: self.diagnostics };
-        rye::formula(self.text, body, target).map_or(Meaning::Broken, Meaning::Formula)
+        let model = TimeModel::Dense;
+        let target =
+            rye::Target { topic, fields, model, graph: &mut self.graph, diagnostics: self.diagnostics };
+        match rye::formula(self.text, body, target) {
+            Some(_) => Meaning::Formula { topic, bounds: rye::first_bounds(self.text, body) },
+            None => Meaning::Broken,
+        }
     }
 
     /// Brings the bindings into an order in which each comes after those that it refers to.

@@ -8,7 +8,7 @@ use super::kinds::article;
 use super::names::Names;
 use super::{Checker, Local, Meaning};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::spec::{Expr, ExprId, Key, Slice, SliceId};
+use crate::spec::{Expr, ExprId, Key, Slice, SliceId, TimeModel};
 use crate::syntax::ast::{Attribute, Each, EachKey, Name, NodeId};
 
 impl<'a> Checker<'a> {
@@ -192,7 +192,7 @@ impl<'a> Checker<'a> {
         &mut self,
         each: Option<usize>,
         attributes: &[Attribute],
-        lowered: &mut [Option<ExprId>],
+        model: TimeModel,
     ) -> Option<SliceId> {
         let limit = self.limit(each.is_some(), attributes);
         let each = &self.ast.eaches[each?];
@@ -205,10 +205,7 @@ impl<'a> Checker<'a> {
             keys.push(Key { name: key.name.text.clone(), value_type, fields });
         }
         let until = match each.until {
-            Some(until) => {
-                self.lower_body(until.nodes(), lowered);
-                Some(until.root.and_then(|root| lowered[root])?)
-            }
+            Some(until) => Some(self.lower_root(until, model)?),
             None => None,
         };
         Some(self.slice(Slice { keys, until, limit }))

@@ -19,6 +19,8 @@ enum Place {
 /// What a pair asks of its field.
 enum Wanted {
     Carried,
+    /// That it is the value of this variable.
+    Variable(usize),
     Equals(Value),
     Number(Comparison, f64),
 }
@@ -154,7 +156,10 @@ impl Parser<'_> {
                 let star = self.span();
                 self.advance();
                 if *self.kind() == RyeKind::Word {
-                    return Err(self.not_in_this_version(star.to(self.span()), "a reference (`*name`)"));
+                    let span = star.to(self.span());
+                    let variable = self.reference(self.word(), span)?;
+                    self.advance();
+                    return Ok(Wanted::Variable(variable));
                 }
                 return Ok(Wanted::Carried);
             }
@@ -176,6 +181,9 @@ impl Parser<'_> {
         if let Place::Elements(conditions) = place {
             let test = match wanted {
                 Wanted::Carried => Test::Present,
+                Wanted::Variable(_) => {
+                    return Err(self.not_in_this_version(start, "a reference inside `any` or `all`"));
+                }
                 Wanted::Equals(value) => Test::Equals(value),
                 Wanted::Number(comparison, number) => Test::Number(comparison, number),
             };
@@ -191,6 +199,7 @@ impl Parser<'_> {
             }
             Wanted::Equals(value) => self.value_type(steps, whole, value.value_type())?,
             Wanted::Number(..) => self.value_type(steps, whole, ValueType::Float)?,
+            Wanted::Variable(variable) => return self.bind(*variable, steps, path, whole, result),
         };
         let graph = &mut *self.target.graph;
         let mut field = |value_type: ValueType| {
@@ -200,7 +209,7 @@ impl Parser<'_> {
             if value_type == ValueType::Float { graph.widen(field) } else { field }
         };
         let pair = match wanted {
-            Wanted::Carried => graph.add(Expr::Carried { topic, path }),
+            Wanted::Carried | Wanted::Variable(_) => graph.add(Expr::Carried { topic, path }),
             Wanted::Equals(Value::Bool(true)) => field(ValueType::Bool),
             Wanted::Equals(Value::Bool(false)) => {
                 let field = field(ValueType::Bool);
@@ -219,6 +228,37 @@ impl Parser<'_> {
         };
         let pair = graph.definitely(pair);
         *result = graph.and(*result, pair);
+        Ok(())
+    }
+
+    /// A reference: the field of this very message is what the variable is.
+    fn bind(
+        &mut self,
+        variable: usize,
+        steps: &Steps,
+        path: Path,
+        whole: Span,
+        result: &mut ExprId,
+    ) -> Parsed<()> {
+        let declared = match self.target.fields.map(|fields| fields.find_value(steps, whole)) {
+            None => None,
+            Some(Ok((found, _))) => Some(found),
+            Some(Err(diagnostic)) => return Err(self.report(*diagnostic)),
+        };
+        let known = &mut self.scope[variable];
+        let value_type = *known.value_type.get_or_insert(declared.unwrap_or(ValueType::String));
+        if declared.is_some_and(|declared| declared != value_type) {
+            let message = format!(
+                "'{}' is {} here, elsewhere {}",
+                known.name,
+                article(declared.unwrap_or(value_type)),
+                article(value_type)
+            );
+            return Err(self.report(Diagnostic::new(Code::ConflictingUse, whole, message)));
+        }
+        let fields = vec![(path, known.id, value_type)];
+        let bound = self.target.graph.add(Expr::Bind { topic: self.target.topic, fields });
+        *result = self.target.graph.and(*result, bound);
         Ok(())
     }
 

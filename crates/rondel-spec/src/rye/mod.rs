@@ -11,13 +11,14 @@
 mod atom;
 mod token;
 
-use rondel_event::{Segment, TopicId, Value};
+use rondel_event::{Segment, TopicId, Value, ValueType};
 
 use self::token::{RyeKind, RyeToken};
 use crate::check::Fields;
 use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::duration::{NoDuration, nanos};
 use crate::graph::{Graph, is_empty};
-use crate::spec::{Bounds, ExprId};
+use crate::spec::{Bounds, ExprId, TimeModel, VariableId};
 use crate::suggest::did_you_mean;
 
 /// As in the Rondel language.
@@ -28,6 +29,8 @@ pub(crate) struct Target<'a> {
     pub(crate) topic: TopicId,
     /// The schema of the topic, where it has one.
     pub(crate) fields: Option<Fields<'a>>,
+    /// What bounds count: steps, or seconds.
+    pub(crate) model: TimeModel,
     pub(crate) graph: &'a mut Graph,
     pub(crate) diagnostics: &'a mut Vec<Diagnostic>,
 }
@@ -40,12 +43,30 @@ pub(crate) fn formula(text: &str, body: Span, target: Target<'_>) -> Option<Expr
         // The tokens stop there: that the rest is missing would be the next report.
         return None;
     }
-    let mut parser = Parser { text, tokens, at: 0, depth: 0, target };
+    let mut parser = Parser { text, tokens, at: 0, depth: 0, scope: Vec::new(), target };
     let root = parser.expression();
     if root.is_ok() && *parser.kind() != RyeKind::End {
         parser.expected_operator("an operator or the end");
     }
     if parser.target.diagnostics[errors..].iter().any(Diagnostic::is_error) { None } else { root.ok() }
+}
+
+/// Where the first bounds of a formula stand that are not zero.
+pub(crate) fn first_bounds(text: &str, body: Span) -> Option<Span> {
+    let tokens = token::tokens(text, body, &mut Vec::new());
+    let number = |token: &RyeToken| {
+        token.kind == RyeKind::Number && token.span.of(text).parse::<f64>().is_ok_and(|x| x != 0.0)
+    };
+    let mut open = None;
+    for token in &tokens {
+        match token.kind {
+            RyeKind::Symbol("[") => open = Some(token.span),
+            RyeKind::Symbol("]") => open = None,
+            _ if open.is_some() && number(token) => return Some(token.span),
+            _ => {}
+        }
+    }
+    None
 }
 
 /// The formula was given up; why has been reported.
@@ -58,7 +79,17 @@ struct Parser<'a> {
     tokens: Vec<RyeToken>,
     at: usize,
     depth: usize,
+    /// The variables that are known here, the innermost last.
+    scope: Vec<Variable>,
     target: Target<'a>,
+}
+
+struct Variable {
+    name: String,
+    span: Span,
+    id: VariableId,
+    /// That of the first field that it is bound to.
+    value_type: Option<ValueType>,
 }
 
 /// Steps into a message and where they stand.
@@ -138,7 +169,9 @@ impl<'a> Parser<'a> {
 
     fn expression(&mut self) -> Parsed<ExprId> {
         self.deeper(|p| {
-            p.no_quantifier()?;
+            if matches!(p.word(), "exists" | "E" | "forall" | "A") {
+                return p.quantified();
+            }
             let left = p.disjunction()?;
             if !(p.symbol() == "->" || p.word() == "implies") {
                 return Ok(left);
@@ -152,19 +185,61 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Refuses `exists`, `forall` and their short forms, and goes past the names in brackets that
-    /// they bind, to what else there is to say about the formula.
-    fn no_quantifier(&mut self) -> Parsed<()> {
-        let start = self.span();
-        if !matches!(self.word(), "exists" | "E" | "forall" | "A") {
-            return Ok(());
-        }
-        let given_up = self.not_in_this_version(start, "a quantifier");
+    /// `exists[x, y]. formula`
+    fn quantified(&mut self) -> Parsed<ExprId> {
+        let all = matches!(self.word(), "forall" | "A");
+        let outer = self.scope.len();
         self.advance();
-        while !matches!(self.symbol(), "." | "{" | "(" | "") || *self.kind() == RyeKind::Word {
+        self.expect("[")?;
+        loop {
+            let (name, span) = (self.word().to_owned(), self.span());
+            if name.is_empty() {
+                return Err(self.expected("the name of a variable"));
+            }
             self.advance();
+            let hidden = self.scope.iter().rposition(|v| v.name == name);
+            if let Some(hidden) = hidden {
+                let first = self.scope[hidden].span;
+                let diagnostic = match hidden < outer {
+                    true => crate::check::hiding(&name, span, first),
+                    false => {
+                        let message = format!("the variable '{name}' is declared twice");
+                        Diagnostic::new(Code::DuplicateName, span, message).label(first, "first here")
+                    }
+                };
+                self.report(diagnostic);
+            }
+            let id = self.target.graph.fresh_variable();
+            self.scope.push(Variable { name, span, id, value_type: None });
+            if !self.eat(",") {
+                break;
+            }
         }
-        if self.eat(".") { Ok(()) } else { Err(given_up) }
+        self.expect("]")?;
+        self.expect(".")?;
+        let mut body = self.expression()?;
+        for variable in self.scope.split_off(outer).into_iter().rev() {
+            if variable.value_type.is_none() {
+                let message = format!("the variable '{}' is never used", variable.name);
+                self.report(Diagnostic::new(Code::Unused, variable.span, message));
+            }
+            body = self.target.graph.quantified(all, variable.id, body);
+        }
+        Ok(body)
+    }
+
+    /// The variable that a reference names.
+    fn reference(&mut self, name: &str, span: Span) -> Parsed<usize> {
+        if let Some(variable) = self.scope.iter().rposition(|v| v.name == name) {
+            return Ok(variable);
+        }
+        let suggestion = did_you_mean(name, self.scope.iter().map(|v| v.name.as_str()));
+        let message = format!("no variable '{name}'{suggestion}");
+        let mut diagnostic = Diagnostic::new(Code::UnboundVariable, span, message);
+        if suggestion.is_empty() {
+            diagnostic = diagnostic.help(format!("bind it before the formula: `exists[{name}]. …`"));
+        }
+        Err(self.report(diagnostic))
     }
 
     fn side_by_side(&mut self, what: &str) -> GivenUp {
@@ -276,7 +351,14 @@ impl<'a> Parser<'a> {
             _ => {
                 let word = self.word();
                 if matches!(word, "exists" | "E" | "forall" | "A") {
-                    return Err(self.not_in_this_version(self.span(), "a quantifier"));
+                    return Err(self.report(
+                        Diagnostic::new(
+                            Code::NeedsParentheses,
+                            self.span(),
+                            "a quantifier behind an operator needs parentheses",
+                        )
+                        .help("it reaches as far to the right as it can: `(exists[x]. …)`"),
+                    ));
                 }
                 let operators = ["not", "pre", "once", "historically", "exists", "forall"];
                 let suggestion = did_you_mean(word, operators);
@@ -323,7 +405,7 @@ impl<'a> Parser<'a> {
     fn bad_bounds(&mut self, message: &str) -> GivenUp {
         self.report(
             Diagnostic::new(Code::InvalidBounds, self.span(), message)
-                .help("write `[a:b]`, `[a:]` or `[:b]`, in whole steps back from the present"),
+                .help("write `[a:b]`, `[a:]` or `[:b]`, in distance back from the present"),
         )
     }
 
@@ -332,10 +414,21 @@ impl<'a> Parser<'a> {
             return Ok(None);
         }
         let digits = self.span().of(self.text);
-        if digits.starts_with('-') || digits.contains('.') {
-            return Err(self.bad_bounds("a bound is a whole number of steps, not negative"));
+        let steps = self.target.model == TimeModel::Steps;
+        if digits.starts_with('-') {
+            return Err(self.bad_bounds("a bound is not negative"));
         }
-        let Ok(steps) = digits.parse() else {
+        if steps && digits.contains('.') {
+            return Err(self.bad_bounds("a bound is a whole number of steps, not a fraction"));
+        }
+        let bound = match steps {
+            true => digits.parse().ok(),
+            false => match nanos(digits, 1_000_000_000) {
+                Err(NoDuration::TooFine) => return Err(self.bad_bounds("this is finer than a nanosecond")),
+                bound => bound.ok().and_then(|bound| u64::try_from(bound).ok()),
+            },
+        };
+        let Some(bound) = bound else {
             return Err(self.report(Diagnostic::new(
                 Code::InvalidNumber,
                 self.span(),
@@ -343,7 +436,7 @@ impl<'a> Parser<'a> {
             )));
         };
         self.advance();
-        Ok(Some(steps))
+        Ok(Some(bound))
     }
 
     fn number(&mut self) -> Parsed<f64> {

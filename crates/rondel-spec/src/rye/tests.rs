@@ -107,10 +107,17 @@ fn what_is_refused() {
         ("{a: 'x}", UnclosedText),
         ("${p}", NotInThisVersion),
         ("{a::any{b::any{c}}}", NotInThisVersion),
+        ("exists[x]. {a::any{b: *x}}", NotInThisVersion),
+        ("{a: *x}", Code::UnboundVariable),
+        ("(exists[x]. {a: *x}) and {b: *x}", Code::UnboundVariable),
+        ("exists[x, x]. {a: *x}", Code::Unused),
+        ("exists x. {a: *x}", UnexpectedToken),
+        ("exists[x] {a: *x}", UnexpectedToken),
+        ("once exists[x]. {a: *x}", NeedsParentheses),
+        ("once[0:1.5]{a}", InvalidBounds),
     ] {
         assert_eq!(refused(formula)[0], expected, "{formula}");
     }
-    assert_eq!(refused("exists[x]. {a: *x}"), [NotInThisVersion, NotInThisVersion]);
     assert_eq!(refused(&"(".repeat(100_000)), [Code::TooDeep]);
     assert_eq!(refused(&"{a::".repeat(100_000)), [Code::TooDeep]);
     assert_eq!(refused(&format!("{{a: {}}}", "9".repeat(400))), [Code::InvalidNumber]);
@@ -133,4 +140,39 @@ fn schemas_are_heeded() {
     assert_eq!(codes(&with("{n: ok}")), [Code::TypeMismatch]);
     assert_eq!(codes(&with("{n::any{x}}")), [Code::TypeMismatch]);
     assert_eq!(codes(&with("{list}")), [Code::NotASingleValue]);
+}
+
+#[test]
+fn quantifiers_bind_references() {
+    for (formula, expected) in [
+        ("exists[x]. {a: *x}", "(exists ?0 (bind trace a: ?0))"),
+        (
+            "A[x, y]. {a: *x, b::c: *y, d} -> once[0:3](E[x]. {a: *x})",
+            "(forall ?0 (forall ?1 (or (not (and (and (bind trace a: ?0) (bind trace b.c: ?1)) \
+             (definitely d))) (once [0,3] (exists ?2 (bind trace a: ?2))))))",
+        ),
+    ] {
+        let outcome = crate::parse_rye(formula, None, "p");
+        let spec = outcome.spec.unwrap_or_else(|| panic!("{formula}: {:?}", outcome.diagnostics));
+        let printed = spec.print(spec.properties[0].formula).to_string();
+        assert_eq!(printed.replace("trace.", ""), expected, "{formula}");
+    }
+    let hidden = crate::parse_rye("exists[x]. {a: *x} and (exists[x, y]. {b: *x})", None, "p");
+    assert_eq!(codes(&hidden), [Code::Shadowed, Code::Unused]);
+}
+
+#[test]
+fn bounds_count_seconds_where_time_is_dense() {
+    let options = crate::ParseOptions { time: Some(crate::TimeModel::Dense) };
+    let spec = crate::parse_rye_with("once[0.5:2]{a} since[:3]{b}", None, "p", &options).spec.unwrap();
+    assert_eq!(spec.properties[0].time, crate::TimeModel::Dense);
+    assert_eq!(
+        spec.print(spec.properties[0].formula).to_string(),
+        "(since [0,3000000000] (once [500000000,2000000000] (definitely trace.a)) (definitely trace.b))"
+    );
+    let text = "topic a let r = rye\"once[0:2]{x}\" @time(dense) property p = r property q = r";
+    let spec = parse(text).spec.unwrap();
+    let printed = |i: usize| spec.print(spec.properties[i].formula).to_string();
+    assert_eq!(printed(0), "(once [0,2000000000] (definitely a.x))");
+    assert_eq!(printed(1), "(once [0,2] (definitely a.x))");
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rondel_event::{Comparison, Segment, Value};
 
 use crate::diagnostic::Span;
-use crate::spec::{BinaryOp, Schema};
+use crate::spec::{Aggregate, BinaryOp, Schema};
 
 /// A node of [`Ast::nodes`].
 ///
@@ -21,6 +21,8 @@ pub(crate) struct Ast {
     /// The `for each` of properties and machines.
     pub(crate) eaches: Vec<Each>,
     pub(crate) nodes: Vec<Node>,
+    /// The variables of quantifiers. The parser finds their uses by itself.
+    pub(crate) variables: Vec<Name>,
     /// Whether a single formula was parsed: names are then fields of the one topic.
     pub(crate) single: bool,
 }
@@ -110,16 +112,93 @@ pub(crate) enum NodeKind {
     /// A name and the steps after it.
     Path(Name, Vec<(Segment, Span)>),
     On(Name),
+    /// One of [`Ast::variables`], by its position.
+    Variable(usize),
     Unary(Prefix, NodeId),
     Binary(Infix, NodeId, NodeId),
     Call(Function, Vec<NodeId>),
     If(NodeId, NodeId, NodeId),
+    /// What a window is about, where that is a bare name: a topic, or something with a value.
+    Samples(Name),
+    Window {
+        aggregate: Aggregate,
+        operand: NodeId,
+        over: Bound,
+    },
+    Measure(Measure, Name),
+    /// A field of the topic of the atom that the node belongs to.
+    AtomField(Name, Vec<(Segment, Span)>),
+    /// `topic{…}`
+    Atom {
+        topic: Name,
+        pairs: Vec<Pair>,
+    },
+    Quantified {
+        all: bool,
+        /// Positions in [`Ast::variables`].
+        variables: Vec<usize>,
+        body: NodeId,
+    },
     Rye {
         topic: Option<Name>,
         body: Span,
     },
     /// What has been reported already and says nothing more.
     Broken,
+}
+
+impl NodeKind {
+    /// The nodes that this one is made of, all of them before it.
+    pub(crate) fn operands(&self) -> Vec<NodeId> {
+        match self {
+            NodeKind::Literal(_)
+            | NodeKind::Path(..)
+            | NodeKind::On(_)
+            | NodeKind::Variable(_)
+            | NodeKind::Samples(_)
+            | NodeKind::Measure(..)
+            | NodeKind::AtomField(..)
+            | NodeKind::Rye { .. }
+            | NodeKind::Broken => Vec::new(),
+            NodeKind::Unary(_, a)
+            | NodeKind::Window { operand: a, .. }
+            | NodeKind::Quantified { body: a, .. } => vec![*a],
+            NodeKind::Binary(_, a, b) => vec![*a, *b],
+            NodeKind::If(a, b, c) => vec![*a, *b, *c],
+            NodeKind::Call(_, arguments) => arguments.clone(),
+            NodeKind::Atom { pairs, .. } => pairs
+                .iter()
+                .flat_map(|pair| match *pair {
+                    Pair::Bind { field, variable } => [field, variable],
+                    Pair::Where { field, condition } => [field, condition],
+                })
+                .collect(),
+        }
+    }
+
+    /// The bounds of an operator, if the node is one that has them.
+    pub(crate) fn bounds(&self) -> Option<&BoundsSyntax> {
+        match self {
+            NodeKind::Unary(
+                Prefix::Once(bounds)
+                | Prefix::Historically(bounds)
+                | Prefix::Eventually(bounds)
+                | Prefix::Always(bounds),
+                _,
+            )
+            | NodeKind::Binary(Infix::Since(bounds) | Infix::Until(bounds), ..) => Some(bounds),
+            _ => None,
+        }
+    }
+
+    /// All that says how far the node reaches in time.
+    pub(crate) fn reaches(&self) -> impl Iterator<Item = &Bound> {
+        let over = if let NodeKind::Window { over, .. } = self { Some(over) } else { None };
+        let bounds = self.bounds();
+        let lower = bounds.and_then(|b| b.lower.as_ref());
+        let upper = bounds.and_then(|b| b.upper.as_ref());
+        [lower, upper, over].into_iter().flatten()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -129,6 +208,9 @@ pub(crate) enum Prefix {
     Previously,
     Once(BoundsSyntax),
     Historically(BoundsSyntax),
+    Next,
+    Eventually(BoundsSyntax),
+    Always(BoundsSyntax),
 }
 
 #[derive(Clone, Debug)]
@@ -140,6 +222,24 @@ pub(crate) enum Infix {
     Or,
     And,
     Since(BoundsSyntax),
+    Until(BoundsSyntax),
+}
+
+/// What an atom asks of one field.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pair {
+    /// `field: variable`
+    Bind { field: NodeId, variable: NodeId },
+    /// Something that is true or false of the field.
+    Where { field: NodeId, condition: NodeId },
+}
+
+/// What is measured of the messages of a topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Measure {
+    Age,
+    Latency,
+    Jitter,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -150,11 +250,23 @@ pub(crate) struct BoundsSyntax {
     pub(crate) span: Span,
 }
 
+/// How far something reaches in time.
 #[derive(Clone, Debug)]
-pub(crate) enum Bound {
-    Steps(u64),
+pub(crate) struct Bound {
+    pub(crate) kind: BoundKind,
+    pub(crate) span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum BoundKind {
+    /// A whole number without a unit.
+    Whole(u64),
+    /// A number with a fraction and without a unit; in nanoseconds, if it counts seconds.
+    Fraction(i64),
+    /// A number with a unit, in nanoseconds.
+    Duration(i64),
     /// The name of a constant.
-    Name(Name),
+    Name(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

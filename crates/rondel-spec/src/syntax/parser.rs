@@ -75,13 +75,16 @@ pub(super) struct Parser<'a> {
     /// Whether the expression that is being read ends before a brace: a body comes after it.
     pub(super) before_body: bool,
     pub(super) ast: Ast,
+    /// The local names that are known here, the innermost last: positions in [`Ast::variables`].
+    pub(super) scope: Vec<usize>,
     diagnostics: &'a mut Vec<Diagnostic>,
 }
 
 impl<'a> Parser<'a> {
     fn new(text: &'a str, diagnostics: &'a mut Vec<Diagnostic>) -> Parser<'a> {
         let tokens = lexer::tokens(text, diagnostics);
-        Parser { text, tokens, at: 0, depth: 0, before_body: false, ast: Ast::default(), diagnostics }
+        let (ast, scope) = (Ast::default(), Vec::new());
+        Parser { text, tokens, at: 0, depth: 0, before_body: false, ast, scope, diagnostics }
     }
 
     pub(super) fn token(&self, ahead: usize) -> &Token {
@@ -127,6 +130,11 @@ impl<'a> Parser<'a> {
     pub(super) fn report(&mut self, diagnostic: Diagnostic) -> GivenUp {
         self.diagnostics.push(diagnostic);
         GivenUp
+    }
+
+    /// What was reported last, to add to it.
+    pub(super) fn last_diagnostic(&mut self) -> Option<&mut Diagnostic> {
+        self.diagnostics.last_mut()
     }
 
     /// What stands here, for a message.
@@ -215,6 +223,7 @@ impl<'a> Parser<'a> {
             let from = self.at;
             if self.declaration().is_err() {
                 (self.depth, self.before_body) = (0, false);
+                self.scope.clear();
                 // Something is always left behind, or this would not end.
                 if self.at == from {
                     self.advance();
@@ -456,7 +465,7 @@ impl<'a> Parser<'a> {
                         let message = format!("no type '{word}'{suggestion}");
                         parser.report(
                             Diagnostic::new(Code::UnknownType, span, message)
-                                .help("the types are bool, int, float, string and time"),
+                                .help("the types are bool, int, float, string, time and duration"),
                         );
                         ValueType::Float
                     }))
@@ -506,12 +515,13 @@ impl<'a> Parser<'a> {
     }
 }
 
-const TYPES: [(&str, ValueType); 24] = [
+const TYPES: [(&str, ValueType); 25] = [
     ("bool", ValueType::Bool),
     ("int", ValueType::Int),
     ("float", ValueType::Float),
     ("string", ValueType::String),
     ("time", ValueType::Time),
+    ("duration", ValueType::Duration),
     ("boolean", ValueType::Bool),
     ("int8", ValueType::Int),
     ("int16", ValueType::Int),

@@ -1,0 +1,86 @@
+//! The types of arithmetic and of measurements.
+
+use super::kinds::Kind;
+use super::{Checker, Meaning};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::spec::{Aggregate, BinaryOp};
+use crate::syntax::ast::{NodeId, NodeKind};
+
+impl Checker<'_> {
+    /// `-x` and `abs(x)`, of a number or a duration.
+    pub(super) fn infer_size(&mut self, node: NodeId, a: NodeId) {
+        let kind = if self.kinds.kind(a) == Kind::Duration { Kind::Duration } else { Kind::Number };
+        self.expect(a, kind);
+        self.result(node, kind);
+    }
+
+    /// Numbers with numbers; times and durations as their units allow. Of what is not known yet it is
+    /// assumed that it fits the other side.
+    pub(super) fn infer_arithmetic(&mut self, node: NodeId, op: BinaryOp, a: NodeId, b: NodeId) {
+        use BinaryOp::{Add, Divide, Max, Min, Multiply, Remainder, Subtract};
+        use Kind::{Duration, Number, Time};
+        let (left, right) = (self.kinds.kind(a), self.kinds.kind(b));
+        let (want_left, want_right, result) = match (op, left, right) {
+            _ if !matches!(left, Time | Duration) && !matches!(right, Time | Duration) => {
+                (Number, Number, Number)
+            }
+            (Add, Time, _) => (Time, Duration, Time),
+            (Add, _, Time) => (Duration, Time, Time),
+            (Subtract, Time, Duration) => (Time, Duration, Time),
+            (Subtract, Time, _) | (Subtract, _, Time) => (Time, Time, Duration),
+            (Min | Max, Time, _) | (Min | Max, _, Time) => (Time, Time, Time),
+            (Multiply | Divide | Remainder, Time, _) => (Number, right, Number),
+            (Multiply | Divide | Remainder, _, Time) => (left, Number, Number),
+            (Multiply, Duration, _) => (Duration, Number, Duration),
+            (Multiply, _, Duration) => (Number, Duration, Duration),
+            (Multiply, ..) => (Number, Number, Number),
+            (Divide, Duration, r) if r != Duration => (Duration, Number, Duration),
+            (Divide, ..) => (Duration, Duration, Number),
+            (Add | Subtract | Remainder | Min | Max, ..) => (Duration, Duration, Duration),
+        };
+        self.expect(a, want_left);
+        self.expect(b, want_right);
+        let temporal = matches!(left, Time | Duration) || matches!(right, Time | Duration);
+        if temporal && (self.is_broken(a) || self.is_broken(b)) {
+            self.kinds.give_up(node);
+        } else {
+            self.result(node, result);
+        }
+    }
+
+    pub(super) fn infer_window(&mut self, node: NodeId, aggregate: Aggregate, operand: NodeId) {
+        let of_topic = matches!(self.meanings[operand], Meaning::Topic(_));
+        self.result(node, Kind::Number);
+        match (aggregate, of_topic) {
+            (Aggregate::Count | Aggregate::Rate, true) => {}
+            (Aggregate::Count, false) => self.expect(operand, Kind::Bool),
+            (Aggregate::Rate, false) => {
+                if !self.is_broken(operand) {
+                    let message = "`rate` is how often messages of a topic come, and this is not a topic";
+                    let span = self.span(operand);
+                    self.broken(
+                        operand,
+                        Diagnostic::new(Code::WrongArguments, span, message)
+                            .help("name the topic alone, or write `count(…) over …` for how often something is true"),
+                    );
+                }
+            }
+            (_, true) => {
+                let span = self.span(operand);
+                let NodeKind::Samples(name) = &self.ast.nodes[operand].kind else { return };
+                let message = format!("the topic '{}' is not a value", name.text);
+                let help = "name one of its fields; `count` and `rate` take a topic";
+                self.broken(operand, Diagnostic::new(Code::TopicIsNotAValue, span, message).help(help));
+            }
+            (_, false) => self.expect(operand, Kind::Number),
+        }
+    }
+
+    pub(super) fn is_duration(&mut self, node: NodeId) -> bool {
+        self.kinds.kind(node) == Kind::Duration
+    }
+
+    pub(super) fn is_truth(&mut self, node: NodeId) -> bool {
+        self.kinds.kind(node) == Kind::Bool
+    }
+}

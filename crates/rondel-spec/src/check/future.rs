@@ -1,0 +1,86 @@
+//! Where an operator of the future may stand: where its answer can be waited for.
+
+use super::{Checker, Meaning};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::syntax::ast::{Body, Function, Infix, NodeId, NodeKind, Prefix};
+
+const LATER: &str =
+    "its answer comes later than it is needed here; look ahead on the outside and back inside";
+
+impl Checker<'_> {
+    /// Finds operators of the future, and refuses them inside what has a memory of answers: that would
+    /// have to hold back what it remembers until the answer is there.
+    pub(super) fn check_future(&mut self) {
+        let ast = self.ast;
+        for binding in self.order.clone() {
+            ast.bindings[binding].body.nodes().for_each(|node| self.check_future_of(node));
+        }
+        for until in ast.eaches.iter().filter_map(|each| each.until) {
+            until.nodes().for_each(|node| self.check_future_of(node));
+            self.no_future(until, "what ends an instance");
+        }
+        for property in &ast.properties {
+            property.body.nodes().for_each(|node| self.check_future_of(node));
+        }
+    }
+
+    /// Refuses an expression that looks ahead, where the answer is needed at once.
+    pub(super) fn no_future(&mut self, body: Body, inside: &str) {
+        if let Some(root) = body.root
+            && let Some(ahead) = self.future[root]
+        {
+            self.refuse_future(root, ahead, inside, LATER);
+        }
+    }
+
+    fn refuse_future(&mut self, node: NodeId, ahead: NodeId, inside: &str, help: &str) {
+        if !self.is_broken(node) {
+            let message = format!("an operator of the future cannot stand inside {inside}");
+            let diagnostic = Diagnostic::new(Code::FutureInside, self.span(node), message);
+            self.broken(node, diagnostic.label(self.span(ahead), "this looks ahead").help(help));
+        }
+    }
+
+    pub(super) fn check_future_of(&mut self, node: NodeId) {
+        let ast = self.ast;
+        if let Meaning::Binding(i) = self.meanings[node] {
+            self.future[node] = ast.bindings[i].body.root.and_then(|root| self.future[root]);
+            return;
+        }
+        let kind = &ast.nodes[node].kind;
+        let Some(ahead) = kind.operands().into_iter().find_map(|operand| self.future[operand]) else {
+            let own = matches!(
+                kind,
+                NodeKind::Unary(Prefix::Next | Prefix::Eventually(_) | Prefix::Always(_), _)
+                    | NodeKind::Binary(Infix::Until(_), ..)
+            );
+            self.future[node] = own.then_some(node);
+            return;
+        };
+        let inside = match kind {
+            NodeKind::Unary(Prefix::Previously, _) => "`previously`",
+            NodeKind::Unary(Prefix::Once(_), _) => "`once`",
+            NodeKind::Unary(Prefix::Historically(_), _) => "`historically`",
+            NodeKind::Binary(Infix::Since(_), ..) => "`since`",
+            NodeKind::Binary(Infix::Compare(_), ..) => "a comparison",
+            NodeKind::Call(function, _) => match function {
+                Function::Prev => "`prev`",
+                Function::Changed => "`changed`",
+                Function::Rising => "`rising`",
+                Function::Falling => "`falling`",
+                _ => "a function",
+            },
+            NodeKind::Window { .. } => "a window",
+            NodeKind::If(_, yes, _) if !self.is_truth(*yes) => "the condition of a value",
+            _ => {
+                self.future[node] = Some(ahead);
+                return;
+            }
+        };
+        let help = match inside {
+            "a comparison" => "truths are compared with `<->`, which can wait for an answer",
+            _ => LATER,
+        };
+        self.refuse_future(node, ahead, inside, help);
+    }
+}

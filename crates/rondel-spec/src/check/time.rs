@@ -1,0 +1,202 @@
+//! Time models: which one each property has, and how far its bounds reach in it.
+
+use rondel_event::Value;
+
+use super::{Checker, Meaning};
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::graph::is_empty;
+use crate::spec::{Bounds, TimeModel};
+use crate::syntax::ast::{Attribute, Bound, BoundKind, BoundsSyntax, Measure, NodeId, NodeKind};
+
+/// What the bounds in something say about how it measures time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Units {
+    /// The first bound with a unit.
+    with: Option<Span>,
+    /// The first one without.
+    without: Option<Span>,
+    /// Whether something has an age, which changes between messages.
+    ages: bool,
+}
+
+impl Units {
+    fn add(&mut self, other: Units) {
+        self.with = self.with.or(other.with);
+        self.without = self.without.or(other.without);
+        self.ages |= other.ages;
+    }
+}
+
+/// The model that a word in `@time(word)` stands for.
+fn model_named(word: &str) -> Option<TimeModel> {
+    match word {
+        "steps" => Some(TimeModel::Steps),
+        "points" => Some(TimeModel::Points),
+        "dense" => Some(TimeModel::Dense),
+        _ => None,
+    }
+}
+
+impl Checker<'_> {
+    pub(super) fn collect_units(&mut self) {
+        for binding in self.order.clone() {
+            self.units[binding] = self.units_of(self.ast.bindings[binding].body.nodes());
+        }
+    }
+
+    /// What these nodes say about time, also through definitions.
+    pub(super) fn units_of(&mut self, nodes: std::ops::Range<NodeId>) -> Units {
+        let ast = self.ast;
+        let mut units = Units::default();
+        for node in nodes {
+            match &self.meanings[node] {
+                Meaning::Binding(i) => units.add(self.units[*i]),
+                Meaning::Formula { bounds, .. } => units.without = units.without.or(*bounds),
+                _ => {}
+            }
+            let kind = &ast.nodes[node].kind;
+            units.ages |= matches!(kind, NodeKind::Measure(Measure::Age, _));
+            for bound in kind.reaches() {
+                let with = match &bound.kind {
+                    // Zero is the same in every unit.
+                    BoundKind::Whole(0) => continue,
+                    BoundKind::Whole(_) | BoundKind::Fraction(_) => false,
+                    BoundKind::Duration(_) => true,
+                    BoundKind::Name(_) => match self.bounds.get(&bound.span) {
+                        Some(i) => ast.bindings[*i].body.root.is_some_and(|root| self.is_duration(root)),
+                        None => continue,
+                    },
+                };
+                let place = if with { &mut units.with } else { &mut units.without };
+                place.get_or_insert(bound.span);
+            }
+        }
+        units
+    }
+
+    /// How a declaration with these attributes measures time.
+    pub(super) fn model(&mut self, attributes: &[Attribute], units: Units) -> TimeModel {
+        let attribute = attributes.iter().rev().find(|a| a.name.text == "time");
+        let chosen = attribute.and_then(|attribute| {
+            let model = model_named(&attribute.value);
+            if model.is_none() {
+                let message = "a property counts steps, or measures time at points or densely";
+                self.diagnostics.push(
+                    Diagnostic::new(Code::InvalidAttribute, attribute.span, message)
+                        .help("write `@time(steps)`, `@time(points)` or `@time(dense)`"),
+                );
+            }
+            model
+        });
+        if let Some(model) = chosen.or(self.time) {
+            return model;
+        }
+        match units {
+            Units { with: Some(with), without: Some(without), .. } => {
+                let message = "this bound has no unit of time, and another one has";
+                self.diagnostics.push(
+                    Diagnostic::new(Code::MixedUnits, without, message)
+                        .label(with, "this one has a unit")
+                        .help("a property counts steps or measures time: give every bound a unit, or none"),
+                );
+                TimeModel::Dense
+            }
+            Units { with: Some(_), .. } | Units { without: None, ages: true, .. } => TimeModel::Dense,
+            _ => TimeModel::Steps,
+        }
+    }
+
+    pub(super) fn lower_bounds(&mut self, syntax: &BoundsSyntax, model: TimeModel) -> Option<Bounds> {
+        let lower = match &syntax.lower {
+            Some(bound) => self.lower_bound(bound, model)?,
+            None => 0,
+        };
+        let upper = match &syntax.upper {
+            Some(bound) => Some(self.lower_bound(bound, model)?),
+            None => None,
+        };
+        let bounds = Bounds { lower, upper };
+        if is_empty(bounds) {
+            let message = "there is nothing between these bounds";
+            self.diagnostics.push(
+                Diagnostic::new(Code::EmptyInterval, syntax.span, message)
+                    .help("the bound nearer to the present comes first: `[a,b]` reaches from a to b"),
+            );
+        }
+        Some(bounds)
+    }
+
+    /// A bound in steps or in nanoseconds, as the model asks for.
+    pub(super) fn lower_bound(&mut self, bound: &Bound, model: TimeModel) -> Option<u64> {
+        let value = match &bound.kind {
+            BoundKind::Whole(steps) if model == TimeModel::Steps => return Some(*steps),
+            BoundKind::Whole(seconds) => match i64::try_from(*seconds) {
+                Ok(seconds) => Value::Int(seconds),
+                Err(_) => return self.too_far(bound.span),
+            },
+            BoundKind::Fraction(nanos) if model != TimeModel::Steps => return u64::try_from(*nanos).ok(),
+            BoundKind::Fraction(_) => {
+                let message = "steps are counted in whole numbers, and this is a fraction";
+                let help = "for time write a unit, such as `0.5 s`, or `@time(dense)` before the property";
+                let diagnostic = Diagnostic::new(Code::InvalidBounds, bound.span, message);
+                self.diagnostics.push(diagnostic.help(help));
+                return None;
+            }
+            BoundKind::Duration(nanos) => Value::Duration(*nanos),
+            BoundKind::Name(name) => {
+                let i = *self.bounds.get(&bound.span)?;
+                let ast = self.ast;
+                let binding = &ast.bindings[i];
+                // If the constant itself is broken, that has been reported.
+                let id = binding.body.root.and_then(|root| self.lowered_to(root, model))?;
+                let found = match self.graph.constant(id) {
+                    Some(Value::Int(i)) if *i < 0 => "is negative",
+                    Some(Value::Duration(nanos)) if *nanos < 0 => "is negative",
+                    Some(Value::Float(x)) if *x < 0.0 || x.is_nan() => "is negative",
+                    Some(Value::Float(_)) if model == TimeModel::Steps => "is not an integer",
+                    Some(value @ (Value::Int(_) | Value::Duration(_) | Value::Float(_))) => {
+                        return self.reach_of(value.clone(), bound.span, model);
+                    }
+                    Some(_) => "is not an integer",
+                    None => "is not a constant",
+                };
+                let message = format!("a bound is a whole number or a duration, but '{name}' {found}");
+                let constant = found != "is not a constant";
+                let code = if constant { Code::InvalidBounds } else { Code::NotConstant };
+                let diagnostic = Diagnostic::new(code, bound.span, message);
+                self.diagnostics.push(diagnostic.label(binding.name.span, "declared here"));
+                return None;
+            }
+        };
+        self.reach_of(value, bound.span, model)
+    }
+
+    fn reach_of(&mut self, value: Value, span: Span, model: TimeModel) -> Option<u64> {
+        let nanos = match value {
+            Value::Int(steps) if model == TimeModel::Steps => return u64::try_from(steps).ok(),
+            Value::Duration(_) if model == TimeModel::Steps => {
+                let message = "this bound has a unit of time, but the property counts steps";
+                let help = "write a whole number of steps, or `@time(dense)` before the property";
+                self.diagnostics.push(Diagnostic::new(Code::WrongTimeModel, span, message).help(help));
+                return None;
+            }
+            Value::Int(seconds) => seconds.checked_mul(1_000_000_000),
+            Value::Float(seconds) if seconds * 1e9 < i64::MAX as f64 => Some((seconds * 1e9).round() as i64),
+            Value::Duration(nanos) => Some(nanos),
+            _ => None,
+        };
+        match nanos {
+            Some(nanos) => u64::try_from(nanos).ok(),
+            None => self.too_far(span),
+        }
+    }
+
+    fn too_far<T>(&mut self, span: Span) -> Option<T> {
+        let message = "this reaches too far: a bound without a unit counts seconds here";
+        self.diagnostics.push(
+            Diagnostic::new(Code::InvalidBounds, span, message)
+                .help("times have 64 bits of nanoseconds, up to 292 years"),
+        );
+        None
+    }
+}

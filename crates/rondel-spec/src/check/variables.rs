@@ -1,0 +1,128 @@
+//! The variables of quantifiers: they must be bound and used, and each has one type.
+
+use rondel_event::ValueType;
+
+use super::kinds::article;
+use super::names::Names;
+use super::{Checker, Meaning};
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::spec::{TimeModel, VariableId};
+use crate::syntax::ast::{Name, NodeId, NodeKind, Pair};
+
+impl<'a> Checker<'a> {
+    /// Variables that nothing binds have no values, and such that nothing uses are not meant.
+    pub(super) fn check_variables(&mut self) {
+        let ast = self.ast;
+        let mut first_use = vec![None; ast.variables.len()];
+        for node in &ast.nodes {
+            if let NodeKind::Variable(variable) = node.kind {
+                first_use[variable].get_or_insert(node.span);
+            }
+        }
+        let mut bound = vec![false; ast.variables.len()];
+        self.bindings_of_variables().into_iter().for_each(|(variable, ..)| bound[variable] = true);
+        for (i, node) in ast.nodes.iter().enumerate() {
+            let NodeKind::Quantified { variables, .. } = &node.kind else { continue };
+            for variable in variables {
+                let Name { text, span } = &ast.variables[*variable];
+                match first_use[*variable] {
+                    None => {
+                        let message = format!("the variable '{text}' is never used");
+                        self.diagnostics.push(Diagnostic::new(Code::Unused, *span, message));
+                    }
+                    Some(place) if !bound[*variable] => {
+                        let message = format!("nothing gives values to the variable '{text}'");
+                        let help = format!("some atom must bind it to a field: `topic{{field: {text}}}`");
+                        let diagnostic = Diagnostic::new(Code::UnboundVariable, *span, message);
+                        self.broken(i, diagnostic.label(place, "used here").help(help));
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+    }
+
+    /// Each pair that binds a variable: the variable, its node, the field.
+    fn bindings_of_variables(&self) -> Vec<(usize, NodeId, NodeId)> {
+        let nodes = &self.ast.nodes;
+        let atoms = nodes.iter().filter_map(|node| match &node.kind {
+            NodeKind::Atom { pairs, .. } => Some(pairs),
+            _ => None,
+        });
+        let bindings = atoms.flatten().filter_map(|pair| match *pair {
+            Pair::Bind { field, variable: node } => match nodes[node].kind {
+                NodeKind::Variable(variable) => Some((variable, node, field)),
+                _ => None,
+            },
+            Pair::Where { .. } => None,
+        });
+        bindings.collect()
+    }
+
+    pub(super) fn warn_of_hiding(&mut self, variables: &[usize], names: &Names<'a>) {
+        for variable in variables {
+            let Name { text, span } = &self.ast.variables[*variable];
+            let outer = names.get(text.as_str()).map(|(_, place)| *place);
+            let inner = self.locals.get(text.as_str()).map(|(_, place)| *place);
+            if let Some(hidden) = outer.or(inner) {
+                self.diagnostics.push(hiding(text, *span, hidden));
+            }
+        }
+    }
+
+    /// Settles the types of the variables, now that all uses are known: a declared one of a field that
+    /// they are bound to, or else what the uses say.
+    pub(super) fn settle_variables(&mut self) {
+        let ast = self.ast;
+        let bindings = self.bindings_of_variables();
+        let mut declared: Vec<Option<(ValueType, NodeId)>> = vec![None; ast.variables.len()];
+        for (variable, node, field) in &bindings {
+            let Meaning::Field { declared: Some((found, _)), .. } = self.meanings[*field] else { continue };
+            match declared[*variable] {
+                Some((first, place)) if first != found && !self.is_broken(*node) => {
+                    let name = &ast.variables[*variable].text;
+                    let message = format!(
+                        "'{name}' is bound to {} here, elsewhere to {}",
+                        article(found),
+                        article(first)
+                    );
+                    let diagnostic = Diagnostic::new(Code::ConflictingUse, self.span(*node), message);
+                    let label = format!("bound to {} here", article(first));
+                    let diagnostic = diagnostic.label(self.span(place), label);
+                    self.broken(*node, diagnostic);
+                }
+                Some(_) => {}
+                None => declared[*variable] = Some((found, *field)),
+            }
+        }
+        // A field of which nothing else is known is read as a text: what is bound is mostly a name.
+        let sound = !self.diagnostics.iter().any(Diagnostic::is_error);
+        for (_, _, field) in bindings {
+            if self.kinds.settle_bound(field) && sound {
+                let span = self.span(field);
+                let message =
+                    format!("nothing says of which type '{}' is; it is read as a string", span.of(self.text));
+                let help = "give its topic a schema, such as `topic name { field: int }`";
+                self.diagnostics.push(Diagnostic::new(Code::GuessedType, span, message).help(help));
+            }
+        }
+        self.variable_types = (0..ast.variables.len())
+            .map(|variable| match declared[variable] {
+                Some((found, _)) => found,
+                None => self.kinds.settled(ast.nodes.len() + variable),
+            })
+            .collect();
+    }
+
+    /// What a variable has become in a model.
+    pub(super) fn variable_id(&mut self, variable: usize, model: TimeModel) -> VariableId {
+        let graph = &mut self.graph;
+        *self.variables.entry((variable, model)).or_insert_with(|| graph.fresh_variable())
+    }
+}
+
+/// A warning about a name that hides another.
+pub(crate) fn hiding(name: &str, span: Span, hidden: Span) -> Diagnostic {
+    let message = format!("'{name}' hides what has that name outside");
+    Diagnostic::new(Code::Shadowed, span, message).label(hidden, "declared here")
+}

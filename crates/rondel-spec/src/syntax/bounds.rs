@@ -1,0 +1,105 @@
+//! How far operators reach: bounds, and numbers with units of time.
+
+use super::ast::{Bound, BoundKind, BoundsSyntax};
+use super::parser::{GivenUp, Parsed, Parser};
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::duration::{NoDuration, UNITS, nanos, unit};
+use crate::lexer::TokenKind;
+use crate::suggest::did_you_mean;
+
+impl Parser<'_> {
+    /// Bounds after an operator, if there are any.
+    pub(super) fn bounds(&mut self) -> Parsed<BoundsSyntax> {
+        let start = self.span();
+        if !self.eat("[") {
+            return Ok(BoundsSyntax { span: Span::new(start.start, start.start), ..Default::default() });
+        }
+        let lower = self.optional_bound()?;
+        if self.symbol(0) != "," {
+            let span = start.to(self.span());
+            let help = match self.symbol(0) {
+                "]" => "write `[a,a]` for exactly a, `[,a]` for at most a",
+                _ => "bounds are written `[a,b]`, `[a,]` or `[,b]`, in distance from the present",
+            };
+            let message = format!("expected `,` between two bounds, found {}", self.found());
+            return Err(self.report(Diagnostic::new(Code::InvalidBounds, span, message).help(help)));
+        }
+        self.advance();
+        let upper = self.optional_bound()?;
+        self.expect("]")?;
+        Ok(BoundsSyntax { lower, upper, span: start.to(self.last_span()) })
+    }
+
+    fn optional_bound(&mut self) -> Parsed<Option<Bound>> {
+        if matches!(self.symbol(0), "," | "]") { Ok(None) } else { self.bound().map(Some) }
+    }
+
+    /// One bound: a number, with a unit or without, or the name of a constant.
+    pub(super) fn bound(&mut self) -> Parsed<Bound> {
+        let span = self.span();
+        if let Some((nanos, span)) = self.quantity()? {
+            return Ok(Bound { kind: BoundKind::Duration(nanos), span });
+        }
+        let kind = match *self.peek() {
+            TokenKind::Int(whole) => BoundKind::Whole(whole),
+            TokenKind::Float(_) => {
+                let nanos = nanos(span.of(self.text), 1_000_000_000);
+                BoundKind::Fraction(nanos.map_err(|why| self.no_duration(span, why))?)
+            }
+            TokenKind::Word => BoundKind::Name(self.word(0).to_owned()),
+            _ => {
+                let message = format!("expected a number of steps or a duration, found {}", self.found());
+                return Err(self.report(Diagnostic::new(Code::InvalidBounds, span, message).help(
+                    "a bound is a whole number of steps or a duration, such as `200 ms`, and never negative",
+                )));
+            }
+        };
+        self.advance();
+        Ok(Bound { kind, span })
+    }
+
+    /// A number with a unit of time, if one stands here: nanoseconds.
+    pub(super) fn quantity(&mut self) -> Parsed<Option<(i64, Span)>> {
+        let mut span = self.span();
+        let text = span.of(self.text);
+        let (number, word) = match self.peek() {
+            TokenKind::Duration => {
+                let digits = text.trim_end_matches(char::is_alphabetic);
+                (digits, &text[digits.len()..])
+            }
+            TokenKind::Int(_) | TokenKind::Float(_) if unit(self.word(1)).is_some() => (text, self.word(1)),
+            _ => return Ok(None),
+        };
+        let Some(unit) = unit(word) else {
+            let suggestion = did_you_mean(word, UNITS.iter().map(|(name, _)| *name));
+            let message = format!("this is no number, and there is no unit '{word}'{suggestion}");
+            return Err(self.report(
+                Diagnostic::new(Code::InvalidNumber, span, message)
+                    .help("the units of time are ns, us, ms, s, min, h and d"),
+            ));
+        };
+        let result = nanos(number, unit);
+        if *self.peek() != TokenKind::Duration {
+            self.advance();
+            span = span.to(self.span());
+        }
+        self.advance();
+        match result {
+            Ok(nanos) => Ok(Some((nanos, span))),
+            Err(why) => Err(self.no_duration(span, why)),
+        }
+    }
+
+    fn no_duration(&mut self, span: Span, why: NoDuration) -> GivenUp {
+        let (message, help) = match why {
+            NoDuration::TooLong => {
+                ("this duration is too long", "durations have 64 bits of nanoseconds, up to 292 years")
+            }
+            NoDuration::TooFine => {
+                ("this duration is finer than a nanosecond", "write a whole number of nanoseconds")
+            }
+            NoDuration::NotANumber => ("this is no number", "a duration is written like `200 ms`"),
+        };
+        self.report(Diagnostic::new(Code::InvalidNumber, span, message).help(help))
+    }
+}

@@ -1,0 +1,260 @@
+//! What is about messages and their data: atoms that bind, quantifiers, measurements.
+
+use rondel_event::{Comparison, Segment};
+
+use super::ast::{Infix, Measure, Name, NodeId, NodeKind, Pair, Prefix};
+use super::expression::level;
+use super::parser::{GivenUp, Parsed, Parser, RESERVED};
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::lexer::TokenKind;
+use crate::spec::Aggregate;
+use crate::suggest::did_you_mean;
+
+/// What is called like a function, besides functions.
+pub(super) const MEASUREMENTS: [&str; 8] = ["on", "count", "sum", "mean", "rate", "age", "latency", "jitter"];
+
+/// What a pair asks of its field: something complete, or a comparison whose value follows.
+enum Asked {
+    Pair(Pair),
+    Comparison(Comparison),
+}
+
+impl Parser<'_> {
+    /// `exists x, y. p`: reaches as far to the right as it can.
+    pub(super) fn quantified(&mut self, start: Span) -> Parsed<NodeId> {
+        let word = self.word(0);
+        self.advance();
+        let outer = self.scope.len();
+        let variables = self.quantified_variables(word)?;
+        self.scope.extend(&variables);
+        let body = self.expression()?;
+        self.scope.truncate(outer);
+        let span = start.to(self.ast.nodes[body].span);
+        Ok(self.node(NodeKind::Quantified { all: word == "forall", variables, body }, span))
+    }
+
+    /// `x, y.`
+    fn quantified_variables(&mut self, word: &str) -> Parsed<Vec<usize>> {
+        let mut variables = Vec::new();
+        loop {
+            let name = self.name("a variable")?;
+            let twice = variables.iter().find(|v: &&usize| self.ast.variables[**v].text == name.text);
+            if let Some(first) = twice.copied() {
+                let message = format!("the variable '{}' is declared twice", name.text);
+                let first = self.ast.variables[first].span;
+                self.report(
+                    Diagnostic::new(Code::DuplicateName, name.span, message).label(first, "first here"),
+                );
+            }
+            if let (None, Some(outer)) = (twice, self.variable(&name.text)) {
+                let outer = self.ast.variables[outer].span;
+                self.report(crate::check::hiding(&name.text, name.span, outer));
+            }
+            variables.push(self.ast.variables.len());
+            self.ast.variables.push(name);
+            if !self.eat(",") {
+                break;
+            }
+        }
+        if !self.eat(".") {
+            let given_up = self.expected("`,` or `.`");
+            return Err(self.with_help(given_up, &format!("write `{word} x, y. formula`")));
+        }
+        Ok(variables)
+    }
+
+    fn with_help(&mut self, given_up: GivenUp, help: &str) -> GivenUp {
+        if let Some(last) = self.last_diagnostic() {
+            last.help = Some(help.to_owned());
+        }
+        given_up
+    }
+
+    /// `topic{ pair, pair … }`
+    pub(super) fn atom(&mut self) -> Parsed<NodeId> {
+        let topic = Name { text: self.word(0).to_owned(), span: self.span() };
+        self.advance();
+        self.expect("{")?;
+        let mut pairs = Vec::new();
+        while self.symbol(0) != "}" {
+            pairs.push(self.deeper(|parser| parser.pair(&topic))?);
+            if !self.eat(",") && self.symbol(0) != "}" {
+                return Err(self.after_expression(&[], "`,` or `}`"));
+            }
+        }
+        self.advance();
+        let span = topic.span.to(self.last_span());
+        Ok(self.node(NodeKind::Atom { topic, pairs }, span))
+    }
+
+    fn pair(&mut self, topic: &Name) -> Parsed<Pair> {
+        let start = self.span();
+        if self.symbol(0) == "!" || self.word(0) == "not" && self.begins_field(1) {
+            self.advance();
+            let field = self.atom_field(topic)?;
+            let span = start.to(self.last_span());
+            let condition = self.node(NodeKind::Unary(Prefix::Not, field), span);
+            return Ok(Pair::Where { field, condition });
+        }
+        let field = self.atom_field(topic)?;
+        let comparison = match self.compared(field)? {
+            Asked::Pair(pair) => return Ok(pair),
+            Asked::Comparison(comparison) => comparison,
+        };
+        let value = self.binary(level::SUM)?;
+        let span = start.to(self.ast.nodes[value].span);
+        let kind = NodeKind::Binary(Infix::Compare(comparison), field, value);
+        Ok(Pair::Where { field, condition: self.node(kind, span) })
+    }
+
+    /// What stands between the field of a pair and its value, or all that there is.
+    fn compared(&mut self, field: NodeId) -> Parsed<Asked> {
+        let comparison = match self.symbol(0) {
+            ":" => {
+                let next = matches!(self.symbol(2), "," | "}");
+                if let Some(local) = self.variable(self.word(1)).filter(|_| next) {
+                    self.advance();
+                    let variable = self.node(NodeKind::Variable(local), self.span());
+                    self.advance();
+                    return Ok(Asked::Pair(Pair::Bind { field, variable }));
+                }
+                Comparison::Equal
+            }
+            "==" => Comparison::Equal,
+            "!=" => Comparison::NotEqual,
+            "<" => Comparison::Less,
+            "<=" => Comparison::LessOrEqual,
+            ">" => Comparison::Greater,
+            ">=" => Comparison::GreaterOrEqual,
+            "," | "}" => return Ok(Asked::Pair(Pair::Where { field, condition: field })),
+            _ => {
+                let equals = self.symbol(0) == "=";
+                let given_up = self.expected("`:`, a comparison, `,` or `}`");
+                if equals {
+                    return Err(self.with_help(given_up, "equality is written `:` or `==`"));
+                }
+                let help =
+                    "a pair is `field: value`, `field: variable`, `field < value`, `field` or `not field`";
+                return Err(self.with_help(given_up, help));
+            }
+        };
+        self.advance();
+        Ok(Asked::Comparison(comparison))
+    }
+
+    fn begins_field(&self, ahead: usize) -> bool {
+        matches!(self.token(ahead).kind, TokenKind::Word | TokenKind::Text(_))
+    }
+
+    /// A field of the topic of the atom: `a.b[0]`.
+    fn atom_field(&mut self, topic: &Name) -> Parsed<NodeId> {
+        let span = self.span();
+        let key = match self.peek() {
+            TokenKind::Text(text) => text.clone(),
+            TokenKind::Word => span.of(self.text).to_owned(),
+            _ => return Err(self.expected("the name of a field or `}`")),
+        };
+        self.advance();
+        let name = Name { text: key.clone(), span };
+        let mut steps = vec![(Segment::Key(key.into()), span)];
+        self.steps(&name, &mut steps)?;
+        let span = span.to(self.last_span());
+        Ok(self.node(NodeKind::AtomField(topic.clone(), steps), span))
+    }
+
+    /// `on(topic)`, `age(topic)`, `latency(topic)` or `jitter(topic)`, if it is one of these.
+    pub(super) fn measurement(&mut self, word: &str, start: Span) -> Parsed<Option<NodeId>> {
+        let measure = match word {
+            "on" => None,
+            "age" => Some(Measure::Age),
+            "latency" => Some(Measure::Latency),
+            "jitter" => Some(Measure::Jitter),
+            _ => return Ok(None),
+        };
+        self.advance();
+        self.advance();
+        let span = self.span();
+        let topic = self.word(0);
+        if topic.is_empty() || RESERVED.contains(&topic) {
+            return Err(self.expected("the name of a topic"));
+        }
+        self.advance();
+        if self.symbol(0) == "." {
+            let message = format!("`{word}` takes a topic, not a field of one");
+            let help = match measure {
+                None => format!("write `on({topic})`, or `changed(…)` for a change of the field"),
+                Some(_) => format!("write `{word}({topic})`"),
+            };
+            return Err(self.report(Diagnostic::new(Code::UnexpectedToken, self.span(), message).help(help)));
+        }
+        self.expect(")")?;
+        let whole = start.to(self.last_span());
+        let topic = Name { text: topic.to_owned(), span };
+        let kind = match measure {
+            None => NodeKind::On(topic),
+            Some(measure) => NodeKind::Measure(measure, topic),
+        };
+        Ok(Some(self.node(kind, whole)))
+    }
+
+    /// What `word(…)` measures, if a window is what it asks for.
+    pub(super) fn window_of(
+        &mut self,
+        word: &str,
+        arguments: &[NodeId],
+        span: Span,
+    ) -> Parsed<Option<Aggregate>> {
+        let over = self.word(0) == "over";
+        let aggregate = match word {
+            "count" => Aggregate::Count,
+            "sum" => Aggregate::Sum,
+            "mean" => Aggregate::Mean,
+            "rate" => Aggregate::Rate,
+            "min" if over && arguments.len() == 1 => Aggregate::Min,
+            "max" if over && arguments.len() == 1 => Aggregate::Max,
+            _ if over => {
+                let known = ["count", "sum", "mean", "min", "max", "rate"];
+                let message = match known.contains(&word) {
+                    true => format!("`{word}` of two values has no window"),
+                    false => format!("no measurement '{word}'{}", did_you_mean(word, known)),
+                };
+                let code = if known.contains(&word) { Code::WrongArguments } else { Code::UnknownFunction };
+                return Err(self.report(
+                    Diagnostic::new(code, span, message)
+                        .help("over a window there are count, sum, mean, min, max and rate of one thing"),
+                ));
+            }
+            _ => return Ok(None),
+        };
+        if !over {
+            let message = format!("`{word}` is measured over a window, and here is none");
+            let help = format!("write `{word}(…) over 10 s`, or `over 10` for the last ten steps");
+            let whole = span.to(self.last_span());
+            return Err(self.report(Diagnostic::new(Code::WrongArguments, whole, message).help(help)));
+        }
+        Ok(Some(aggregate))
+    }
+
+    /// What stands behind the parentheses of a measurement: `over 10 s`.
+    pub(super) fn window(
+        &mut self,
+        aggregate: Aggregate,
+        arguments: &[NodeId],
+        whole: Span,
+    ) -> Parsed<NodeId> {
+        self.advance();
+        let over = self.bound()?;
+        let span = whole.to(self.last_span());
+        let [operand] = *arguments else {
+            let message = format!("a window measures one thing, here are {}", arguments.len());
+            self.report(Diagnostic::new(Code::WrongArguments, whole, message));
+            return Ok(self.node(NodeKind::Broken, span));
+        };
+        if let NodeKind::Path(name, steps) = &self.ast.nodes[operand].kind
+            && steps.is_empty()
+        {
+            self.ast.nodes[operand].kind = NodeKind::Samples(name.clone());
+        }
+        Ok(self.node(NodeKind::Window { aggregate, operand, over }, span))
+    }
+}

@@ -1,0 +1,224 @@
+//! Operands: literals, names with what follows them, calls.
+
+use rondel_event::{Segment, Value};
+
+use super::ast::{Function, Name, NodeId, NodeKind};
+use super::data::MEASUREMENTS;
+use super::parser::{GivenUp, Parsed, Parser, RESERVED};
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::lexer::TokenKind;
+use crate::suggest::{did_you_mean, nearest, translation};
+
+impl<'a> Parser<'a> {
+    /// An operand without operators around it.
+    pub(super) fn primary(&mut self) -> Parsed<NodeId> {
+        match self.peek() {
+            TokenKind::Symbol("(") => {
+                self.advance();
+                let inner = self.expression()?;
+                if self.symbol(0) != ")" {
+                    return Err(self.after_expression(&[], "an operator or `)`"));
+                }
+                self.advance();
+                Ok(inner)
+            }
+            TokenKind::Word => self.worded(self.span()),
+            _ => self.literal(),
+        }
+    }
+
+    fn literal(&mut self) -> Parsed<NodeId> {
+        let span = self.span();
+        if let Some((nanos, span)) = self.quantity()? {
+            return Ok(self.node(NodeKind::Literal(Value::Duration(nanos)), span));
+        }
+        let kind = match self.peek().clone() {
+            TokenKind::Int(digits) => {
+                let value = i64::try_from(digits).map_err(|_| {
+                    self.advance();
+                    self.report(Diagnostic::new(Code::InvalidNumber, span, "this number is too large").help(
+                        "an integer has 64 bits; write a fraction, such as `1.0e30`, for a larger number",
+                    ))
+                })?;
+                NodeKind::Literal(Value::Int(value))
+            }
+            TokenKind::Float(value) => NodeKind::Literal(Value::Float(value)),
+            TokenKind::Text(text) => NodeKind::Literal(Value::String(text.into())),
+            TokenKind::Rye { topic, body } => {
+                let topic = topic.map(|span| Name { text: span.of(self.text).to_owned(), span });
+                NodeKind::Rye { topic, body }
+            }
+            _ => return Err(self.expected("an expression")),
+        };
+        self.advance();
+        Ok(self.node(kind, span))
+    }
+
+    fn worded(&mut self, span: Span) -> Parsed<NodeId> {
+        let word = self.word(0);
+        match word {
+            "true" | "false" => {
+                self.advance();
+                return Ok(self.node(NodeKind::Literal(Value::Bool(word == "true")), span));
+            }
+            "if" => return self.condition(span),
+            "exists" | "forall" => return self.quantified(span),
+            _ if RESERVED.contains(&word) || self.at_declaration() => {
+                return Err(self.expected("an expression"));
+            }
+            _ => {}
+        }
+        if self.symbol(1) == "(" {
+            return self.call(word, span);
+        }
+        if self.symbol(1) == "{" && !self.before_body {
+            return self.atom();
+        }
+        self.advance();
+        self.path(Name { text: word.to_owned(), span })
+    }
+
+    fn condition(&mut self, start: Span) -> Parsed<NodeId> {
+        self.advance();
+        let condition = self.expression()?;
+        if self.word(0) != "then" {
+            return Err(self.expected("an operator or `then`"));
+        }
+        self.advance();
+        let yes = self.expression()?;
+        if self.word(0) != "else" {
+            return Err(self.expected("an operator or `else`"));
+        }
+        self.advance();
+        let no = self.expression()?;
+        let span = start.to(self.ast.nodes[no].span);
+        Ok(self.node(NodeKind::If(condition, yes, no), span))
+    }
+
+    pub(super) fn path(&mut self, name: Name) -> Parsed<NodeId> {
+        let mut steps = Vec::new();
+        self.steps(&name, &mut steps)?;
+        let span = name.span.to(self.last_span());
+        let Some(local) = self.variable(&name.text) else {
+            return Ok(self.node(NodeKind::Path(name, steps), span));
+        };
+        match steps.first() {
+            None => Ok(self.node(NodeKind::Variable(local), span)),
+            Some((_, step)) => {
+                let message = format!("'{}' is not a topic and has no fields", name.text);
+                let declared = self.ast.variables[local].span;
+                let diagnostic = Diagnostic::new(Code::NoFields, *step, message);
+                self.report(diagnostic.label(declared, "declared here"));
+                Ok(self.node(NodeKind::Broken, span))
+            }
+        }
+    }
+
+    /// The local name that a word stands for here: the innermost, if there are several.
+    pub(super) fn variable(&self, word: &str) -> Option<usize> {
+        self.scope.iter().rev().copied().find(|local| self.ast.variables[*local].text == word)
+    }
+
+    /// `.name`, `."name"` and `[index]`, as many as there are.
+    pub(super) fn steps(&mut self, name: &Name, steps: &mut Vec<(Segment, Span)>) -> Parsed<()> {
+        loop {
+            match self.symbol(0) {
+                "." => {
+                    let dot = self.span();
+                    self.advance();
+                    let place = self.span();
+                    // `topic.` at the end of a line: what follows is not the missing field.
+                    let gap = Span::new(dot.end, place.start).of(self.text);
+                    if gap.contains('\n') && self.at_declaration() {
+                        return Err(self.expected("the name of a field"));
+                    }
+                    let key: Box<str> = match self.peek() {
+                        TokenKind::Text(text) => text.as_str().into(),
+                        TokenKind::Word => place.of(self.text).into(),
+                        _ => return Err(self.expected("the name of a field")),
+                    };
+                    steps.push((Segment::Key(key), place));
+                    self.advance();
+                }
+                "[" => {
+                    self.advance();
+                    let place = self.span();
+                    let index = match *self.peek() {
+                        TokenKind::Int(digits) => u32::try_from(digits).ok(),
+                        _ => None,
+                    };
+                    let Some(index) = index else { return Err(self.bad_index(name)) };
+                    self.advance();
+                    if self.symbol(0) != "]" {
+                        return Err(self.bad_index(name));
+                    }
+                    steps.push((Segment::Index(index), place));
+                    self.advance();
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// After a name comes `[`, but no index: bounds, perhaps, after a misspelt operator.
+    fn bad_index(&mut self, name: &Name) -> GivenUp {
+        let operators = ["once", "historically", "since", "eventually", "always", "until"];
+        if let Some(operator) = nearest(&name.text, operators) {
+            let message = format!("no operator '{}'; did you mean '{operator}'?", name.text);
+            return self.report(Diagnostic::new(Code::UnexpectedToken, name.span, message));
+        }
+        self.expected("the index of an element, such as `[0]`")
+    }
+
+    fn call(&mut self, word: &'a str, span: Span) -> Parsed<NodeId> {
+        if let Some(node) = self.measurement(word, span)? {
+            return Ok(node);
+        }
+        self.advance();
+        self.advance();
+        let arguments = self.arguments()?;
+        self.called(word, arguments, span)
+    }
+
+    /// The arguments of a call, up to and with the closing parenthesis.
+    fn arguments(&mut self) -> Parsed<Vec<NodeId>> {
+        let mut arguments = Vec::new();
+        while self.symbol(0) != ")" {
+            arguments.push(self.expression()?);
+            if !self.eat(",") && self.symbol(0) != ")" {
+                return Err(self.after_expression(&[], "an operator, `,` or `)`"));
+            }
+        }
+        self.advance();
+        Ok(arguments)
+    }
+
+    fn called(&mut self, word: &str, arguments: Vec<NodeId>, span: Span) -> Parsed<NodeId> {
+        let whole = span.to(self.last_span());
+        if let Some(aggregate) = self.window_of(word, &arguments, span)? {
+            return self.window(aggregate, &arguments, whole);
+        }
+        let Some(function) = Function::named(word) else {
+            let names = Function::ALL.iter().map(|(name, _)| *name).chain(MEASUREMENTS);
+            let suggestion = match translation(word) {
+                Some(meant) => format!("; did you mean '{meant}'?"),
+                None => did_you_mean(word, names),
+            };
+            let message = format!("no function '{word}'{suggestion}");
+            self.report(Diagnostic::new(Code::UnknownFunction, span, message));
+            return Ok(self.node(NodeKind::Broken, whole));
+        };
+        if arguments.len() != function.arity() {
+            let plural = if function.arity() == 1 { "argument" } else { "arguments" };
+            let message =
+                format!("`{word}` takes {} {plural}, here it has {}", function.arity(), arguments.len());
+            let mut diagnostic = Diagnostic::new(Code::WrongArguments, whole, message);
+            if arguments.len() == 1 && matches!(function, Function::Min | Function::Max) {
+                diagnostic.help = Some(format!("for the {word} of a window write `{word}(…) over 10 s`"));
+            }
+            self.report(diagnostic);
+            return Ok(self.node(NodeKind::Broken, whole));
+        }
+        Ok(self.node(NodeKind::Call(function, arguments), whole))
+    }
+}
