@@ -190,6 +190,19 @@ pub(crate) fn binary_float(op: BinaryOp, out: &mut Values<f64>, a: &Values<f64>,
     }
 }
 
+/// The same for one row.
+pub(crate) fn float(op: BinaryOp, a: f64, b: f64) -> f64 {
+    match op {
+        BinaryOp::Add => a + b,
+        BinaryOp::Subtract => a - b,
+        BinaryOp::Multiply => a * b,
+        BinaryOp::Divide => a / b,
+        BinaryOp::Remainder => a % b,
+        BinaryOp::Min => minimum(a, b),
+        BinaryOp::Max => maximum(a, b),
+    }
+}
+
 /// The lesser; NaN if either is. Of two zeros the negative one, as IEEE 754 says of `minimum`.
 #[inline(always)]
 fn minimum(a: f64, b: f64) -> f64 {

@@ -6,6 +6,8 @@ use std::ops::Not;
 use rondel_event::TopicId;
 use rondel_spec::{BinaryOp, UnaryOp};
 
+use crate::translate::MachineSource;
+
 /// The word that a node computes, or its complement. Negation is thus free, and a formula and its
 /// negation are one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -165,6 +167,28 @@ pub(crate) enum Node {
     Unary(Kind, UnaryOp, NodeId),
     Binary(Kind, BinaryOp, NodeId, NodeId),
     Select(Kind, Wire, NodeId, NodeId),
+    /// The state that a machine is in, by its number; its word says where it is ambiguous. It has these
+    /// operands.
+    Machine {
+        machine: u32,
+        operands: Box<[NodeId]>,
+    },
+    /// The same on the span after each row.
+    MachineAfter(NodeId),
+    /// A variable of a machine, at the rows (side 0) or after them (side 1); its word says where it is known.
+    MachineValue {
+        machine: NodeId,
+        variable: u32,
+        side: u8,
+        kind: Kind,
+    },
+    /// Where a boolean variable of a machine has this value.
+    MachineTruth {
+        machine: NodeId,
+        variable: u32,
+        side: u8,
+        value: bool,
+    },
     /// In rows of the clock the value at the position before, held in the others.
     Latch(Kind, NodeId, Wire),
 }
@@ -173,7 +197,10 @@ impl Node {
     /// What kind of column it computes, if any.
     pub(crate) fn kind(&self) -> Option<Kind> {
         match self {
-            Node::Constant(Constant::Int(_)) | Node::Time => Some(Kind::Int),
+            Node::Constant(Constant::Int(_)) | Node::Time | Node::Machine { .. } | Node::MachineAfter(_) => {
+                Some(Kind::Int)
+            }
+            Node::MachineValue { kind, .. } => Some(*kind),
             Node::Constant(Constant::Float(_)) | Node::ToFloat(_) => Some(Kind::Float),
             Node::Constant(Constant::Text(_)) => Some(Kind::Text),
             Node::Held(kind, ..)
@@ -203,7 +230,11 @@ impl Node {
             Node::TimedSince { p, q, .. } => {
                 [p.at, p.after, q.at, q.after].map(Wire::node).into_iter().for_each(f)
             }
-            Node::After(of) => f(of),
+            Node::After(of)
+            | Node::MachineAfter(of)
+            | Node::MachineValue { machine: of, .. }
+            | Node::MachineTruth { machine: of, .. } => f(of),
+            Node::Machine { ref operands, .. } => operands.iter().copied().for_each(f),
             Node::Shift(x, _) | Node::Recently(x, _) => f(x.node()),
             Node::And(x, y) | Node::Since(x, y) | Node::Delay { of: x, forget: y, .. } => {
                 f(x.node());
@@ -266,11 +297,15 @@ impl Node {
             Node::TimedRecently { .. } => 47,
             Node::TimedSince { .. } => 48,
             Node::After(_) => 49,
+            Node::Machine { .. } => 50,
+            Node::MachineAfter(_) => 51,
+            Node::MachineValue { .. } => 52,
+            Node::MachineTruth { .. } => 53,
         }
     }
 
     /// One more than the largest [`sort`](Node::sort).
-    pub(crate) const SORTS: usize = 50;
+    pub(crate) const SORTS: usize = 54;
 }
 
 /// Nodes, each only once, operands before the nodes that use them.
@@ -278,6 +313,8 @@ impl Node {
 pub(crate) struct Graph {
     nodes: Vec<Node>,
     index: HashMap<Node, NodeId>,
+    /// What the nodes of machines stand for.
+    machines: Vec<MachineSource>,
     overflow: bool,
 }
 
@@ -286,9 +323,20 @@ impl Graph {
     pub(crate) const LIMIT: usize = 1 << 31;
 
     pub(crate) fn new() -> Graph {
-        let mut graph = Graph { nodes: Vec::new(), index: HashMap::new(), overflow: false };
+        let mut graph =
+            Graph { nodes: Vec::new(), index: HashMap::new(), machines: Vec::new(), overflow: false };
         graph.add(Node::False);
         graph
+    }
+
+    pub(crate) fn machines(&self) -> &[MachineSource] {
+        &self.machines
+    }
+
+    /// A machine with these operands. No two are the same: they have names.
+    pub(crate) fn add_machine(&mut self, machine: MachineSource, operands: Box<[NodeId]>) -> NodeId {
+        self.machines.push(machine);
+        self.add(Node::Machine { machine: self.machines.len() as u32 - 1, operands })
     }
 
     pub(crate) fn nodes(&self) -> &[Node] {

@@ -97,6 +97,32 @@ pub(crate) enum Instruction {
     Time {
         out: u32,
     },
+    Machine {
+        machine: u32,
+        out: u32,
+    },
+    MachineAfter {
+        machine: u32,
+        out: u32,
+    },
+    MachineInt {
+        machine: u32,
+        variable: u32,
+        side: u8,
+        out: u32,
+    },
+    MachineFloat {
+        machine: u32,
+        variable: u32,
+        side: u8,
+        out: u32,
+    },
+    MachineTruth {
+        machine: u32,
+        variable: u32,
+        side: u8,
+        value: bool,
+    },
     ConstantInt {
         constant: u32,
         out: u32,

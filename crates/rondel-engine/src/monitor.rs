@@ -97,6 +97,7 @@ impl Monitor {
             for (i, section) in program.sections.iter().enumerate() {
                 if section.moments == Moments::Dense {
                     self.fire(i, section, now, 0);
+                    self.span(i, section, now, 0);
                 }
             }
             self.sort();
@@ -120,7 +121,11 @@ impl Monitor {
     /// [`Monitor::advance`] does something.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let sections = self.program.sections.iter().zip(&self.sections);
-        let next = sections.filter_map(|(section, serial)| serial.next_deadline(section)).min();
+        let next = sections.filter_map(|(section, serial)| {
+            let dense = section.moments == Moments::Dense;
+            if dense && serial.has_span() { Some(serial.time) } else { serial.next_deadline(section) }
+        });
+        let next = next.min();
         next.map(|time| Timestamp::from_nanos(time.saturating_add(1)))
     }
 
@@ -206,6 +211,8 @@ impl Monitor {
         due: i64,
         order: u32,
     ) {
+        self.span(i, section, due, order.min(rows.map_or(order, |(_, start, _)| before(start))));
+        let step_before = self.step_before(order);
         let serial = &mut self.sections[i];
         let time_alone = [due];
         let rowed = match rows {
@@ -214,24 +221,28 @@ impl Monitor {
             }
             None => Rowed { block: &self.no_event, start: 0, len: 1, times: &time_alone },
         };
+        let mut together = Rows::from(due == serial.time);
+        for (row, pair) in rowed.times.windows(2).enumerate() {
+            together |= Rows::from(pair[0] == pair[1]) << (row + 1);
+        }
         serial.run(section, rowed);
         let len = rowed.times.len();
         let first = rows.map(|(_, start, _)| start);
         for (formula, &property) in section.properties.iter().enumerate() {
-            let [now, after] = serial.outcomes(section, formula, len as u32);
+            let [now, after] = serial.outcomes(section, formula, len as u32, together);
             let every = if self.every && first.is_some() { crate::words::low(len as u64) } else { 0 };
             let mut reported = now.changed | after.changed | every;
             while reported != 0 {
                 let row = reported.trailing_zeros() as usize;
                 reported &= reported - 1;
-                let mut report = Report {
+                let report = Report {
                     property,
                     verdict: now.verdict(row),
                     changed: now.changed >> row & 1 == 1,
                     row: first.map(|first| (first + row) as u8),
                     step: match first {
                         Some(first) => self.position + (first + row) as u64,
-                        None => (self.position + u64::from(order / 4)).saturating_sub(1),
+                        None => step_before,
                     },
                     time: Timestamp::from_nanos(rowed.times[row]),
                     about: None,
@@ -242,16 +253,41 @@ impl Monitor {
                     self.reports.push(report);
                 }
                 if after.changed >> row & 1 == 1 {
-                    report = Report {
-                        verdict: after.verdict(row),
-                        changed: true,
-                        order: report.order + 1,
-                        ..report
-                    };
-                    self.reports.push(report);
+                    let order = report.order + 1;
+                    let verdict = after.verdict(row);
+                    self.reports.push(Report { verdict, changed: true, row: None, order, ..report });
                 }
             }
         }
+    }
+
+    /// Reports what is otherwise on the span after the last moment, if there is time before the next at `time`.
+    fn span(&mut self, i: usize, section: &Section, time: i64, order: u32) {
+        let step = self.step_before(order);
+        let serial = &mut self.sections[i];
+        if time <= serial.time {
+            return;
+        }
+        for (formula, &property) in section.properties.iter().enumerate() {
+            if let Some(verdict) = serial.span(formula) {
+                self.reports.push(Report {
+                    property,
+                    verdict,
+                    changed: true,
+                    row: None,
+                    step,
+                    time: Timestamp::from_nanos(serial.time),
+                    about: None,
+                    robustness: None,
+                    order,
+                });
+            }
+        }
+    }
+
+    /// The number of the last event before this place in the order of reports.
+    fn step_before(&self, order: u32) -> u64 {
+        (self.position + u64::from(order / 4)).saturating_sub(1)
     }
 }
 

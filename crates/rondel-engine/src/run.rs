@@ -5,6 +5,8 @@ use rondel_event::{Block, Rows, Slot, TopicId, Verdict};
 use crate::delay::Delay;
 use crate::graph::Wire;
 use crate::instruction::Instruction;
+use crate::machine::{MachineRows, MachineState, Moment};
+use crate::scalar::Reading;
 use crate::section::{Deadline, Section};
 use crate::state::{Columns, Registers, State, ValueState};
 use crate::timed::{Moments, Sides, TimedRecently, TimedSince};
@@ -24,6 +26,8 @@ pub(crate) struct Serial {
     /// For every property the last verdict: satisfied and violated as 0 or 1, both 1 before the
     /// first, which is like no verdict.
     last: Vec<[u64; 2]>,
+    /// The same on the span after the last moment, which may turn out to be empty.
+    last_after: Vec<[u64; 2]>,
 }
 
 /// Rows of a block that are moments.
@@ -73,6 +77,7 @@ impl Serial {
             position: 0,
             time: i64::MIN,
             last: vec![[1, 1]; section.formulas.len()],
+            last_after: vec![[1, 1]; section.formulas.len()],
         };
         // They read no block; all rows are computed, for every block to come.
         let step = Step {
@@ -125,22 +130,60 @@ impl Serial {
         Outcome { satisfied, violated, changed }
     }
 
-    /// The verdicts of a property at the rows that were evaluated last, and on the spans that follow them.
+    /// The verdicts of a property at the rows that were evaluated last, and on the spans that follow them,
+    /// given the rows whose time is that of the row before. Of the span after the last row nothing is said
+    /// yet: see [`Serial::span`].
     #[inline(always)]
-    pub(crate) fn outcomes(&mut self, section: &Section, property: usize, len: u32) -> [Outcome; 2] {
+    pub(crate) fn outcomes(
+        &mut self,
+        section: &Section,
+        property: usize,
+        len: u32,
+        together: Rows,
+    ) -> [Outcome; 2] {
         let rows = words::low(len.into());
         let truth = section.formulas[property];
-        let (satisfied, violated) = self.sides(truth.at, rows);
-        let (satisfied_after, violated_after) = self.sides(truth.after, rows);
-        let last = &mut self.last[property];
-        let before = [satisfied_after << 1 | last[0], violated_after << 1 | last[1]];
-        let changed = (satisfied ^ before[0] | violated ^ before[1]) & rows;
-        let changed_after = satisfied ^ satisfied_after | violated ^ violated_after;
-        *last = [words::last(satisfied_after, len), words::last(violated_after, len)];
+        let now = self.sides(truth.at, rows);
+        let after = self.sides(truth.after, rows);
+        let (last, last_after) = (&mut self.last[property], &mut self.last_after[property]);
+        let before = |now: Rows, after: Rows, last: u64, last_after: u64| {
+            together & (now << 1 | last) | !together & (after << 1 | last_after)
+        };
+        let changed = now.0 ^ before(now.0, after.0, last[0], last_after[0])
+            | now.1 ^ before(now.1, after.1, last[1], last_after[1]);
+        // Where there is a span: before a later row.
+        let spans = !together >> 1 & rows >> 1;
+        *last = [words::last(now.0, len), words::last(now.1, len)];
+        *last_after = [words::last(after.0, len), words::last(after.1, len)];
         [
-            Outcome { satisfied, violated, changed },
-            Outcome { satisfied: satisfied_after, violated: violated_after, changed: changed_after },
+            Outcome { satisfied: now.0, violated: now.1, changed: changed & rows },
+            Outcome {
+                satisfied: after.0,
+                violated: after.1,
+                changed: (now.0 ^ after.0 | now.1 ^ after.1) & spans,
+            },
         ]
+    }
+
+    /// The verdict on the span after the last moment, if it is another there than at that moment, now that
+    /// it has turned out that there is time in between. Says so once.
+    #[inline(always)]
+    pub(crate) fn span(&mut self, property: usize) -> Option<Verdict> {
+        let (last, [satisfied, violated]) = (&mut self.last[property], self.last_after[property]);
+        if *last == [satisfied, violated] {
+            return None;
+        }
+        *last = [satisfied, violated];
+        Some(match (satisfied, violated) {
+            (1, _) => Verdict::Satisfied,
+            (_, 1) => Verdict::Violated,
+            _ => Verdict::Inconclusive,
+        })
+    }
+
+    /// Whether any property is another on the span after the last moment.
+    pub(crate) fn has_span(&self) -> bool {
+        self.last != self.last_after
     }
 
     #[inline(always)]
@@ -153,6 +196,10 @@ impl Serial {
     pub(crate) fn next_deadline(&self, section: &Section) -> Option<i64> {
         let next = |deadline: &Deadline| match *deadline {
             Deadline::Recently(state) => self.state.timed_recently[state as usize].next_change(self.time),
+            Deadline::Machine(machine) => {
+                let plan = &section.machines[machine as usize];
+                self.state.machines[machine as usize].next_change(plan, self.time)
+            }
             Deadline::Since(state) => self.state.timed_since[state as usize].next_change(self.time),
         };
         section.deadlines.iter().filter_map(next).min()
@@ -195,6 +242,8 @@ struct Frame<'a> {
     timed_recently: &'a mut [TimedRecently],
     timed_since: &'a mut [TimedSince],
     seconds: &'a mut [Rows],
+    machines: &'a mut [MachineState],
+    machine_rows: &'a mut [MachineRows],
     columns: &'a mut Columns,
     values: &'a mut ValueState,
 }
@@ -211,6 +260,8 @@ impl<'a> Frame<'a> {
             timed_recently: &mut state.timed_recently,
             timed_since: &mut state.timed_since,
             seconds: &mut registers.seconds,
+            machines: &mut state.machines,
+            machine_rows: &mut registers.machines,
             columns: &mut registers.columns,
             values: &mut state.values,
         }
@@ -297,8 +348,43 @@ impl<'a> Frame<'a> {
                 out.at
             }
             Instruction::After { second } => self.seconds[second as usize],
+            Instruction::Machine { machine, out } => self.machine(machine, out),
+            Instruction::MachineAfter { machine, out } => {
+                let rows = &self.machine_rows[machine as usize];
+                self.columns.ints[out as usize] = *rows.states[1];
+                rows.ambiguous[1]
+            }
+            Instruction::MachineInt { machine, variable, side, out } => {
+                let rows = &self.machine_rows[machine as usize].variables[variable as usize][side as usize];
+                self.columns.ints[out as usize] = *rows.ints;
+                rows.known
+            }
+            Instruction::MachineFloat { machine, variable, side, out } => {
+                let rows = &self.machine_rows[machine as usize].variables[variable as usize][side as usize];
+                self.columns.floats[out as usize] = *rows.floats;
+                rows.known
+            }
+            Instruction::MachineTruth { machine, variable, side, value } => {
+                let rows = &self.machine_rows[machine as usize].variables[variable as usize][side as usize];
+                rows.known & if value { rows.truths } else { !rows.truths }
+            }
             // What works on columns costs more than a call, and stays out of this loop.
             _ => values::evaluate(instruction, self.step, self.words, self.columns, self.values),
         }
+    }
+    /// Takes a machine through the rows.
+    #[inline(never)]
+    fn machine(&mut self, machine: u32, out: u32) -> Rows {
+        let Step { section, block, position, moments: Moments { times, mut before }, .. } = self.step;
+        let reading =
+            Reading { words: self.words, columns: self.columns, block, buffers: &self.values.buffers };
+        let rows = &mut self.machine_rows[machine as usize];
+        for (row, &time) in times.iter().enumerate() {
+            let moment = Moment { row, time, before, position: position.saturating_add(row as u64) };
+            self.machines[machine as usize].step(&section.machines[machine as usize], &reading, moment, rows);
+            before = time;
+        }
+        self.columns.ints[out as usize] = *rows.states[0];
+        rows.ambiguous[0]
     }
 }

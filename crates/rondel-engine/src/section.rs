@@ -5,11 +5,12 @@ use rondel_event::{Rows, Slot, TopicId};
 use crate::delay::Delay;
 use crate::graph::{Constant, FieldId, Graph, Kind, Node, NodeId, Relation, Sides, Wire};
 use crate::instruction::Instruction;
+use crate::machine::{MachinePlan, MachineRows, MachineState};
 use crate::schedule::{Schedule, schedule};
 use crate::state::{Held, Latched, Registers, State};
 use crate::texts;
 use crate::timed::{TimedRecently, TimedSince};
-use crate::translate::{Rails, Translation, Truth};
+use crate::translate::{MachineSource, Rails, Translation, Truth};
 use crate::words::Recently;
 
 /// What the moments of a section are.
@@ -39,6 +40,7 @@ pub(crate) struct Section {
     pub(crate) floats: Vec<f64>,
     /// The operands of the timed `since`.
     pub(crate) operands: Vec<[Sides; 2]>,
+    pub(crate) machines: Vec<MachinePlan>,
     /// The operators whose changes between events matter.
     pub(crate) deadlines: Vec<Deadline>,
     /// No sooner than so long after a moment something changes by itself because of it.
@@ -56,6 +58,7 @@ pub(crate) struct Section {
 pub(crate) enum Deadline {
     Recently(u32),
     Since(u32),
+    Machine(u32),
 }
 
 /// The nodes that a section runs: its graph, and what of it is needed, in order.
@@ -99,6 +102,7 @@ impl Ordered {
             ints: Vec::new(),
             floats: Vec::new(),
             operands: Vec::new(),
+            machines: Vec::new(),
             deadlines: Vec::new(),
             shortest: u64::MAX,
             state: State::default(),
@@ -120,6 +124,7 @@ impl Ordered {
                     | Instruction::Together
                     | Instruction::TimedRecently { .. }
                     | Instruction::TimedSince { .. }
+                    | Instruction::Machine { .. }
             )
         };
         Section {
@@ -133,6 +138,7 @@ impl Ordered {
             ints: assembly.ints,
             floats: assembly.floats,
             operands: assembly.operands,
+            machines: assembly.machines,
             deadlines: assembly.deadlines,
             shortest: assembly.shortest,
             initial: assembly.state,
@@ -153,6 +159,7 @@ struct Assembly<'a> {
     ints: Vec<i64>,
     floats: Vec<f64>,
     operands: Vec<[Sides; 2]>,
+    machines: Vec<MachinePlan>,
     deadlines: Vec<Deadline>,
     shortest: u64,
     state: State,
@@ -190,6 +197,12 @@ impl Assembly<'_> {
             Some(Slot::Bool(i) | Slot::Int(i) | Slot::Float(i) | Slot::String(i)) => i,
             // Every field that a node reads is bound.
             None => 0,
+        };
+        let instructions = &self.instructions;
+        let machine = |of: NodeId| match instructions[place[of.index()] as usize] {
+            I::Machine { machine, .. } => machine,
+            // These nodes are made of machines only.
+            _ => 0,
         };
         match *node {
             Node::False => I::False,
@@ -242,6 +255,35 @@ impl Assembly<'_> {
                 I::After { second }
             }
             Node::Time => I::Time { out },
+            Node::Machine { machine, .. } => {
+                let MachineSource { mut plan, initial, variables } =
+                    self.graph.machines()[machine as usize].clone();
+                for transition in plan.leaving.iter_mut().flatten() {
+                    if let Some(guard) = &mut transition.guard {
+                        guard.place(&wire, &column);
+                    }
+                    transition.assignments.iter_mut().for_each(|(_, value)| value.place(&wire, &column));
+                    self.shortest =
+                        self.shortest.min(transition.after.map_or(u64::MAX, |after| after.max(1)));
+                }
+                push(&mut registers.machines, MachineRows::new(variables.len()));
+                let variables = variables.into_iter().map(Some).collect();
+                push(&mut state.machines, MachineState::new(initial, variables));
+                let machine = push(&mut self.machines, plan);
+                self.deadlines.push(Deadline::Machine(machine));
+                I::Machine { machine, out }
+            }
+            Node::MachineAfter(of) => I::MachineAfter { machine: machine(of), out },
+            Node::MachineValue { machine: of, variable, side, kind } => {
+                let machine = machine(of);
+                match kind {
+                    Kind::Float => I::MachineFloat { machine, variable, side, out },
+                    Kind::Int | Kind::Text => I::MachineInt { machine, variable, side, out },
+                }
+            }
+            Node::MachineTruth { machine: of, variable, side, value } => {
+                I::MachineTruth { machine: machine(of), variable, side, value }
+            }
             Node::Compare(relation, a, b) => {
                 let (a, b) = (column(a), column(b));
                 match relation {

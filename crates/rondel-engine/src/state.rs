@@ -1,5 +1,6 @@
 use crate::columns::Values;
 use crate::delay::Delay;
+use crate::machine::{MachineRows, MachineState};
 use crate::texts::TextColumn;
 use crate::timed::{TimedRecently, TimedSince};
 use crate::words::Recently;
@@ -13,6 +14,7 @@ pub(crate) struct State {
     pub(crate) delays: Vec<Delay>,
     pub(crate) timed_recently: Vec<TimedRecently>,
     pub(crate) timed_since: Vec<TimedSince>,
+    pub(crate) machines: Vec<MachineState>,
     pub(crate) values: ValueState,
 }
 
@@ -50,6 +52,7 @@ pub(crate) struct Registers {
     pub(crate) words: Vec<u64>,
     /// The other sides of timed operators.
     pub(crate) seconds: Vec<u64>,
+    pub(crate) machines: Vec<MachineRows>,
     pub(crate) columns: Columns,
 }
 

@@ -20,7 +20,7 @@ pub(crate) const UNSET: TextColumn = [TextRef::Kept { buffer: 0 }; Block::CAPACI
 
 impl TextRef {
     #[inline(always)]
-    fn bytes<'a>(self, block: &'a Block, buffers: &'a [Vec<u8>]) -> &'a [u8] {
+    pub(crate) fn bytes<'a>(self, block: &'a Block, buffers: &'a [Vec<u8>]) -> &'a [u8] {
         match self {
             TextRef::Kept { buffer } => &buffers[buffer as usize],
             TextRef::Fresh { column, row } => block.text(column, row.into()),

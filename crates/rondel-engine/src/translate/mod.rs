@@ -2,16 +2,18 @@
 //! values two rails, truth between events a second side, and the operators of the language the few of
 //! the graph.
 
+mod machine;
 mod operands;
 mod values;
 
 use std::collections::HashMap;
 
 use rondel_event::{Comparison, Path, Read, TopicId, ValueType};
-use rondel_spec::{Bounds, Expr, ExprId, Spec, TimeModel};
+use rondel_spec::{Bounds, Expr, ExprId, MachineId, Spec, TimeModel};
 
 use crate::CompileError;
 use crate::graph::{FieldId, Graph, Node, NodeId, Relation, Sides, Wire};
+pub(crate) use machine::MachineSource;
 use operands::Operands;
 
 /// Properties of a specification as a graph.
@@ -132,6 +134,8 @@ pub(crate) struct Translator<'a> {
     /// For every node what it has become in this model, if it has been asked for.
     done: Vec<Option<(Meaning, SetId)>>,
     formulas: Vec<Truth>,
+    /// The machines in this model; none while one is being translated.
+    machines: HashMap<MachineId, Option<NodeId>>,
     sets: Vec<Vec<TopicId>>,
     set_index: HashMap<Vec<TopicId>, SetId>,
     unions: HashMap<(SetId, SetId), SetId>,
@@ -147,6 +151,7 @@ impl<'a> Translator<'a> {
             fields_at: HashMap::new(),
             done: Vec::new(),
             formulas: Vec::new(),
+            machines: HashMap::new(),
             sets: vec![Vec::new()],
             set_index: HashMap::from([(Vec::new(), 0)]),
             unions: HashMap::new(),
@@ -161,6 +166,7 @@ impl<'a> Translator<'a> {
         let spec = self.spec;
         self.model = model;
         self.done = vec![None; spec.nodes.len()];
+        self.machines.clear();
         let mut needed = vec![false; spec.nodes.len()];
         for &property in properties {
             let property = &spec.properties[property as usize];
@@ -212,13 +218,28 @@ impl<'a> Translator<'a> {
     }
 
     fn expr(&mut self, id: ExprId, expr: &Expr) -> Result<(Meaning, SetId), CompileError> {
-        let done = std::mem::take(&mut self.done);
-        let meaning = self.meaning(id, expr, &Operands { id, done: &done });
-        self.done = done;
-        let meaning = meaning?;
-        let own = match expr.topic() {
-            Some(topic) => self.topic_set(id, topic)?,
-            None => 0,
+        let meaning = match expr {
+            // These have no operands, but translate others.
+            Expr::InState(machine, states) => self.in_state(id, *machine, states)?,
+            Expr::Ambiguous(machine) => self.ambiguous(id, *machine)?,
+            Expr::MachineVariable(machine, variable, value_type) => {
+                self.machine_variable(id, *machine, *variable, *value_type)?
+            }
+            _ => {
+                let done = std::mem::take(&mut self.done);
+                let meaning = self.meaning(id, expr, &Operands { id, done: &done });
+                self.done = done;
+                meaning?
+            }
+        };
+        let own = match expr {
+            Expr::InState(..) | Expr::Ambiguous(_) | Expr::MachineVariable(..) => {
+                self.set(self.spec.topics_of(id))
+            }
+            _ => match expr.topic() {
+                Some(topic) => self.topic_set(id, topic)?,
+                None => 0,
+            },
         };
         let set = expr.operands().fold(own, |set, operand| self.union(set, self.set_of(operand)));
         Ok((meaning, set))

@@ -1,0 +1,311 @@
+//! State machines: which transition is taken at a moment.
+//!
+//! Places in time are doubled, as in [`timed`](crate::timed): a machine looks at an instant `2t`, and on the open
+//! span after it `2t + 1`; in the model of steps, at positions. At a moment at most one transition is taken. On
+//! the span after it one more may be, but only one that was not possible at the moment itself: a time has run
+//! out, or a guard has become true by itself. Whether there is such a span is known when the next moment comes;
+//! until then the machine remembers both.
+
+use rondel_event::{Block, Rows, Value};
+
+use crate::scalar::{Reading, Scalar};
+use crate::timed::instant;
+
+/// A machine, compiled.
+#[derive(Clone, Debug)]
+pub(crate) struct MachinePlan {
+    /// Whether time is counted in steps.
+    pub(crate) steps: bool,
+    /// Whether there is truth between events.
+    pub(crate) dense: bool,
+    /// For every state the transitions that leave it, in order of declaration.
+    pub(crate) leaving: Vec<Vec<TransitionPlan>>,
+}
+
+/// A transition, compiled.
+#[derive(Clone, Debug)]
+pub(crate) struct TransitionPlan {
+    /// Its position in the machine.
+    pub(crate) number: u32,
+    pub(crate) to: u32,
+    pub(crate) guard: Option<Scalar>,
+    /// In nanoseconds or steps.
+    pub(crate) within: Option<u64>,
+    pub(crate) after: Option<u64>,
+    pub(crate) assignments: Vec<(u32, Scalar)>,
+}
+
+/// Where a machine is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Place {
+    pub(crate) state: u32,
+    /// When it entered that state: a time in nanoseconds, or a position.
+    pub(crate) entered: i64,
+    /// The two transitions that were possible at once, if that happened.
+    pub(crate) ambiguous: Option<(u32, u32)>,
+    /// The values of its variables; none where the value is unknown.
+    pub(crate) variables: Vec<Option<Value>>,
+}
+
+/// A machine on its way.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct MachineState {
+    /// After the last moment.
+    pub(crate) place: Place,
+    /// On the span after it, if it is another there.
+    pub(crate) span: Option<Place>,
+    /// Whether there was a moment yet.
+    begun: bool,
+}
+
+/// The machine at some rows, and on the spans after them.
+#[derive(Clone, Debug)]
+pub(crate) struct MachineRows {
+    pub(crate) states: [Box<[i64; Block::CAPACITY]>; 2],
+    pub(crate) ambiguous: [Rows; 2],
+    /// For every variable its values before the transition at the row, and on the span after it.
+    pub(crate) variables: Vec<[VariableRows; 2]>,
+}
+
+/// The values of a variable at some rows, as the column of its kind, and where they are known.
+#[derive(Clone, Debug)]
+pub(crate) struct VariableRows {
+    pub(crate) ints: Box<[i64; Block::CAPACITY]>,
+    pub(crate) floats: Box<[f64; Block::CAPACITY]>,
+    /// Of a boolean, where it is true.
+    pub(crate) truths: Rows,
+    pub(crate) known: Rows,
+}
+
+impl Default for VariableRows {
+    fn default() -> VariableRows {
+        VariableRows {
+            ints: Box::new([0; Block::CAPACITY]),
+            floats: Box::new([0.0; Block::CAPACITY]),
+            truths: 0,
+            known: 0,
+        }
+    }
+}
+
+impl VariableRows {
+    fn write(&mut self, row: usize, value: Option<&Value>) {
+        let bit = 1 << row;
+        self.known &= !bit;
+        self.truths &= !bit;
+        match value {
+            Some(Value::Int(x) | Value::Time(x) | Value::Duration(x)) => self.ints[row] = *x,
+            Some(Value::Float(x)) => self.floats[row] = *x,
+            Some(Value::Bool(x)) => self.truths |= Rows::from(*x) << row,
+            // Text is compared in guards only.
+            Some(Value::String(_)) | None => return,
+        }
+        self.known |= bit;
+    }
+}
+
+impl MachineRows {
+    pub(crate) fn new(variables: usize) -> MachineRows {
+        MachineRows {
+            states: [Box::new([0; Block::CAPACITY]), Box::new([0; Block::CAPACITY])],
+            ambiguous: [0; 2],
+            variables: vec![Default::default(); variables],
+        }
+    }
+}
+
+/// The moment at which a machine is asked.
+#[derive(Clone, Copy)]
+pub(crate) struct Moment {
+    pub(crate) row: usize,
+    /// Its time in nanoseconds, and that of the moment before.
+    pub(crate) time: i64,
+    pub(crate) before: i64,
+    /// Its number.
+    pub(crate) position: u64,
+}
+
+impl MachineState {
+    pub(crate) fn new(initial: u32, variables: Vec<Option<Value>>) -> MachineState {
+        let place = Place { state: initial, entered: 0, ambiguous: None, variables };
+        MachineState { place, span: None, begun: false }
+    }
+
+    /// Lets the machine see a moment, and writes where it is then.
+    pub(crate) fn step(
+        &mut self,
+        plan: &MachinePlan,
+        reading: &Reading<'_>,
+        moment: Moment,
+        rows: &mut MachineRows,
+    ) {
+        let Moment { row, time, before, position } = moment;
+        let now = if plan.steps { i64::try_from(position).unwrap_or(i64::MAX) } else { time };
+        if !self.begun {
+            self.begun = true;
+            self.place.entered = now;
+        }
+        if let Some(span) = self.span.take()
+            && time > before
+        {
+            self.place = span;
+        }
+        if !plan.steps && !plan.dense {
+            self.place.run_out(plan, now);
+        }
+        for (variable, rows) in self.place.variables.iter().zip(&mut rows.variables) {
+            rows[0].write(row, variable.as_ref());
+        }
+        let place = instant(now);
+        match self.place.possible(plan, reading, row, 0, place, |_| true) {
+            Possible::None => {}
+            found => self.place.take(plan, found, reading, row, 0, now),
+        }
+        rows.states[0][row] = i64::from(self.place.state);
+        set(&mut rows.ambiguous[0], row, self.place.ambiguous.is_some());
+        if !plan.dense {
+            return;
+        }
+        let is_new =
+            |transition: &TransitionPlan| !self.place.is_possible(transition, reading, row, 0, place);
+        match self.place.possible(plan, reading, row, 1, place + 1, is_new) {
+            Possible::None => {}
+            found => {
+                let mut span = self.place.clone();
+                span.take(plan, found, reading, row, 1, now);
+                self.span = Some(span);
+            }
+        }
+        let span = self.span.as_ref().unwrap_or(&self.place);
+        for (variable, rows) in span.variables.iter().zip(&mut rows.variables) {
+            rows[1].write(row, variable.as_ref());
+        }
+        rows.states[1][row] = i64::from(span.state);
+        set(&mut rows.ambiguous[1], row, span.ambiguous.is_some());
+    }
+
+    /// When a time runs out, if one does, after the moment at `now`.
+    pub(crate) fn next_change(&self, plan: &MachinePlan, now: i64) -> Option<i64> {
+        let place = self.span.as_ref().unwrap_or(&self.place);
+        if !plan.dense || place.ambiguous.is_some() || !self.begun {
+            return None;
+        }
+        let times = plan.leaving[place.state as usize].iter().filter_map(|transition| transition.after);
+        times.map(|after| place.entered.saturating_add(span_of(after))).filter(|&time| time > now).min()
+    }
+}
+
+/// A span as a number of nanoseconds or steps; at least one, so that a circle of transitions takes time.
+fn span_of(after: u64) -> i64 {
+    i64::try_from(after).unwrap_or(i64::MAX).max(1)
+}
+
+fn set(rows: &mut Rows, row: usize, value: bool) {
+    *rows = *rows & !(1 << row) | Rows::from(value) << row;
+}
+
+/// What transitions are possible.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Possible {
+    None,
+    /// One, by its position among those that leave the state.
+    One(usize),
+    /// Two, by their numbers.
+    Two(u32, u32),
+}
+
+impl Place {
+    /// Whether a transition from this state is possible on a side of a row.
+    fn is_possible(
+        &self,
+        transition: &TransitionPlan,
+        reading: &Reading<'_>,
+        row: usize,
+        side: usize,
+        place: i64,
+    ) -> bool {
+        let elapsed = place.saturating_sub(instant(self.entered));
+        let doubled = |span: u64| i64::try_from(span).unwrap_or(i64::MAX).saturating_mul(2);
+        transition.within.is_none_or(|within| elapsed <= doubled(within))
+            && transition.after.is_none_or(|after| elapsed > doubled(after.max(1)))
+            && match &transition.guard {
+                Some(guard) => guard.truth(reading, row, side, &self.variables) == Some(true),
+                None => true,
+            }
+    }
+
+    /// Which of the transitions that are meant are possible.
+    fn possible(
+        &self,
+        plan: &MachinePlan,
+        reading: &Reading<'_>,
+        row: usize,
+        side: usize,
+        place: i64,
+        is_meant: impl Fn(&TransitionPlan) -> bool,
+    ) -> Possible {
+        if self.ambiguous.is_some() {
+            return Possible::None;
+        }
+        let leaving = plan.leaving[self.state as usize].iter().enumerate();
+        let mut possible =
+            leaving.filter(|(_, t)| self.is_possible(t, reading, row, side, place) && is_meant(t));
+        match (possible.next(), possible.next()) {
+            (None, _) => Possible::None,
+            (Some((i, _)), None) => Possible::One(i),
+            (Some((_, first)), Some((_, second))) => Possible::Two(first.number, second.number),
+        }
+    }
+
+    /// Takes the one transition that is possible. Two are noted as a mistake of the machine.
+    fn take(
+        &mut self,
+        plan: &MachinePlan,
+        found: Possible,
+        reading: &Reading<'_>,
+        row: usize,
+        side: usize,
+        now: i64,
+    ) {
+        match found {
+            Possible::None => {}
+            Possible::One(i) => {
+                let transition = &plan.leaving[self.state as usize][i];
+                if !transition.assignments.is_empty() {
+                    let before = self.variables.clone();
+                    for (variable, value) in &transition.assignments {
+                        self.variables[*variable as usize] = value.value(reading, row, side, &before);
+                    }
+                }
+                self.state = transition.to;
+                self.entered = now;
+            }
+            Possible::Two(first, second) => self.ambiguous = Some((first, second)),
+        }
+    }
+
+    /// Takes the transitions whose time ran out before `now`, where no moment stands for that.
+    fn run_out(&mut self, plan: &MachinePlan, now: i64) {
+        while self.ambiguous.is_none() {
+            let leaving = &plan.leaving[self.state as usize];
+            let alone = leaving.iter().filter(|t| t.guard.is_none() && t.assignments.is_empty());
+            let mut due = alone.filter_map(|t| Some((self.entered.saturating_add(span_of(t.after?)), t)));
+            let Some(mut first) = due.next() else { return };
+            let mut second = None;
+            for other in due {
+                if other.0 < first.0 {
+                    (first, second) = (other, None);
+                } else if other.0 == first.0 {
+                    second = second.or(Some(other.1.number));
+                }
+            }
+            if first.0 >= now || first.0 == i64::MAX {
+                return;
+            }
+            match second {
+                Some(second) => self.ambiguous = Some((first.1.number, second)),
+                None => (self.state, self.entered) = (first.1.to, first.0),
+            }
+        }
+    }
+}
