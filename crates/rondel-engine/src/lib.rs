@@ -45,12 +45,14 @@
 mod columns;
 mod delay;
 mod error;
+mod extreme;
 mod graph;
 mod instruction;
 mod machine;
 mod monitor;
 mod program;
 mod report;
+mod robust;
 mod run;
 mod scalar;
 mod schedule;
@@ -60,6 +62,7 @@ mod texts;
 mod timed;
 mod translate;
 mod values;
+mod window;
 mod words;
 
 pub use error::CompileError;
