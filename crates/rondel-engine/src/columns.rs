@@ -101,6 +101,17 @@ pub(crate) fn latch<T: Copy>(
     *latched = Latched { now, next };
 }
 
+/// In rows of the clock the value of `x`, held in the others.
+#[inline(always)]
+pub(crate) fn sample<T: Copy>(out: &mut Values<T>, x: &Values<T>, clock: Rows, held: &mut T, len: u32) {
+    for (i, (out, &x)) in out.iter_mut().zip(x).take(len as usize).enumerate() {
+        if clock >> i & 1 == 1 {
+            *held = x;
+        }
+        *out = *held;
+    }
+}
+
 #[inline(always)]
 pub(crate) fn select<T: Copy>(out: &mut Values<T>, condition: Rows, a: &Values<T>, b: &Values<T>, len: u32) {
     let values = a.iter().zip(b).take(len as usize);

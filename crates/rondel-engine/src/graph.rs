@@ -112,6 +112,15 @@ impl Not for Sides {
     }
 }
 
+/// What is measured over a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Measure {
+    Count,
+    Sum,
+    Least,
+    Greatest,
+}
+
 /// A field of the messages that is read, by its position in the table of fields.
 pub(crate) type FieldId = u32;
 
@@ -146,6 +155,8 @@ pub(crate) enum Node {
     TimedRecently {
         q: Sides,
         span: u64,
+        /// Just so long ago does not count any more.
+        open: bool,
     },
     /// `p since[lower, upper] q`, with a lower bound above 0.
     TimedSince {
@@ -159,8 +170,9 @@ pub(crate) enum Node {
     Compare(Relation, NodeId, NodeId),
     Constant(Constant),
     /// The time of the row, in nanoseconds.
-    #[allow(dead_code)]
     Time,
+    /// How much later than the time of the row it arrived; the word says where that is known.
+    Latency,
     /// The value of the field, held; the word says where it is known.
     Held(Kind, FieldId),
     ToFloat(NodeId),
@@ -191,15 +203,32 @@ pub(crate) enum Node {
     },
     /// In rows of the clock the value at the position before, held in the others.
     Latch(Kind, NodeId, Wire),
+    /// In rows of the clock the value, held in the others. Of integers.
+    Sampled(NodeId, Wire),
+    /// What the samples less than `over` old come to; in rows, or nanoseconds if it is `timed`. The word
+    /// says where it is known.
+    Window {
+        measure: Measure,
+        kind: Kind,
+        /// Of everything but a count.
+        x: NodeId,
+        samples: Wire,
+        known: Wire,
+        over: u64,
+        timed: bool,
+    },
 }
 
 impl Node {
     /// What kind of column it computes, if any.
     pub(crate) fn kind(&self) -> Option<Kind> {
         match self {
-            Node::Constant(Constant::Int(_)) | Node::Time | Node::Machine { .. } | Node::MachineAfter(_) => {
-                Some(Kind::Int)
-            }
+            Node::Constant(Constant::Int(_))
+            | Node::Time
+            | Node::Latency
+            | Node::Sampled(..)
+            | Node::Machine { .. }
+            | Node::MachineAfter(_) => Some(Kind::Int),
             Node::MachineValue { kind, .. } => Some(*kind),
             Node::Constant(Constant::Float(_)) | Node::ToFloat(_) => Some(Kind::Float),
             Node::Constant(Constant::Text(_)) => Some(Kind::Text),
@@ -207,7 +236,8 @@ impl Node {
             | Node::Unary(kind, ..)
             | Node::Binary(kind, ..)
             | Node::Select(kind, ..)
-            | Node::Latch(kind, ..) => Some(*kind),
+            | Node::Latch(kind, ..)
+            | Node::Window { kind, .. } => Some(*kind),
             _ => None,
         }
     }
@@ -221,6 +251,7 @@ impl Node {
             | Node::HeldBool(..)
             | Node::Constant(_)
             | Node::Time
+            | Node::Latency
             | Node::Together
             | Node::Held(..) => {}
             Node::TimedRecently { q, .. } => {
@@ -250,9 +281,14 @@ impl Node {
                 f(x);
                 f(y);
             }
-            Node::Latch(_, x, clock) => {
+            Node::Latch(_, x, clock) | Node::Sampled(x, clock) => {
                 f(x);
                 f(clock.node());
+            }
+            Node::Window { x, samples, known, .. } => {
+                f(x);
+                f(samples.node());
+                f(known.node());
             }
         }
     }
@@ -301,11 +337,14 @@ impl Node {
             Node::MachineAfter(_) => 51,
             Node::MachineValue { .. } => 52,
             Node::MachineTruth { .. } => 53,
+            Node::Latency => 54,
+            Node::Sampled(..) => 55,
+            Node::Window { .. } => 56,
         }
     }
 
     /// One more than the largest [`sort`](Node::sort).
-    pub(crate) const SORTS: usize = 54;
+    pub(crate) const SORTS: usize = 57;
 }
 
 /// Nodes, each only once, operands before the nodes that use them.
@@ -460,7 +499,7 @@ impl Graph {
         if lower > 0 {
             return self.wire(Node::TimedSince { p, q, lower, upper });
         }
-        let recently = self.wire(Node::TimedRecently { q, span: upper.unwrap_or(u64::MAX) });
+        let recently = self.wire(Node::TimedRecently { q, span: upper.unwrap_or(u64::MAX), open: false });
         if p.at == Wire::TRUE {
             return recently;
         }
@@ -478,10 +517,9 @@ impl Graph {
             return self.both_sides(Node::TimedSince { p, q, lower, upper });
         }
         match upper {
-            Some(0) => q,
-            Some(span) if p == Sides::TRUE => self.both_sides(Node::TimedRecently { q, span }),
+            Some(span) if p == Sides::TRUE => self.both_sides(Node::TimedRecently { q, span, open: false }),
             Some(span) => {
-                let recently = self.both_sides(Node::TimedRecently { q, span });
+                let recently = self.both_sides(Node::TimedRecently { q, span, open: false });
                 let held = self.dense_since_ever(p, q);
                 Sides { at: self.and(held.at, recently.at), after: self.and(held.after, recently.after) }
             }
@@ -526,6 +564,15 @@ impl Graph {
             self.or(row, span)
         };
         Sides { at, after: x.after }
+    }
+
+    /// Less than `span` ago there was a row of the clock; at rows and on the spans that follow them.
+    pub(crate) fn fresh(&mut self, clock: Wire, span: u64) -> Sides {
+        if clock == Wire::FALSE || span == 0 {
+            return Sides::FALSE;
+        }
+        let q = Sides { at: clock, after: Wire::FALSE };
+        self.both_sides(Node::TimedRecently { q, span, open: true })
     }
 
     fn both_sides(&mut self, node: Node) -> Sides {

@@ -123,6 +123,9 @@ pub(crate) enum Instruction {
         side: u8,
         value: bool,
     },
+    Latency {
+        out: u32,
+    },
     ConstantInt {
         constant: u32,
         out: u32,
@@ -214,6 +217,17 @@ pub(crate) enum Instruction {
         x: u32,
         clock: Wire,
         buffer: u32,
+        out: u32,
+    },
+    SampledInt {
+        x: u32,
+        clock: Wire,
+        state: u32,
+        out: u32,
+    },
+    /// Its operands are in the section's table, at the place of its state.
+    Window {
+        window: u32,
         out: u32,
     },
 }

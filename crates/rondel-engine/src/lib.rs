@@ -45,6 +45,7 @@
 mod columns;
 mod delay;
 mod error;
+#[allow(dead_code)]
 mod extreme;
 mod graph;
 mod instruction;
@@ -52,6 +53,7 @@ mod machine;
 mod monitor;
 mod program;
 mod report;
+#[allow(dead_code)]
 mod robust;
 mod run;
 mod scalar;

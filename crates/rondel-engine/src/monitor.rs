@@ -129,6 +129,12 @@ impl Monitor {
         next.map(|time| Timestamp::from_nanos(time.saturating_add(1)))
     }
 
+    /// How many samples of windows there was no room for: while so many are in a window, what it measures
+    /// is unknown.
+    pub fn dropped_samples(&self) -> u64 {
+        self.sections.iter().map(Serial::dropped_samples).sum()
+    }
+
     /// The longest queue that any bounded operator keeps at the moment, in entries: what its memory
     /// grows with.
     pub fn longest_queue(&self) -> usize {

@@ -12,6 +12,7 @@ use crate::state::{Columns, Registers, State, ValueState};
 use crate::timed::{Moments, Sides, TimedRecently, TimedSince};
 use crate::translate::Rails;
 use crate::values;
+use crate::window::{Stamps, Window};
 use crate::words::{self, Recently};
 
 /// What a section remembers of the moments so far, and the registers that it computes with.
@@ -201,8 +202,14 @@ impl Serial {
                 self.state.machines[machine as usize].next_change(plan, self.time)
             }
             Deadline::Since(state) => self.state.timed_since[state as usize].next_change(self.time),
+            Deadline::Window(state) => self.state.values.windows[state as usize].next_change(),
         };
         section.deadlines.iter().filter_map(next).min()
+    }
+
+    /// How many samples there was no room for.
+    pub(crate) fn dropped_samples(&self) -> u64 {
+        self.state.values.windows.iter().map(Window::dropped).sum()
     }
 
     /// The longest queue of any bounded operator.
@@ -229,6 +236,14 @@ pub(crate) struct Step<'a> {
     /// The number of the first row.
     pub(crate) position: u64,
     pub(crate) moments: Moments<'a>,
+}
+
+impl<'a> Step<'a> {
+    /// Where its rows are in time, or in steps.
+    #[inline(always)]
+    pub(crate) fn stamps(&self, timed: bool) -> Stamps<'a> {
+        if timed { Stamps::Times(self.moments.times) } else { Stamps::Positions(self.position) }
+    }
 }
 
 /// What the loop works on, as slices: were they reached through vectors, each would have to be

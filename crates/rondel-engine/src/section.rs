@@ -11,6 +11,7 @@ use crate::state::{Held, Latched, Registers, State};
 use crate::texts;
 use crate::timed::{TimedRecently, TimedSince};
 use crate::translate::{MachineSource, Rails, Translation, Truth};
+use crate::window::{Operands, Window};
 use crate::words::Recently;
 
 /// What the moments of a section are.
@@ -41,6 +42,8 @@ pub(crate) struct Section {
     /// The operands of the timed `since`.
     pub(crate) operands: Vec<[Sides; 2]>,
     pub(crate) machines: Vec<MachinePlan>,
+    /// The operands of the windows.
+    pub(crate) windows: Vec<Operands>,
     /// The operators whose changes between events matter.
     pub(crate) deadlines: Vec<Deadline>,
     /// No sooner than so long after a moment something changes by itself because of it.
@@ -59,6 +62,7 @@ pub(crate) enum Deadline {
     Recently(u32),
     Since(u32),
     Machine(u32),
+    Window(u32),
 }
 
 /// The nodes that a section runs: its graph, and what of it is needed, in order.
@@ -103,6 +107,7 @@ impl Ordered {
             floats: Vec::new(),
             operands: Vec::new(),
             machines: Vec::new(),
+            windows: Vec::new(),
             deadlines: Vec::new(),
             shortest: u64::MAX,
             state: State::default(),
@@ -117,15 +122,14 @@ impl Ordered {
             formulas.iter().map(|truth| Truth { at: rails(truth.at), after: rails(truth.after) }).collect();
         let is_keeper =
             |i: &&Instruction| matches!(i, Instruction::HeldText { .. } | Instruction::LatchText { .. });
-        let reads_time = |i: &Instruction| {
-            matches!(
-                i,
-                Instruction::Time { .. }
-                    | Instruction::Together
-                    | Instruction::TimedRecently { .. }
-                    | Instruction::TimedSince { .. }
-                    | Instruction::Machine { .. }
-            )
+        let reads_time = |i: &Instruction| match i {
+            Instruction::Time { .. }
+            | Instruction::Together
+            | Instruction::TimedRecently { .. }
+            | Instruction::TimedSince { .. }
+            | Instruction::Machine { .. } => true,
+            Instruction::Window { window, .. } => assembly.windows[*window as usize].timed,
+            _ => false,
         };
         Section {
             moments,
@@ -139,6 +143,7 @@ impl Ordered {
             floats: assembly.floats,
             operands: assembly.operands,
             machines: assembly.machines,
+            windows: assembly.windows,
             deadlines: assembly.deadlines,
             shortest: assembly.shortest,
             initial: assembly.state,
@@ -160,6 +165,7 @@ struct Assembly<'a> {
     floats: Vec<f64>,
     operands: Vec<[Sides; 2]>,
     machines: Vec<MachinePlan>,
+    windows: Vec<Operands>,
     deadlines: Vec<Deadline>,
     shortest: u64,
     state: State,
@@ -222,8 +228,9 @@ impl Assembly<'_> {
                 I::Delay { x: wire(of), forget: wire(forget), state }
             }
             Node::Together => I::Together,
-            Node::TimedRecently { q, span } => {
-                let state = push(&mut state.timed_recently, TimedRecently::new(span));
+            Node::TimedRecently { q, span, open } => {
+                let recently = if open { TimedRecently::less_than(span) } else { TimedRecently::new(span) };
+                let state = push(&mut state.timed_recently, recently);
                 I::TimedRecently {
                     q: wire(q.at),
                     q_after: wire(q.after),
@@ -283,6 +290,21 @@ impl Assembly<'_> {
             }
             Node::MachineTruth { machine: of, variable, side, value } => {
                 I::MachineTruth { machine: machine(of), variable, side, value }
+            }
+            Node::Latency => I::Latency { out },
+            Node::Sampled(x, clock) => {
+                let state = push(&mut state.values.sampled, 0);
+                I::SampledInt { x: column(x), clock: wire(clock), state, out }
+            }
+            Node::Window { measure, kind, x, samples, known, over, timed } => {
+                let operands = Operands { x: column(x), samples: wire(samples), known: wire(known), timed };
+                push(&mut self.windows, operands);
+                let window = push(&mut state.values.windows, Window::new(measure, kind, over));
+                if timed {
+                    self.deadlines.push(Deadline::Window(window));
+                    self.shortest = self.shortest.min(over);
+                }
+                I::Window { window, out }
             }
             Node::Compare(relation, a, b) => {
                 let (a, b) = (column(a), column(b));

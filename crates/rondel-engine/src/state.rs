@@ -3,6 +3,7 @@ use crate::delay::Delay;
 use crate::machine::{MachineRows, MachineState};
 use crate::texts::TextColumn;
 use crate::timed::{TimedRecently, TimedSince};
+use crate::window::Window;
 use crate::words::Recently;
 
 /// What a monitor carries from block to block: plain data.
@@ -27,6 +28,9 @@ pub(crate) struct ValueState {
     pub(crate) known_texts: Vec<u64>,
     pub(crate) latched_ints: Vec<Latched<i64>>,
     pub(crate) latched_floats: Vec<Latched<f64>>,
+    /// What was sampled last.
+    pub(crate) sampled: Vec<i64>,
+    pub(crate) windows: Vec<Window>,
     /// Constants, and texts of earlier blocks.
     pub(crate) buffers: Vec<Vec<u8>>,
 }

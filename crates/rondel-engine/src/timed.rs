@@ -65,6 +65,11 @@ impl TimedRecently {
         TimedRecently { span: distance(span), until: NEVER, open: false }
     }
 
+    /// `once[0, span) q`, with a span above 0.
+    pub(crate) fn less_than(span: u64) -> TimedRecently {
+        TimedRecently { span: distance(span).saturating_sub(1), until: NEVER, open: false }
+    }
+
     pub(crate) fn step(&mut self, q: Sides, moments: Moments<'_>) -> Sides {
         let Moments { times, mut before } = moments;
         let mut out = Sides::default();

@@ -3,10 +3,12 @@
 use rondel_event::Rows;
 
 use crate::columns::{self, split};
+use crate::graph::Kind;
 use crate::instruction::Instruction;
 use crate::run::{Step, read};
 use crate::state::{Columns, ValueState};
 use crate::texts::{self, TextRef};
+use crate::window::Operands;
 use crate::words;
 
 /// The word of an instruction on columns; its column, if it has one, is written.
@@ -40,6 +42,20 @@ pub(crate) fn evaluate(
                 *out = time;
             }
             Rows::MAX
+        }
+        Instruction::Latency { out } => {
+            let mut known = 0;
+            for (i, out) in ints[out as usize].iter_mut().enumerate().take(len as usize) {
+                let row = start as usize + i;
+                let latency = block
+                    .arrival(row)
+                    .and_then(|arrival| arrival.as_nanos().checked_sub(block.time(row).as_nanos()));
+                if let Some(latency) = latency {
+                    *out = latency;
+                    known |= 1 << i;
+                }
+            }
+            known
         }
         Instruction::ConstantInt { constant, out } => {
             ints[out as usize].fill(step.section.ints[constant as usize]);
@@ -123,6 +139,28 @@ pub(crate) fn evaluate(
             let (before, out) = split(texts, out);
             texts::latch(out, &before[x as usize], read(words, clock), buffer, len);
             Rows::MAX
+        }
+        Instruction::SampledInt { x, clock, state, out } => {
+            let (before, out) = split(ints, out);
+            let sampled = &mut values.sampled[state as usize];
+            columns::sample(out, &before[x as usize], read(words, clock), sampled, len);
+            Rows::MAX
+        }
+        Instruction::Window { window, out } => {
+            let Operands { x, samples, known, timed } = step.section.windows[window as usize];
+            let rows = [read(words, samples), read(words, known)];
+            let stamps = step.stamps(timed);
+            let window = &mut values.windows[window as usize];
+            match window.kind() {
+                Kind::Float => {
+                    let (before, out) = split(floats, out);
+                    window.step_floats(out, before.get(x as usize), rows, stamps, len)
+                }
+                _ => {
+                    let (before, out) = split(ints, out);
+                    window.step_ints(out, before.get(x as usize), rows, stamps, len)
+                }
+            }
         }
 
         // The loop computes the others.

@@ -13,6 +13,9 @@ use crate::{Slot, Timestamp, TopicId};
 pub struct Block {
     len: u32,
     times: [Timestamp; Block::CAPACITY],
+    arrivals: [Timestamp; Block::CAPACITY],
+    /// The rows whose arrival is known.
+    arrived: Rows,
     topics: Vec<Rows>,
     bools: Vec<BoolColumn>,
     ints: Vec<Column<i64>>,
@@ -94,6 +97,8 @@ impl Block {
         Block {
             len: 0,
             times: [Timestamp::ZERO; Block::CAPACITY],
+            arrivals: [Timestamp::ZERO; Block::CAPACITY],
+            arrived: 0,
             topics: vec![0; layout.topics],
             bools: vec![BoolColumn::default(); layout.bools],
             ints: vec![Column::default(); layout.ints],
@@ -132,6 +137,7 @@ impl Block {
     #[inline]
     pub fn clear(&mut self) {
         self.len = 0;
+        self.arrived = 0;
         self.topics.fill(0);
         for c in &mut self.bools {
             *c = BoolColumn::default();
@@ -234,6 +240,7 @@ impl Block {
         self.len = len;
         self.text.truncate(self.text_before);
         let keep = self.rows();
+        self.arrived &= keep;
         for mask in &mut self.topics {
             *mask &= keep;
         }
@@ -261,6 +268,19 @@ impl Block {
     #[inline(always)]
     pub fn set_time(&mut self, row: usize, time: Timestamp) {
         self.times[row] = time;
+    }
+
+    /// Sets when the event in `row` arrived, by the clock that its time was taken from too.
+    #[inline(always)]
+    pub fn set_arrival(&mut self, row: usize, arrival: Timestamp) {
+        self.arrivals[row] = arrival;
+        self.arrived |= 1 << row;
+    }
+
+    /// When the event in `row` arrived, where that is known.
+    #[inline(always)]
+    pub fn arrival(&self, row: usize) -> Option<Timestamp> {
+        (self.arrived >> row & 1 == 1).then(|| self.arrivals[row])
     }
 
     /// The rows whose event came on `topic`.
@@ -415,8 +435,10 @@ mod tests {
             block.set_int(0, row, 7);
             block.set_float(0, row, 0.5);
             block.set_string(0, row, "abc");
+            block.set_arrival(row, Timestamp::from_nanos(9));
         }
         block.pop();
+        assert_eq!((block.arrival(0), block.arrival(1)), (Some(Timestamp::from_nanos(9)), None));
         assert_eq!((block.len(), block.rows()), (1, 1));
         assert_eq!((block.topic_rows(TopicId(0)), block.topic_rows(TopicId(1))), (1, 0));
         let c = block.bools(0);

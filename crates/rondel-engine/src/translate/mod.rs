@@ -3,6 +3,7 @@
 //! the graph.
 
 mod machine;
+mod measured;
 mod operands;
 mod values;
 
@@ -236,6 +237,14 @@ impl<'a> Translator<'a> {
             Expr::InState(..) | Expr::Ambiguous(_) | Expr::MachineVariable(..) => {
                 self.set(self.spec.topics_of(id))
             }
+            Expr::Window { topics, .. } => {
+                let mut own = 0;
+                for &topic in topics {
+                    let topic = self.topic_set(id, topic)?;
+                    own = self.union(own, topic);
+                }
+                own
+            }
             _ => match expr.topic() {
                 Some(topic) => self.topic_set(id, topic)?,
                 None => 0,
@@ -286,7 +295,10 @@ impl<'a> Translator<'a> {
                     return Err(CompileError::WrongType { node: id, expected, found: value_type });
                 }
                 let (left, right) = (operand.meaning(*x)?, operand.meaning(*y)?);
-                Meaning::Truth(self.compare(*comparison, left, right))
+                match self.compare_age(*comparison, *x, *y)? {
+                    Some(truth) => Meaning::Truth(truth),
+                    None => Meaning::Truth(self.compare(*comparison, left, right)),
+                }
             }
             Expr::StartsWith(x, y) => {
                 let text = &[ValueType::String];
@@ -339,6 +351,12 @@ impl<'a> Translator<'a> {
                 let (x, y) = (operand.truth(*x)?, operand.truth(*y)?);
                 Meaning::Truth(self.since(*bounds, x, y))
             }
+            Expr::Window { aggregate, over, operand: x, topics } => {
+                Meaning::Values(self.window(id, (*aggregate, *over, *x, topics), operand)?)
+            }
+            Expr::Age(topic) => Meaning::Values(self.age(*topic)?),
+            Expr::Latency(topic) => Meaning::Values(self.latency(*topic)?),
+            Expr::Jitter(topic) => Meaning::Values(self.jitter(*topic)?),
             _ => return Err(CompileError::Unsupported { node: id, what: "this operator" }),
         })
     }

@@ -40,6 +40,12 @@ impl Operands<'_> {
         self.values(operand, &[ValueType::Int, ValueType::Float, ValueType::Duration], "a number")
     }
 
+    /// What a window measures.
+    pub(super) fn measurable(&self, operand: ExprId) -> Result<Values, CompileError> {
+        use ValueType::{Duration, Float, Int, Time};
+        self.values(operand, &[Int, Float, Duration, Time], "a number")
+    }
+
     pub(super) fn values(
         &self,
         operand: ExprId,

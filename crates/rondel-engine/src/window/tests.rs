@@ -1,0 +1,150 @@
+use super::*;
+use proptest::prelude::*;
+
+/// A row: how much later it is, and its sample.
+type Row = (u64, Option<Option<i64>>);
+
+fn trace() -> impl Strategy<Value = Vec<Row>> {
+    let extreme = proptest::sample::select(vec![i64::MAX, i64::MIN, i64::MIN + 1]);
+    let value = prop_oneof![20 => (-9..9_i64).boxed(), 1 => extreme.boxed()];
+    let sample = proptest::option::weighted(0.7, proptest::option::weighted(0.95, value));
+    let later = prop_oneof![2 => 0..3_u64, 1 => 0..9_u64];
+    proptest::collection::vec((later, sample), 1..150)
+}
+
+/// For every row its stamp and the samples in the window. None where it is unknown.
+fn windows(trace: &[Row], over: u64, limit: usize, start: i64) -> Vec<(i64, Option<Vec<i64>>)> {
+    let mut now = start;
+    let mut seen: Vec<(i64, Option<i64>)> = Vec::new();
+    let mut out = Vec::new();
+    for (later, sample) in trace {
+        now = now.saturating_add_unsigned(*later);
+        seen.extend(sample.map(|value| (now, value)));
+        let in_window = |stamp: i64| i128::from(stamp) > i128::from(now) - i128::from(over);
+        let values: Vec<Option<i64>> =
+            seen.iter().filter(|(stamp, _)| in_window(*stamp)).map(|s| s.1).collect();
+        let known = values.iter().flatten().count();
+        let values = values.into_iter().collect::<Option<Vec<i64>>>();
+        out.push((now, values.filter(|_| known <= limit)));
+    }
+    out
+}
+
+fn float(x: i64) -> f64 {
+    match x {
+        i64::MAX => f64::INFINITY,
+        i64::MIN => f64::NEG_INFINITY,
+        -9223372036854775807 => f64::NAN,
+        0 => -0.0,
+        x => x as f64 / 8.0,
+    }
+}
+
+fn fold(values: &[i64], f: impl Fn(f64, f64) -> f64) -> Option<f64> {
+    let mut values = values.iter().map(|&x| float(x));
+    let first = values.next()?;
+    Some(values.fold(first, |a, b| if a.is_nan() || b.is_nan() { f64::NAN } else { f(a, b) }))
+}
+
+fn same(a: Option<f64>, b: Option<f64>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => a == b || a.is_nan() && b.is_nan(),
+        (a, b) => a.is_none() && b.is_none(),
+    }
+}
+
+proptest! {
+    #[test]
+    fn measure_what_is_in_the_window(
+        trace in trace(),
+        over in 1..20_u64,
+        limit in proptest::sample::select(vec![1_000, 3]),
+        start in proptest::sample::select(vec![0, i64::MIN, i64::MAX - 40]),
+    ) {
+        let mut count = Count::new(over, limit);
+        let mut ints = SumInt::new(over, limit);
+        let mut floats = SumFloat::new(over, limit);
+        let mut extremes = [true, false].map(|least| Extreme::new(least, over, 1_000));
+        let mut float_extremes = extremes.clone();
+        let unlimited = windows(&trace, over, usize::MAX, start);
+        for ((row, (now, values)), (_, all)) in trace.iter().zip(windows(&trace, over, limit, start)).zip(unlimited) {
+            let known = count.row(now, row.1.is_some_and(|value| value.is_some()));
+            if let Some(values) = &values {
+                prop_assert_eq!(known, Some(values.len() as i64));
+            }
+            let sum = values.as_ref().map(|v| v.iter().map(|&x| i128::from(x)).sum::<i128>());
+            prop_assert_eq!(ints.row(now, row.1), sum.and_then(|sum| i64::try_from(sum).ok()));
+            let sum = values.map(|v| v.iter().map(|&x| float(x)).sum::<f64>());
+            let found = floats.row(now, row.1.map(|value| value.map(float)));
+            prop_assert!(same(found, sum), "{:?} {:?}", found, sum);
+
+            let expected = [all.as_ref().and_then(|v| v.iter().min()), all.as_ref().and_then(|v| v.iter().max())];
+            for (extreme, expected) in extremes.iter_mut().zip(expected) {
+                prop_assert_eq!(extreme.int_row(now, row.1), expected.copied());
+            }
+            let all = all.unwrap_or_default();
+            for (extreme, expected) in float_extremes.iter_mut().zip([fold(&all, f64::min), fold(&all, f64::max)]) {
+                let found = extreme.float_row(now, row.1.map(|value| value.map(float)));
+                prop_assert!(same(found, expected), "{:?} {:?}", found, expected);
+            }
+        }
+    }
+
+    /// Between one row and the next change nothing changes, and what the next change is does not
+    /// depend on rows without samples.
+    #[test]
+    fn changes_are_foreseen(trace in trace(), over in 1..20_u64) {
+        let mut sum = SumFloat::new(over, 5);
+        let mut rows_between = sum.clone();
+        let mut least = Extreme::new(true, over, 5);
+        let mut now = 0;
+        for (later, sample) in trace {
+            let next = now + later as i64;
+            let (held, held_least) = (sum.clone().row(now, None), least.clone().int_row(now, None));
+            for t in now..next {
+                rows_between.row(t, None);
+                let before = |change: Option<i64>| change.is_none_or(|change| t < change);
+                if before(sum.next_change()) {
+                    prop_assert_eq!(sum.clone().row(t, None), held);
+                }
+                if before(least.next_change()) {
+                    prop_assert_eq!(least.clone().int_row(t, None), held_least);
+                }
+            }
+            now = next;
+            let value = sample.map(|value| value.map(|x| x as f64 * 0.1));
+            let found = sum.row(now, value);
+            prop_assert_eq!(found.map(f64::to_bits), rows_between.row(now, value).map(f64::to_bits));
+            least.int_row(now, sample);
+            for change in [sum.next_change(), least.next_change()].into_iter().flatten() {
+                prop_assert!(change > now);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sum_does_not_drift() {
+    let mut sum = SumFloat::new(7, LIMIT);
+    for i in 0..100_000_i64 {
+        let x = |i: i64| if i % 5 == 0 { 1e17 } else { 0.1 * i as f64 };
+        let found = sum.row(i, Some(Some(x(i)))).unwrap();
+        let large = (i - 6..=i).filter(|i| *i >= 0 && i % 5 == 0).count() as f64 * 1e17;
+        let small: f64 = (i - 6..=i).filter(|i| *i >= 0 && i % 5 != 0).map(x).sum();
+        let error = (found - large) - small;
+        assert!(error.abs() <= 16.0, "{i}: {found} is off by {error}");
+    }
+    // The large ones are gone.
+    let found = sum.row(100_004, Some(Some(0.25))).unwrap();
+    assert!((found - (0.1 * 99_998.0 + 0.1 * 99_999.0 + 0.25)).abs() < 1e-10);
+}
+
+#[test]
+fn what_there_is_no_room_for_is_counted() {
+    let mut count = Count::new(10, 3);
+    let known: Vec<_> = (0..6).map(|t| count.row(t, true)).collect();
+    assert_eq!(known, [Some(1), Some(2), Some(3), None, None, None]);
+    assert_eq!(count.blind.dropped, 3);
+    assert_eq!((count.row(11, false), count.row(12, false)), (None, Some(3)));
+    assert_eq!(count.row(13, false), Some(2));
+}
