@@ -270,6 +270,16 @@ fn children() -> Result<f64> {
         .map_err(|e| Failure::Io("CPU time of child processes".to_owned(), e.into()))
 }
 
+/// The most memory that any child has had that has ended, in bytes.
+///
+/// # Errors
+/// When the system does not say.
+pub fn peak_of_children() -> Result<u64> {
+    getrusage(UsageWho::RUSAGE_CHILDREN)
+        .map(|usage| usage.max_rss().unsigned_abs() * 1024)
+        .map_err(|e| Failure::Io("memory of child processes".to_owned(), e.into()))
+}
+
 fn count_lines(mut pipe: impl Read) -> u64 {
     let mut buffer = vec![0; 1 << 16];
     let mut lines = 0;

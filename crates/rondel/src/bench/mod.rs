@@ -8,6 +8,7 @@ pub mod child;
 pub mod failure;
 pub mod file;
 pub mod footprint;
+pub mod language;
 pub mod latency;
 pub mod link;
 pub mod machine;

@@ -113,12 +113,36 @@ impl Property {
     /// # Errors
     /// What `out` says.
     pub fn write_trace(self, length: u64, seed: u64, out: &mut impl Write) -> io::Result<()> {
-        let mut trace =
-            Trace { out, propositions: self.propositions(), time: 0, length, random: Random(seed) };
+        self.write_condensed(length, seed, 1, out).map(drop)
+    }
+
+    /// Writes the same trace, but of equal lines that follow each other only the first, and then one in
+    /// `condensation`. Returns how many lines it has.
+    ///
+    /// # Errors
+    /// What `out` says.
+    pub fn write_condensed(
+        self,
+        length: u64,
+        seed: u64,
+        condensation: u64,
+        out: &mut impl Write,
+    ) -> io::Result<u64> {
+        let mut trace = Trace {
+            out,
+            propositions: self.propositions(),
+            time: 0,
+            length,
+            random: Random(seed),
+            condensation,
+            last: None,
+            left_out: 0,
+            written: 0,
+        };
         while trace.time < length {
             self.block(&mut trace)?;
         }
-        Ok(())
+        Ok(trace.written)
     }
 
     /// Writes one block: the pattern of the family once.
@@ -181,6 +205,12 @@ struct Trace<'w, W> {
     time: u64,
     length: u64,
     random: Random,
+    condensation: u64,
+    /// Which propositions held on the line before, as bits.
+    last: Option<u8>,
+    /// How many lines were left out since the last one that was written.
+    left_out: u64,
+    written: u64,
 }
 
 impl<W: Write> Trace<'_, W> {
@@ -189,6 +219,14 @@ impl<W: Write> Trace<'_, W> {
         if self.time == self.length {
             return Ok(());
         }
+        let truths = self.propositions.iter().fold(0, |bits, p| bits << 1 | u8::from(held.contains(p)));
+        if self.last == Some(truths) && self.left_out + 1 < self.condensation {
+            self.left_out += 1;
+            self.time += 1;
+            return Ok(());
+        }
+        (self.last, self.left_out) = (Some(truths), 0);
+        self.written += 1;
         write!(self.out, "{{\"time\": {}", self.time)?;
         for &proposition in self.propositions {
             write!(self.out, ", \"{}\": {}", proposition as char, held.contains(&proposition))?;
@@ -220,9 +258,15 @@ impl<W: Write> Trace<'_, W> {
 
 /// SplitMix64 (Steele, Lea, Flood 2014): small, and the same on every machine and in every version,
 /// which the traces have to be.
-struct Random(u64);
+#[derive(Clone, Debug)]
+pub struct Random(u64);
 
 impl Random {
+    /// A sequence of its own for each seed.
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -231,7 +275,7 @@ impl Random {
     }
 
     /// A number of `low..=high`. The ranges are tiny, so the remainder's bias is too.
-    fn within(&mut self, low: u64, high: u64) -> u64 {
+    pub fn within(&mut self, low: u64, high: u64) -> u64 {
         low + self.next() % (high - low + 1)
     }
 }

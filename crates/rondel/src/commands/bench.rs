@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 
 use crate::bench::failure::{Failure, Result, io_error};
 use crate::bench::footprint::{self, Footprint};
+use crate::bench::language;
 use crate::bench::latency::{self, Latency};
 use crate::bench::link::Network;
 use crate::bench::peer::Peer;
@@ -37,6 +38,8 @@ enum What {
     Latency(LatencyOptions),
     /// 1, 10, 100 and 300 properties at once on one stream
     Properties(PropertiesOptions),
+    /// Properties by key, dense time, robustness, a thousand properties
+    Language(LanguageOptions),
     /// Time until ready, and memory
     Footprint(FootprintOptions),
     /// Write the traces of the Timescales benchmark, and their formulas
@@ -143,6 +146,14 @@ struct PropertiesOptions {
 }
 
 #[derive(Debug, Args)]
+struct LanguageOptions {
+    #[command(flatten)]
+    selection: Selection,
+    #[command(flatten)]
+    places: Places,
+}
+
+#[derive(Debug, Args)]
 struct FootprintOptions {
     /// How often it is measured
     #[arg(long, value_name = "N", default_value_t = 5)]
@@ -191,6 +202,7 @@ impl Bench {
             What::Footprint(options) => {
                 reported(&options.places, |r| footprints(options.repeat, &options.on, r))
             }
+            What::Language(options) => reported(&options.places, |r| languages(&options.selection, r)),
             What::Traces(traces) => traces.run(),
             What::Peer(peer) => peer.run(),
         };
@@ -277,6 +289,16 @@ fn many(length: u64, repeat: usize, zenoh: bool, report: &mut Report) -> Result<
         report.marks(last.zenoh_ratio.map(|ratio| mark("on Zenoh", ratio)));
     }
     report.add("properties", &results, [properties::table(&results)]);
+    Ok(())
+}
+
+fn languages(selection: &Selection, report: &mut Report) -> Result<()> {
+    let (length, repeat) = (selection.length, usize::from(selection.repeat));
+    let (costs, marks) = language::measure(length, repeat)?;
+    report.marks(marks);
+    let (dense, marks) = language::measure_dense(&selection.properties()?, length, repeat)?;
+    report.marks(marks);
+    report.add("language", &(&costs, &dense), language::tables(&costs, &dense));
     Ok(())
 }
 
