@@ -1,0 +1,85 @@
+//! What is asked of the engine: the verdict of a property at every moment and in every span.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rondel_event::{Value, Verdict};
+use rondel_spec::{Spec, TimeModel};
+
+use super::Timed;
+use super::evaluate::Evaluator;
+use super::timeline::{Clock, Timeline, critical};
+
+/// The verdict about a moment, or about the span after it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spot {
+    pub time: i64,
+    /// Not at this time, but just after it and until the next.
+    pub after: bool,
+    /// The event of the moment.
+    pub event: Option<usize>,
+    /// None while it depends on what comes after the end of the trace.
+    pub verdict: Option<Verdict>,
+}
+
+/// The undivided properties, in order; nothing of the others.
+pub fn outcomes(spec: &Spec, trace: &[Timed], now: i64) -> Vec<Vec<Spot>> {
+    let chosen: Vec<usize> =
+        (0..spec.properties.len()).filter(|&p| spec.properties[p].slice.is_none()).collect();
+    let mut all = of_properties(spec, trace, now, &[], &chosen);
+    (0..spec.properties.len()).map(|p| all.remove(&p).unwrap_or_default()).collect()
+}
+
+/// Some properties over a trace that they all see.
+pub fn of_properties(
+    spec: &Spec,
+    trace: &[Timed],
+    now: i64,
+    keys: &[Value],
+    chosen: &[usize],
+) -> BTreeMap<usize, Vec<Spot>> {
+    let mut result = BTreeMap::new();
+    let mut critical_times: Option<BTreeSet<Clock>> = None;
+    for model in [TimeModel::Steps, TimeModel::Points, TimeModel::Dense] {
+        let chosen: Vec<usize> =
+            chosen.iter().copied().filter(|&p| spec.properties[p].time == model).collect();
+        if chosen.is_empty() {
+            continue;
+        }
+        if model == TimeModel::Dense && critical_times.is_none() {
+            critical_times = Some(critical(spec, trace, now));
+        }
+        let none = BTreeSet::new();
+        let timeline = Timeline::new(model, trace, now, critical_times.as_ref().unwrap_or(&none));
+        let mut evaluator = Evaluator::new(spec, &timeline, keys);
+        for p in chosen {
+            let column = evaluator.column(spec.properties[p].formula);
+            let spots = timeline.samples.iter().zip(column.iter()).map(|(sample, datum)| Spot {
+                time: match sample.event {
+                    Some(i) => trace[i].time,
+                    None => i64::try_from(sample.from / 2).unwrap(),
+                },
+                after: sample.is_span(),
+                event: sample.event,
+                verdict: datum.truth().verdict(),
+            });
+            result.insert(p, spots.collect());
+        }
+    }
+    result
+}
+
+/// The first, and where the verdict is another than before.
+pub fn changes(spots: &[Spot]) -> Vec<Spot> {
+    let mut changes: Vec<Spot> = Vec::new();
+    for spot in spots {
+        if changes.last().is_none_or(|last| last.verdict != spot.verdict) {
+            changes.push(spot.clone());
+        }
+    }
+    changes
+}
+
+/// The verdicts at the events.
+pub fn at_events(spots: &[Spot]) -> Vec<Option<Verdict>> {
+    spots.iter().filter(|spot| spot.event.is_some()).map(|spot| spot.verdict).collect()
+}

@@ -1,0 +1,194 @@
+//! Where truth is: the samples of a trace in each model of time.
+//!
+//! In steps and points the samples are the events. Dense, truth is at every real time, but changes only at
+//! *critical* times: those of events, and sums and differences of them and bounds. So it is enough to
+//! look at each critical time, and at one time in the middle between neighbours. An operator asks
+//! which samples its interval meets, the same in all models.
+
+use std::collections::BTreeSet;
+
+use rondel_spec::{Aggregate, Expr, ExprId, Spec, TimeModel};
+
+use super::Timed;
+
+/// Twice the time or step, so that the middle of a span is a whole number; wide enough for any sum.
+pub type Clock = i128;
+
+/// A moment, or the open span between two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    pub from: Clock,
+    pub to: Clock,
+    /// The event that comes at this moment.
+    pub event: Option<usize>,
+    /// The last event at or before it.
+    pub latest: usize,
+}
+
+impl Sample {
+    pub fn is_span(&self) -> bool {
+        self.from < self.to
+    }
+
+    /// The time that stands for it.
+    pub fn at(&self) -> Clock {
+        (self.from + self.to) / 2
+    }
+
+    /// Whether some of its times are in the closed interval.
+    pub fn meets(&self, low: Clock, high: Clock) -> bool {
+        let within = if self.is_span() {
+            self.from < high && low < self.to
+        } else {
+            self.from <= high && low <= self.to
+        };
+        low <= high && within
+    }
+}
+
+/// The samples of a trace, in order. Nothing exists before the first event.
+#[derive(Clone, Debug)]
+pub struct Timeline<'a> {
+    pub model: TimeModel,
+    pub trace: &'a [Timed],
+    pub samples: Vec<Sample>,
+    /// What is at this clock or later is open, except for the samples that are there.
+    pub now: Clock,
+}
+
+/// More critical times than this and a case is too large to be checked naively.
+const MOST: usize = 2000;
+
+impl<'a> Timeline<'a> {
+    /// The trace until `now`: at that time, or at that of the last event if it is later, further events
+    /// may come. Dense, truth may change at the critical times.
+    pub fn new(model: TimeModel, trace: &'a [Timed], now: i64, critical: &BTreeSet<Clock>) -> Timeline<'a> {
+        let now = trace.last().map_or(now, |last| last.time.max(now));
+        let clock = |(i, event): (usize, &Timed)| match model {
+            TimeModel::Steps => 2 * i as Clock,
+            TimeModel::Points | TimeModel::Dense => 2 * Clock::from(event.time),
+        };
+        let event = |(i, event)| {
+            let at = clock((i, event));
+            Sample { from: at, to: at, event: Some(i), latest: i }
+        };
+        let mut samples: Vec<Sample> = trace.iter().enumerate().map(event).collect();
+        let now = match model {
+            TimeModel::Steps => 2 * trace.len() as Clock,
+            TimeModel::Points | TimeModel::Dense => 2 * Clock::from(now),
+        };
+        if model == TimeModel::Dense {
+            samples = between(&samples, critical, now);
+        }
+        Timeline { model, trace, samples, now }
+    }
+
+    /// The samples of the events.
+    pub fn events(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.samples.len()).filter(|&k| self.samples[k].event.is_some())
+    }
+
+    /// What is known when this sample is the last.
+    pub fn until(&self, sample: usize) -> Timeline<'a> {
+        Timeline { samples: self.samples[..=sample].to_vec(), ..self.clone() }
+    }
+}
+
+/// Adds critical instants without events, and the spans between all of them.
+fn between(events: &[Sample], critical: &BTreeSet<Clock>, now: Clock) -> Vec<Sample> {
+    let Some(first) = events.first() else { return Vec::new() };
+    let of_events = events.iter().map(|event| event.from);
+    let inner = critical.iter().copied().filter(|&c| first.from < c && c < now);
+    let times: BTreeSet<Clock> = of_events.chain(inner).chain([now]).collect();
+    let mut samples: Vec<Sample> = Vec::new();
+    let mut latest = 0;
+    for &time in &times {
+        if let Some(before) = samples.last().map(|s| s.to) {
+            samples.push(Sample { from: before, to: time, event: None, latest });
+        }
+        let here: Vec<&Sample> = events.iter().filter(|event| event.from == time).collect();
+        if here.is_empty() && time < now {
+            samples.push(Sample { from: time, to: time, event: None, latest });
+        }
+        for event in here {
+            latest = event.latest;
+            samples.push(*event);
+        }
+    }
+    samples
+}
+
+/// The times at which the truth of any node may change by itself, or at an event.
+pub fn critical(spec: &Spec, trace: &[Timed], now: i64) -> BTreeSet<Clock> {
+    let now = trace.last().map_or(now, |last| last.time.max(now));
+    let leaf: BTreeSet<Clock> =
+        trace.iter().map(|e| e.time).chain([now]).map(|t| 2 * Clock::from(t)).collect();
+    let within = trace.first().map_or(0, |e| 2 * Clock::from(e.time))..=2 * Clock::from(now);
+    let machines: Vec<BTreeSet<Clock>> = (0..spec.machines.len())
+        .map(|m| {
+            let afters: Vec<u64> = spec.machines[m].transitions.iter().filter_map(|t| t.after).collect();
+            let withins = spec.machines[m].transitions.iter().filter_map(|t| t.within);
+            let shifts: Vec<u64> = afters.into_iter().chain(withins).collect();
+            let mut times = leaf.clone();
+            loop {
+                let more: BTreeSet<Clock> = times
+                    .iter()
+                    .flat_map(|t| shifts.iter().map(move |s| t + 2 * Clock::from(*s)))
+                    .filter(|t| within.contains(t) && !times.contains(t))
+                    .collect();
+                if more.is_empty() {
+                    break times;
+                }
+                times.extend(more);
+                assert!(times.len() < MOST, "too many critical times");
+            }
+        })
+        .collect();
+    let mut of_nodes: Vec<BTreeSet<Clock>> = Vec::new();
+    for expr in &spec.nodes {
+        let mut times = leaf.clone();
+        for operand in expr.operands() {
+            times.extend(&of_nodes[operand.index()]);
+        }
+        let shifts: Vec<Clock> = match expr {
+            Expr::Once(b, _) | Expr::Historically(b, _) | Expr::Since(b, ..) => {
+                [Some(b.lower), b.upper].into_iter().flatten().map(Clock::from).collect()
+            }
+            Expr::Eventually(b, _) | Expr::Always(b, _) | Expr::Until(b, ..) => {
+                [Some(b.lower), b.upper].into_iter().flatten().map(|s| -Clock::from(s)).collect()
+            }
+            Expr::Window { over, aggregate, .. } => match aggregate {
+                Aggregate::Count
+                | Aggregate::Sum
+                | Aggregate::Mean
+                | Aggregate::Min
+                | Aggregate::Max
+                | Aggregate::Rate => vec![Clock::from(*over)],
+            },
+            Expr::Compare(_, x, y) => {
+                age_and_constant(spec, *x, *y).map(|(_, c)| Clock::from(c)).into_iter().collect()
+            }
+            Expr::InState(m, _) | Expr::Ambiguous(m) | Expr::MachineVariable(m, ..) => {
+                times.extend(&machines[m.0 as usize]);
+                Vec::new()
+            }
+            _ => Vec::new(),
+        };
+        let shifted: Vec<Clock> = shifts.iter().flat_map(|s| times.iter().map(move |t| t + 2 * s)).collect();
+        times.extend(shifted.into_iter().filter(|t| within.contains(t)));
+        assert!(times.len() < MOST, "too many critical times");
+        of_nodes.push(times);
+    }
+    of_nodes.into_iter().flatten().chain(machines.into_iter().flatten()).collect()
+}
+
+/// The age of a topic and a constant that it is compared with.
+pub fn age_and_constant(spec: &Spec, x: ExprId, y: ExprId) -> Option<(usize, i64)> {
+    use rondel_event::Value::Duration;
+    match (&spec.nodes[x.index()], &spec.nodes[y.index()]) {
+        (Expr::Age(topic), Expr::Literal(Duration(c))) | (Expr::Literal(Duration(c)), Expr::Age(topic)) => {
+            Some((topic.index(), *c))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,138 @@
+//! Kleene's three truth values, and what is not certain yet.
+//!
+//! A truth has two rails: whether it is certainly true, and whether it is possibly true. Each is a
+//! plain two-valued truth, which may still be open, because it depends on what comes after the end of
+//! the trace.
+
+use rondel_event::{Value, Verdict};
+
+/// One rail; none while it is open.
+type Rail = Option<bool>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Truth {
+    certainly: Rail,
+    possibly: Rail,
+}
+
+/// What a node is at one sample.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Datum {
+    Truth(Truth),
+    /// Anything but a boolean.
+    Value(Value),
+    /// Unknown for good, if it is no truth.
+    Unknown,
+    /// Open, if it is no truth.
+    Pending,
+}
+
+/// What an operator that needs all of its operands sees of one.
+pub enum Seen {
+    Value(Value),
+    Unknown,
+    Pending,
+}
+
+fn rail_and(x: Rail, y: Rail) -> Rail {
+    match (x, y) {
+        (Some(false), _) | (_, Some(false)) => Some(false),
+        (Some(true), Some(true)) => Some(true),
+        _ => None,
+    }
+}
+
+fn rail_not(x: Rail) -> Rail {
+    x.map(|x| !x)
+}
+
+impl Truth {
+    pub const TRUE: Truth = Truth { certainly: Some(true), possibly: Some(true) };
+    pub const FALSE: Truth = Truth { certainly: Some(false), possibly: Some(false) };
+    pub const UNKNOWN: Truth = Truth { certainly: Some(false), possibly: Some(true) };
+    pub const PENDING: Truth = Truth { certainly: None, possibly: None };
+
+    pub fn known(x: bool) -> Truth {
+        if x { Truth::TRUE } else { Truth::FALSE }
+    }
+
+    pub fn not(self) -> Truth {
+        Truth { certainly: rail_not(self.possibly), possibly: rail_not(self.certainly) }
+    }
+
+    pub fn and(self, other: Truth) -> Truth {
+        Truth {
+            certainly: rail_and(self.certainly, other.certainly),
+            possibly: rail_and(self.possibly, other.possibly),
+        }
+    }
+
+    pub fn or(self, other: Truth) -> Truth {
+        self.not().and(other.not()).not()
+    }
+
+    pub fn definitely(self) -> Truth {
+        Truth { certainly: self.certainly, possibly: self.certainly }
+    }
+
+    /// None while it is open.
+    pub fn verdict(self) -> Option<Verdict> {
+        match (self.certainly, self.possibly) {
+            (Some(true), _) => Some(Verdict::Satisfied),
+            (_, Some(false)) => Some(Verdict::Violated),
+            (Some(false), Some(true)) => Some(Verdict::Inconclusive),
+            _ => None,
+        }
+    }
+}
+
+impl Datum {
+    /// A value, or unknown.
+    pub fn of(value: Option<Value>) -> Datum {
+        match value {
+            Some(Value::Bool(x)) => Datum::Truth(Truth::known(x)),
+            Some(value) => Datum::Value(value),
+            None => Datum::Unknown,
+        }
+    }
+
+    pub fn truth(&self) -> Truth {
+        match self {
+            Datum::Truth(truth) => *truth,
+            Datum::Unknown => Truth::UNKNOWN,
+            Datum::Pending => Truth::PENDING,
+            Datum::Value(other) => panic!("{other:?} is no truth"),
+        }
+    }
+
+    pub fn see(&self) -> Seen {
+        match self {
+            Datum::Value(value) => Seen::Value(value.clone()),
+            Datum::Unknown => Seen::Unknown,
+            Datum::Pending => Seen::Pending,
+            Datum::Truth(truth) => match truth.verdict() {
+                Some(Verdict::Satisfied) => Seen::Value(Value::Bool(true)),
+                Some(Verdict::Violated) => Seen::Value(Value::Bool(false)),
+                Some(Verdict::Inconclusive) => Seen::Unknown,
+                None => Seen::Pending,
+            },
+        }
+    }
+
+    /// The value, if there is one.
+    pub fn value(&self) -> Option<Value> {
+        match self.see() {
+            Seen::Value(value) => Some(value),
+            Seen::Unknown | Seen::Pending => None,
+        }
+    }
+}
+
+/// A function of two operands that needs both.
+pub fn strict(x: &Datum, y: &Datum, f: impl FnOnce(Value, Value) -> Option<Value>) -> Datum {
+    match (x.see(), y.see()) {
+        (Seen::Unknown, _) | (_, Seen::Unknown) => Datum::Unknown,
+        (Seen::Pending, _) | (_, Seen::Pending) => Datum::Pending,
+        (Seen::Value(x), Seen::Value(y)) => Datum::of(f(x, y)),
+    }
+}
