@@ -5,6 +5,7 @@
 #![allow(dead_code, unreachable_pub, clippy::panic)]
 
 mod arithmetic;
+pub mod build;
 pub mod evaluate;
 mod machine;
 mod measure;
