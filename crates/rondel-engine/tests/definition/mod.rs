@@ -6,12 +6,14 @@
 
 mod arithmetic;
 pub mod build;
+pub mod drive;
 pub mod evaluate;
 mod machine;
 mod measure;
 pub mod outcome;
 pub mod random;
 pub mod slice;
+pub mod timed;
 pub mod timeline;
 pub mod truth;
 

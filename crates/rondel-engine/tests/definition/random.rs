@@ -58,7 +58,7 @@ fn content(path: &'static str) -> impl Strategy<Value = Content> {
     prop_oneof![8 => usually, 1 => other, 1 => Just(Content::Null)]
 }
 
-fn event() -> impl Strategy<Value = Event> {
+pub fn event() -> impl Strategy<Value = Event> {
     let fields: Vec<_> = PATHS.iter().map(|path| proptest::option::weighted(0.4, content(path))).collect();
     (0..TOPICS, fields).prop_map(|(topic, contents)| {
         let carried = |(path, content): (&&'static str, Option<Content>)| Some((*path, content?));
@@ -120,13 +120,17 @@ pub fn bounds() -> impl Strategy<Value = Bounds> {
 /// How to make one node: its sort, choices for its operands, and bounds.
 #[derive(Clone, Debug)]
 pub struct Recipe {
-    sort: usize,
-    choices: [usize; 4],
-    bounds: Bounds,
+    pub sort: usize,
+    pub choices: [usize; 4],
+    pub bounds: Bounds,
 }
 
 pub fn recipe() -> impl Strategy<Value = Recipe> {
-    (0..30_usize, [0..10_000_usize, 0..10_000, 0..10_000, 0..10_000], bounds())
+    recipe_of((0..30).collect(), bounds())
+}
+
+pub fn recipe_of(sorts: Vec<usize>, bounds: impl Strategy<Value = Bounds>) -> impl Strategy<Value = Recipe> {
+    (select(sorts), [0..10_000_usize, 0..10_000, 0..10_000, 0..10_000], bounds)
         .prop_map(|(sort, choices, bounds)| Recipe { sort, choices, bounds })
 }
 
@@ -141,25 +145,25 @@ pub fn any_spec(size: impl Into<proptest::collection::SizeRange>) -> impl Strate
 }
 
 #[derive(Default)]
-struct Kitchen {
-    nodes: Vec<Expr>,
+pub struct Kitchen {
+    pub nodes: Vec<Expr>,
     types: Vec<ValueType>,
 }
 
 impl Kitchen {
-    fn add(&mut self, expr: Expr, value_type: ValueType) -> ExprId {
+    pub fn add(&mut self, expr: Expr, value_type: ValueType) -> ExprId {
         self.nodes.push(expr);
         self.types.push(value_type);
         ExprId(self.nodes.len() as u32 - 1)
     }
 
-    fn all_of(&self, value_type: ValueType) -> impl Iterator<Item = ExprId> {
+    pub fn all_of(&self, value_type: ValueType) -> impl Iterator<Item = ExprId> {
         let of_type = move |&(_, &t): &(usize, &ValueType)| t == value_type;
         self.types.iter().enumerate().filter(of_type).map(|(i, _)| ExprId(i as u32))
     }
 
     /// A node of this type: one that is there, mostly a late one, or a new leaf.
-    fn pick(&mut self, value_type: ValueType, r: usize) -> ExprId {
+    pub fn pick(&mut self, value_type: ValueType, r: usize) -> ExprId {
         let known: Vec<ExprId> = self.all_of(value_type).collect();
         if known.is_empty() || r.is_multiple_of(5) {
             return self.leaf(value_type, r / 5);
@@ -168,7 +172,7 @@ impl Kitchen {
         known[known.len() - 1 - back % known.len()]
     }
 
-    fn leaf(&mut self, value_type: ValueType, r: usize) -> ExprId {
+    pub fn leaf(&mut self, value_type: ValueType, r: usize) -> ExprId {
         let topic = TopicId((r / 4) as u32 % TOPICS);
         if r.is_multiple_of(4) {
             return self.add(Expr::Literal(value_of(value_type, r / 4)), value_type);
@@ -184,7 +188,7 @@ impl Kitchen {
         self.add(Expr::Field { topic, path: Path::keys([name]), value_type }, value_type)
     }
 
-    fn cook(&mut self, recipe: &Recipe) {
+    pub fn cook(&mut self, recipe: &Recipe) {
         use ValueType::{Bool, Float, Int, String};
         let Recipe { sort, choices: [r, s, t, u], bounds } = *recipe;
         let topic = TopicId(r as u32 % TOPICS);

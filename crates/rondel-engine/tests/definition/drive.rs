@@ -1,0 +1,127 @@
+//! Gives a trace to the engine, and reads what it says as the definitions say it.
+
+use std::sync::Arc;
+
+use proptest::prelude::ProptestConfig;
+use rondel_engine::{Monitor, Program, Report};
+use rondel_event::{Block, Timestamp, Verdict};
+use rondel_spec::Spec;
+
+use super::outcome::Spot;
+use super::timed::Ride;
+use super::{Timed, write};
+
+/// A report, and when it was given.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Given {
+    pub report: Report,
+    /// The event that it was given at.
+    pub event: Option<usize>,
+    /// The time that had been reached.
+    pub known: i64,
+}
+
+/// `RONDEL_CASES` multiplies the number of cases.
+pub fn config(cases: u32) -> ProptestConfig {
+    let times = std::env::var("RONDEL_CASES").ok().and_then(|times| times.parse().ok()).unwrap_or(1);
+    ProptestConfig {
+        cases: cases.saturating_mul(times),
+        failure_persistence: None,
+        max_shrink_iters: 20_000,
+        ..ProptestConfig::default()
+    }
+}
+
+/// All reports, in order. Every verdict at every event is among them.
+pub fn drive(spec: &Spec, trace: &[Timed], now: i64, ride: &Ride) -> Vec<Given> {
+    let program = Arc::new(Program::compile(spec).unwrap());
+    let mut block = Block::new(program.layout());
+    let mut monitor = Monitor::new(program.clone());
+    monitor.report_every(true);
+    let mut given = Vec::new();
+    let mut done = 0;
+    let mut take = |reports: &[Report], first: usize, known: i64| {
+        let given_at = |report: &Report| Given {
+            report: *report,
+            event: report.row.map(|row| first + usize::from(row)),
+            known,
+        };
+        given.extend(reports.iter().map(given_at));
+    };
+    for (&len, advance) in ride.cuts.iter().cycle().zip(ride.advances.iter().cycle()) {
+        if done == trace.len() {
+            break;
+        }
+        let events = &trace[done..trace.len().min(done + len)];
+        if let Some(before) = done.checked_sub(1) {
+            for to in between(trace[before].time, events[0].time, *advance) {
+                take(monitor.advance(Timestamp::from_nanos(to)), done, to);
+            }
+        }
+        block.clear();
+        for timed in events {
+            write(&mut block, program.projections(), &timed.event, timed.time);
+        }
+        take(monitor.step(&block), done, events[events.len() - 1].time);
+        done += events.len();
+    }
+    if now > trace.last().map_or(i64::MIN, |last| last.time) {
+        take(monitor.advance(Timestamp::from_nanos(now)), done, now);
+    }
+    take(monitor.end(), done, now);
+    given
+}
+
+/// Times to which time passes from one event to the next: none, to the next itself, or in parts.
+fn between(from: i64, to: i64, how: u8) -> Vec<i64> {
+    let part = |n: i128| (i128::from(from) + (i128::from(to) - i128::from(from)) * n / 4) as i64;
+    match how {
+        0..=2 => vec![],
+        3 => vec![to],
+        4 => vec![part(2)],
+        5 => vec![part(1), part(2), part(3), to],
+        6 => vec![from, to.saturating_sub(1).max(from)],
+        _ => vec![from.saturating_add(1).min(to)],
+    }
+}
+
+/// The verdict at every event, and all changes.
+type Signal = (Vec<Verdict>, Vec<(i64, Verdict)>);
+
+/// What is said about moments as they come: the verdict at every event, and in between each change.
+/// What is said of a span without duration counts for nothing.
+pub fn signal(given: &[Given], property: usize, trace: &[Timed], now: i64) -> Signal {
+    let mut at_events = Vec::new();
+    let mut changes: Vec<(i64, Verdict)> = Vec::new();
+    let of_property =
+        given.iter().filter(|g| g.report.property as usize == property && g.report.about.is_none());
+    for Given { report, event, .. } in of_property {
+        let after = match *event {
+            None => false,
+            Some(i) if i == at_events.len() => {
+                at_events.push(report.verdict);
+                false
+            }
+            Some(i) => {
+                assert_eq!(i + 1, at_events.len(), "not in the order of the events: {report:?}");
+                true
+            }
+        };
+        let time = report.time.as_nanos();
+        if after && trace.get(at_events.len()).map_or(now, |next| next.time) <= time {
+            continue;
+        }
+        if changes.last().is_none_or(|(_, last)| *last != report.verdict) {
+            changes.push((time, report.verdict));
+        }
+    }
+    (at_events, changes)
+}
+
+/// The same from the definitions; what is open ends it.
+pub fn expected(spots: &[Spot]) -> Signal {
+    let known = |spot: &Spot| spot.verdict.unwrap_or(Verdict::Inconclusive);
+    let at_events = spots.iter().filter(|spot| spot.event.is_some()).map(known).collect();
+    let changes = super::outcome::changes(spots).iter().map(|spot| (spot.time, known(spot))).collect();
+    (at_events, changes)
+}

@@ -1,0 +1,33 @@
+//! Points: the engine says what the definitions say, whatever the blocks and however time passes.
+
+#![allow(clippy::panic, clippy::unwrap_used)]
+
+mod definition;
+
+use definition::drive::{config, drive, expected, signal};
+use definition::outcome::outcomes;
+use definition::timed::{Case, Palette, case};
+use proptest::prelude::*;
+use rondel_spec::TimeModel;
+
+const PAST: Palette = Palette { model: TimeModel::Points, future: false, measures: false, extreme: false };
+
+fn agree(case: &Case) -> Result<(), TestCaseError> {
+    let Case { spec, trace, now, ride } = case;
+    let given = drive(spec, trace, *now, ride);
+    for (p, spots) in outcomes(spec, trace, *now).iter().enumerate() {
+        let found = signal(&given, p, trace, *now);
+        let formula = spec.properties[p].formula;
+        prop_assert_eq!(found, expected(spots), "{:?}", formula);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(config(1000))]
+
+    #[test]
+    fn the_past(case in case(PAST, 1..10, 0..16)) {
+        agree(&case)?;
+    }
+}
