@@ -12,6 +12,9 @@ use rondel_spec::{
 
 const VALID: &str = include_str!("diagnostics/correct.rondel");
 const WRONG: &str = include_str!("diagnostics/grammar.rondel");
+const TIME: &str = include_str!("diagnostics/time.rondel");
+const FUTURE: &str = include_str!("diagnostics/future.rondel");
+const RELATIONS: &str = include_str!("diagnostics/relations_warnings.rondel");
 
 const WORDS: &[&str] = &[
     "topic",
@@ -240,7 +243,7 @@ fn random_words() {
 
 #[test]
 fn random_formulas() {
-    let header = "topic a { b: [int], x: float, gear: bool } topic gear property p = ";
+    let header = "topic a { b: [int], x: float, gear: bool, y: duration, z: time } topic gear property p = ";
     runner(4000)
         .run(&words(), |text| {
             let text = format!("{header}{text}");
@@ -254,8 +257,8 @@ fn random_formulas() {
 fn mutated_specifications() {
     let change = (any::<prop::sample::Index>(), 0..40_usize, prop::sample::select(WORDS));
     let changes = prop::collection::vec(change, 1..6);
-    for original in [VALID, WRONG] {
-        runner(1500)
+    for original in [VALID, WRONG, TIME, FUTURE, RELATIONS] {
+        runner(600)
             .run(&changes, |changes| {
                 let mut chars: Vec<char> = original.chars().collect();
                 for (place, removed, word) in changes {

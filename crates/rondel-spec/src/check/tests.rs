@@ -144,3 +144,134 @@ fn attributes_are_kept() {
     assert_eq!(attributes, [("x", ""), ("y", "z"), ("w", "a b"), ("n", "-1.5")]);
     assert_eq!(spec.properties[1].attributes, [("x".to_owned(), String::new())]);
 }
+
+/// The formula of `property p = …` with the fields of one topic, and its model.
+fn timed(formula: &str) -> (String, crate::TimeModel) {
+    let text = format!(
+        "topic t {{ ok: bool, n: int, x: float, at: time, gap: duration }} topic u {{ n: int, s: string }}
+         const REACH = 2 s const N = 3 let lately = once[0, REACH] t.ok let ago = once[0, N] t.ok {formula}"
+    );
+    let outcome = parse(&text);
+    let spec = outcome.spec.unwrap_or_else(|| panic!("{formula}: {:?}", outcome.diagnostics));
+    let property = &spec.properties[0];
+    (spec.print(property.formula).to_string().replace("t.", ""), property.time)
+}
+
+#[test]
+fn units_decide_how_time_is_measured() {
+    use crate::TimeModel::{Dense, Points, Steps};
+    for (formula, expected, model) in [
+        ("property p = lately", "(once [0,2000000000] ok)", Dense),
+        ("property p = ago", "(once [0,3] ok)", Steps),
+        ("@time(points) property p = ago", "(once [0,3000000000] ok)", Points),
+        (
+            "@time(dense) property p = ago and lately",
+            "(and (once [0,3000000000] ok) (once [0,2000000000] ok))",
+            Dense,
+        ),
+        ("@time(dense) property p = once[0.5, 1.5 min] t.ok", "(once [500000000,90000000000] ok)", Dense),
+        ("property p = t.gap > REACH", "(> gap (duration 2000000000))", Steps),
+        ("property p = age(t) > 1 ms", "(> (age t) (duration 1000000))", Dense),
+        ("property p = age(t) > 1 ms and ago", "(and (> (age t) (duration 1000000)) (once [0,3] ok))", Steps),
+        ("property p = rate(t) over 1 s > 3", "(> (rate over 1000000000 of t) 3.0)", Dense),
+        ("property p = once[0,] t.ok", "(once ok)", Steps),
+        (
+            "property p = count(t.ok) over N > min(t.n) over 5 and mean(t.n) over 2 > sum(t.x) over 2",
+            "(and (> (count over 3 of t ok) (min over 5 of t n)) \
+             (> (mean over 2 of t (float n)) (sum over 2 of t x)))",
+            Steps,
+        ),
+        ("property p = count(u) over 5 min == 0", "(== (count over 300000000000 of u) 0)", Dense),
+    ] {
+        assert_eq!(timed(formula), (expected.to_owned(), model), "{formula}");
+    }
+}
+
+#[test]
+fn definitions_are_lowered_for_every_model_that_uses_them() {
+    let spec = parse(
+        "topic t { ok: bool } let l = once[0, 2] t.ok property p = l @time(dense) property q = l
+         @time(points) property r = l",
+    )
+    .spec
+    .unwrap();
+    let printed: Vec<_> = spec.properties.iter().map(|p| spec.print(p.formula).to_string()).collect();
+    assert_eq!(printed, ["(once [0,2] t.ok)", "(once [0,2000000000] t.ok)", "(once [0,2000000000] t.ok)"]);
+    // What is said about it is said once.
+    let text = "topic t { ok: bool } let l = once[3, 2] t.ok property p = l or t.ok @time(dense) property q = l or t.ok";
+    assert_eq!(codes(text), [Code::EmptyInterval]);
+}
+
+#[test]
+fn the_caller_chooses_the_model_of_properties_that_do_not() {
+    let text = "topic t { ok: bool } property p = once[0, 2] t.ok @time(steps) property q = once[0, 2] t.ok";
+    let options = crate::ParseOptions { time: Some(crate::TimeModel::Points) };
+    let spec = crate::parse_with(text, &options).spec.unwrap();
+    let models: Vec<_> = spec.properties.iter().map(|p| p.time).collect();
+    assert_eq!(models, [crate::TimeModel::Points, crate::TimeModel::Steps]);
+    let options = crate::ParseOptions { time: Some(crate::TimeModel::Steps) };
+    let outcome = crate::parse_formula_with("once[0, 2 s] ok", &options);
+    assert_eq!(outcome.diagnostics[0].code, Code::WrongTimeModel);
+}
+
+#[test]
+fn times_and_durations_have_arithmetic() {
+    for (formula, expected) in [
+        ("t.at - t.at < 2 s * 1.5", "(< (- at at) (duration 3000000000))"),
+        ("t.at + 2 s > t.at - t.gap * 2", "(> (+ at (duration 2000000000)) (- at (* gap 2)))"),
+        ("t.gap / 100 ms > t.x", "(> (/ gap (duration 100000000)) x)"),
+        ("t.gap / 2 == 3 * t.gap % 1 h", "(== (/ gap 2) (% (* 3 gap) (duration 3600000000000)))"),
+        ("-t.gap < abs(t.gap)", "(< (- (duration 0) gap) (max gap (- (duration 0) gap)))"),
+        ("min(t.gap, 3 d) > -1 ns", "(> (min gap (duration 259200000000000)) (duration -1))"),
+        ("6 s / 4 s > t.x and 3 s / 2 > t.gap", "(and (> 1.5 x) (> (duration 1500000000) gap))"),
+        ("latency(t) - jitter(u) > t.gap", "(> (- (latency t) (jitter u)) gap)"),
+        ("prev(t.at) < t.at", "(< (prev at) at)"),
+        (
+            "(if t.ok then 1 s else t.gap) == 2 s",
+            "(== (if ok (duration 1000000000) gap) (duration 2000000000))",
+        ),
+    ] {
+        assert_eq!(timed(&format!("property p = {formula}")).0, expected, "{formula}");
+    }
+}
+
+#[test]
+fn the_future_is_read_and_folded() {
+    for (formula, expected) in [
+        ("eventually[,2] t.ok", "(eventually [0,2] ok)"),
+        ("t.ok -> always[1,N] not t.ok", "(or (not ok) (always [1,3] (not ok)))"),
+        ("t.ok until[,2] t.ok and next t.ok", "(and (until [0,2] ok ok) (next ok))"),
+        ("true until[1,2] t.ok", "(eventually [1,2] ok)"),
+        ("eventually[0,2] always[0,1] once t.ok", "(eventually [0,2] (always [0,1] (once ok)))"),
+        ("if t.ok then next t.ok else t.ok", "(if ok (next ok) ok)"),
+    ] {
+        assert_eq!(timed(&format!("property p = {formula}")).0, expected, "{formula}");
+    }
+}
+
+#[test]
+fn atoms_bind_and_compare() {
+    for (formula, expected) in [
+        ("t{}", "(on t)"),
+        ("exists x. t{n: x}", "(exists ?0 (bind t n: ?0))"),
+        (
+            "forall x. t{n: x, ok, x > 2, not ok} -> once[0,2] u{n: x, s: \"a\"}",
+            "(forall ?0 (or (not (and (and (and (and (and (and (bind t n: ?0) (carried ok)) ok) (carried x)) \
+             (> x 2.0)) (carried ok)) (not ok))) \
+             (once [0,2] (and (and (bind u n: ?0) (carried u.s)) (== u.s \"a\")))))",
+        ),
+        (
+            "exists x, y. t{n: x} and u{n: y} and x < y + 1",
+            "(exists ?0 (exists ?1 (and (and (bind t n: ?0) (bind u n: ?1)) (< ?0 (+ ?1 1)))))",
+        ),
+        (
+            "t{n: N, gap <= REACH}",
+            "(and (and (and (carried n) (== n 3)) (carried gap)) (<= gap (duration 2000000000)))",
+        ),
+    ] {
+        assert_eq!(timed(&format!("property p = {formula}")).0, expected, "{formula}");
+    }
+    let spec = crate::parse_formula("exists x. trace{a.b: x, c == 3}").spec.unwrap();
+    let printed = spec.print(spec.properties[0].formula).to_string();
+    assert_eq!(printed, "(exists ?0 (and (and (bind trace a.b: ?0) (carried trace.c)) (== trace.c 3.0)))");
+}
