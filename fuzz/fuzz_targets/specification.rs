@@ -4,10 +4,16 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rondel_spec::{Diagnostic, ValueType};
+use rondel_spec::{Diagnostic, ParseOptions, TimeModel, ValueType};
 
 fuzz_target!(|text: &str| {
-    for outcome in [rondel_spec::parse(text), rondel_spec::parse_formula(text)] {
+    let dense = ParseOptions { time: Some(TimeModel::Dense) };
+    for outcome in [
+        rondel_spec::parse(text),
+        rondel_spec::parse_formula(text),
+        rondel_spec::parse_with(text, &dense),
+        rondel_spec::parse_formula_with(text, &dense),
+    ] {
         let failed = outcome.diagnostics.iter().any(Diagnostic::is_error);
         assert_eq!(outcome.spec.is_none(), failed);
         // A few are enough: each is rendered by itself.

@@ -162,7 +162,7 @@ pub fn parse_rye_with(formula: &str, topic: Option<&str>, property: &str, option
     let target = rye::Target {
         topic: rondel_event::TopicId(0),
         fields: None,
-        model,
+        model: Some(model),
         graph: &mut graph,
         diagnostics: &mut diagnostics,
     };

@@ -266,8 +266,8 @@ impl Checker<'_> {
     fn lower_formula(&mut self, topic: TopicId, kind: &NodeKind, model: TimeModel) -> Option<ExprId> {
         let NodeKind::Rye { body, .. } = kind else { return None };
         let fields = self.fields(topic);
-        let target =
-            rye::Target { topic, fields, model, graph: &mut self.graph, diagnostics: self.diagnostics };
+        let (model, graph) = (Some(model), &mut self.graph);
+        let target = rye::Target { topic, fields, model, graph, diagnostics: self.diagnostics };
         rye::formula(self.text, *body, target)
     }
 

@@ -8,7 +8,6 @@ use super::fields::Fields;
 use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::rye;
-use crate::spec::TimeModel;
 use crate::suggest::did_you_mean;
 use crate::syntax::ast::{Ast, BoundKind, Infix, Name, NodeId, NodeKind};
 
@@ -297,9 +296,8 @@ impl<'a> Checker<'a> {
         };
         // What is wrong with it is known now; its nodes depend on the time model, and come later.
         let fields = self.fields(topic);
-        let model = TimeModel::Dense;
-        let target =
-            rye::Target { topic, fields, model, graph: &mut self.graph, diagnostics: self.diagnostics };
+        let graph = &mut self.graph;
+        let target = rye::Target { topic, fields, model: None, graph, diagnostics: self.diagnostics };
         match rye::formula(self.text, body, target) {
             Some(_) => Meaning::Formula { topic, bounds: rye::first_bounds(self.text, body) },
             None => Meaning::Broken,

@@ -29,8 +29,9 @@ pub(crate) struct Target<'a> {
     pub(crate) topic: TopicId,
     /// The schema of the topic, where it has one.
     pub(crate) fields: Option<Fields<'a>>,
-    /// What bounds count: steps, or seconds.
-    pub(crate) model: TimeModel,
+    /// What bounds count: steps, or seconds. Nothing where that is not known yet; then the formula is only
+    /// read for what is wrong with it in any case.
+    pub(crate) model: Option<TimeModel>,
     pub(crate) graph: &'a mut Graph,
     pub(crate) diagnostics: &'a mut Vec<Diagnostic>,
 }
@@ -414,16 +415,18 @@ impl<'a> Parser<'a> {
             return Ok(None);
         }
         let digits = self.span().of(self.text);
-        let steps = self.target.model == TimeModel::Steps;
+        let steps = self.target.model == Some(TimeModel::Steps);
         if digits.starts_with('-') {
             return Err(self.bad_bounds("a bound is not negative"));
         }
         if steps && digits.contains('.') {
             return Err(self.bad_bounds("a bound is a whole number of steps, not a fraction"));
         }
-        let bound = match steps {
-            true => digits.parse().ok(),
-            false => match nanos(digits, 1_000_000_000) {
+        let bound = match self.target.model {
+            // The order of two bounds is kept, and that is all that is asked of them.
+            None => digits.parse().ok().map(|seconds: f64| (seconds * 1e9) as u64),
+            Some(TimeModel::Steps) => digits.parse().ok(),
+            Some(_) => match nanos(digits, 1_000_000_000) {
                 Err(NoDuration::TooFine) => return Err(self.bad_bounds("this is finer than a nanosecond")),
                 bound => bound.ok().and_then(|bound| u64::try_from(bound).ok()),
             },

@@ -170,6 +170,8 @@ fn bounds_count_seconds_where_time_is_dense() {
         spec.print(spec.properties[0].formula).to_string(),
         "(since [0,3000000000] (once [500000000,2000000000] (definitely trace.a)) (definitely trace.b))"
     );
+    let spec = parse("topic a property p = rye\"once[0:10000000000]{x}\"").spec.unwrap();
+    assert_eq!(spec.print(spec.properties[0].formula).to_string(), "(once [0,10000000000] (definitely a.x))");
     let text = "topic a let r = rye\"once[0:2]{x}\" @time(dense) property p = r property q = r";
     let spec = parse(text).spec.unwrap();
     let printed = |i: usize| spec.print(spec.properties[i].formula).to_string();
