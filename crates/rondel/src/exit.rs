@@ -1,10 +1,10 @@
 //! The exit statuses of the command, as users may rely on them in scripts.
 
-/// Everything was decided and nothing violated.
+/// Everything was decided and nothing violated; every test came as expected.
 pub const SATISFIED: u8 = 0;
-/// At least one property was violated.
+/// At least one property was violated, or a test did not come as expected.
 pub const VIOLATED: u8 = 1;
-/// Wrong usage: arguments, specification or deployment.
+/// Wrong usage: arguments, specification or deployment; no test where tests are to be run.
 pub const USAGE: u8 = 2;
 /// A trace could not be read, or the output not be written.
 pub const TRACE: u8 = 3;

@@ -15,6 +15,7 @@ mod pipeline;
 mod signals;
 mod specification;
 mod tally;
+mod testing;
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;

@@ -6,6 +6,7 @@ use rondel_engine::Report;
 use rondel_net::adapter::Publisher;
 
 use crate::output::{Emit, Format, Output, VerdictWriter};
+use crate::specification::Specification;
 use crate::tally::Tally;
 use crate::warn;
 
@@ -36,13 +37,14 @@ pub struct Outlet {
 }
 
 impl Outlet {
-    /// For properties of these names.
+    /// For the properties of a specification.
     pub fn new(
-        properties: &[String],
+        specification: &Specification,
         sinks: Vec<Vec<Sink>>,
         emit: Emit,
         (format, colour): (Format, bool),
     ) -> Outlet {
+        let properties = specification.program.properties();
         Outlet {
             emit,
             format,
@@ -52,7 +54,7 @@ impl Outlet {
             text: Vec::new(),
             stdout: Output::new(io::stdout()),
             stdout_failed: false,
-            tallies: vec![Tally::default(); properties.len()],
+            tallies: Tally::all(specification),
             verdicts: 0,
             unpublished: 0,
         }

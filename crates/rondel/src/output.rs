@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use rondel_engine::Report;
-use rondel_event::{Timestamp, Verdict};
+use rondel_event::{Timestamp, Value, Verdict};
 
 /// Writes the verdicts of one property.
 ///
@@ -78,6 +78,23 @@ impl VerdictWriter {
         }
         out.push(b'\n');
     }
+}
+
+/// The values of the keys of a property in brackets, as they are written in a specification; nothing
+/// without keys.
+pub fn key_text(keys: &[Value]) -> String {
+    if keys.is_empty() {
+        return String::new();
+    }
+    let text = |value: &Value| match value {
+        Value::Bool(b) => b.to_string(),
+        Value::Int(i) => i.to_string(),
+        Value::Float(x) => x.to_string(),
+        Value::Time(ns) | Value::Duration(ns) => Seconds(Timestamp::from_nanos(*ns)).to_string(),
+        // A string always has a JSON form.
+        Value::String(text) => serde_json::to_string(text).unwrap_or_default(),
+    };
+    format!("[{}]", keys.iter().map(text).collect::<Vec<_>>().join(", "))
 }
 
 /// The colour of a verdict on a terminal: green, red, yellow.

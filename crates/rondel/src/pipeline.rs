@@ -125,7 +125,7 @@ impl Pipeline {
             time: Timestamp::ZERO,
             block: Block::new(program.layout()),
             monitor,
-            outlet: Outlet::new(program.properties(), parts.sinks, parts.emit, (parts.format, parts.colour)),
+            outlet: Outlet::new(parts.specification, parts.sinks, parts.emit, (parts.format, parts.colour)),
             clock: parts.specification.is_timed().then(Clock::default),
             armed: None,
             ended: false,
@@ -319,12 +319,18 @@ impl State {
     /// Evaluates what has come and what time has brought until this instant; when it will bring more.
     fn pass(&mut self, at: Instant) -> Option<Instant> {
         self.step();
-        if self.due()? <= at
-            && let Some(time) = self.clock.as_ref()?.time(at)
-        {
-            self.outlet.take(self.monitor.advance(time));
+        loop {
+            let deadline = self.monitor.next_deadline()?;
+            let due = self.clock.as_ref()?.instant(deadline)?;
+            if due > at {
+                return Some(due);
+            }
+            // No further than needed: an event that is still on its way keeps its time.
+            self.outlet.take(self.monitor.advance(deadline));
+            if self.monitor.next_deadline().is_some_and(|next| next <= deadline) {
+                return Some(at);
+            }
         }
-        self.due()
     }
 }
 
@@ -389,7 +395,8 @@ mod tests {
             ..Spec::default()
         };
         let program = Arc::new(Program::compile(&spec).unwrap());
-        let specification = Specification { spec, program, is_formula: false };
+        let specification =
+            Specification { spec, program, is_formula: false, source: String::new(), text: String::new() };
         let binding = Binding {
             address: Address::Zenoh("beat".into()),
             time: TimeOfEvent::Field(rondel_event::Path::keys(["t"])),
@@ -446,7 +453,7 @@ mod tests {
         assert_eq!(told.recv(), Ok(ALIVE.into()));
         let brought = told.recv_timeout(Duration::from_secs(60)).unwrap();
         assert_eq!(brought, r#"{"property":"alive","time":5.05,"verdict":"violated"}"#);
-        assert!(pipeline.end(Duration::ZERO).is_some());
+        assert!(pipeline.end(Duration::from_secs(60)).is_some());
         keeper.join().unwrap();
     }
 

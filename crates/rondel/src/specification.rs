@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rondel_engine::Program;
-use rondel_spec::{Outcome, Spec};
+use rondel_event::Projection;
+use rondel_net::file::TraceTopic;
+use rondel_spec::{Expr, ExprId, Outcome, ParseOptions, Spec};
 
 /// The languages in which a property can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -19,8 +21,33 @@ pub enum Syntax {
 /// The models of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum TimeModel {
-    /// Positions: every event is one step, and bounds count steps
+    /// Every event is one step, and bounds count steps
     Steps,
+    /// Bounds are times between events; there is truth only at events
+    Points,
+    /// Bounds are times, and there is truth at every time
+    Dense,
+}
+
+/// How a specification is read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reading {
+    /// In which language.
+    pub syntax: Option<Syntax>,
+    /// In which model of time, where the specification itself does not say.
+    pub time: Option<TimeModel>,
+}
+
+impl Reading {
+    fn options(self) -> ParseOptions {
+        ParseOptions {
+            time: self.time.map(|time| match time {
+                TimeModel::Steps => rondel_spec::TimeModel::Steps,
+                TimeModel::Points => rondel_spec::TimeModel::Points,
+                TimeModel::Dense => rondel_spec::TimeModel::Dense,
+            }),
+        }
+    }
 }
 
 /// A specification, ready to run.
@@ -32,6 +59,10 @@ pub struct Specification {
     pub program: Arc<Program>,
     /// Whether it is a bare formula: its one topic has no name, and stands for any.
     pub is_formula: bool,
+    /// Where it came from: a file, mostly.
+    pub source: String,
+    /// The text that was read there.
+    pub text: String,
 }
 
 /// The specification cannot be used; the reasons have been shown.
@@ -43,7 +74,7 @@ impl Specification {
     ///
     /// # Errors
     /// [`Refused`], after every mistake was shown on standard error.
-    pub fn from_file(path: &Path, syntax: Syntax) -> Result<Specification, Refused> {
+    pub fn from_file(path: &Path, reading: Reading) -> Result<Specification, Refused> {
         let source = path.display().to_string();
         let read = if path == Path::new("-") {
             let mut text = String::new();
@@ -58,9 +89,13 @@ impl Specification {
                 return Err(Refused);
             }
         };
-        let rye = syntax == Syntax::Rye || path.extension().is_some_and(|e| e == "rye");
-        let outcome =
-            if rye { rondel_spec::parse_rye(&text, None, &stem(path)) } else { rondel_spec::parse(&text) };
+        let rye = reading.syntax == Some(Syntax::Rye) || path.extension().is_some_and(|e| e == "rye");
+        let options = &reading.options();
+        let outcome = if rye {
+            rondel_spec::parse_rye_with(&text, None, &stem(path), options)
+        } else {
+            rondel_spec::parse_with(&text, options)
+        };
         Specification::build(outcome, &text, &source, rye)
     }
 
@@ -76,10 +111,11 @@ impl Specification {
     ///
     /// # Errors
     /// [`Refused`], after every mistake was shown on standard error.
-    pub fn from_formula(formula: &str, syntax: Syntax) -> Result<Specification, Refused> {
-        let outcome = match syntax {
-            Syntax::Rondel => rondel_spec::parse_formula(formula),
-            Syntax::Rye => rondel_spec::parse_rye(formula, None, "formula"),
+    pub fn from_formula(formula: &str, reading: Reading) -> Result<Specification, Refused> {
+        let options = &reading.options();
+        let outcome = match reading.syntax.unwrap_or(Syntax::Rondel) {
+            Syntax::Rondel => rondel_spec::parse_formula_with(formula, options),
+            Syntax::Rye => rondel_spec::parse_rye_with(formula, None, "formula", options),
         };
         Specification::build(outcome, formula, "formula", true)
     }
@@ -91,16 +127,32 @@ impl Specification {
     pub fn from_arguments(
         file: Option<&PathBuf>,
         formula: Option<&str>,
-        syntax: Syntax,
+        reading: Reading,
     ) -> Result<Specification, Refused> {
         match (file, formula) {
-            (Some(path), _) => Specification::from_file(path, syntax),
-            (None, Some(formula)) => Specification::from_formula(formula, syntax),
+            (Some(path), _) => Specification::from_file(path, reading),
+            (None, Some(formula)) => Specification::from_formula(formula, reading),
             (None, None) => {
                 crate::complain("nothing to check: give a specification file or --formula");
                 Err(Refused)
             }
         }
+    }
+
+    /// The line and the column, from 1, of a place in the text.
+    pub fn place(&self, offset: usize) -> (usize, usize) {
+        let before = self.text.get(..offset).unwrap_or(&self.text);
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+    }
+
+    /// The topics as they may stand in a trace.
+    pub fn trace_topics(&self) -> Vec<TraceTopic> {
+        let topic = |(topic, projection): (&rondel_spec::Topic, &Projection)| TraceTopic {
+            names: vec![topic.name.clone(), topic.address.clone()],
+            projection: projection.clone(),
+        };
+        self.spec.topics.iter().zip(self.program.projections()).map(topic).collect()
     }
 
     /// Whether time brings verdicts by itself.
@@ -120,13 +172,34 @@ impl Specification {
             return Err(Refused);
         }
         match Program::compile(&spec) {
-            Ok(program) => Ok(Specification { spec, program: Arc::new(program), is_formula }),
+            Ok(program) => Ok(Specification {
+                spec,
+                program: Arc::new(program),
+                is_formula,
+                source: source.to_owned(),
+                text: text.to_owned(),
+            }),
             Err(error) => {
                 crate::complain(&format!("{source}: {error}"));
                 Err(Refused)
             }
         }
     }
+}
+
+/// Whether a formula has operators of the future, so that its verdicts are about times before they come.
+pub fn looks_ahead(spec: &Spec, formula: ExprId) -> bool {
+    let mut needed = vec![false; spec.nodes.len()];
+    needed[formula.index()] = true;
+    for (i, node) in spec.nodes.iter().enumerate().rev().filter(|(i, _)| *i <= formula.index()) {
+        if needed[i] {
+            if matches!(node, Expr::Next(_) | Expr::Eventually(..) | Expr::Always(..) | Expr::Until(..)) {
+                return true;
+            }
+            node.operands().for_each(|operand| needed[operand.index()] = true);
+        }
+    }
+    false
 }
 
 fn stem(path: &Path) -> String {

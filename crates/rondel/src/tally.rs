@@ -3,68 +3,104 @@
 use indicatif::HumanCount;
 use rondel_engine::Report;
 use rondel_event::{Block, Path, Rows, Slot, Timestamp, Verdict};
+use rondel_spec::{Property, TimeModel};
 
 use crate::exit;
-use crate::specification::Specification;
+use crate::specification::{Specification, looks_ahead};
 
 /// The verdicts of one property, counted.
+///
+/// Where a verdict is that of every step until the next, steps are counted. A property for each key, one
+/// that looks ahead, and one that changes between events too has no such steps: its verdicts are counted.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// At how many steps it was violated.
-    pub violated: u64,
-    /// At how many steps it was satisfied.
-    pub satisfied: u64,
-    /// At how many steps it was inconclusive.
+    /// At how many steps it was inconclusive, or how often it became so.
     pub inconclusive: u64,
     /// How often it became violated.
     pub violations: u64,
-    /// The step and the time of the first violation.
-    pub first: Option<(u64, Timestamp)>,
+    /// The first violation.
+    pub first: Option<First>,
     /// The last verdict.
     pub last: Option<Verdict>,
     /// Whether a trace has ended with it inconclusive.
     pub open: bool,
+    /// Whether steps are counted.
+    pub by_steps: bool,
+    /// Whether it was satisfied or violated at any time.
+    decided: bool,
     /// The step since which the last verdict stands: the steps from there on are not counted yet.
     since: u64,
 }
 
+/// Where a property was violated for the first time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct First {
+    /// The step, if there was one.
+    pub step: Option<u64>,
+    /// The time that the violation is about.
+    pub time: Timestamp,
+}
+
+impl std::fmt::Display for First {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.step {
+            Some(step) => write!(f, "at step {step} (time {} s)", self.time),
+            None => write!(f, "at time {} s", self.time),
+        }
+    }
+}
+
 impl Tally {
+    /// One for each property of a specification.
+    pub fn all(specification: &Specification) -> Vec<Tally> {
+        let spec = &specification.spec;
+        let by_steps =
+            |p: &Property| p.time != TimeModel::Dense && p.slice.is_none() && !looks_ahead(spec, p.formula);
+        spec.properties.iter().map(|p| Tally { by_steps: by_steps(p), ..Tally::default() }).collect()
+    }
+
     /// Adds a verdict. Only changes count.
     #[inline]
     pub fn add(&mut self, report: &Report) {
         if !report.changed {
             return;
         }
-        self.count(report.step);
+        if self.by_steps {
+            self.count(report.step);
+        } else {
+            self.inconclusive += u64::from(report.verdict == Verdict::Inconclusive);
+        }
         self.last = Some(report.verdict);
+        self.decided |= report.verdict != Verdict::Inconclusive;
         if report.verdict == Verdict::Violated {
             self.violations += 1;
-            self.first.get_or_insert((report.step, report.time));
+            self.first.get_or_insert_with(|| First {
+                step: report.row.filter(|_| report.about.is_none()).map(|_| report.step),
+                time: report.about.unwrap_or(report.time),
+            });
         }
     }
 
     /// Says that the trace has so many steps and ends here; the next one begins with step 0.
     pub fn end(&mut self, steps: u64) {
-        self.count(steps);
+        if self.by_steps {
+            self.count(steps);
+        }
         self.open |= self.last == Some(Verdict::Inconclusive);
         self.since = 0;
     }
 
     /// Counts the steps before this one.
     fn count(&mut self, step: u64) {
-        let steps = step.saturating_sub(self.since);
-        match self.last {
-            Some(Verdict::Satisfied) => self.satisfied += steps,
-            Some(Verdict::Violated) => self.violated += steps,
-            Some(Verdict::Inconclusive) => self.inconclusive += steps,
-            None => {}
+        if self.last == Some(Verdict::Inconclusive) {
+            self.inconclusive += step.saturating_sub(self.since);
         }
         self.since = step;
     }
 
     /// Whether it was neither satisfied nor violated at any step.
     pub fn undecided(&self) -> bool {
-        self.violations == 0 && self.satisfied == 0
+        !self.decided
     }
 }
 

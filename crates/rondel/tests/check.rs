@@ -479,7 +479,7 @@ fn wrong_usage() {
         (vec!["check", "-f", "v", "--emit", "evry", "-"], &["evry", "every"]),
         (vec!["check", "-f", "v", "--format", "xml", "-"], &["xml", "json"]),
         (vec!["check", "-f", "v", "--syntax", "reelay", "-"], &["reelay", "rye"]),
-        (vec!["check", "-f", "v", "--time", "dense", "-"], &["dense", "steps"]),
+        (vec!["check", "-f", "v", "--time", "sparse", "-"], &["sparse", "dense"]),
         (vec!["check", "-f", "v", "--time-unit", "h", "-"], &["ms"]),
         (vec!["chek"], &["chek", "check"]),
         (vec![], &["Usage"]),
@@ -495,6 +495,28 @@ fn wrong_usage() {
     rondel(["--help"]).expect_status(0);
     rondel(["check", "--help"]).expect_status(0);
     rondel(["--version"]).expect_status(0);
+}
+
+#[test]
+fn the_model_of_time_is_chosen() {
+    // True at 1 s; the window of two seconds, or two steps, ends in between, at an event, or not yet.
+    let input = "{\"time\":1,\"v\":true}\n{\"time\":2,\"v\":false}\n{\"time\":5,\"v\":false}\n";
+    let dense = "{\"property\":\"formula\",\"time\":1,\"step\":0,\"verdict\":\"satisfied\"}\n\
+                 {\"property\":\"formula\",\"time\":4,\"verdict\":\"violated\"}\n";
+    let points = dense.replace("\"time\":4,", "\"time\":5,\"step\":2,");
+    let steps = points.replace("\"time\":5,\"step\":2,", "\"time\":2,\"step\":1,");
+    let check = |formula: &str, time: &[&str]| {
+        let arguments = [&["check", "-f", formula, "--format", "json", "-"][..], time].concat();
+        rondel_with_input(arguments, input.as_bytes())
+    };
+    check("once[0, 2 s] v", &[]).expect_status(1).expect_stdout(dense);
+    check("once[0, 2] v", &["--time", "dense"]).expect_stdout(dense);
+    check("once[0, 2 s] v", &["--time", "points"]).expect_stdout(&points);
+    check("once[0, 0] v", &[]).expect_stdout(&steps);
+    check("once[0, 0] v", &["--time", "steps"]).expect_stdout(&steps);
+    check("once[0, 2 s] v", &["--time", "steps"]).expect_status(2);
+    let finished = rondel_with_input(["check", "-f", "once[0, 2 s] v", "-"], input.as_bytes());
+    assert!(finished.stdout.contains("became so 1 time, first at time 4 s"), "{}", finished.stdout);
 }
 
 #[test]

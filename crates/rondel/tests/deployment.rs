@@ -256,6 +256,7 @@ fn wrong_usage_of_run_publish_and_tap() {
         (vec!["run", &two, "--topic", "gear=zenoh:a"], &["speed"]),
         (vec!["run", &good, "--topic", "zenoh:a"], &["--topic"]),
         (vec!["run", &good, "--zenoh-connect", "tcp/127.0.0.1:7447"], &["--zenoh-", "deployment"]),
+        (vec!["run", &good, "--time", "dense"], &["--time", "deployment"]),
         (vec!["run", &good, "--time-from", "source"], &["--time-from", "deployment"]),
         (vec!["run", "-f", "v", "--topic", "zenoh:a/**", "--publish", "zenoh:a/b"], &["a/b", "come back"]),
         (vec!["run", "-f", "v", "--topic", "dds:a", "--publish", "dds:a"], &["come back"]),

@@ -4,7 +4,7 @@
 //! Fenced blocks say what they are:
 //! - `rondel`, `rye`: a whole text without errors; `rondel formula`: a single formula; `… wrong=E0301`: refused with this code.
 //! - `yaml deployment`: `rondel validate` has nothing to say; `… wrong`: it has.
-//! - `console`: lines after `$ ` are commands. `rondel check` and `rondel validate` run, and print what follows; a line `…` stands for any
+//! - `console`: lines after `$ ` are commands. `rondel check`, `test`, `explain` and `validate` run, and print what follows; a line `…` stands for any
 //!   lines. Of other subcommands of `rondel` the options are checked. All else is left alone.
 //! - `file=NAME` on any of them: later commands of the same page find the text under this name.
 //!
@@ -226,9 +226,19 @@ fn commands_print_what_is_shown() {
                     block.lines[output.clone()].iter().map(|line| normal(line)).collect();
                 let printed = if command == "echo $?" {
                     status.to_string()
-                } else if ["rondel check ", "rondel validate", "gzip ", "cat ", "head ", "grep "]
-                    .iter()
-                    .any(|c| command.starts_with(c))
+                } else if [
+                    "rondel check ",
+                    "rondel test ",
+                    "rondel explain ",
+                    "rondel validate",
+                    "printf ",
+                    "gzip ",
+                    "cat ",
+                    "head ",
+                    "grep ",
+                ]
+                .iter()
+                .any(|c| command.starts_with(c))
                 {
                     let run = Command::new("sh")
                         .args(["-c", &format!("{{ {command}\n}} 2>&1")])
@@ -286,7 +296,7 @@ fn commands_print_what_is_shown() {
 fn every_option_is_in_the_reference() {
     let reference = fs::read_to_string(root().join("docs/reference/command.md")).unwrap();
     let folder = folder("options");
-    for subcommand in ["check", "run", "validate", "demo", "publish", "tap", "bench"] {
+    for subcommand in ["check", "run", "test", "help", "validate", "demo", "publish", "tap", "bench"] {
         assert!(reference.contains(&format!("## rondel {subcommand}")), "nothing about rondel {subcommand}");
         let (status, help, _) = rondel(&folder, &[subcommand, "--help"]);
         assert_eq!(status, 0);

@@ -9,11 +9,11 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rondel_engine::{Monitor, Report};
 use rondel_event::{Block, Verdict};
-use rondel_net::file::{Lines, Piece, ReadError, TraceReader, TraceTopic};
+use rondel_net::file::{Lines, Piece, ReadError, TraceReader};
 
 use crate::deployment::time_unit;
 use crate::output::{Emit, Format, Output, VerdictWriter, colour_of};
-use crate::specification::{Specification, Syntax, TimeModel};
+use crate::specification::{Reading, Specification, Syntax, TimeModel};
 use crate::tally::{Backwards, Tally, Unseen, counted, status};
 use crate::{complain, exit, warn};
 
@@ -37,9 +37,10 @@ pub struct Check {
     /// The language of the specification
     #[arg(long, value_enum, default_value = "rondel")]
     syntax: Syntax,
-    /// The model of time
-    #[arg(long, value_enum, default_value = "steps")]
-    time: TimeModel,
+    /// The model of time of properties that do not say so themselves (default: dense with units of time
+    /// in their bounds, otherwise steps)
+    #[arg(long, value_enum)]
+    time: Option<TimeModel>,
     /// The unit of `time` in the trace
     #[arg(long, value_name = "UNIT", default_value = "s", value_parser = ["s", "ms", "us", "ns"])]
     time_unit: String,
@@ -76,20 +77,20 @@ impl Check {
             // What stands in the place of the specification is the first trace then.
             self.traces.splice(0..0, self.first.take());
         }
-        let loaded = Specification::from_arguments(self.first.as_ref(), self.formula.as_deref(), self.syntax);
+        let reading = Reading { syntax: Some(self.syntax), time: self.time };
+        let loaded = Specification::from_arguments(self.first.as_ref(), self.formula.as_deref(), reading);
         let Ok(specification) = loaded else { return exit::USAGE };
         if self.traces.is_empty() {
             complain("no trace to check: name one or more files, or `-` for standard input");
             return exit::USAGE;
         }
-        let TimeModel::Steps = self.time;
         let started = Instant::now();
         let mut checking = Checking {
             options: &self,
             specification: &specification,
             out: Output::new(BufWriter::with_capacity(1 << 16, io::stdout().lock())),
             colour: io::stdout().is_terminal(),
-            tallies: vec![Tally::default(); specification.program.properties().len()],
+            tallies: Tally::all(&specification),
             unseen: Unseen::new(&specification),
             events: 0,
             backwards: 0,
@@ -115,17 +116,7 @@ impl Checking<'_> {
             .iter()
             .map(|property| VerdictWriter::new(property, several.then_some(name.as_str())))
             .collect();
-        let topics: Vec<TraceTopic> = self
-            .specification
-            .spec
-            .topics
-            .iter()
-            .zip(program.projections())
-            .map(|(topic, projection)| TraceTopic {
-                names: vec![topic.name.clone(), topic.address.clone()],
-                projection: projection.clone(),
-            })
-            .collect();
+        let topics = self.specification.trace_topics();
         let unreadable = |error: ReadError| {
             complain(&error.to_string());
             Stopped
@@ -304,16 +295,18 @@ impl Checking<'_> {
         summary.push('\n');
         let colour = self.colour && self.options.format == Format::Text;
         for (property, tally) in properties.iter().zip(&self.tallies) {
-            let (verdict, detail) = if let Some((step, time)) = tally.first {
+            let (verdict, detail) = if let Some(first) = &tally.first {
                 let times = counted(tally.violations, "time", "times");
-                (Verdict::Violated, format!("became so {times}, first at step {step} (time {time} s)"))
+                (Verdict::Violated, format!("became so {times}, first {first}"))
             } else if tally.undecided() {
                 (Verdict::Inconclusive, "never decided".to_owned())
             } else if tally.open {
                 (Verdict::Inconclusive, "so at the end".to_owned())
             } else if tally.inconclusive > 0 {
-                let steps = counted(tally.inconclusive, "step", "steps");
-                (Verdict::Satisfied, format!("but inconclusive at {steps}"))
+                let (at, one, many) =
+                    if tally.by_steps { ("at ", "step", "steps") } else { ("", "time", "times") };
+                let times = counted(tally.inconclusive, one, many);
+                (Verdict::Satisfied, format!("but inconclusive {at}{times}"))
             } else {
                 (Verdict::Satisfied, String::new())
             };

@@ -3,9 +3,11 @@
 mod bench;
 mod check;
 mod demo;
+mod help;
 mod publish;
 mod run;
 mod tap;
+mod test;
 mod validate;
 
 use clap::{Parser, Subcommand};
@@ -13,7 +15,8 @@ use clap::{Parser, Subcommand};
 /// Checks, while a system runs, that what its parts say to each other keeps to what its engineers
 /// wrote down.
 #[derive(Debug, Parser)]
-#[command(name = "rondel", version, about, arg_required_else_help = true, after_help = EXIT_STATUS)]
+#[command(name = "rondel", version, about, arg_required_else_help = true,
+    disable_help_subcommand = true, after_help = EXIT_STATUS)]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -22,7 +25,7 @@ pub struct Arguments {
 const EXIT_STATUS: &str = "\
 Exit status:
   0  every property was decided and none violated
-  1  a property was violated
+  1  a property was violated, or a test did not come as expected
   2  wrong usage, specification or deployment
   3  a trace could not be read, or the output not be written
   4  none was violated, but a property was never decided, or was inconclusive at the end,
@@ -33,11 +36,13 @@ Exit status:
 enum Command {
     Check(check::Check),
     Run(run::Run),
+    Test(test::Test),
     Validate(validate::Validate),
     Demo(demo::Demo),
     Publish(publish::Publish),
     Tap(tap::Tap),
     Bench(bench::Bench),
+    Help(help::Help),
 }
 
 impl Arguments {
@@ -46,11 +51,13 @@ impl Arguments {
         match self.command {
             Command::Check(check) => check.run(),
             Command::Run(run) => run.run(),
+            Command::Test(test) => test.run(),
             Command::Validate(validate) => validate.run(),
             Command::Demo(demo) => demo.run(),
             Command::Publish(publish) => publish.run(),
             Command::Tap(tap) => tap.run(),
             Command::Bench(bench) => bench.run(),
+            Command::Help(help) => help.run(),
         }
     }
 }

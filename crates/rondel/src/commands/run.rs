@@ -16,7 +16,7 @@ use crate::networks::{NetworkArguments, Networks};
 use crate::outlet::Sink;
 use crate::output::{Emit, Format, colour_of};
 use crate::pipeline::{Counts, Parts, Pipeline, Stop};
-use crate::specification::{Specification, Syntax, TimeModel};
+use crate::specification::{Reading, Specification, Syntax, TimeModel};
 use crate::tally::{Tally, Unseen, counted};
 use crate::{complain, exit, say, signals, warn};
 
@@ -47,9 +47,10 @@ pub struct Run {
     /// The language of the specification
     #[arg(long, value_enum, default_value = "rondel")]
     syntax: Syntax,
-    /// The model of time
-    #[arg(long, value_enum, default_value = "steps")]
-    time: TimeModel,
+    /// The model of time of properties that do not say so themselves (default: dense with units of time
+    /// in their bounds, otherwise steps)
+    #[arg(long, value_enum)]
+    time: Option<TimeModel>,
     /// Where a topic comes from: zenoh:KEY or dds:TOPIC, with several topics NAME=zenoh:KEY
     #[arg(short, long, value_name = "ADDRESS")]
     topic: Vec<String>,
@@ -112,11 +113,11 @@ impl Run {
                     exit_on_unreachable: self.network.exit_on_unreachable,
                     ..NetworkArguments::default()
                 };
-                let reading = (self.time_from.as_str(), self.time_unit.as_str(), self.syntax);
-                if self.network != network || reading != ("arrival", "s", Syntax::Rondel) {
+                let reading = (self.time_from.as_str(), self.time_unit.as_str(), self.syntax, self.time);
+                if self.network != network || reading != ("arrival", "s", Syntax::Rondel, None) {
                     complain(
                         "networks, times and syntax are settings of the deployment file: --zenoh-*, --dds-*, \
-                         --time-from, --time-unit and --syntax belong to the short form",
+                         --time, --time-from, --time-unit and --syntax belong to the short form",
                     );
                     return Err(exit::USAGE);
                 }
@@ -130,12 +131,12 @@ impl Run {
     }
 
     fn short_form(&self) -> Result<Deployment, u8> {
-        let TimeModel::Steps = self.time;
         let wrong = |message: String| {
             complain(&message);
             exit::USAGE
         };
-        let loaded = Specification::from_arguments(self.file.as_ref(), self.formula.as_deref(), self.syntax);
+        let reading = Reading { syntax: Some(self.syntax), time: self.time };
+        let loaded = Specification::from_arguments(self.file.as_ref(), self.formula.as_deref(), reading);
         let specification = loaded.map_err(|_| exit::USAGE)?;
         let topics = &specification.spec.topics;
         let mut sources: Vec<Option<Address>> = vec![None; topics.len()];
@@ -480,9 +481,11 @@ impl Report {
             };
             let verdict = tally.last.map_or("no event", Verdict::as_str);
             summary += &format!("\n  {on}{verdict:<12}{off}  {property}");
-            if let Some((step, _)) = tally.first {
+            if let Some(first) = &tally.first {
                 let times = counted(tally.violations, "time", "times");
-                summary += &format!(": became violated {times}, first at step {step}");
+                // The time of a live system is a number that nobody knows.
+                let first = first.step.map_or_else(|| first.to_string(), |step| format!("at step {step}"));
+                summary += &format!(": became violated {times}, first {first}");
             }
         }
         if received > 0

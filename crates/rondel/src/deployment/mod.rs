@@ -4,12 +4,13 @@ mod yaml;
 
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use rondel_event::{Path as FieldPath, TimeUnit};
 use rondel_net::{dds, zenoh};
 use rondel_spec::Spec;
 
 use crate::output::Emit;
-use crate::specification::{Specification, Syntax};
+use crate::specification::{Reading, Specification, Syntax, TimeModel};
 use yaml::{Item, Mistakes};
 pub use yaml::{Mistake, suggest};
 
@@ -246,7 +247,7 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     let mut members = root.members("the deployment", mistakes);
     let file = members.get("specification");
     let formula = members.get("formula");
-    let syntax = members.get("syntax");
+    let (syntax, time) = (members.get("syntax"), members.get("time"));
     let zenoh_item = members.get("zenoh");
     let dds_item = members.get("dds");
     let topics = members.get("topics");
@@ -254,7 +255,7 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     let unreachable = members.get("exit_on_unreachable");
     members.finish(mistakes);
 
-    let specification = specification(root, file, formula, syntax, folder, mistakes);
+    let specification = specification(root, file, formula, (syntax, time), folder, mistakes);
     let mut zenoh = zenoh_item.map(|item| zenoh_settings(item, folder, mistakes));
     let mut dds = dds_item.map(|item| dds_settings(item, mistakes));
     let exit_on_unreachable =
@@ -284,7 +285,7 @@ fn specification(
     root: Item<'_>,
     file: Option<Item<'_>>,
     formula: Option<Item<'_>>,
-    syntax: Option<Item<'_>>,
+    (syntax, time): (Option<Item<'_>>, Option<Item<'_>>),
     folder: &Path,
     mistakes: &mut Mistakes,
 ) -> Option<Specification> {
@@ -299,6 +300,12 @@ fn specification(
             Syntax::Rondel
         }
     };
+    let time = time.and_then(|item| {
+        let text = item.text("time", mistakes)?;
+        let model = TimeModel::from_str(&text, false);
+        model.map_err(|_| mistakes.at(item, "time must be steps, points or dense")).ok()
+    });
+    let reading = Reading { syntax: Some(syntax), time };
     match (file, formula) {
         (Some(item), Some(_)) => {
             mistakes.at(item, "either a specification or a formula, not both");
@@ -310,7 +317,7 @@ fn specification(
         }
         (Some(item), None) => {
             let path = folder.join(item.text("specification", mistakes)?);
-            let loaded = Specification::from_file(&path, syntax);
+            let loaded = Specification::from_file(&path, reading);
             loaded
                 .map_err(|_| {
                     mistakes.at(item, format!("the specification {} cannot be used", path.display()))
@@ -319,7 +326,7 @@ fn specification(
         }
         (None, Some(item)) => {
             let text = item.text("formula", mistakes)?;
-            let loaded = Specification::from_formula(&text, syntax);
+            let loaded = Specification::from_formula(&text, reading);
             loaded.map_err(|_| mistakes.at(item, "the formula cannot be used")).ok()
         }
     }

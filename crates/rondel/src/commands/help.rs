@@ -1,0 +1,53 @@
+//! `rondel help`: about the command, a subcommand, or the language.
+
+use std::io::{self, IsTerminal};
+
+use clap::{Args, CommandFactory};
+
+use super::Arguments;
+use crate::output::Output;
+use crate::{complain, exit};
+
+/// The reference of the language.
+const LANGUAGE: &str = include_str!("../../../../docs/reference/language.md");
+
+/// Print the help of a subcommand, or the reference of the language
+#[derive(Debug, Args)]
+pub struct Help {
+    /// A subcommand, or `language`
+    #[arg(value_name = "WHAT")]
+    what: Option<String>,
+}
+
+impl Help {
+    /// Prints it, and returns the exit status.
+    pub fn run(self) -> u8 {
+        let mut command = Arguments::command();
+        command.build();
+        let help = match self.what.as_deref() {
+            Some("language") => LANGUAGE.to_owned(),
+            None => styled(command.render_long_help()),
+            Some(name) => match command.find_subcommand_mut(name) {
+                Some(subcommand) => styled(subcommand.render_long_help()),
+                None => {
+                    complain(&format!("there is no subcommand '{name}'; see rondel help"));
+                    return exit::USAGE;
+                }
+            },
+        };
+        let mut out = Output::new(io::stdout());
+        out.write(help.as_bytes());
+        let closed = out.is_closed();
+        match out.finish() {
+            Err(error) if !closed => {
+                complain(&format!("cannot write the help: {error}"));
+                exit::TRACE
+            }
+            _ => exit::SATISFIED,
+        }
+    }
+}
+
+fn styled(help: clap::builder::StyledStr) -> String {
+    if io::stdout().is_terminal() { help.ansi().to_string() } else { help.to_string() }
+}

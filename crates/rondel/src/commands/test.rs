@@ -1,0 +1,267 @@
+//! `rondel test`: the tests that stand in specifications.
+
+use std::fmt::Write as _;
+use std::io::{self, BufWriter, IsTerminal};
+use std::path::PathBuf;
+
+use clap::Args;
+use rondel_event::{Timestamp, Value};
+use rondel_spec::{Expectation, Test as SpecTest};
+use serde_json::json;
+
+use crate::output::{Format, Output, colour_of, key_text};
+use crate::specification::{Reading, Specification, TimeModel};
+use crate::tally::counted;
+use crate::testing::{self, Given, Ran};
+use crate::{complain, exit};
+
+/// How many characters of a message are shown.
+const SHOWN: usize = 60;
+
+/// Run the tests that stand in specifications
+///
+/// The messages of each test go through a monitor of their own. Of what did not come as expected it is
+/// shown what came instead, over time.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_STATUS)]
+pub struct Test {
+    /// The specifications
+    #[arg(value_name = "SPEC", required = true)]
+    files: Vec<PathBuf>,
+    /// Only tests whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    filter: Option<String>,
+    /// The model of time of properties that do not say so themselves
+    #[arg(long, value_enum)]
+    time: Option<TimeModel>,
+    /// How to print what became of them
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+const EXIT_STATUS: &str = "\
+Exit status:
+  0  every test came as expected
+  1  a test did not
+  2  wrong usage or specification, or there is no such test";
+
+impl Test {
+    /// Runs the tests, and returns the exit status.
+    pub fn run(self) -> u8 {
+        let mut out = Output::new(BufWriter::new(io::stdout().lock()));
+        let colour = io::stdout().is_terminal();
+        let (mut passed, mut failed, mut refused) = (0, 0, false);
+        for file in &self.files {
+            let reading = Reading { syntax: None, time: self.time };
+            let Ok(specification) = Specification::from_file(file, reading) else {
+                refused = true;
+                continue;
+            };
+            let is_meant =
+                |test: &&SpecTest| self.filter.as_ref().is_none_or(|text| test.name.contains(text.as_str()));
+            for test in specification.spec.tests.iter().filter(is_meant) {
+                let ran = testing::run(&specification, test);
+                *(if ran.is_ok() { &mut passed } else { &mut failed }) += 1_u64;
+                let shown = Shown { specification: &specification, test, ran: &ran, colour };
+                out.write(
+                    match self.format {
+                        Format::Text => shown.text(),
+                        Format::Json => shown.json() + "\n",
+                    }
+                    .as_bytes(),
+                );
+            }
+        }
+        if passed + failed > 0 {
+            let summary = format!(
+                "{} passed, {} failed",
+                counted(passed, "test", "tests"),
+                indicatif::HumanCount(failed)
+            );
+            match self.format {
+                Format::Text => out.write(format!("\n{summary}\n").as_bytes()),
+                Format::Json => crate::say(&summary),
+            }
+        }
+        if let Err(error) = out.finish() {
+            complain(&format!("cannot write what became of the tests: {error}"));
+            return exit::TRACE;
+        }
+        if refused {
+            return exit::USAGE;
+        }
+        match (passed, failed, &self.filter) {
+            (0, 0, Some(text)) => complain(&format!("no test has '{text}' in its name")),
+            (0, 0, None) => complain("there is no test; write one in the specification: test \"name\" { … }"),
+            (_, 0, _) => return exit::SATISFIED,
+            _ => return exit::VIOLATED,
+        }
+        exit::USAGE
+    }
+}
+
+/// A test and what became of it.
+struct Shown<'a> {
+    specification: &'a Specification,
+    test: &'a SpecTest,
+    ran: &'a Ran,
+    colour: bool,
+}
+
+impl Shown<'_> {
+    fn unmet(&self) -> impl Iterator<Item = &Expectation> {
+        self.ran.unmet.iter().map(|i| &self.test.expectations[*i])
+    }
+
+    fn place(&self, offset: usize) -> String {
+        let (line, column) = self.specification.place(offset);
+        format!("{}:{line}:{column}", self.specification.source)
+    }
+
+    fn expected(&self, expectation: &Expectation) -> String {
+        let Expectation { property, keys, never, verdict, at, .. } = expectation;
+        let mut text = self.specification.spec.properties[*property as usize].name.clone() + &key_text(keys);
+        text += if *never { " never " } else { " " };
+        text += verdict.as_str();
+        if let Some(at) = at {
+            // Writing to a String does not fail.
+            let _ = write!(text, " at {at} s");
+        }
+        text
+    }
+
+    fn text(&self) -> String {
+        let name = &self.test.name;
+        let paint = |code: &'static str| if self.colour { (code, "\x1b[0m") } else { ("", "") };
+        let mut text = if self.ran.is_ok() {
+            let (on, off) = paint("\x1b[32m");
+            format!("{on}ok{off}      {name}\n")
+        } else {
+            let (on, off) = paint("\x1b[1;31m");
+            format!("{on}FAILED{off}  {name}\n")
+        };
+        for problem in self.problems() {
+            text += &format!("  {}: {problem}\n", self.place(self.test.offset));
+        }
+        for expectation in self.unmet() {
+            text +=
+                &format!("  {}: expected {}\n", self.place(expectation.offset), self.expected(expectation));
+            text += &self.table(expectation);
+        }
+        text
+    }
+
+    fn problems(&self) -> Vec<String> {
+        let Ran { unreadable, mistyped, endless, .. } = self.ran;
+        let mut problems: Vec<String> =
+            unreadable.iter().map(|message| format!("a message cannot be read: {message}")).collect();
+        if *mistyped > 0 {
+            let values = counted(*mistyped, "value has", "values have");
+            problems
+                .push(format!("{values} another type than the specification reads, and counted as unknown"));
+        }
+        if *endless {
+            problems.push("time alone brings ever more; say where the test ends: `end at …`".to_owned());
+        }
+        problems
+    }
+
+    /// What came, over time: messages, and the verdicts on what an expectation is about.
+    fn table(&self, expectation: &Expectation) -> String {
+        let given: Vec<&Given> = self.ran.of(expectation).collect();
+        let mut rows: Vec<(Timestamp, String, String)> = Vec::new();
+        for (i, message) in self.test.messages.iter().enumerate() {
+            let verdicts = given.iter().filter(|given| given.message == Some(i));
+            let topic = &self.specification.spec.topics[message.topic.index()].name;
+            let what = shorten(&format!("{topic} {}", message.json));
+            rows.push((message.time, what, self.verdicts(verdicts.copied())));
+        }
+        for &given in given.iter().filter(|given| given.message.is_none()) {
+            let at = rows.partition_point(|(time, ..)| *time <= given.time);
+            rows.insert(at, (given.time, String::new(), self.verdicts([given])));
+        }
+        let width = |cell: fn(&(Timestamp, String, String)) -> String| {
+            rows.iter().map(|row| cell(row).chars().count()).max().unwrap_or(0)
+        };
+        let (times, whats) = (width(|row| format!("{} s", row.0)), width(|row| row.1.clone()));
+        let mut table = String::new();
+        for (time, what, verdicts) in &rows {
+            let line = format!("      {:>times$}   {what:<whats$}   {verdicts}", format!("{time} s"));
+            table += line.trim_end();
+            table.push('\n');
+        }
+        if given.is_empty() {
+            table += "      no verdict came\n";
+        }
+        table
+    }
+
+    fn verdicts<'g>(&self, given: impl IntoIterator<Item = &'g Given>) -> String {
+        let one = |given: &Given| {
+            let (on, off) = if self.colour { (colour_of(given.verdict), "\x1b[0m") } else { ("", "") };
+            let mut text = format!("{on}{}{off}", given.verdict.as_str());
+            if !given.keys.is_empty() {
+                text = format!("{} {text}", key_text(&given.keys));
+            }
+            match given.about {
+                Some(about) => format!("{text}, about {about} s"),
+                None => text,
+            }
+        };
+        given.into_iter().map(one).collect::<Vec<_>>().join("; ")
+    }
+
+    fn json(&self) -> String {
+        let seconds = |time: Timestamp| serde_json::from_str(&time.to_string()).unwrap_or(json!(null));
+        let failed: Vec<serde_json::Value> = self
+            .unmet()
+            .map(|expectation| {
+                let (line, column) = self.specification.place(expectation.offset);
+                let given = self.ran.of(expectation).map(|given| {
+                    let mut came = json!({"time": seconds(given.time), "verdict": given.verdict.as_str()});
+                    if let Some(about) = given.about {
+                        came["about"] = seconds(about);
+                    }
+                    if !given.keys.is_empty() {
+                        came["key"] = given.keys.iter().map(json_of).collect();
+                    }
+                    came
+                });
+                json!({
+                    "line": line,
+                    "column": column,
+                    "expected": self.expected(expectation),
+                    "came": given.collect::<Vec<_>>(),
+                })
+            })
+            .collect();
+        json!({
+            "file": self.specification.source,
+            "test": self.test.name,
+            "line": self.specification.place(self.test.offset).0,
+            "ok": self.ran.is_ok(),
+            "failed": failed,
+            "problems": self.problems(),
+        })
+        .to_string()
+    }
+}
+
+/// The value of a key in JSON.
+fn json_of(value: &Value) -> serde_json::Value {
+    match value {
+        Value::Bool(b) => json!(b),
+        Value::Int(i) => json!(i),
+        Value::Float(x) => json!(x),
+        Value::Time(ns) | Value::Duration(ns) => json!(Timestamp::from_nanos(*ns).to_string()),
+        Value::String(text) => json!(text),
+    }
+}
+
+/// The beginning of a long text.
+fn shorten(text: &str) -> String {
+    if text.chars().count() <= SHOWN {
+        return text.to_owned();
+    }
+    text.chars().take(SHOWN - 1).chain(['…']).collect()
+}
