@@ -112,6 +112,20 @@ pub enum Code {
     KeyType,
     /// An attribute of the language that is not written as it has to be.
     InvalidAttribute,
+    /// A machine that begins in no state, or in several.
+    InitialState,
+    /// A state that the machine does not have.
+    UnknownState,
+    /// A transition that nothing says when to take.
+    Unconditional,
+    /// A chain whose topics and fields do not go together.
+    ChainTopics,
+    /// A property that was not declared.
+    UnknownProperty,
+    /// Values of keys that do not fit the keys of the property.
+    WrongKeys,
+    /// A machine that is divided by other keys, or measures time otherwise.
+    ForeignMachine,
     /// Bounds with nothing between them.
     EmptyInterval,
     /// A comparison whose result never changes.
@@ -134,6 +148,14 @@ pub enum Code {
     IdleKey,
     /// A robustness that is asked for where no numbers are compared.
     NothingToMeasure,
+    /// A state that a machine never enters.
+    UnreachableState,
+    /// A message of a test that comes earlier than the one before.
+    UnorderedTest,
+    /// A message of a test that lacks the key of a property.
+    MissingKey,
+    /// A test that expects nothing.
+    EmptyTest,
 }
 
 impl Code {
@@ -174,6 +196,13 @@ impl Code {
         Code::KeyTopics,
         Code::KeyType,
         Code::InvalidAttribute,
+        Code::InitialState,
+        Code::UnknownState,
+        Code::Unconditional,
+        Code::ChainTopics,
+        Code::UnknownProperty,
+        Code::WrongKeys,
+        Code::ForeignMachine,
         Code::EmptyInterval,
         Code::ConstantComparison,
         Code::ConstantProperty,
@@ -185,6 +214,10 @@ impl Code {
         Code::Shadowed,
         Code::IdleKey,
         Code::NothingToMeasure,
+        Code::UnreachableState,
+        Code::UnorderedTest,
+        Code::MissingKey,
+        Code::EmptyTest,
     ];
 
     /// The code as it is printed.
@@ -229,6 +262,13 @@ impl Code {
             Code::KeyTopics => "E0501",
             Code::KeyType => "E0502",
             Code::InvalidAttribute => "E0503",
+            Code::InitialState => "E0504",
+            Code::UnknownState => "E0505",
+            Code::Unconditional => "E0506",
+            Code::ChainTopics => "E0507",
+            Code::UnknownProperty => "E0508",
+            Code::WrongKeys => "E0509",
+            Code::ForeignMachine => "E0510",
             Code::EmptyInterval => "W0401",
             Code::ConstantComparison => "W0402",
             Code::ConstantProperty => "W0403",
@@ -240,6 +280,10 @@ impl Code {
             Code::Shadowed => "W0409",
             Code::IdleKey => "W0601",
             Code::NothingToMeasure => "W0602",
+            Code::UnreachableState => "W0603",
+            Code::UnorderedTest => "W0604",
+            Code::MissingKey => "W0605",
+            Code::EmptyTest => "W0606",
         }
     }
 

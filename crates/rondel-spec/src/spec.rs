@@ -143,7 +143,7 @@ pub struct Test {
     pub offset: usize,
     /// The messages, in order.
     pub messages: Vec<TestMessage>,
-    /// How long the trace goes on after the last message, if that is said.
+    /// The time up to which the trace goes on after the last message, if that is said.
     pub end: Option<Timestamp>,
     /// What must come out.
     pub expectations: Vec<Expectation>,
@@ -547,6 +547,15 @@ impl Expr {
     }
 }
 
+impl Machine {
+    /// The guards of all transitions, and the values that they assign.
+    pub fn conditions(&self) -> impl Iterator<Item = ExprId> + '_ {
+        self.transitions
+            .iter()
+            .flat_map(|t| t.guard.into_iter().chain(t.assignments.iter().map(|(_, value)| *value)))
+    }
+}
+
 impl Spec {
     /// The topics that a node mentions, itself or through its operands, in order of declaration.
     ///
@@ -569,10 +578,8 @@ impl Spec {
             if let Expr::InState(machine, _) | Expr::Ambiguous(machine) | Expr::MachineVariable(machine, ..) =
                 node
             {
-                let transitions = self.machines.get(machine.0 as usize).map_or(&[][..], |m| &m.transitions);
-                let parts = transitions
-                    .iter()
-                    .flat_map(|t| t.guard.into_iter().chain(t.assignments.iter().map(|(_, value)| *value)));
+                let machine = self.machines.get(machine.0 as usize);
+                let parts = machine.into_iter().flat_map(Machine::conditions);
                 open.extend(parts.filter(|part| seen.insert(*part)));
             }
             open.extend(node.operands().filter(|o| seen.insert(*o)));

@@ -11,6 +11,7 @@ use rondel_spec::{
 };
 
 const VALID: &str = include_str!("diagnostics/correct.rondel");
+const DECLARATIONS: &str = include_str!("diagnostics/declarations.rondel");
 const WRONG: &str = include_str!("diagnostics/grammar.rondel");
 const TIME: &str = include_str!("diagnostics/time.rondel");
 const FUTURE: &str = include_str!("diagnostics/future.rondel");
@@ -24,6 +25,26 @@ const WORDS: &[&str] = &[
     "machine",
     "test",
     "chain",
+    "initial",
+    "when",
+    "after",
+    "within",
+    "do",
+    "n := n + 1",
+    "var n = 0",
+    "error",
+    "final",
+    "a -> b",
+    "in(m, b)",
+    "machine m { initial a; a -> b after 3",
+    "test 't' {",
+    "at 0 s gear {",
+    "expect p",
+    "violated",
+    "in",
+    "by",
+    "@limit(3)",
+    "@robust",
     "for",
     "each",
     "a",
@@ -257,7 +278,7 @@ fn random_formulas() {
 fn mutated_specifications() {
     let change = (any::<prop::sample::Index>(), 0..40_usize, prop::sample::select(WORDS));
     let changes = prop::collection::vec(change, 1..6);
-    for original in [VALID, WRONG, TIME, FUTURE, RELATIONS] {
+    for original in [VALID, DECLARATIONS, WRONG, TIME, FUTURE, RELATIONS] {
         runner(600)
             .run(&changes, |changes| {
                 let mut chars: Vec<char> = original.chars().collect();

@@ -19,6 +19,10 @@ impl Checker<'_> {
             until.nodes().for_each(|node| self.check_future_of(node));
             self.no_future(until, "what ends an instance");
         }
+        for body in ast.machines.iter().flat_map(|machine| machine.bodies()) {
+            body.nodes().for_each(|node| self.check_future_of(node));
+            self.no_future(body, "a machine");
+        }
         for property in &ast.properties {
             property.body.nodes().for_each(|node| self.check_future_of(node));
         }

@@ -29,7 +29,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    fn of(value_type: ValueType) -> Kind {
+    pub(super) fn of(value_type: ValueType) -> Kind {
         match value_type {
             ValueType::Bool => Kind::Bool,
             ValueType::Int | ValueType::Float => Kind::Number,
@@ -165,11 +165,11 @@ impl Kinds {
     }
 
     /// Says that a field is a key: a number that has no declared type is an integer then, and where
-    /// nothing is known it is a text. True in that last case.
-    pub(super) fn settle_key(&mut self, node: NodeId) -> bool {
+    /// nothing is known it is guessed. True in that last case.
+    pub(super) fn settle_key(&mut self, node: NodeId, guess: Kind) -> bool {
         let guessed = self.kind(node) == Kind::Anything;
         if guessed {
-            self.set(node, Kind::Text, None);
+            self.set(node, guess, None);
         }
         let root = self.find(node);
         self.whole.insert(root);
@@ -186,6 +186,7 @@ impl Checker<'_> {
                 self.infer(node);
             }
         }
+        self.infer_machines();
         self.infer_eaches();
         for property in &ast.properties {
             self.infer_truth(property.body);
@@ -234,7 +235,7 @@ impl Checker<'_> {
         let ast = self.ast;
         match &self.meanings[node] {
             Meaning::Broken => return self.kinds.set(node, Kind::Broken, None),
-            Meaning::Formula { .. } => return self.result(node, Kind::Bool),
+            Meaning::Formula { .. } | Meaning::InState(..) => return self.result(node, Kind::Bool),
             Meaning::Field { declared: Some((value_type, place)), .. } => {
                 let reason = place.map(|span| Reason { span, declared: true });
                 let kind = Kind::of(*value_type);
@@ -259,6 +260,13 @@ impl Checker<'_> {
             Meaning::Key(each, key) => {
                 return match ast.eaches[*each].keys[*key].fields.first() {
                     Some(field) => self.same(*field, node, node),
+                    None => self.kinds.set(node, Kind::Broken, None),
+                };
+            }
+            Meaning::MachineVariable(machine, variable) => {
+                let variable = &ast.machines[*machine].variables[*variable];
+                return match variable.initial.root {
+                    Some(root) => self.same(root, node, node),
                     None => self.kinds.set(node, Kind::Broken, None),
                 };
             }
@@ -317,6 +325,7 @@ impl Checker<'_> {
                 self.result(node, Kind::Bool);
             }
             NodeKind::Path(..)
+            | NodeKind::In(..)
             | NodeKind::Samples(_)
             | NodeKind::AtomField(..)
             | NodeKind::Rye { .. }

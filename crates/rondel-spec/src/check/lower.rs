@@ -6,10 +6,11 @@ use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::rye;
 use crate::spec::{
-    Aggregate, BinaryOp, Bounds, Expr, ExprId, Property, SliceId, TimeModel, UnaryOp, VariableId,
+    Aggregate, BinaryOp, Bounds, Expr, ExprId, Machine, MachineId, Property, SliceId, TimeModel, UnaryOp,
+    VariableId,
 };
 use crate::syntax::ast::{
-    Attribute, Body, Bound, Function, Infix, Measure, Name, NodeId, NodeKind, Pair, Prefix,
+    self, Attribute, Body, Bound, Claim, Function, Infix, Measure, Name, NodeId, NodeKind, Pair, Prefix,
 };
 
 /// What each node of the tree has become; nothing for what is broken. Empty, if it is not needed.
@@ -18,16 +19,23 @@ pub(super) type Lowered = Vec<Option<ExprId>>;
 impl Checker<'_> {
     pub(super) fn lower(&mut self) {
         let ast = self.ast;
-        for property in &ast.properties {
-            let units = self.units_of(property.body.nodes());
-            let model = self.model(&property.attributes, units);
-            let lowered = self.lower_root(property.body, model);
-            let slice = self.lower_each(property.each, &property.attributes, model);
-            let Some((root, formula)) = property.body.root.zip(lowered) else { continue };
-            let warning =
-                super::constant_property(&self.graph, formula, &property.name.text, self.span(root));
-            self.diagnostics.extend(warning);
-            self.push_property(&property.name, &property.attributes, formula, slice, model);
+        self.lower_machines();
+        for claim in &ast.claims {
+            match *claim {
+                Claim::Property(i) => self.lower_property(&ast.properties[i]),
+                Claim::Machine(i) => {
+                    let machine = &ast.machines[i];
+                    let formula = self.lower_errors(i);
+                    let Machine { slice, time, .. } = self.graph.spec().machines[i];
+                    self.push_property(&machine.name, &machine.attributes, formula, slice, time);
+                }
+                Claim::Chain(i) => {
+                    let chain = &ast.chains[i];
+                    if let Some((formula, slice, time)) = self.lower_chain(chain) {
+                        self.push_property(&chain.name, &chain.attributes, formula, slice, time);
+                    }
+                }
+            }
         }
         // What no property uses is looked at as well.
         for i in self.order.clone() {
@@ -38,10 +46,22 @@ impl Checker<'_> {
                 self.lower_binding(i, model);
             }
         }
+        self.lower_tests();
         // After an error a use may have been lost with what could not be read.
         if !self.diagnostics.iter().any(Diagnostic::is_error) {
             self.warn_of_unused();
         }
+    }
+
+    fn lower_property(&mut self, property: &ast::Property) {
+        let units = self.units_of(property.body.nodes());
+        let model = self.model(&property.attributes, units);
+        let lowered = self.lower_root(property.body, model);
+        let slice = self.lower_each(property.each, &property.attributes, model);
+        let Some((root, formula)) = property.body.root.zip(lowered) else { return };
+        let warning = super::constant_property(&self.graph, formula, &property.name.text, self.span(root));
+        self.diagnostics.extend(warning);
+        self.push_property(&property.name, &property.attributes, formula, slice, model);
     }
 
     pub(super) fn push_property(
@@ -53,6 +73,7 @@ impl Checker<'_> {
         time: TimeModel,
     ) {
         let robust = self.robust(attributes, formula);
+        self.check_asked(name, vec![formula], slice, time);
         if let Some(slice) = slice {
             self.warn_of_idle_key(slice, name, formula);
         }
@@ -147,6 +168,16 @@ impl Checker<'_> {
                 let value_type = self.key_type(each, key)?;
                 return Some(self.graph.add(Expr::Key(key as u32, value_type)));
             }
+            Meaning::MachineVariable(machine, variable) => {
+                let (machine, variable) = (*machine, *variable);
+                let value_type = self.machine_data.get(machine)?.get(variable)?.as_ref()?.value_type();
+                let id = MachineId(machine as u32);
+                return Some(self.graph.add(Expr::MachineVariable(id, variable as u32, value_type)));
+            }
+            Meaning::InState(machine, states) => {
+                let node = Expr::InState(*machine, states.clone());
+                return Some(self.graph.add(node));
+            }
             Meaning::Topic(topic) => return self.lower_topic(node, *topic, model),
             Meaning::Itself => {}
         }
@@ -212,6 +243,7 @@ impl Checker<'_> {
             | NodeKind::AtomField(..)
             | NodeKind::Atom { .. }
             | NodeKind::On(_)
+            | NodeKind::In(..)
             | NodeKind::Samples(_)
             | NodeKind::Measure(..)
             | NodeKind::Rye { .. }

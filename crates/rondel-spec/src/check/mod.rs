@@ -1,11 +1,14 @@
 //! From the tree to a [`Spec`]: names, then types, then nodes.
 
 mod arithmetic;
+mod chains;
 mod constant;
+mod examples;
 mod fields;
 mod future;
 mod kinds;
 mod lower;
+mod machines;
 mod names;
 mod slices;
 mod time;
@@ -13,7 +16,7 @@ mod variables;
 
 use std::collections::HashMap;
 
-use rondel_event::{Path, TopicId, ValueType};
+use rondel_event::{Path, TopicId, Value, ValueType};
 
 pub(crate) use self::constant::constant_property;
 pub(crate) use self::fields::Fields;
@@ -22,7 +25,7 @@ pub(crate) use self::variables::hiding;
 use crate::ParseOptions;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::graph::Graph;
-use crate::spec::{Spec, TimeModel, Topic, VariableId};
+use crate::spec::{MachineId, Spec, TimeModel, Topic, VariableId};
 use crate::syntax::ast::{Ast, NodeId};
 
 /// What a node of the tree stands for, once names are looked up.
@@ -41,6 +44,10 @@ enum Meaning {
     Formula { topic: TopicId, bounds: Option<Span> },
     /// A key of a `for each`: which of all, and which key of it.
     Key(usize, usize),
+    /// A variable of a machine: which machine, and which variable of it.
+    MachineVariable(usize, usize),
+    /// A machine being in one of these states.
+    InState(MachineId, Vec<u32>),
     /// What has been reported and is not looked at further.
     Broken,
 }
@@ -50,12 +57,15 @@ enum Meaning {
 enum Local {
     /// A key of its `for each`: which of all, and which key of it.
     Key(usize, usize),
+    /// A variable of its machine: which machine, and which variable of it.
+    Variable(usize, usize),
 }
 
 impl Local {
     fn meaning(self) -> Meaning {
         match self {
             Local::Key(each, key) => Meaning::Key(each, key),
+            Local::Variable(machine, variable) => Meaning::MachineVariable(machine, variable),
         }
     }
 }
@@ -68,6 +78,12 @@ struct Checker<'a> {
     meanings: Vec<Meaning>,
     /// The names that only the declaration knows that is being looked at.
     locals: slices::Locals<'a>,
+    /// What the bounds of each machine say about time.
+    machine_units: Vec<time::Units>,
+    /// What the variables of each machine begin with; nothing for what is broken.
+    machine_data: Vec<Vec<Option<Value>>>,
+    /// The topics of the messages of each test; nothing for what is broken.
+    test_topics: Vec<Vec<Option<TopicId>>>,
     /// For every binding those that it refers to.
     references: Vec<Vec<usize>>,
     used: Vec<bool>,
@@ -112,6 +128,9 @@ pub(crate) fn check(
         graph,
         meanings: ast.nodes.iter().map(|_| Meaning::Itself).collect(),
         locals: Default::default(),
+        machine_units: vec![time::Units::default(); ast.machines.len()],
+        machine_data: Vec::new(),
+        test_topics: Vec::new(),
         references: vec![Vec::new(); ast.bindings.len()],
         used: vec![false; ast.bindings.len()],
         bounds: HashMap::new(),
@@ -130,7 +149,7 @@ pub(crate) fn check(
     checker.check_future();
     checker.collect_units();
     checker.lower();
-    if ast.properties.is_empty() && !checker.diagnostics.iter().any(Diagnostic::is_error) {
+    if ast.claims.is_empty() && !checker.diagnostics.iter().any(Diagnostic::is_error) {
         let span = Span::new(text.len(), text.len());
         checker.diagnostics.push(
             Diagnostic::new(Code::NoProperty, span, "there is no property, so nothing is checked")

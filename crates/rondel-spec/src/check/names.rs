@@ -9,7 +9,7 @@ use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::rye;
 use crate::suggest::did_you_mean;
-use crate::syntax::ast::{Ast, BoundKind, Infix, Name, NodeId, NodeKind};
+use crate::syntax::ast::{Ast, Bound, BoundKind, Infix, Name, NodeId, NodeKind};
 
 /// What a name was declared as.
 #[derive(Clone, Copy)]
@@ -31,11 +31,16 @@ impl<'a> Checker<'a> {
         }
         for property in &ast.properties {
             self.resolve_each(property.each, &names);
-            for node in property.body.nodes() {
-                self.resolve(node, None, &names);
-            }
+            self.resolve_body(property.body, &names);
             self.locals.clear();
         }
+        for machine in 0..ast.machines.len() {
+            self.resolve_machine(machine, &names);
+        }
+        for chain in &ast.chains {
+            self.resolve_chain(chain, &names);
+        }
+        self.resolve_tests(&names);
         self.check_variables();
     }
 
@@ -63,9 +68,10 @@ impl<'a> Checker<'a> {
             }
         }
         let mut properties = HashMap::new();
-        for property in &ast.properties {
-            if let Some(first) = properties.insert(property.name.text.as_str(), property.name.span) {
-                self.declared_twice(&property.name, first);
+        for claim in &ast.claims {
+            let name = ast.claim_name(*claim);
+            if let Some(first) = properties.insert(name.text.as_str(), name.span) {
+                self.declared_twice(name, first);
             }
         }
         names
@@ -98,6 +104,7 @@ impl<'a> Checker<'a> {
                 Ok(topic) => self.field(node, topic, steps),
                 Err(_) => Meaning::Broken,
             },
+            NodeKind::In(machine, states) => self.resolve_in(machine, states),
             NodeKind::Rye { topic, body } => self.embedded(node, topic.as_ref(), *body, names),
             NodeKind::Quantified { variables, .. } => {
                 self.warn_of_hiding(variables, names);
@@ -107,17 +114,52 @@ impl<'a> Checker<'a> {
         };
         self.meanings[node] = meaning;
         for bound in kind.reaches() {
-            let BoundKind::Name(name) = &bound.kind else { continue };
-            match names.get(name.as_str()) {
-                Some((Declared::Binding(i), _)) => {
-                    self.refer(within, *i);
-                    self.bounds.insert(bound.span, *i);
-                }
-                _ => {
-                    let suggestion = self.similar(name, names);
-                    let message = format!("no constant '{name}'{suggestion}");
-                    self.broken(node, Diagnostic::new(Code::UnknownName, bound.span, message));
-                }
+            if let Err(diagnostic) = self.resolve_bound(bound, within, names) {
+                self.broken(node, *diagnostic);
+            }
+        }
+    }
+
+    /// Looks up the constant that a bound may name.
+    pub(super) fn resolve_bound(
+        &mut self,
+        bound: &Bound,
+        within: Option<usize>,
+        names: &Names<'_>,
+    ) -> Result<(), Box<Diagnostic>> {
+        let BoundKind::Name(name) = &bound.kind else { return Ok(()) };
+        match names.get(name.as_str()) {
+            Some((Declared::Binding(i), _)) => {
+                self.refer(within, *i);
+                self.bounds.insert(bound.span, *i);
+                Ok(())
+            }
+            _ => {
+                let suggestion = self.similar(name, names);
+                let message = format!("no constant '{name}'{suggestion}");
+                Err(Box::new(Diagnostic::new(Code::UnknownName, bound.span, message)))
+            }
+        }
+    }
+
+    /// Notes that a constant is used, which must be one.
+    pub(super) fn refer_to_constant(&mut self, name: &str, span: Span, names: &Names<'a>) {
+        match names.get(name) {
+            Some((Declared::Binding(i), _)) if self.ast.bindings[*i].constant => self.refer(None, *i),
+            Some((Declared::Binding(_), declared)) => {
+                let message = format!("'{name}' is not a constant");
+                let diagnostic = Diagnostic::new(Code::NotConstant, span, message);
+                self.diagnostics.push(
+                    diagnostic
+                        .label(*declared, "declared here")
+                        .help("for what never changes write `const` instead of `let`"),
+                );
+            }
+            _ => {
+                let suggestion = self.similar(name, names);
+                let message = format!("no constant '{name}'{suggestion}");
+                self.diagnostics
+                    .push(Diagnostic::new(Code::UnknownName, span, message).help("a text stands in quotes"));
             }
         }
     }
@@ -243,7 +285,7 @@ impl<'a> Checker<'a> {
         Some(Fields { topic: &topic.name.text, schema, places: &topic.places })
     }
 
-    fn topic(&self, name: &Name, names: &Names<'_>) -> Result<TopicId, Box<Diagnostic>> {
+    pub(super) fn topic(&self, name: &Name, names: &Names<'_>) -> Result<TopicId, Box<Diagnostic>> {
         if self.ast.single {
             let only = &self.graph.spec().topics[0].name;
             if name.text == *only {

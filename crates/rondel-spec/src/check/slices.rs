@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use rondel_event::{Path, TopicId, ValueType};
 
-use super::kinds::article;
+use super::kinds::{Kind, article};
 use super::names::Names;
 use super::{Checker, Local, Meaning};
 use crate::diagnostic::{Code, Diagnostic};
@@ -45,7 +45,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn resolve_key(&mut self, key: &EachKey, names: &Names<'a>) -> Vec<(TopicId, NodeId)> {
+    pub(super) fn resolve_key(&mut self, key: &EachKey, names: &Names<'a>) -> Vec<(TopicId, NodeId)> {
         let mut fields: Vec<(TopicId, NodeId)> = Vec::new();
         for node in key.fields.iter().copied() {
             self.resolve(node, None, names);
@@ -132,9 +132,11 @@ impl<'a> Checker<'a> {
     pub(super) fn settle_keys(&mut self) {
         let ast = self.ast;
         let sound = !self.diagnostics.iter().any(Diagnostic::is_error);
-        for key in ast.eaches.iter().flat_map(|each| &each.keys) {
+        for (chain, key) in ast.eaches.iter().flat_map(|each| each.keys.iter().map(|key| (each.chain, key))) {
+            // What tells the messages of a chain apart is the time of the first of them.
+            let guess = if chain { Kind::Time } else { Kind::Text };
             for node in key.fields.iter().copied() {
-                if !self.is_broken(node) && self.kinds.settle_key(node) && sound {
+                if !self.is_broken(node) && self.kinds.settle_key(node, guess) && !chain && sound {
                     let span = self.span(node);
                     let field = span.of(self.text);
                     let message = format!("nothing says of which type '{field}' is; it is read as a string");
@@ -194,20 +196,32 @@ impl<'a> Checker<'a> {
         attributes: &[Attribute],
         model: TimeModel,
     ) -> Option<SliceId> {
-        let limit = self.limit(each.is_some(), attributes);
-        let each = &self.ast.eaches[each?];
+        let Some(index) = each else {
+            self.limit(false, attributes);
+            return None;
+        };
+        let until = match self.ast.eaches[index].until {
+            Some(until) => Some(self.lower_root(until, model)?),
+            None => None,
+        };
+        self.lower_keys(index, until, attributes)
+    }
+
+    pub(super) fn lower_keys(
+        &mut self,
+        each: usize,
+        until: Option<ExprId>,
+        attributes: &[Attribute],
+    ) -> Option<SliceId> {
+        let limit = self.limit(true, attributes);
         let mut keys = Vec::new();
-        for key in &each.keys {
+        for key in &self.ast.eaches[each].keys {
             let fields: Option<Vec<_>> = key.fields.iter().map(|node| self.field_of(*node)).collect();
             let fields = fields?;
             let value_type = fields.first()?.2;
             let fields = fields.into_iter().map(|(topic, path, _)| (topic, path)).collect();
             keys.push(Key { name: key.name.text.clone(), value_type, fields });
         }
-        let until = match each.until {
-            Some(until) => Some(self.lower_root(until, model)?),
-            None => None,
-        };
         Some(self.slice(Slice { keys, until, limit }))
     }
 

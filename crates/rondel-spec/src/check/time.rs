@@ -20,7 +20,7 @@ pub(super) struct Units {
 }
 
 impl Units {
-    fn add(&mut self, other: Units) {
+    pub(super) fn add(&mut self, other: Units) {
         self.with = self.with.or(other.with);
         self.without = self.without.or(other.without);
         self.ages |= other.ages;
@@ -39,8 +39,12 @@ fn model_named(word: &str) -> Option<TimeModel> {
 
 impl Checker<'_> {
     pub(super) fn collect_units(&mut self) {
-        for binding in self.order.clone() {
-            self.units[binding] = self.units_of(self.ast.bindings[binding].body.nodes());
+        // Definitions ask for states of machines, and machines use definitions.
+        for _ in 0..if self.ast.machines.is_empty() { 1 } else { 2 } {
+            for binding in self.order.clone() {
+                self.units[binding] = self.units_of(self.ast.bindings[binding].body.nodes());
+            }
+            self.collect_machine_units();
         }
     }
 
@@ -51,27 +55,39 @@ impl Checker<'_> {
         for node in nodes {
             match &self.meanings[node] {
                 Meaning::Binding(i) => units.add(self.units[*i]),
+                Meaning::InState(machine, _) => {
+                    let asked = self.machine_units.get(machine.0 as usize);
+                    asked.into_iter().for_each(|asked| units.add(*asked));
+                }
                 Meaning::Formula { bounds, .. } => units.without = units.without.or(*bounds),
                 _ => {}
             }
             let kind = &ast.nodes[node].kind;
             units.ages |= matches!(kind, NodeKind::Measure(Measure::Age, _));
             for bound in kind.reaches() {
-                let with = match &bound.kind {
-                    // Zero is the same in every unit.
-                    BoundKind::Whole(0) => continue,
-                    BoundKind::Whole(_) | BoundKind::Fraction(_) => false,
-                    BoundKind::Duration(_) => true,
-                    BoundKind::Name(_) => match self.bounds.get(&bound.span) {
-                        Some(i) => ast.bindings[*i].body.root.is_some_and(|root| self.is_duration(root)),
-                        None => continue,
-                    },
-                };
-                let place = if with { &mut units.with } else { &mut units.without };
-                place.get_or_insert(bound.span);
+                self.add_bound(bound, &mut units);
             }
         }
         units
+    }
+
+    /// What one bound says about time.
+    pub(super) fn add_bound(&mut self, bound: &Bound, units: &mut Units) {
+        let with = match &bound.kind {
+            // Zero is the same in every unit.
+            BoundKind::Whole(0) => return,
+            BoundKind::Whole(_) | BoundKind::Fraction(_) => false,
+            BoundKind::Duration(_) => true,
+            BoundKind::Name(_) => match self.bounds.get(&bound.span) {
+                Some(i) => {
+                    let root = self.ast.bindings[*i].body.root;
+                    root.is_some_and(|root| self.is_duration(root))
+                }
+                None => return,
+            },
+        };
+        let place = if with { &mut units.with } else { &mut units.without };
+        place.get_or_insert(bound.span);
     }
 
     /// How a declaration with these attributes measures time.

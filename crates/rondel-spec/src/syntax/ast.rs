@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rondel_event::{Comparison, Segment, Value};
+use rondel_event::{Comparison, Segment, Value, ValueType, Verdict};
 
 use crate::diagnostic::Span;
 use crate::spec::{Aggregate, BinaryOp, Schema};
@@ -18,13 +18,29 @@ pub(crate) struct Ast {
     pub(crate) topics: Vec<Topic>,
     pub(crate) bindings: Vec<Binding>,
     pub(crate) properties: Vec<Property>,
-    /// The `for each` of properties and machines.
+    pub(crate) machines: Vec<Machine>,
+    pub(crate) chains: Vec<Chain>,
+    pub(crate) tests: Vec<Test>,
+    /// What becomes a property, in order.
+    pub(crate) claims: Vec<Claim>,
+    /// The `for each` of properties and machines, and the keys of chains.
     pub(crate) eaches: Vec<Each>,
     pub(crate) nodes: Vec<Node>,
     /// The variables of quantifiers. The parser finds their uses by itself.
     pub(crate) variables: Vec<Name>,
     /// Whether a single formula was parsed: names are then fields of the one topic.
     pub(crate) single: bool,
+}
+
+impl Ast {
+    /// The name of the property that a declaration becomes.
+    pub(crate) fn claim_name(&self, claim: Claim) -> &Name {
+        match claim {
+            Claim::Property(i) => &self.properties[i].name,
+            Claim::Machine(i) => &self.machines[i].name,
+            Claim::Chain(i) => &self.chains[i].name,
+        }
+    }
 }
 
 /// A word and where it stands.
@@ -61,6 +77,140 @@ pub(crate) struct Property {
     pub(crate) body: Body,
 }
 
+/// A declaration that becomes a property, by its position among those of its kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Claim {
+    Property(usize),
+    Machine(usize),
+    Chain(usize),
+}
+
+/// A `machine`.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    pub(crate) name: Name,
+    pub(crate) attributes: Vec<Attribute>,
+    pub(crate) each: Option<usize>,
+    pub(crate) initial: Option<Name>,
+    /// States that are declared by themselves.
+    pub(crate) states: Vec<Name>,
+    pub(crate) variables: Vec<MachineVariable>,
+    pub(crate) transitions: Vec<Transition>,
+    pub(crate) errors: Vec<ErrorState>,
+    pub(crate) finals: Vec<Name>,
+    /// Whether all of it could be read.
+    pub(crate) complete: bool,
+}
+
+impl Machine {
+    /// The expressions in it, but for what its variables begin with.
+    pub(crate) fn bodies(&self) -> impl Iterator<Item = Body> + '_ {
+        let transitions = self
+            .transitions
+            .iter()
+            .flat_map(|t| t.guard.into_iter().chain(t.assignments.iter().map(|(_, value)| *value)));
+        transitions.chain(self.errors.iter().filter_map(|error| error.condition))
+    }
+
+    /// The distances in time in it.
+    pub(crate) fn bounds(&self) -> impl Iterator<Item = &Bound> {
+        let transitions = self.transitions.iter().flat_map(|t| t.within.iter().chain(&t.after));
+        transitions.chain(self.errors.iter().filter_map(|error| error.lasting.as_ref()))
+    }
+}
+
+/// `var name: type = value`
+#[derive(Debug)]
+pub(crate) struct MachineVariable {
+    pub(crate) name: Name,
+    pub(crate) value_type: Option<ValueType>,
+    pub(crate) initial: Body,
+}
+
+/// `from -> to when guard within d after d do name := value, …`
+#[derive(Debug)]
+pub(crate) struct Transition {
+    pub(crate) from: Name,
+    pub(crate) to: Name,
+    pub(crate) guard: Option<Body>,
+    pub(crate) within: Option<Bound>,
+    pub(crate) after: Option<Bound>,
+    pub(crate) assignments: Vec<(Name, Body)>,
+    /// As it is written, on one line.
+    pub(crate) text: String,
+    pub(crate) span: Span,
+}
+
+/// `error state while condition for d`
+#[derive(Debug)]
+pub(crate) struct ErrorState {
+    pub(crate) states: Vec<Name>,
+    pub(crate) condition: Option<Body>,
+    pub(crate) lasting: Option<Bound>,
+}
+
+/// A `chain`: the fields of its key are those of its topics, in their order.
+#[derive(Debug)]
+pub(crate) struct Chain {
+    pub(crate) name: Name,
+    pub(crate) attributes: Vec<Attribute>,
+    pub(crate) topics: Vec<Name>,
+    pub(crate) each: usize,
+    pub(crate) within: Bound,
+}
+
+/// A `test`.
+#[derive(Debug)]
+pub(crate) struct Test {
+    pub(crate) name: String,
+    pub(crate) span: Span,
+    pub(crate) messages: Vec<Message>,
+    /// In nanoseconds.
+    pub(crate) end: Option<(i64, Span)>,
+    pub(crate) expectations: Vec<Expect>,
+    /// Whether all of it could be read.
+    pub(crate) complete: bool,
+}
+
+/// `at time topic { … }`
+#[derive(Debug)]
+pub(crate) struct Message {
+    /// In nanoseconds.
+    pub(crate) time: i64,
+    pub(crate) time_span: Span,
+    pub(crate) topic: Name,
+    pub(crate) content: Content,
+}
+
+/// `expect property[keys] never violated at time`
+#[derive(Debug)]
+pub(crate) struct Expect {
+    pub(crate) property: Name,
+    pub(crate) keys: Vec<Content>,
+    pub(crate) never: bool,
+    pub(crate) verdict: Verdict,
+    /// In nanoseconds.
+    pub(crate) at: Option<i64>,
+    pub(crate) span: Span,
+}
+
+/// A part of a message in a test.
+#[derive(Debug)]
+pub(crate) struct Content {
+    pub(crate) kind: ContentKind,
+    pub(crate) span: Span,
+}
+
+#[derive(Debug)]
+pub(crate) enum ContentKind {
+    Null,
+    Value(Value),
+    /// The name of a constant.
+    Name(String),
+    Array(Vec<Content>),
+    Object(Vec<(Name, Content)>),
+}
+
 /// `@name(value)`.
 #[derive(Clone, Debug)]
 pub(crate) struct Attribute {
@@ -76,6 +226,8 @@ pub(crate) struct Attribute {
 pub(crate) struct Each {
     pub(crate) keys: Vec<EachKey>,
     pub(crate) until: Option<Body>,
+    /// Whether it is the key of a chain: a time, where nothing else is said.
+    pub(crate) chain: bool,
 }
 
 /// One key of an [`Each`].
@@ -114,6 +266,8 @@ pub(crate) enum NodeKind {
     On(Name),
     /// One of [`Ast::variables`], by its position.
     Variable(usize),
+    /// `in(machine, state, …)`
+    In(Name, Vec<Name>),
     Unary(Prefix, NodeId),
     Binary(Infix, NodeId, NodeId),
     Call(Function, Vec<NodeId>),
@@ -154,6 +308,7 @@ impl NodeKind {
             NodeKind::Literal(_)
             | NodeKind::Path(..)
             | NodeKind::On(_)
+            | NodeKind::In(..)
             | NodeKind::Variable(_)
             | NodeKind::Samples(_)
             | NodeKind::Measure(..)

@@ -5,11 +5,8 @@ use super::parser::{Parsed, Parser, RESERVED};
 use crate::diagnostic::{Code, Diagnostic};
 
 impl Parser<'_> {
-    /// `for each …`, if there is one, as its position among all of them.
-    pub(super) fn each(&mut self) -> Parsed<Option<usize>> {
-        if self.word(0) != "for" {
-            return Ok(None);
-        }
+    /// `for each …`, as its position among all of them.
+    pub(super) fn each(&mut self) -> Parsed<usize> {
         self.advance();
         self.keyword("each")?;
         let mut keys = vec![self.each_key()?];
@@ -23,8 +20,8 @@ impl Parser<'_> {
             let root = self.expression()?;
             until = Some(Body { first, root: Some(root) });
         }
-        self.ast.eaches.push(Each { keys, until });
-        Ok(Some(self.ast.eaches.len() - 1))
+        self.ast.eaches.push(Each { keys, until, chain: false });
+        Ok(self.ast.eaches.len() - 1)
     }
 
     fn each_key(&mut self) -> Parsed<EachKey> {
@@ -52,7 +49,7 @@ impl Parser<'_> {
         Ok(EachKey { name, fields })
     }
 
-    fn key_field(&mut self) -> Parsed<usize> {
+    pub(super) fn key_field(&mut self) -> Parsed<usize> {
         let (word, span) = (self.word(0), self.span());
         if word.is_empty() || RESERVED.contains(&word) {
             return Err(self.expected("a field, such as `topic.id`"));

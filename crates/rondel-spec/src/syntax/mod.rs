@@ -2,11 +2,14 @@
 
 pub(crate) mod ast;
 mod bounds;
+mod chain;
 mod data;
 mod each;
 mod expression;
+mod machine;
 mod operand;
 mod parser;
+mod test;
 
 pub(crate) use parser::{parse_file, parse_single};
 

@@ -171,6 +171,9 @@ impl<'a> Parser<'a> {
     }
 
     fn call(&mut self, word: &'a str, span: Span) -> Parsed<NodeId> {
+        if word == "in" {
+            return self.in_state(span);
+        }
         if let Some(node) = self.measurement(word, span)? {
             return Ok(node);
         }

@@ -2,7 +2,7 @@
 
 use rondel_event::ValueType;
 
-use super::ast::{Ast, Attribute, Binding, Body, Name, Node, NodeId, NodeKind, Property, Topic};
+use super::ast::{Ast, Attribute, Binding, Body, Claim, Name, Node, NodeId, NodeKind, Property, Topic};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::{self, Token, TokenKind};
 use crate::spec::{Schema, SchemaType};
@@ -63,6 +63,7 @@ pub(crate) fn parse_single(text: &str, property: &str, diagnostics: &mut Vec<Dia
     });
     let body = Body { first, root: root.ok() };
     let name = Name { text: property.to_owned(), span: Span::new(0, text.len()) };
+    parser.ast.claims.push(Claim::Property(0));
     parser.ast.properties.push(Property { name, attributes: Vec::new(), each: None, body });
     parser.ast
 }
@@ -155,6 +156,13 @@ impl<'a> Parser<'a> {
         self.report(Diagnostic::new(Code::UnexpectedToken, self.span(), message))
     }
 
+    /// Adds advice to what was reported last.
+    pub(super) fn help_last(&mut self, help: impl Into<String>) {
+        if let Some(last) = self.diagnostics.last_mut() {
+            last.help = Some(help.into());
+        }
+    }
+
     pub(super) fn expect(&mut self, symbol: &str) -> Parsed<()> {
         if self.eat(symbol) { Ok(()) } else { Err(self.expected(&format!("`{symbol}`"))) }
     }
@@ -183,10 +191,6 @@ impl<'a> Parser<'a> {
         self.ast.nodes.len() - 1
     }
 
-    pub(super) fn not_in_this_version(&mut self, span: Span, what: &str) -> GivenUp {
-        self.report(Diagnostic::new(Code::NotInThisVersion, span, format!("{what} is not in this version")))
-    }
-
     /// Runs `parse` one level deeper, unless that is too deep.
     pub(super) fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth >= DEPTH {
@@ -202,6 +206,54 @@ impl<'a> Parser<'a> {
         result
     }
 
+    /// Goes past what is left of a body in braces, `open` of which are open, so that nothing in it is
+    /// taken for a declaration of its own.
+    pub(super) fn leave_body(&mut self, mut open: usize) -> GivenUp {
+        let from = self.at;
+        while open > 0 {
+            match self.symbol(0) {
+                "{" => open += 1,
+                "}" => open -= 1,
+                _ if *self.peek() == TokenKind::End => {
+                    // The braces do not close: better to find the next declaration than nothing more.
+                    self.at = from;
+                    break;
+                }
+                _ => {}
+            }
+            self.advance();
+        }
+        GivenUp
+    }
+
+    /// How many braces are open between a place and here.
+    pub(super) fn open_braces(&self, from: usize) -> usize {
+        self.tokens[from..self.at].iter().fold(0, |open: usize, token| match token.kind {
+            TokenKind::Symbol("{") => open + 1,
+            TokenKind::Symbol("}") => open.saturating_sub(1),
+            _ => open,
+        })
+    }
+
+    /// Where the parser is, for [`Parser::open_braces`] and [`Parser::written`].
+    pub(super) fn place(&self) -> usize {
+        self.at
+    }
+
+    /// What stands between a place and here, on one line and without comments.
+    pub(super) fn written(&self, from: usize) -> String {
+        let mut out = String::new();
+        let mut end = None;
+        for token in &self.tokens[from..self.at] {
+            if end.is_some_and(|end| end < token.span.start) {
+                out.push(' ');
+            }
+            out.push_str(token.span.of(self.text));
+            end = Some(token.span.end);
+        }
+        out
+    }
+
     /// Whether a declaration begins here. The words that begin one are not reserved: what comes
     /// after them decides, so that a field may well be called `topic` or `test`.
     pub(super) fn at_declaration(&self) -> bool {
@@ -209,7 +261,7 @@ impl<'a> Parser<'a> {
         match self.word(0) {
             "topic" | "const" | "let" | "property" => !next.is_empty() && !INFIX.contains(&next),
             "machine" => !next.is_empty() && (self.symbol(2) == "{" || self.word(2) == "for"),
-            "chain" => !next.is_empty() && self.symbol(2) == "->",
+            "chain" => !next.is_empty() && matches!(self.symbol(2), "->" | "="),
             "test" => matches!(self.token(1).kind, TokenKind::Text(_)),
             _ => self.symbol(0) == "@",
         }
@@ -242,9 +294,9 @@ impl<'a> Parser<'a> {
             attributes.push(self.attribute()?);
         }
         let word = self.word(0);
-        if !attributes.is_empty() && word != "property" {
+        if !attributes.is_empty() && !matches!(word, "property" | "machine" | "chain") {
             let span = attributes_from.to(self.last_span());
-            let message = "an attribute belongs before a property";
+            let message = "an attribute belongs before a property, a machine or a chain";
             self.report(Diagnostic::new(Code::MisplacedAttribute, span, message));
         }
         let start = self.span();
@@ -252,52 +304,18 @@ impl<'a> Parser<'a> {
             "topic" => self.topic(),
             "const" | "let" => self.binding(word == "const"),
             "property" => self.property(attributes),
-            "machine" => self.later_block("a state machine (`machine`)"),
-            "test" => self.later_block("a test inside a specification (`test`)"),
-            "chain" => {
-                self.advance();
-                Err(self.not_in_this_version(start, "a chain of topics (`chain`)"))
-            }
+            "machine" => self.machine(attributes),
+            "chain" => self.chain(attributes),
+            "test" => self.test(),
             _ => {
                 let suggestion = did_you_mean(word, DECLARATIONS);
                 let message = format!("expected a declaration, found {}{suggestion}", self.found());
                 Err(self.report(
                     Diagnostic::new(Code::UnexpectedToken, start, message)
-                        .help("a declaration begins with `topic`, `const`, `let` or `property`"),
+                        .help("a declaration begins with `topic`, `const`, `let`, `property`, `machine`, `chain` or `test`"),
                 ))
             }
         }
-    }
-
-    /// Goes past a declaration with a body in braces, so that nothing in it is taken for a
-    /// declaration of its own.
-    fn later_block(&mut self, what: &str) -> Parsed<()> {
-        self.not_in_this_version(self.span(), what);
-        self.advance();
-        let name = self.at;
-        while *self.peek() != TokenKind::End && self.symbol(0) != "{" && !self.at_declaration() {
-            self.advance();
-        }
-        let mut open = 0_usize;
-        loop {
-            match self.symbol(0) {
-                "{" => open += 1,
-                "}" => open = open.saturating_sub(1),
-                _ => {}
-            }
-            if open == 0 || *self.peek() == TokenKind::End {
-                break;
-            }
-            self.advance();
-        }
-        if open > 0 {
-            // The braces do not close: better to find the next declaration than nothing more.
-            self.at = name;
-        } else if self.symbol(0) == "}" {
-            self.advance();
-            return Ok(());
-        }
-        Err(GivenUp)
     }
 
     fn attribute(&mut self) -> Parsed<Attribute> {
@@ -496,13 +514,24 @@ impl<'a> Parser<'a> {
         let index = self.ast.properties.len();
         let first = self.ast.nodes.len();
         let body = Body { first, root: None };
+        self.ast.claims.push(Claim::Property(index));
         self.ast.properties.push(Property { name, attributes, each: None, body });
-        self.ast.properties[index].each = self.each()?;
+        if self.word(0) == "for" {
+            self.ast.properties[index].each = Some(self.each()?);
+        }
         self.expect("=")?;
         let first = self.ast.nodes.len();
         let root = self.expression_to_end()?;
         self.ast.properties[index].body = Body { first, root: Some(root) };
         Ok(())
+    }
+
+    /// The next declaration or the end, after one that has no body.
+    pub(super) fn end_of_declaration(&mut self) -> Parsed<()> {
+        if *self.peek() == TokenKind::End || self.symbol(0) == ";" || self.at_declaration() {
+            return Ok(());
+        }
+        Err(self.expected("a declaration"))
     }
 
     /// An expression, and after it the next declaration or the end.
@@ -544,6 +573,6 @@ const TYPES: [(&str, ValueType); 25] = [
 ];
 
 /// The type that a schema's word stands for: Rondel's own, or that of an interface definition.
-fn value_type(word: &str) -> Option<ValueType> {
+pub(super) fn value_type(word: &str) -> Option<ValueType> {
     TYPES.iter().find(|(name, _)| *name == word).map(|(_, value_type)| *value_type)
 }

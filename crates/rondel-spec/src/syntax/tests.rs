@@ -111,6 +111,6 @@ fn reading_goes_on_at_the_next_declaration() {
     let codes: Vec<_> = parse(text).diagnostics.iter().map(|d| d.code).collect();
     assert_eq!(
         codes,
-        [Code::UnexpectedToken, Code::UnexpectedToken, Code::UnknownName, Code::NotInThisVersion]
+        [Code::UnexpectedToken, Code::UnexpectedToken, Code::UnknownName, Code::UnexpectedToken]
     );
 }

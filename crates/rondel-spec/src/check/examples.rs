@@ -1,0 +1,382 @@
+//! Tests inside a specification: their messages and what they expect.
+
+use std::fmt::Write as _;
+
+use rondel_event::{Segment, Timestamp, TopicId, Value, ValueType};
+
+use super::Checker;
+use super::kinds::article;
+use super::names::Names;
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::spec::{Expectation, SchemaType, Test, TestMessage, TimeModel};
+use crate::suggest::did_you_mean;
+use crate::syntax::ast::{self, Content, ContentKind, Expect, Message, NodeId};
+
+impl<'a> Checker<'a> {
+    /// The topics of the messages of all tests, and the constants that they use.
+    pub(super) fn resolve_tests(&mut self, names: &Names<'a>) {
+        let ast = self.ast;
+        for test in &ast.tests {
+            let mut topics = Vec::new();
+            for message in &test.messages {
+                topics.push(match self.topic(&message.topic, names) {
+                    Ok(topic) => Some(topic),
+                    Err(diagnostic) => {
+                        self.diagnostics.push(*diagnostic);
+                        None
+                    }
+                });
+                self.resolve_content(&message.content, names);
+            }
+            for key in test.expectations.iter().flat_map(|expectation| &expectation.keys) {
+                self.resolve_content(key, names);
+            }
+            self.test_topics.push(topics);
+        }
+    }
+
+    fn resolve_content(&mut self, content: &Content, names: &Names<'a>) {
+        match &content.kind {
+            ContentKind::Name(name) => self.refer_to_constant(name, content.span, names),
+            ContentKind::Array(elements) => elements.iter().for_each(|e| self.resolve_content(e, names)),
+            ContentKind::Object(fields) => fields.iter().for_each(|(_, f)| self.resolve_content(f, names)),
+            ContentKind::Null | ContentKind::Value(_) => {}
+        }
+    }
+
+    pub(super) fn lower_tests(&mut self) {
+        let ast = self.ast;
+        for (i, test) in ast.tests.iter().enumerate() {
+            if let Some(other) = ast.tests[..i].iter().find(|other| other.name == test.name) {
+                let message = format!("the name '{}' is declared twice", test.name);
+                self.diagnostics.push(
+                    Diagnostic::new(Code::DuplicateName, test.span, message).label(other.span, "first here"),
+                );
+            }
+            self.check_order(test);
+            let mut messages = Vec::new();
+            for (message, topic) in test.messages.iter().zip(self.test_topics[i].clone()) {
+                let Some(topic) = topic else { continue };
+                if let Some(json) = self.lower_message(message, topic) {
+                    messages.push(TestMessage { time: Timestamp::from_nanos(message.time), topic, json });
+                }
+            }
+            let mut expectations = Vec::new();
+            for expectation in &test.expectations {
+                expectations.extend(self.lower_expectation(expectation));
+            }
+            if test.complete && test.expectations.is_empty() {
+                let message = "this test expects nothing";
+                self.diagnostics.push(
+                    Diagnostic::new(Code::EmptyTest, test.span, message)
+                        .help("say what must come out: `expect property violated at 2 s`"),
+                );
+            }
+            // Messages of one time keep their order.
+            messages.sort_by_key(|message| message.time);
+            let end = test.end.map(|(end, _)| Timestamp::from_nanos(end));
+            let (name, offset) = (test.name.clone(), test.span.start);
+            self.graph.spec_mut().tests.push(Test { name, offset, messages, end, expectations });
+        }
+    }
+
+    fn check_order(&mut self, test: &ast::Test) {
+        let mut last: Option<(i64, Span)> = None;
+        for message in &test.messages {
+            if let Some((time, span)) = last.filter(|(time, _)| *time > message.time) {
+                let said = "this message comes earlier than the one before it";
+                let diagnostic = Diagnostic::new(Code::UnorderedTest, message.time_span, said)
+                    .label(span, format!("at {} s", Timestamp::from_nanos(time)))
+                    .help("the messages of a test come in the order of their times");
+                self.diagnostics.push(diagnostic);
+            } else {
+                last = Some((message.time, message.time_span));
+            }
+        }
+        if let (Some((end, place)), Some((time, span))) = (test.end, last)
+            && end < time
+        {
+            let said = "the test ends before its last message";
+            self.diagnostics.push(
+                Diagnostic::new(Code::UnorderedTest, place, said)
+                    .label(span, format!("at {} s", Timestamp::from_nanos(time))),
+            );
+        }
+    }
+
+    fn lower_message(&mut self, message: &Message, topic: TopicId) -> Option<String> {
+        if let Some(fields) = self.fields(topic)
+            && let ContentKind::Object(members) = &message.content.kind
+        {
+            let schema = SchemaType::Object(fields.schema.clone());
+            let path = fields.topic.to_owned();
+            for (name, content) in members {
+                self.check_member(&schema, &path, true, name, content);
+            }
+        }
+        self.check_keys(message, topic);
+        let mut json = String::new();
+        self.write_json(&message.content, &mut json)?;
+        Some(json)
+    }
+
+    /// Compares one member of an object in a message with the schema of that object.
+    fn check_member(
+        &mut self,
+        schema: &SchemaType,
+        path: &str,
+        root: bool,
+        name: &ast::Name,
+        content: &Content,
+    ) {
+        let SchemaType::Object(schema) = schema else { return };
+        let Some((_, field)) = schema.fields.iter().find(|(field, _)| *field == name.text) else {
+            let suggestion = did_you_mean(&name.text, schema.fields.iter().map(|(field, _)| field.as_str()));
+            let place = if root { format!("topic '{path}'") } else { format!("'{path}'") };
+            let message = format!("no field '{}' in {place}{suggestion}", name.text);
+            self.diagnostics.push(Diagnostic::new(Code::UnknownField, name.span, message));
+            return;
+        };
+        self.check_content(field, &format!("{path}.{}", name.text), content);
+    }
+
+    fn check_content(&mut self, expected: &SchemaType, path: &str, content: &Content) {
+        match (&content.kind, expected) {
+            (ContentKind::Null, _) => {}
+            (ContentKind::Object(members), SchemaType::Object(_)) => {
+                for (name, member) in members {
+                    self.check_member(expected, path, false, name, member);
+                }
+            }
+            (ContentKind::Array(elements), SchemaType::Array(element)) => {
+                for content in elements {
+                    self.check_content(element, path, content);
+                }
+            }
+            (ContentKind::Value(_) | ContentKind::Name(_), SchemaType::Value(value_type)) => {
+                let Some(value) = self.content_value(content) else { return };
+                if !fits(&value, *value_type) {
+                    let found = article(value.value_type());
+                    self.wrong_content(content.span, path, article(*value_type), found);
+                }
+            }
+            (kind, expected) => {
+                let expected = match expected {
+                    SchemaType::Value(value_type) => article(*value_type),
+                    SchemaType::Object(_) => "an object",
+                    SchemaType::Array(_) => "an array",
+                };
+                let found = match kind {
+                    ContentKind::Object(_) => "an object",
+                    ContentKind::Array(_) => "an array",
+                    _ => "a single value",
+                };
+                self.wrong_content(content.span, path, expected, found);
+            }
+        }
+    }
+
+    fn wrong_content(&mut self, span: Span, path: &str, expected: &str, found: &str) {
+        let message = format!("'{path}' is {expected}, and this is {found}");
+        self.diagnostics.push(Diagnostic::new(Code::TypeMismatch, span, message));
+    }
+
+    /// Warns of a message that belongs to no instance, as it lacks a key.
+    fn check_keys(&mut self, message: &Message, topic: TopicId) {
+        let missing = self.graph.spec().slices.iter().flat_map(|slice| &slice.keys).find_map(|key| {
+            let (_, path) = key.fields.iter().find(|(t, _)| *t == topic)?;
+            (!has(&message.content, &path.0)).then(|| (key.name.clone(), path.to_string()))
+        });
+        if let Some((key, path)) = missing {
+            let topic = &message.topic;
+            let said = format!("this message has no '{path}' and belongs to no '{key}'");
+            self.diagnostics.push(
+                Diagnostic::new(Code::MissingKey, topic.span, said)
+                    .help("a message without its key is refused by the properties that are divided by it"),
+            );
+        }
+    }
+
+    /// The value of a literal or of a constant; nothing for what has been reported.
+    fn content_value(&self, content: &Content) -> Option<Value> {
+        match &content.kind {
+            ContentKind::Value(value) => Some(value.clone()),
+            ContentKind::Name(name) => {
+                let binding = self.ast.bindings.iter().find(|binding| binding.name.text == *name)?;
+                self.constant_of(binding.body.root?)
+            }
+            _ => None,
+        }
+    }
+
+    /// A constant is the same in every model that it has been lowered in.
+    fn constant_of(&self, root: NodeId) -> Option<Value> {
+        let models = [TimeModel::Steps, TimeModel::Points, TimeModel::Dense];
+        let id = models.into_iter().find_map(|model| self.lowered_to(root, model))?;
+        self.graph.constant(id).cloned()
+    }
+
+    fn write_json(&self, content: &Content, out: &mut String) -> Option<()> {
+        match &content.kind {
+            ContentKind::Null => out.push_str("null"),
+            ContentKind::Array(elements) => {
+                out.push('[');
+                for (i, element) in elements.iter().enumerate() {
+                    out.push_str(if i > 0 { "," } else { "" });
+                    self.write_json(element, out)?;
+                }
+                out.push(']');
+            }
+            ContentKind::Object(fields) => {
+                out.push('{');
+                for (i, (name, field)) in fields.iter().enumerate() {
+                    out.push_str(if i > 0 { "," } else { "" });
+                    write_text(&name.text, out);
+                    out.push(':');
+                    self.write_json(field, out)?;
+                }
+                out.push('}');
+            }
+            // Writing to a String does not fail.
+            ContentKind::Value(_) | ContentKind::Name(_) => match self.content_value(content)? {
+                Value::Bool(value) => out.push_str(if value { "true" } else { "false" }),
+                Value::Int(value) => write!(out, "{value}").ok()?,
+                // JSON has no word for what is no number; the field is then unknown.
+                Value::Float(value) if !value.is_finite() => out.push_str("null"),
+                Value::Float(value) => write!(out, "{value:?}").ok()?,
+                Value::Time(nanos) | Value::Duration(nanos) => {
+                    write!(out, "{}", Timestamp::from_nanos(nanos)).ok()?;
+                }
+                Value::String(text) => write_text(&text, out),
+            },
+        }
+        Some(())
+    }
+
+    fn lower_expectation(&mut self, expect: &Expect) -> Option<Expectation> {
+        let properties = &self.graph.spec().properties;
+        let name = &expect.property;
+        let Some(index) = properties.iter().position(|property| property.name == name.text) else {
+            let claims = self.ast.claims.iter().map(|claim| &self.ast.claim_name(*claim).text);
+            // One that is declared, and could not be read, has been reported.
+            if claims.clone().all(|claim| *claim != name.text) {
+                let suggestion = did_you_mean(&name.text, claims.map(String::as_str));
+                let message = format!("no property '{}'{suggestion}", name.text);
+                self.diagnostics.push(Diagnostic::new(Code::UnknownProperty, name.span, message));
+            }
+            return None;
+        };
+        let slice = properties[index].slice;
+        let keys = self.lower_expected_keys(expect, slice.map(|slice| slice.0 as usize))?;
+        Some(Expectation {
+            property: index as u32,
+            keys,
+            never: expect.never,
+            verdict: expect.verdict,
+            at: expect.at.map(Timestamp::from_nanos),
+            offset: expect.span.start,
+        })
+    }
+
+    fn lower_expected_keys(&mut self, expect: &Expect, slice: Option<usize>) -> Option<Vec<Value>> {
+        let Some(first) = expect.keys.first() else { return Some(Vec::new()) };
+        let span = expect.keys.iter().fold(first.span, |span, key| span.to(key.span));
+        let name = &expect.property.text;
+        let keys =
+            slice.and_then(|slice| self.graph.spec().slices.get(slice)).map(|slice| slice.keys.clone());
+        let Some(keys) = keys else {
+            let message = format!("'{name}' has one instance only, and no keys");
+            self.diagnostics.push(Diagnostic::new(Code::WrongKeys, span, message));
+            return None;
+        };
+        if keys.len() != expect.keys.len() {
+            let names: Vec<_> = keys.iter().map(|key| key.name.as_str()).collect();
+            let message = format!(
+                "'{name}' has {} here, and its keys are {}",
+                match expect.keys.len() {
+                    1 => "1 value of a key".to_owned(),
+                    n => format!("{n} values of keys"),
+                },
+                names.join(", ")
+            );
+            self.diagnostics.push(
+                Diagnostic::new(Code::WrongKeys, span, message)
+                    .help(format!("write `{name}[{}]`", names.join(", "))),
+            );
+            return None;
+        }
+        let mut values = Vec::new();
+        for (content, key) in expect.keys.iter().zip(&keys) {
+            let single = matches!(content.kind, ContentKind::Value(_) | ContentKind::Name(_));
+            let value = self.content_value(content);
+            if single && value.is_none() {
+                return None;
+            }
+            match value.clone().and_then(|value| convert(value, key.value_type)) {
+                Some(value) => values.push(value),
+                None => {
+                    let found = value.map_or("no single value", |value| article(value.value_type()));
+                    let message =
+                        format!("the key '{}' is {}, and this is {found}", key.name, article(key.value_type));
+                    self.diagnostics.push(Diagnostic::new(Code::WrongKeys, content.span, message));
+                    return None;
+                }
+            }
+        }
+        Some(values)
+    }
+}
+
+/// Whether a message may have this value where that type is declared.
+fn fits(value: &Value, value_type: ValueType) -> bool {
+    match value {
+        Value::Int(_) => {
+            value_type.is_number() || matches!(value_type, ValueType::Time | ValueType::Duration)
+        }
+        Value::Float(x) => {
+            matches!(value_type, ValueType::Float | ValueType::Time | ValueType::Duration)
+                || value_type == ValueType::Int && x.fract() == 0.0
+        }
+        Value::Duration(_) | Value::Time(_) => matches!(value_type, ValueType::Time | ValueType::Duration),
+        Value::Bool(_) | Value::String(_) => value.value_type() == value_type,
+    }
+}
+
+/// A value as one of a key; times are written as durations since zero.
+fn convert(value: Value, key: ValueType) -> Option<Value> {
+    match (value, key) {
+        (Value::Duration(nanos) | Value::Time(nanos), ValueType::Time) => Some(Value::Time(nanos)),
+        (value, _) if value.value_type() == key => Some(value),
+        _ => None,
+    }
+}
+
+/// Whether a message has something at a path.
+fn has(content: &Content, path: &[Segment]) -> bool {
+    let Some((first, rest)) = path.split_first() else { return !matches!(content.kind, ContentKind::Null) };
+    let next = match (first, &content.kind) {
+        (Segment::Key(key), ContentKind::Object(fields)) => {
+            fields.iter().find(|(name, _)| *name.text == **key).map(|(_, field)| field)
+        }
+        (Segment::Index(index), ContentKind::Array(elements)) => elements.get(*index as usize),
+        _ => None,
+    };
+    next.is_some_and(|next| has(next, rest))
+}
+
+fn write_text(text: &str, out: &mut String) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            // Writing to a String does not fail.
+            c if c.is_control() => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    let _ = write!(out, "\\u{unit:04x}");
+                }
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}

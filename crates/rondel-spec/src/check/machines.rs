@@ -1,0 +1,536 @@
+//! Machines: states, variables and transitions, and the property that each has.
+
+use std::collections::{HashMap, HashSet};
+
+use rondel_event::{Value, ValueType};
+
+use super::names::Names;
+use super::{Checker, Local, Meaning, time};
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::spec::{
+    Bounds, Expr, ExprId, Machine, MachineId, SliceId, State, TimeModel, Transition, Variable,
+};
+use crate::suggest::did_you_mean;
+use crate::syntax::ast::{self, Body, Name, NodeId};
+
+/// The names of the states of a machine, and which of them transitions enter and leave.
+#[derive(Debug, Default)]
+pub(super) struct States<'a> {
+    names: Vec<&'a Name>,
+    places: HashMap<&'a str, u32>,
+}
+
+impl<'a> States<'a> {
+    /// States are declared by their use in a transition.
+    fn of(machine: &'a ast::Machine) -> States<'a> {
+        let mut states = States::default();
+        for name in &machine.states {
+            states.add(name);
+        }
+        for transition in &machine.transitions {
+            states.add(&transition.from);
+            states.add(&transition.to);
+        }
+        if let Some(initial) = machine.initial.as_ref().filter(|_| states.names.is_empty()) {
+            states.add(initial);
+        }
+        states
+    }
+
+    fn add(&mut self, name: &'a Name) {
+        let place = self.names.len() as u32;
+        self.places.entry(&name.text).or_insert_with(|| {
+            self.names.push(name);
+            place
+        });
+    }
+
+    fn find(&self, name: &Name, machine: &ast::Machine) -> Result<u32, Diagnostic> {
+        self.places.get(name.text.as_str()).copied().ok_or_else(|| {
+            let suggestion = did_you_mean(&name.text, self.names.iter().map(|name| name.text.as_str()));
+            let message = format!("no state '{}' in machine '{}'{suggestion}", name.text, machine.name.text);
+            Diagnostic::new(Code::UnknownState, name.span, message)
+                .label(machine.name.span, "its states are those of its transitions")
+        })
+    }
+}
+
+impl<'a> Checker<'a> {
+    pub(super) fn resolve_machine(&mut self, index: usize, names: &Names<'a>) {
+        let machine: &'a ast::Machine = &self.ast.machines[index];
+        self.resolve_each(machine.each, names);
+        for (i, variable) in machine.variables.iter().enumerate() {
+            // What a variable begins with is a constant: nothing of the machine is known there.
+            let locals = std::mem::take(&mut self.locals);
+            self.resolve_body(variable.initial, names);
+            self.locals = locals;
+            self.local(&variable.name, Local::Variable(index, i), names);
+        }
+        for body in machine.bodies() {
+            self.resolve_body(body, names);
+        }
+        for bound in machine.bounds() {
+            if let Err(diagnostic) = self.resolve_bound(bound, None, names) {
+                self.diagnostics.push(*diagnostic);
+            }
+        }
+        self.locals.clear();
+    }
+
+    pub(super) fn resolve_body(&mut self, body: Body, names: &Names<'a>) {
+        for node in body.nodes() {
+            self.resolve(node, None, names);
+        }
+    }
+
+    /// What `in(machine, state, …)` means.
+    pub(super) fn resolve_in(&mut self, machine: &Name, states: &'a [Name]) -> Meaning {
+        let machines = &self.ast.machines;
+        let Some(index) = machines.iter().position(|m| m.name.text == machine.text) else {
+            let names = machines.iter().map(|m| m.name.text.as_str());
+            let message = format!("no machine '{}'{}", machine.text, did_you_mean(&machine.text, names));
+            self.diagnostics.push(Diagnostic::new(Code::UnknownName, machine.span, message));
+            return Meaning::Broken;
+        };
+        let all = States::of(&machines[index]);
+        let found: Vec<_> = states.iter().map(|state| all.find(state, &machines[index])).collect();
+        let mut places = Vec::new();
+        let mut broken = !machines[index].complete;
+        for state in found {
+            match state {
+                Ok(place) => places.push(place),
+                // Where part of the machine could not be read, the state may be in that.
+                Err(_) if !machines[index].complete => {}
+                Err(diagnostic) => {
+                    self.diagnostics.push(diagnostic);
+                    broken = true;
+                }
+            }
+        }
+        places.sort_unstable();
+        places.dedup();
+        if broken { Meaning::Broken } else { Meaning::InState(MachineId(index as u32), places) }
+    }
+
+    pub(super) fn infer_machines(&mut self) {
+        let ast = self.ast;
+        for machine in &ast.machines {
+            for variable in &machine.variables {
+                self.infer_body(variable.initial);
+                if let (Some(root), Some(value_type)) = (variable.initial.root, variable.value_type) {
+                    self.expect_type(root, value_type);
+                }
+            }
+        }
+        for machine in &ast.machines {
+            for transition in &machine.transitions {
+                if let Some(guard) = transition.guard {
+                    self.infer_truth(guard);
+                }
+                for (name, value) in &transition.assignments {
+                    self.infer_body(*value);
+                    let variable = machine.variables.iter().find(|v| v.name.text == name.text);
+                    if let (Some(root), Some(initial)) = (value.root, variable.and_then(|v| v.initial.root)) {
+                        self.same(initial, root, root);
+                    }
+                }
+            }
+            for condition in machine.errors.iter().filter_map(|error| error.condition) {
+                self.infer_truth(condition);
+            }
+        }
+    }
+
+    fn infer_body(&mut self, body: Body) {
+        for node in body.nodes() {
+            self.infer(node);
+        }
+    }
+
+    fn lower_variable(&mut self, variable: &ast::MachineVariable, model: TimeModel) -> Option<Value> {
+        let root = variable.initial.root?;
+        let id = self.lower_root(variable.initial, model)?;
+        let span = self.span(root);
+        let Some(value) = self.graph.constant(id).cloned() else {
+            let message = format!("the variable '{}' does not begin with a constant", variable.name.text);
+            self.diagnostics.push(
+                Diagnostic::new(Code::NotConstant, span, message)
+                    .help("a transition can give it a value that messages bring: `do n := topic.field`"),
+            );
+            return None;
+        };
+        match (variable.value_type, value) {
+            (Some(ValueType::Float), Value::Int(value)) => Some(Value::Float(value as f64)),
+            (Some(ValueType::Int), Value::Float(_)) => {
+                self.not_whole(&variable.name, span);
+                None
+            }
+            (_, value) => Some(value),
+        }
+    }
+
+    fn not_whole(&mut self, variable: &Name, span: Span) {
+        let message = format!("expected an int, found a float, and '{}' is an int", variable.text);
+        self.diagnostics.push(
+            Diagnostic::new(Code::TypeMismatch, span, message)
+                .label(variable.span, "declared here")
+                .help(format!("write `var {}: float`", variable.text)),
+        );
+    }
+
+    pub(super) fn lower_machines(&mut self) {
+        let machines: &'a [ast::Machine] = &self.ast.machines;
+        let models: Vec<_> = machines
+            .iter()
+            .zip(self.machine_units.clone())
+            .map(|(machine, units)| self.model(&machine.attributes, units))
+            .collect();
+        for (machine, model) in machines.iter().zip(&models) {
+            let values = machine.variables.iter().map(|v| self.lower_variable(v, *model)).collect();
+            self.machine_data.push(values);
+        }
+        for (index, model) in models.into_iter().enumerate() {
+            let machine = self.lower_machine(index, model);
+            self.graph.spec_mut().machines.push(machine);
+        }
+        self.report_circles_of_machines();
+        for (index, machine) in machines.iter().enumerate() {
+            let lowered = &self.graph.spec().machines[index];
+            let (slice, time, roots) = (lowered.slice, lowered.time, lowered.conditions().collect());
+            self.check_asked(&machine.name, roots, slice, time);
+        }
+    }
+
+    fn lower_machine(&mut self, index: usize, model: TimeModel) -> Machine {
+        let machine: &'a ast::Machine = &self.ast.machines[index];
+        let all = States::of(machine);
+        let finals: HashSet<_> =
+            machine.finals.iter().filter_map(|name| self.state(&all, name, machine)).collect();
+        let initial = self.initial(&all, machine);
+        let slice = self.lower_each(machine.each, &machine.attributes, model);
+        let transitions: Vec<_> =
+            machine.transitions.iter().map(|t| self.lower_transition(index, &all, t, model)).collect();
+        if let Some(initial) = initial
+            && machine.complete
+        {
+            self.warn_of_unreachable(&all, initial, &transitions, machine);
+        }
+        self.warn_of_unused_variables(machine);
+        let variables = machine.variables.iter().zip(&self.machine_data[index]);
+        Machine {
+            name: machine.name.text.clone(),
+            states: (0..)
+                .zip(&all.names)
+                .map(|(i, name)| State { name: name.text.clone(), is_final: finals.contains(&i) })
+                .collect(),
+            initial: initial.unwrap_or(0),
+            variables: variables
+                .map(|(variable, initial)| Variable {
+                    name: variable.name.text.clone(),
+                    initial: initial.clone().unwrap_or(Value::Int(0)),
+                })
+                .collect(),
+            transitions,
+            time: model,
+            slice,
+        }
+    }
+
+    fn state(&mut self, all: &States<'_>, name: &Name, machine: &ast::Machine) -> Option<u32> {
+        match all.find(name, machine) {
+            Ok(place) => Some(place),
+            Err(diagnostic) => {
+                if machine.complete {
+                    self.diagnostics.push(diagnostic);
+                }
+                None
+            }
+        }
+    }
+
+    fn initial(&mut self, all: &States<'_>, machine: &ast::Machine) -> Option<u32> {
+        if let Some(initial) = &machine.initial {
+            return self.state(all, initial, machine);
+        }
+        if machine.complete {
+            let message =
+                format!("the machine '{}' does not say in which state it begins", machine.name.text);
+            let first = machine.transitions.first().map_or("a", |t| t.from.text.as_str());
+            self.diagnostics.push(
+                Diagnostic::new(Code::InitialState, machine.name.span, message)
+                    .help(format!("write `initial {first}`")),
+            );
+        }
+        None
+    }
+
+    fn lower_transition(
+        &mut self,
+        machine: usize,
+        all: &States<'_>,
+        transition: &'a ast::Transition,
+        model: TimeModel,
+    ) -> Transition {
+        let guard = transition.guard.and_then(|guard| self.lower_root(guard, model));
+        let within = transition.within.as_ref().and_then(|reach| self.lower_bound(reach, model));
+        let after = transition.after.as_ref().and_then(|reach| self.lower_bound(reach, model));
+        let complete = self.ast.machines[machine].complete;
+        if complete && transition.guard.is_none() && transition.after.is_none() {
+            let message = "nothing says when this transition is taken";
+            self.diagnostics.push(
+                Diagnostic::new(Code::Unconditional, transition.span, message)
+                    .help("add `when` and a condition, or `after` and a time"),
+            );
+        }
+        if let (Some(within), Some(after)) = (within, after)
+            && within <= after
+        {
+            let message = "this transition is never taken: it may be taken only before, and only after";
+            self.diagnostics.push(
+                Diagnostic::new(Code::EmptyInterval, transition.span, message)
+                    .help("`after a within b` is from a to b after the state was entered"),
+            );
+        }
+        let place = |name: &Name| all.places.get(name.text.as_str()).copied().unwrap_or(0);
+        Transition {
+            from: place(&transition.from),
+            to: place(&transition.to),
+            guard,
+            within,
+            after,
+            assignments: self.lower_assignments(machine, &transition.assignments, model),
+            text: transition.text.clone(),
+        }
+    }
+
+    fn lower_assignments(
+        &mut self,
+        machine: usize,
+        assignments: &'a [(Name, Body)],
+        model: TimeModel,
+    ) -> Vec<(u32, ExprId)> {
+        let variables = &self.ast.machines[machine].variables;
+        let mut out: Vec<(u32, ExprId)> = Vec::new();
+        let mut seen: HashMap<&str, Span> = HashMap::new();
+        for (name, value) in assignments {
+            let value_id = self.lower_root(*value, model);
+            if let Some(first) = seen.insert(&name.text, name.span) {
+                let message = format!("the variable '{}' gets two values", name.text);
+                self.diagnostics.push(
+                    Diagnostic::new(Code::DuplicateName, name.span, message).label(first, "first here"),
+                );
+                continue;
+            }
+            let Some(place) = variables.iter().position(|variable| variable.name.text == name.text) else {
+                let suggestion =
+                    did_you_mean(&name.text, variables.iter().map(|variable| variable.name.text.as_str()));
+                let message = format!("no variable '{}'{suggestion}", name.text);
+                self.diagnostics.push(
+                    Diagnostic::new(Code::UnknownName, name.span, message)
+                        .help(format!("a machine declares its variables: `var {}: int = 0`", name.text)),
+                );
+                continue;
+            };
+            let (Some(id), Some(initial)) = (value_id, &self.machine_data[machine][place]) else { continue };
+            let id = match (initial.value_type(), self.graph.value_type(id)) {
+                (ValueType::Float, ValueType::Int) => self.graph.widen(id),
+                (ValueType::Int, ValueType::Float) => {
+                    let span = value.root.map_or(name.span, |root| self.span(root));
+                    self.not_whole(&variables[place].name, span);
+                    continue;
+                }
+                _ => id,
+            };
+            out.push((place as u32, id));
+        }
+        out
+    }
+
+    fn warn_of_unreachable(
+        &mut self,
+        all: &States<'_>,
+        initial: u32,
+        transitions: &[Transition],
+        machine: &ast::Machine,
+    ) {
+        let mut reached = HashSet::from([initial]);
+        let mut open = vec![initial];
+        while let Some(state) = open.pop() {
+            let next = transitions.iter().filter(|t| t.from == state).map(|t| t.to);
+            open.extend(next.filter(|to| reached.insert(*to)));
+        }
+        for (place, name) in (0..).zip(&all.names) {
+            if !reached.contains(&place) {
+                let others = all.names.iter().map(|name| name.text.as_str());
+                let message = format!(
+                    "the machine '{}' never enters its state '{}'{}",
+                    machine.name.text,
+                    name.text,
+                    did_you_mean(&name.text, others)
+                );
+                self.diagnostics.push(Diagnostic::new(Code::UnreachableState, name.span, message));
+            }
+        }
+    }
+
+    fn warn_of_unused_variables(&mut self, machine: &ast::Machine) {
+        for variable in &machine.variables {
+            let index = machine.variables.iter().position(|v| v.name.text == variable.name.text);
+            let used = self.meanings.iter().any(|meaning| {
+                matches!(meaning, Meaning::MachineVariable(m, v)
+                    if self.ast.machines[*m].name.span == machine.name.span && Some(*v) == index)
+            });
+            if !used && machine.complete && !variable.name.text.starts_with('_') {
+                let message = format!("'{}' is never used", variable.name.text);
+                self.diagnostics.push(Diagnostic::new(Code::Unused, variable.name.span, message));
+            }
+        }
+    }
+
+    /// A machine whose guards ask for the state of another comes after it; a circle has no order.
+    fn report_circles_of_machines(&mut self) {
+        let spec = self.graph.spec();
+        let asked: Vec<HashSet<usize>> =
+            spec.machines
+                .iter()
+                .map(|machine| {
+                    let parts = machine.transitions.iter().flat_map(|t| {
+                        t.guard.into_iter().chain(t.assignments.iter().map(|(_, value)| *value))
+                    });
+                    self.machines_in(parts.collect()).into_iter().map(|(id, _)| id.0 as usize).collect()
+                })
+                .collect();
+        for start in 0..asked.len() {
+            let mut seen = HashSet::new();
+            let mut open: Vec<usize> = asked[start].iter().copied().collect();
+            while let Some(machine) = open.pop() {
+                if seen.insert(machine) {
+                    open.extend(&asked[machine]);
+                }
+            }
+            if !seen.contains(&start) {
+                continue;
+            }
+            let name = &self.ast.machines[start].name;
+            let (message, help) = match asked[start].contains(&start) {
+                true => (
+                    format!("the transitions of '{}' ask in which state it is itself", name.text),
+                    "a transition is taken only from the state that it leaves; nothing more need be asked",
+                ),
+                false => (
+                    format!(
+                        "the transitions of '{}' refer to its own state through other machines",
+                        name.text
+                    ),
+                    "of two machines only one can ask for the state of the other",
+                ),
+            };
+            self.diagnostics.push(Diagnostic::new(Code::CyclicDefinition, name.span, message).help(help));
+        }
+    }
+
+    /// The machines whose state some of these nodes ask for.
+    pub(super) fn machines_in(&self, mut open: Vec<ExprId>) -> Vec<(MachineId, ExprId)> {
+        let spec = self.graph.spec();
+        let mut seen: HashSet<ExprId> = open.iter().copied().collect();
+        let mut found = Vec::new();
+        while let Some(id) = open.pop() {
+            let node = &spec.nodes[id.index()];
+            if let Expr::InState(machine, _) = node {
+                found.push((*machine, id));
+            }
+            open.extend(node.operands().filter(|operand| seen.insert(*operand)));
+        }
+        found.sort_by_key(|(machine, id)| (machine.0, id.0));
+        found
+    }
+
+    /// Whoever asks for the state of a machine has one instance for each of its instances, and the
+    /// same moments.
+    pub(super) fn check_asked(
+        &mut self,
+        name: &Name,
+        roots: Vec<ExprId>,
+        slice: Option<SliceId>,
+        time: TimeModel,
+    ) {
+        let mut seen = HashSet::new();
+        for (id, _) in self.machines_in(roots) {
+            if !seen.insert(id.0) {
+                continue;
+            }
+            let machine = &self.ast.machines[id.0 as usize];
+            let other = &self.graph.spec().machines[id.0 as usize];
+            // A machine whose own keys are wrong is divided by nothing yet.
+            let broken = machine.each.is_some() && other.slice.is_none();
+            let (how, help) = if other.slice != slice && !broken {
+                let help = match machine.each {
+                    Some(_) => "give both the same `for each`, with the same `until` and `@limit`",
+                    None => "a machine without `for each` is one for all; give it the same `for each`",
+                };
+                ("is divided otherwise", help)
+            } else if other.time != time {
+                ("measures time otherwise", "write the same `@time(dense)` or `@time(steps)` before both")
+            } else {
+                continue;
+            };
+            let message =
+                format!("'{}' asks for the state of '{}', which {how}", name.text, machine.name.text);
+            self.diagnostics.push(
+                Diagnostic::new(Code::ForeignMachine, name.span, message)
+                    .label(machine.name.span, "this machine")
+                    .help(help),
+            );
+        }
+    }
+
+    /// The formula of a machine's property: two transitions were never possible at once, and it is in
+    /// no state that is an error.
+    pub(super) fn lower_errors(&mut self, index: usize) -> ExprId {
+        let machine: &'a ast::Machine = &self.ast.machines[index];
+        let all = States::of(machine);
+        let id = MachineId(index as u32);
+        let model = self.graph.spec().machines[index].time;
+        let mut wrong = self.graph.add(Expr::Ambiguous(id));
+        for error in &machine.errors {
+            let mut places: Vec<_> =
+                error.states.iter().filter_map(|name| self.state(&all, name, machine)).collect();
+            places.sort_unstable();
+            places.dedup();
+            if places.is_empty() {
+                continue;
+            }
+            let mut held = self.graph.add(Expr::InState(id, places));
+            if let Some(condition) = error.condition {
+                let Some(condition) = self.lower_root(condition, model) else { continue };
+                held = self.graph.and(held, condition);
+            }
+            if let Some(lasting) = &error.lasting {
+                let Some(lower) = self.lower_bound(lasting, model) else { continue };
+                // So long ago it held already, and it has held ever since. `historically` over that
+                // long would be true too where the trace began less long ago.
+                held = self.graph.since(Bounds { lower, upper: None }, held, held);
+            }
+            wrong = self.graph.or(wrong, held);
+        }
+        self.graph.not(wrong)
+    }
+
+    /// What the bounds of the machines say about time, those in their conditions included.
+    pub(super) fn collect_machine_units(&mut self) {
+        for (index, machine) in self.ast.machines.iter().enumerate() {
+            let mut units = time::Units::default();
+            for body in machine.bodies() {
+                units.add(self.units_of(body.nodes()));
+            }
+            for bound in machine.bounds() {
+                self.add_bound(bound, &mut units);
+            }
+            self.machine_units[index] = units;
+        }
+    }
+
+    pub(super) fn expect_type(&mut self, node: NodeId, value_type: ValueType) {
+        self.expect(node, super::kinds::Kind::of(value_type));
+    }
+}

@@ -1,0 +1,100 @@
+//! Chains of topics.
+
+use rondel_event::Segment;
+
+use super::ast::{Attribute, Chain, Claim, Each, EachKey, Name, NodeId, NodeKind};
+use super::parser::{Parsed, Parser};
+use crate::diagnostic::{Code, Diagnostic, Span};
+
+impl Parser<'_> {
+    pub(super) fn chain(&mut self, attributes: Vec<Attribute>) -> Parsed<()> {
+        self.advance();
+        let named = if self.symbol(1) == "=" {
+            let name = self.name("a chain")?;
+            self.advance();
+            Some(name)
+        } else {
+            None
+        };
+        let mut topics = vec![self.name("a topic")?];
+        self.expect("->")?;
+        topics.push(self.name("a topic")?);
+        while self.eat("->") {
+            topics.push(self.name("a topic")?);
+        }
+        if self.word(0) != "by" {
+            let given_up = self.expected("`->` or `by`");
+            self.help_last(
+                "what tells that messages belong together comes after `by`: `by header.stamp within 100 ms`",
+            );
+            return Err(given_up);
+        }
+        self.advance();
+        let fields =
+            if self.symbol(0) == "(" { self.fields_by_topic(&topics)? } else { self.field_of_all(&topics)? };
+        self.keyword("within")?;
+        let within = self.bound()?;
+        let name = named.unwrap_or_else(|| {
+            let words: Vec<_> = topics.iter().map(|topic| topic.text.as_str()).collect();
+            let span = topics[0].span.to(topics[topics.len() - 1].span);
+            Name { text: words.join("_"), span }
+        });
+        self.ast.claims.push(Claim::Chain(self.ast.chains.len()));
+        let keys = vec![EachKey { name: name.clone(), fields }];
+        self.ast.eaches.push(Each { keys, until: None, chain: true });
+        let each = self.ast.eaches.len() - 1;
+        self.ast.chains.push(Chain { name, attributes, topics, each, within });
+        self.end_of_declaration()
+    }
+
+    /// One path, in every topic.
+    fn field_of_all(&mut self, topics: &[Name]) -> Parsed<Vec<NodeId>> {
+        let first = self.name("a field")?;
+        let root = (Segment::Key(first.text.as_str().into()), first.span);
+        let path = self.path(first)?;
+        let span = self.ast.nodes[path].span;
+        let mut segments = vec![root];
+        if let NodeKind::Path(_, rest) = &self.ast.nodes[path].kind {
+            segments.extend(rest.iter().cloned());
+        }
+        self.ast.nodes.truncate(path);
+        Ok(topics
+            .iter()
+            .map(|topic| self.node(NodeKind::Path(topic.clone(), segments.clone()), span))
+            .collect())
+    }
+
+    /// A path for each topic, in their order.
+    fn fields_by_topic(&mut self, topics: &[Name]) -> Parsed<Vec<NodeId>> {
+        let start = self.span();
+        self.advance();
+        let mut fields = vec![self.key_field()?];
+        while self.eat(",") {
+            fields.push(self.key_field()?);
+        }
+        self.expect(")")?;
+        let span = start.to(self.last_span());
+        if fields.len() != topics.len() {
+            let message =
+                format!("the chain has {} topics, but the fields named here: {}", topics.len(), fields.len());
+            return Err(self.report(
+                Diagnostic::new(Code::ChainTopics, span, message)
+                    .help("name the field of each topic, in the order of the chain"),
+            ));
+        }
+        for (field, topic) in fields.iter().zip(topics) {
+            let (other, place) = match &self.ast.nodes[*field].kind {
+                NodeKind::Path(name, _) if name.text != topic.text => (name.text.clone(), name.span),
+                _ => continue,
+            };
+            let place: Span = place;
+            let message = format!("expected a field of '{}' here, found one of '{other}'", topic.text);
+            return Err(self.report(
+                Diagnostic::new(Code::ChainTopics, place, message)
+                    .label(topic.span, "of this topic")
+                    .help("name the field of each topic, in the order of the chain"),
+            ));
+        }
+        Ok(fields)
+    }
+}

@@ -1,0 +1,250 @@
+//! Tests inside a specification.
+
+use rondel_event::{Value, Verdict};
+
+use super::ast::{Content, ContentKind, Expect, Message, Name, Test};
+use super::parser::{Parsed, Parser, RESERVED};
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::lexer::TokenKind;
+use crate::suggest::did_you_mean;
+
+const VERDICTS: [Verdict; 3] = [Verdict::Satisfied, Verdict::Violated, Verdict::Inconclusive];
+
+impl Parser<'_> {
+    pub(super) fn test(&mut self) -> Parsed<()> {
+        let start = self.place();
+        self.advance();
+        let mut test = Test {
+            name: String::new(),
+            span: self.span(),
+            messages: Vec::new(),
+            end: None,
+            expectations: Vec::new(),
+            complete: false,
+        };
+        if let TokenKind::Text(name) = self.peek() {
+            test.name.clone_from(name);
+            self.advance();
+        }
+        let body = self.test_body(&mut test);
+        test.complete = body.is_ok();
+        self.ast.tests.push(test);
+        if body.is_err() {
+            return Err(self.leave_body(self.open_braces(start)));
+        }
+        Ok(())
+    }
+
+    fn test_body(&mut self, test: &mut Test) -> Parsed<()> {
+        self.expect("{")?;
+        while !self.eat("}") {
+            let start = self.span();
+            match self.word(0) {
+                "at" => {
+                    self.advance();
+                    let (time, time_span) = self.time()?;
+                    let topic = self.name("a topic")?;
+                    let content = match self.symbol(0) {
+                        "{" => self.content()?,
+                        _ => Content { kind: ContentKind::Object(Vec::new()), span: topic.span },
+                    };
+                    test.messages.push(Message { time, time_span, topic, content });
+                }
+                "end" => {
+                    self.advance();
+                    self.keyword("at")?;
+                    let (time, span) = self.time()?;
+                    if let Some((_, first)) = test.end {
+                        let message = "a test ends once";
+                        self.report(
+                            Diagnostic::new(Code::DuplicateName, start.to(span), message)
+                                .label(first, "first here"),
+                        );
+                    }
+                    test.end = Some((time, span));
+                }
+                "expect" => {
+                    let expectation = self.expectation()?;
+                    test.expectations.push(expectation);
+                }
+                word => {
+                    let suggestion = did_you_mean(word, ["at", "expect", "end"]);
+                    if self.eat(";") {
+                        continue;
+                    }
+                    let message =
+                        format!("expected `at`, `expect`, `end` or `}}`, found {}{suggestion}", self.found());
+                    return Err(self
+                        .report(Diagnostic::new(Code::UnexpectedToken, start, message).help(
+                            "write `at 2 s topic { field: 1 }` or `expect property violated at 2 s`",
+                        )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A time with its unit, which may be before zero.
+    fn time(&mut self) -> Parsed<(i64, Span)> {
+        let start = self.span();
+        let minus = self.eat("-");
+        if let Some((nanos, span)) = self.quantity()? {
+            return Ok((if minus { -nanos } else { nanos }, start.to(span)));
+        }
+        let number = matches!(self.peek(), TokenKind::Int(_) | TokenKind::Float(_));
+        if number && self.span().of(self.text) == "0" {
+            self.advance();
+            return Ok((0, start.to(self.last_span())));
+        }
+        let given_up = self.expected(if number { "a time with its unit" } else { "a time" });
+        self.help_last("a time is written like `2 s` or `200 ms`");
+        Err(given_up)
+    }
+
+    fn expectation(&mut self) -> Parsed<Expect> {
+        let start = self.span();
+        self.advance();
+        let property = self.name("a property")?;
+        let mut keys = Vec::new();
+        if self.eat("[") {
+            loop {
+                keys.push(self.content()?);
+                if !self.eat(",") {
+                    break;
+                }
+            }
+            self.expect("]")?;
+        }
+        let never = self.word(0) == "never";
+        if never {
+            self.advance();
+        }
+        let word = self.word(0);
+        let Some(verdict) = VERDICTS.into_iter().find(|verdict| verdict.as_str() == word) else {
+            let suggestion =
+                did_you_mean(word, VERDICTS.iter().map(|verdict| verdict.as_str()).chain(["never"]));
+            let message = format!(
+                "expected `satisfied`, `violated` or `inconclusive`, found {}{suggestion}",
+                self.found()
+            );
+            let diagnostic = Diagnostic::new(Code::UnexpectedToken, self.span(), message);
+            return Err(self.report(match word {
+                "not" => diagnostic.help("write `never violated`"),
+                _ => diagnostic,
+            }));
+        };
+        self.advance();
+        let mut at = None;
+        // `at 2 s` here, and not the message of a statement that begins with `at`: that has a topic.
+        if self.word(0) == "at" && !self.at_message() {
+            self.advance();
+            at = Some(self.time()?.0);
+        }
+        Ok(Expect { property, keys, never, verdict, at, span: start.to(self.last_span()) })
+    }
+
+    /// Whether `at` begins a message: a topic comes after the time.
+    fn at_message(&self) -> bool {
+        let sign = usize::from(self.symbol(1) == "-");
+        let time = match self.token(1 + sign).kind {
+            TokenKind::Duration => 1,
+            _ if crate::duration::unit(self.word(2 + sign)).is_some() => 2,
+            _ => 1,
+        };
+        let next = self.word(1 + sign + time);
+        !next.is_empty() && !matches!(next, "at" | "expect" | "end")
+            || next == "end" && self.word(2 + sign + time) != "at"
+            || next == "expect" && self.symbol(2 + sign + time) == "{"
+            || next == "at" && self.symbol(2 + sign + time) == "{"
+    }
+
+    /// A value in a message: as in JSON, but names need no quotes.
+    fn content(&mut self) -> Parsed<Content> {
+        self.deeper(|parser| {
+            let start = parser.span();
+            let kind = parser.content_kind()?;
+            Ok(Content { kind, span: start.to(parser.last_span()) })
+        })
+    }
+
+    fn content_kind(&mut self) -> Parsed<ContentKind> {
+        if let Some((nanos, _)) = self.quantity()? {
+            return Ok(ContentKind::Value(Value::Duration(nanos)));
+        }
+        let span = self.span();
+        let too_large = |parser: &mut Self| {
+            let diagnostic = Diagnostic::new(Code::InvalidNumber, span, "this number is too large");
+            parser.report(diagnostic.help("an integer has 64 bits"))
+        };
+        let kind = match self.peek().clone() {
+            TokenKind::Symbol("{") => return self.object(),
+            TokenKind::Symbol("[") => return self.array(),
+            TokenKind::Symbol("-") => {
+                self.advance();
+                match *self.peek() {
+                    TokenKind::Int(digits) => match 0_i64.checked_sub_unsigned(digits) {
+                        Some(value) => ContentKind::Value(Value::Int(value)),
+                        None => return Err(too_large(self)),
+                    },
+                    TokenKind::Float(value) => ContentKind::Value(Value::Float(-value)),
+                    _ => return Err(self.expected("a number")),
+                }
+            }
+            TokenKind::Int(digits) => match i64::try_from(digits) {
+                Ok(value) => ContentKind::Value(Value::Int(value)),
+                Err(_) => return Err(too_large(self)),
+            },
+            TokenKind::Float(value) => ContentKind::Value(Value::Float(value)),
+            TokenKind::Text(text) => ContentKind::Value(Value::String(text.into())),
+            TokenKind::Word => match self.word(0) {
+                "true" => ContentKind::Value(Value::Bool(true)),
+                "false" => ContentKind::Value(Value::Bool(false)),
+                "null" => ContentKind::Null,
+                word if RESERVED.contains(&word) => return Err(self.expected("a value")),
+                word => ContentKind::Name(word.to_owned()),
+            },
+            _ => return Err(self.expected("a value")),
+        };
+        self.advance();
+        Ok(kind)
+    }
+
+    fn array(&mut self) -> Parsed<ContentKind> {
+        self.advance();
+        let mut elements = Vec::new();
+        while !self.eat("]") {
+            elements.push(self.content()?);
+            if !self.eat(",") && self.symbol(0) != "]" {
+                return Err(self.expected("`,` or `]`"));
+            }
+        }
+        Ok(ContentKind::Array(elements))
+    }
+
+    fn object(&mut self) -> Parsed<ContentKind> {
+        self.advance();
+        let mut fields: Vec<(Name, Content)> = Vec::new();
+        while !self.eat("}") {
+            let span = self.span();
+            let text = match self.peek() {
+                TokenKind::Text(text) => text.clone(),
+                TokenKind::Word => span.of(self.text).to_owned(),
+                _ => return Err(self.expected("the name of a field or `}`")),
+            };
+            self.advance();
+            self.expect(":")?;
+            let content = self.content()?;
+            if let Some((first, _)) = fields.iter().find(|(name, _)| name.text == text) {
+                let message = format!("the field '{text}' is given twice");
+                let diagnostic =
+                    Diagnostic::new(Code::DuplicateName, span, message).label(first.span, "first here");
+                self.report(diagnostic);
+            }
+            fields.push((Name { text, span }, content));
+            if !self.eat(",") && !self.eat(";") && self.symbol(0) != "}" {
+                return Err(self.expected("`,` or `}`"));
+            }
+        }
+        Ok(ContentKind::Object(fields))
+    }
+}
