@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod demo;
+mod explain;
 mod help;
 mod publish;
 mod run;
@@ -37,6 +38,7 @@ enum Command {
     Check(check::Check),
     Run(run::Run),
     Test(test::Test),
+    Explain(explain::Explain),
     Validate(validate::Validate),
     Demo(demo::Demo),
     Publish(publish::Publish),
@@ -52,6 +54,7 @@ impl Arguments {
             Command::Check(check) => check.run(),
             Command::Run(run) => run.run(),
             Command::Test(test) => test.run(),
+            Command::Explain(explain) => explain.run(),
             Command::Validate(validate) => validate.run(),
             Command::Demo(demo) => demo.run(),
             Command::Publish(publish) => publish.run(),

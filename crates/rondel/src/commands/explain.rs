@@ -1,0 +1,284 @@
+//! `rondel explain`: what becomes of a specification, before anything is checked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::io::{self, BufWriter};
+use std::path::PathBuf;
+
+use clap::Args;
+use rondel_engine::Program;
+use rondel_event::{Read, TopicId};
+use rondel_spec::{Expr, ExprId, Property, Slice, Spec, TimeModel as Model};
+
+use crate::output::Output;
+use crate::specification::{Reading, Specification, Syntax, TimeModel};
+use crate::tally::counted;
+use crate::{complain, exit};
+
+/// How many shared parts of a property are shown.
+const SHARED: usize = 4;
+/// How many characters of a formula are shown.
+const SHOWN: usize = 2000;
+
+/// Print how a specification will be checked: what is read, what is kept, and what is shared
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// The specification
+    #[arg(value_name = "SPEC", required_unless_present = "formula")]
+    file: Option<PathBuf>,
+    /// One formula instead of a specification file
+    #[arg(short, long, value_name = "FORMULA", conflicts_with = "file", allow_hyphen_values = true)]
+    formula: Option<String>,
+    /// The language of the specification
+    #[arg(long, value_enum, default_value = "rondel")]
+    syntax: Syntax,
+    /// The model of time of properties that do not say so themselves
+    #[arg(long, value_enum)]
+    time: Option<TimeModel>,
+}
+
+impl Explain {
+    /// Prints it, and returns the exit status.
+    pub fn run(self) -> u8 {
+        let reading = Reading { syntax: Some(self.syntax), time: self.time };
+        let loaded = Specification::from_arguments(self.file.as_ref(), self.formula.as_deref(), reading);
+        let Ok(specification) = loaded else { return exit::USAGE };
+        let mut out = Output::new(BufWriter::new(io::stdout().lock()));
+        out.write(Plan::new(&specification).text().as_bytes());
+        let closed = out.is_closed();
+        match out.finish() {
+            Err(error) if !closed => {
+                complain(&format!("cannot write the plan: {error}"));
+                exit::TRACE
+            }
+            _ => exit::SATISFIED,
+        }
+    }
+}
+
+/// A specification, with what its properties share.
+struct Plan<'a> {
+    spec: &'a Spec,
+    program: &'a Program,
+    /// For every node the properties that use it.
+    users: Vec<BTreeSet<usize>>,
+}
+
+impl<'a> Plan<'a> {
+    fn new(specification: &'a Specification) -> Plan<'a> {
+        let spec = &specification.spec;
+        let mut users = vec![BTreeSet::new(); spec.nodes.len()];
+        for (i, property) in spec.properties.iter().enumerate() {
+            users[property.formula.index()].insert(i);
+        }
+        // Nodes refer only backwards: a user of a node is known before its operands are looked at.
+        for at in (0..spec.nodes.len()).rev() {
+            let these = std::mem::take(&mut users[at]);
+            for operand in spec.nodes[at].operands() {
+                users[operand.index()].extend(&these);
+            }
+            users[at] = these;
+        }
+        Plan { spec, program: &specification.program, users }
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for (i, topic) in self.spec.topics.iter().enumerate() {
+            text += &format!("topic {}", topic.name);
+            if topic.address != topic.name {
+                text += &format!("  \"{}\"", topic.address);
+            }
+            if let Some(name) = &topic.type_name {
+                text += &format!("  : {name}");
+            }
+            text.push('\n');
+            text += &self.fields(i);
+        }
+        let mut alone = Vec::new();
+        for (i, property) in self.spec.properties.iter().enumerate() {
+            let size = self.alone(property);
+            text += &self.property(i, property, size);
+            alone.push(size);
+        }
+        let properties = counted(self.spec.properties.len() as u64, "property", "properties");
+        let together = self.program.node_count();
+        text += &format!(
+            "\n{properties}, {} for up to 64 events",
+            counted(together as u64, "instruction", "instructions")
+        );
+        if let Some(sum) = alone.into_iter().sum::<Option<usize>>().filter(|sum| *sum > together) {
+            text += &format!(" ({sum} without sharing)");
+        }
+        text.push('\n');
+        text
+    }
+
+    /// The fields that are read of a topic.
+    fn fields(&self, topic: usize) -> String {
+        let mut lines: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for field in &self.program.projections()[topic].fields {
+            let what = match &field.read {
+                Read::Value(value_type) => value_type.to_string(),
+                Read::Presence => "whether it is there".to_owned(),
+                Read::Elements(..) => "conditions on its elements".to_owned(),
+            };
+            lines.entry(field.path.to_string()).or_default().insert(what);
+        }
+        let width = lines.keys().map(|path| path.chars().count()).max().unwrap_or(0);
+        let line = |(path, what): (&String, &BTreeSet<String>)| {
+            let what = what.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+            format!("  {path:<width$}  {what}\n")
+        };
+        lines.iter().map(line).collect()
+    }
+
+    /// How many instructions a property needs by itself.
+    fn alone(&self, property: &Property) -> Option<usize> {
+        let alone = Spec { properties: vec![property.clone()], tests: Vec::new(), ..self.spec.clone() };
+        Program::compile(&alone).ok().map(|program| program.node_count())
+    }
+
+    fn property(&self, i: usize, property: &Property, alone: Option<usize>) -> String {
+        let mut text = format!("\nproperty {}\n", property.name);
+        let mut line = |what: &str, value: &str| {
+            // Writing to a String does not fail.
+            let _ = writeln!(text, "  {what:<12}  {value}");
+        };
+        let formula: String = self.spec.print(property.formula).to_string();
+        line("formula", &shorten(&formula));
+        line(
+            "time",
+            match property.time {
+                Model::Steps => "steps: bounds count events",
+                Model::Points => "points: bounds are times between events",
+                Model::Dense => "dense: bounds are times, and there is truth between events",
+            },
+        );
+        let topics: Vec<&str> =
+            self.spec.topics_of(property.formula).into_iter().map(|topic| self.topic(topic)).collect();
+        let reads = if topics.is_empty() { "nothing".to_owned() } else { topics.join(", ") };
+        line("reads", &reads);
+        if let Some(slice) = property.slice.and_then(|slice| self.spec.slices.get(slice.0 as usize)) {
+            line("for each", &self.slice(slice));
+        }
+        match self.wait(property.formula) {
+            (_, true) => line("waits", "until it is certain, however long that takes"),
+            (0, false) => line("waits", "not: every verdict is given at once"),
+            (longest, false) => line("waits", &format!("at most {}", span(longest, property.time))),
+        }
+        match self.reach(property.formula) {
+            (_, true) => line("looks back", "to the beginning"),
+            (0, false) => {}
+            (longest, false) => line("looks back", &span(longest, property.time)),
+        }
+        if property.robust {
+            line("robustness", "yes");
+        }
+        if let Some(alone) = alone {
+            line("size", &counted(alone as u64, "instruction", "instructions"));
+        }
+        let shared = self.shared(i, property.formula);
+        for (node, others) in shared.iter().take(SHARED) {
+            let names: Vec<&str> = others.iter().map(|i| self.spec.properties[*i].name.as_str()).collect();
+            let node = shorten(&self.spec.print(*node).to_string());
+            line("shares", &format!("{node}  with {}", names.join(", ")));
+        }
+        if shared.len() > SHARED {
+            line("", &format!("and {} more", shared.len() - SHARED));
+        }
+        text
+    }
+
+    fn topic(&self, topic: TopicId) -> &'a str {
+        &self.spec.topics[topic.index()].name
+    }
+
+    fn slice(&self, slice: &Slice) -> String {
+        let key = |key: &rondel_spec::Key| {
+            let place =
+                |(topic, path): &(TopicId, rondel_event::Path)| format!("{}.{path}", self.topic(*topic));
+            let places: Vec<String> = key.fields.iter().map(place).collect();
+            format!("{}: {} in ({})", key.name, key.value_type, places.join(", "))
+        };
+        let mut text = slice.keys.iter().map(key).collect::<Vec<_>>().join("; ");
+        if let Some(until) = slice.until {
+            text += &format!(", until {}", shorten(&self.spec.print(until).to_string()));
+        }
+        if let Some(limit) = slice.limit {
+            text += &format!(", at most {limit}");
+        }
+        text
+    }
+
+    /// How long, in the unit of the property, a verdict may have to wait, and whether for ever.
+    fn wait(&self, formula: ExprId) -> (u64, bool) {
+        self.longest(formula, |node| match node {
+            Expr::Next(_) => Some((1, false)),
+            Expr::Eventually(bounds, _) | Expr::Always(bounds, _) | Expr::Until(bounds, ..) => {
+                Some((bounds.upper.unwrap_or(0), bounds.upper.is_none()))
+            }
+            _ => None,
+        })
+    }
+
+    /// How far, in the unit of the property, a formula looks back.
+    fn reach(&self, formula: ExprId) -> (u64, bool) {
+        self.longest(formula, |node| match node {
+            Expr::Once(bounds, _) | Expr::Historically(bounds, _) | Expr::Since(bounds, ..) => {
+                let far = bounds.upper.unwrap_or(bounds.lower);
+                Some((far, bounds.upper.is_none()))
+            }
+            Expr::Window { over, .. } => Some((*over, false)),
+            _ => None,
+        })
+    }
+
+    /// The largest sum of what nodes on one way through a formula add.
+    fn longest(&self, formula: ExprId, adds: impl Fn(&Expr) -> Option<(u64, bool)>) -> (u64, bool) {
+        let mut sums = vec![(0_u64, false); formula.index() + 1];
+        for (i, node) in self.spec.nodes.iter().enumerate().take(formula.index() + 1) {
+            let of_operands = node.operands().map(|operand| sums[operand.index()]);
+            let (sum, endless) = of_operands.fold((0, false), |a, b| (a.0.max(b.0), a.1 | b.1));
+            let (own, without_end) = adds(node).unwrap_or((0, false));
+            sums[i] = (sum.saturating_add(own), endless | without_end);
+        }
+        sums[formula.index()]
+    }
+
+    /// The largest parts of a property that others have too, with these.
+    fn shared(&self, property: usize, formula: ExprId) -> Vec<(ExprId, Vec<usize>)> {
+        let mut found = Vec::new();
+        let mut seen = BTreeSet::from([formula]);
+        let mut open = vec![formula];
+        while let Some(id) = open.pop() {
+            let node = &self.spec.nodes[id.index()];
+            let others: Vec<usize> =
+                self.users[id.index()].iter().copied().filter(|user| *user != property).collect();
+            if others.is_empty() {
+                let operands: Vec<ExprId> = node.operands().collect();
+                open.extend(operands.into_iter().rev().filter(|operand| seen.insert(*operand)));
+            } else if !matches!(node, Expr::Literal(_)) {
+                found.push((id, others));
+            }
+        }
+        found
+    }
+}
+
+/// A bound in the unit of a model of time.
+fn span(bound: u64, model: Model) -> String {
+    if model == Model::Steps {
+        return counted(bound, "step", "steps");
+    }
+    let nanos = i64::try_from(bound).unwrap_or(i64::MAX);
+    format!("{} s", rondel_event::Timestamp::from_nanos(nanos))
+}
+
+/// The beginning of a long text.
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}

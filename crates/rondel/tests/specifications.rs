@@ -1,0 +1,113 @@
+//! What the command does with a specification alone: its tests, its plan; and the help.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
+
+mod support;
+
+use support::{Folder, rondel};
+
+const HAZARD: &str = r#"topic emergency { emergency: bool }
+topic hazard { report: int }
+property standing = once[0, 2 s] on(emergency)
+property quiet = hazard.report != 3
+
+test "it stands for two seconds" {
+    at 0 s   emergency { emergency: true }
+    expect   standing satisfied at 1 s
+    expect   standing violated at 3 s
+}
+
+test "hazard lights come too late" {
+    at 0 s   emergency { emergency: true }
+    at 3 s   hazard    { report: 2 }
+    expect   standing never violated
+    expect   quiet satisfied
+    expect   quiet violated at 1 s
+    end at   4 s
+}
+"#;
+
+#[test]
+fn tests_of_a_specification() {
+    let folder = Folder::new();
+    let spec = folder.file("hazard.rondel", HAZARD);
+    let all = rondel(["test", &spec]);
+    all.expect_status(1).expect_stdout(&format!(
+        "ok      it stands for two seconds\n\
+         FAILED  hazard lights come too late\n\
+         \x20 {spec}:15:5: expected standing never violated\n\
+         \x20     0 s   emergency {{\"emergency\":true}}   satisfied\n\
+         \x20     2 s                                  violated\n\
+         \x20     3 s   hazard {{\"report\":2}}\n\
+         \x20 {spec}:17:5: expected quiet violated at 1 s\n\
+         \x20     0 s   emergency {{\"emergency\":true}}   inconclusive\n\
+         \x20     3 s   hazard {{\"report\":2}}            satisfied\n\
+         \n1 test passed, 1 failed\n"
+    ));
+    rondel(["test", "--filter", "stands", &spec])
+        .expect_status(0)
+        .expect_stdout("ok      it stands for two seconds\n\n1 test passed, 0 failed\n");
+    let json = rondel(["test", "--format", "json", &spec]);
+    json.expect_status(1).expect_stderr(&["1 test passed, 1 failed"]);
+    let lines: Vec<serde_json::Value> =
+        json.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((lines[0]["ok"].as_bool(), lines[1]["ok"].as_bool()), (Some(true), Some(false)));
+    assert_eq!(lines[1]["line"], 12);
+    let failed = &lines[1]["failed"][0];
+    assert_eq!(failed["expected"], "standing never violated");
+    assert_eq!(failed["came"][1], serde_json::json!({"time": 2, "verdict": "violated"}));
+}
+
+#[test]
+fn what_cannot_be_tested() {
+    let folder = Folder::new();
+    let spec = folder.file("hazard.rondel", HAZARD);
+    let without = folder.file("without.rondel", "topic s { v: bool } property p = s.v");
+    let wrong = folder.file("wrong.rondel", "topic s { v: bool } property p = s.w");
+    rondel(["test", "--filter", "no such", &spec]).expect_status(2).expect_stderr(&["no such"]);
+    rondel(["test", &without]).expect_status(2).expect_stderr(&["no test"]);
+    rondel(["test"]).expect_status(2);
+    // What is wrong with one file does not keep the tests of another from being run.
+    let both = rondel(["test", "--filter", "stands", &wrong, &spec]);
+    both.expect_status(2).expect_stderr(&["E0301"]);
+    assert!(both.stdout.starts_with("ok      it stands"), "{}", both.stdout);
+}
+
+#[test]
+fn the_plan_of_a_specification() {
+    let folder = Folder::new();
+    let spec = folder.file(
+        "plan.rondel",
+        "topic a \"demo/a\" { x: int, y: bool } topic b { z: string }\n\
+         property p = once[0, 60] a.x > 3 and previously a.y\n\
+         property q = a.x > 3 -> b.z == \"on\"\n",
+    );
+    let plan = rondel(["explain", &spec]);
+    plan.expect_status(0);
+    for part in [
+        "topic a  \"demo/a\"\n  x  int\n  y  bool\n",
+        "property p\n  formula       (and (once [0,60] (> a.x 3)) (previously a.y))\n",
+        "  looks back    60 steps\n",
+        "  shares        (> a.x 3)  with q\n",
+        "  reads         a, b\n",
+        "2 properties, ",
+    ] {
+        assert!(plan.stdout.contains(part), "{part}\n---\n{}", plan.stdout);
+    }
+    let formula = rondel(["explain", "--formula", "once[1 s, 3 s] v"]);
+    formula.expect_status(0);
+    assert!(formula.stdout.contains("dense") && formula.stdout.contains("looks back    3 s"));
+    rondel(["explain"]).expect_status(2);
+    rondel(["explain", "--formula", "v >"]).expect_status(2).expect_stderr(&["E0102"]);
+}
+
+#[test]
+fn help() {
+    let language = rondel(["help", "language"]);
+    language.expect_status(0);
+    assert!(language.stdout.starts_with("# The language"), "{}", &language.stdout[..200]);
+    let check = rondel(["help", "check"]);
+    assert_eq!(check.expect_status(0).stdout, rondel(["check", "--help"]).stdout);
+    assert!(rondel(["help"]).expect_status(0).stdout.contains("Exit status"));
+    rondel(["help", "chek"]).expect_status(2).expect_stderr(&["chek"]);
+}
