@@ -5,6 +5,7 @@
 use rondel_event::{Block, Column, Rows};
 use rondel_spec::{BinaryOp, UnaryOp};
 
+use crate::run::Step;
 use crate::state::{Held, Latched};
 use crate::words;
 
@@ -48,29 +49,28 @@ pub(crate) fn compare<T: Copy>(
     rows_where(len, |i| relation(a[i], b[i]))
 }
 
-/// The last value of a field, and where it is known, from the row `start` of the block on.
+/// The last value of a field, and where it is known.
 #[inline(always)]
 pub(crate) fn hold<T: Copy>(
     out: &mut Values<T>,
     column: &Column<T>,
     held: &mut Held<T>,
-    start: u32,
-    len: u32,
-    rows: Rows,
+    step: &Step<'_>,
 ) -> Rows {
-    let (present, valid) = (column.present >> start, column.valid >> start);
+    let Step { len, rows, .. } = *step;
+    let (present, valid) = (step.of_events(column.present), step.of_events(column.valid));
     let valid = valid & present & rows;
     let n = len as usize;
-    let values = &column.values[start as usize..];
     if valid == rows {
-        out[..n].copy_from_slice(&values[..n]);
+        let start = step.start as usize;
+        out[..n].copy_from_slice(&column.values[start..start + n]);
     } else if valid == 0 {
         out[..n].fill(held.value);
     } else {
         let mut value = held.value;
         for (i, out) in out[..n].iter_mut().enumerate() {
             if valid >> i & 1 == 1 {
-                value = values[i];
+                value = column.values[step.event_row(i)];
             }
             *out = value;
         }

@@ -308,6 +308,22 @@ impl Node {
         )
     }
 
+    /// Whether it changes only at events if its operands do: time alone does nothing to it.
+    pub(crate) fn changes_at_events(&self) -> bool {
+        self.is_pointwise()
+            || matches!(
+                self,
+                Node::On(_)
+                    | Node::Carried(_)
+                    | Node::HeldBool(..)
+                    | Node::Since(..)
+                    | Node::Shift(..)
+                    | Node::Together
+                    | Node::Held(..)
+                    | Node::Latch(..)
+            )
+    }
+
     /// A number for the sort of node, to put equal sorts together.
     pub(crate) fn sort(&self) -> usize {
         match self {

@@ -61,6 +61,16 @@ pub(crate) enum Instruction {
         state: u32,
         second: u32,
     },
+    /// Evaluates a timed operator ahead of the rest, into ranges.
+    LookAhead {
+        operands: u32,
+        state: u32,
+    },
+    /// Reads the ranges.
+    LookedAhead {
+        state: u32,
+        second: u32,
+    },
     After {
         second: u32,
     },

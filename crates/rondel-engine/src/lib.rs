@@ -52,6 +52,7 @@ mod instruction;
 mod machine;
 mod monitor;
 mod program;
+mod ranges;
 mod report;
 #[allow(dead_code)]
 mod robust;

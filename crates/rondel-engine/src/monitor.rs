@@ -24,6 +24,7 @@ pub struct Monitor {
     times: [i64; Block::CAPACITY],
     /// What is evaluated where time alone brings a change.
     no_event: Block,
+    grid: Grid,
     outcomes: Vec<Outcome>,
     reports: Vec<Report>,
 }
@@ -39,6 +40,7 @@ impl Monitor {
             time: i64::MIN,
             times: [0; Block::CAPACITY],
             no_event,
+            grid: Grid::default(),
             outcomes: Vec::new(),
             reports: Vec::new(),
             program,
@@ -96,7 +98,9 @@ impl Monitor {
             let program = Arc::clone(&self.program);
             for (i, section) in program.sections.iter().enumerate() {
                 if section.moments == Moments::Dense {
-                    self.fire(i, section, now, 0);
+                    while let Some(due) = self.sections[i].next_change(section).filter(|&due| due < now) {
+                        self.alone(i, section, due, 0);
+                    }
                     self.span(i, section, now, 0);
                 }
             }
@@ -123,7 +127,7 @@ impl Monitor {
         let sections = self.program.sections.iter().zip(&self.sections);
         let next = sections.filter_map(|(section, serial)| {
             let dense = section.moments == Moments::Dense;
-            if dense && serial.has_span() { Some(serial.time) } else { serial.next_deadline(section) }
+            if dense && serial.has_span() { Some(serial.time) } else { serial.next_change(section) }
         });
         let next = next.min();
         next.map(|time| Timestamp::from_nanos(time.saturating_add(1)))
@@ -150,7 +154,7 @@ impl Monitor {
     fn events(&mut self, i: usize, section: &Section, block: &Block) {
         let (serial, len) = (&mut self.sections[i], block.len() as u32);
         let times = if section.reads_time { &self.times[..len as usize] } else { &[] };
-        serial.run(section, Rowed { block, start: 0, len, times });
+        serial.run(section, Rowed { block, start: 0, len, events: block.rows(), times });
         let mut reported: Rows = if self.every { block.rows() } else { 0 };
         self.outcomes.clear();
         for property in 0..section.formulas.len() {
@@ -182,78 +186,94 @@ impl Monitor {
 
     /// Evaluates a block, and in between the times at which something changes by itself.
     fn dense(&mut self, i: usize, section: &Section, block: &Block) {
-        let mut row = 0;
-        while row < block.len() {
-            let first = self.times[row];
-            let deadline = self.fire(i, section, first, before(row));
-            // What the rows to come bring about by themselves is not known before they are evaluated; but
-            // it is not sooner than so long after the first of them.
-            let span = i64::try_from(section.shortest).unwrap_or(i64::MAX);
-            let limit = first.saturating_add(span).min(deadline.unwrap_or(i64::MAX));
-            let times = &self.times[row..block.len()];
-            let len = times.iter().take_while(|&&time| time <= limit).count().max(1);
-            self.moments(i, section, Some((block, row, len)), first, at(row));
-            row += len;
+        let times = &self.times[..block.len()];
+        let rowed = Rowed { block, start: 0, len: times.len() as u32, events: block.rows(), times };
+        self.sections[i].look_ahead(section, rowed);
+        let mut grid = std::mem::take(&mut self.grid);
+        grid.fill(&self.sections[i], times);
+        // What the rows to come bring about by themselves, and has not been looked ahead of, is not known before
+        // they are evaluated; but it is not sooner than so long after the first of them.
+        let shortest = i64::try_from(section.shortest).unwrap_or(i64::MAX);
+        let mut start = 0;
+        while start < grid.times.len() {
+            let first = grid.times[start];
+            let order = before(grid.next_event[start].into());
+            let deadline = self.fire(i, section, first, order);
+            let limit = first.saturating_add(shortest).min(deadline.unwrap_or(i64::MAX));
+            let rest = grid.times[start..].iter().take(Block::CAPACITY);
+            let len = rest.take_while(|&&time| time <= limit).count().max(1);
+            self.moments(
+                i,
+                section,
+                Some(block),
+                &grid.times[start..start + len],
+                &grid.next_event[start..=start + len],
+            );
+            start += len;
         }
+        self.grid = grid;
     }
 
-    /// Evaluates the deadlines before `time`, and gives the next one.
+    /// Evaluates the deadlines before `time` that have not been looked ahead of, and gives the next one.
     fn fire(&mut self, i: usize, section: &Section, time: i64, order: u32) -> Option<i64> {
         loop {
             let deadline = self.sections[i].next_deadline(section);
             match deadline {
-                Some(due) if due < time => self.moments(i, section, None, due, order),
+                Some(due) if due < time => self.alone(i, section, due, order),
                 _ => return deadline,
             }
         }
     }
 
-    /// Evaluates moments: rows of a block, or the one that time itself brings.
+    /// Evaluates a moment that time alone brings.
+    fn alone(&mut self, i: usize, section: &Section, time: i64, order: u32) {
+        let row = (order / 4) as u8;
+        self.moments(i, section, None, &[time], &[row, row]);
+    }
+
+    /// Evaluates moments at these times: rows of a block, or brought by time itself. `next_event` has for each
+    /// the row of the first event that is not before it, and one more; where it does not rise there is no event.
     fn moments(
         &mut self,
         i: usize,
         section: &Section,
-        rows: Option<(&Block, usize, usize)>,
-        due: i64,
-        order: u32,
+        block: Option<&Block>,
+        times: &[i64],
+        next_event: &[u8],
     ) {
-        self.span(i, section, due, order.min(rows.map_or(order, |(_, start, _)| before(start))));
-        let step_before = self.step_before(order);
+        let len = times.len();
+        self.span(i, section, times[0], before(next_event[0].into()));
         let serial = &mut self.sections[i];
-        let time_alone = [due];
-        let rowed = match rows {
-            Some((block, start, len)) => {
-                Rowed { block, start: start as u32, len: len as u32, times: &self.times[start..start + len] }
+        let mut together = Rows::from(times[0] == serial.time);
+        let mut events = 0;
+        for row in 0..len {
+            events |= Rows::from(next_event[row] != next_event[row + 1]) << row;
+            if row > 0 {
+                together |= Rows::from(times[row - 1] == times[row]) << row;
             }
-            None => Rowed { block: &self.no_event, start: 0, len: 1, times: &time_alone },
-        };
-        let mut together = Rows::from(due == serial.time);
-        for (row, pair) in rowed.times.windows(2).enumerate() {
-            together |= Rows::from(pair[0] == pair[1]) << (row + 1);
         }
-        serial.run(section, rowed);
-        let len = rowed.times.len();
-        let first = rows.map(|(_, start, _)| start);
+        let start = next_event[0].into();
+        let block = block.unwrap_or(&self.no_event);
+        serial.run(section, Rowed { block, start, len: len as u32, events, times });
         for (formula, &property) in section.properties.iter().enumerate() {
             let [now, after] = serial.outcomes(section, formula, len as u32, together);
-            let every = if self.every && first.is_some() { crate::words::low(len as u64) } else { 0 };
+            let every = if self.every { events } else { 0 };
             let mut reported = now.changed | after.changed | every;
             while reported != 0 {
                 let row = reported.trailing_zeros() as usize;
                 reported &= reported - 1;
+                let is_event = events >> row & 1 == 1;
+                let next = usize::from(next_event[row]);
                 let report = Report {
                     property,
                     verdict: now.verdict(row),
                     changed: now.changed >> row & 1 == 1,
-                    row: first.map(|first| (first + row) as u8),
-                    step: match first {
-                        Some(first) => self.position + (first + row) as u64,
-                        None => step_before,
-                    },
-                    time: Timestamp::from_nanos(rowed.times[row]),
+                    row: is_event.then_some(next as u8),
+                    step: (self.position + next as u64).saturating_sub(u64::from(!is_event)),
+                    time: Timestamp::from_nanos(times[row]),
                     about: None,
                     robustness: None,
-                    order: order + at(row) - at(0),
+                    order: if is_event { at(next) } else { before(next) },
                 };
                 if report.changed || every >> row & 1 == 1 {
                     self.reports.push(report);
@@ -294,6 +314,42 @@ impl Monitor {
     /// The number of the last event before this place in the order of reports.
     fn step_before(&self, order: u32) -> u64 {
         (self.position + u64::from(order / 4)).saturating_sub(1)
+    }
+}
+
+/// The moments of a block: its events, and what lies between them.
+#[derive(Clone, Debug, Default)]
+struct Grid {
+    times: Vec<i64>,
+    /// For each moment the row of the first event that is not before it, and at the end the number of events.
+    next_event: Vec<u8>,
+    between: Vec<i64>,
+}
+
+impl Grid {
+    /// Puts the events at `times` and what has been seen ahead in one order.
+    fn fill(&mut self, serial: &Serial, times: &[i64]) {
+        self.times.clear();
+        self.next_event.clear();
+        self.between.clear();
+        if let Some(&last) = times.last() {
+            serial.moments(last, &mut self.between);
+        }
+        self.between.sort_unstable();
+        self.between.dedup();
+        let mut between = self.between.iter().copied().peekable();
+        for (row, &time) in times.iter().enumerate() {
+            while let Some(moment) = between.next_if(|&moment| moment <= time) {
+                // An event at that time is the moment.
+                if moment < time {
+                    self.times.push(moment);
+                    self.next_event.push(row as u8);
+                }
+            }
+            self.times.push(time);
+            self.next_event.push(row as u8);
+        }
+        self.next_event.push(times.len() as u8);
     }
 }
 

@@ -6,6 +6,7 @@ use crate::delay::Delay;
 use crate::graph::Wire;
 use crate::instruction::Instruction;
 use crate::machine::{MachineRows, MachineState, Moment};
+use crate::ranges::Ranges;
 use crate::scalar::Reading;
 use crate::section::{Deadline, Section};
 use crate::state::{Columns, Registers, State, ValueState};
@@ -19,6 +20,8 @@ use crate::words::{self, Recently};
 #[derive(Clone, Debug)]
 pub(crate) struct Serial {
     pub(crate) state: State,
+    /// What is evaluated ahead of the rest; its ranges are here.
+    scout: Option<Box<Serial>>,
     registers: Registers,
     /// The number of moments so far.
     position: u64,
@@ -39,6 +42,8 @@ pub(crate) struct Rowed<'a> {
     pub(crate) start: u32,
     /// How many there are, at least 1.
     pub(crate) len: u32,
+    /// Which of them are events: rows of the block, in order. The others are moments that time brings.
+    pub(crate) events: Rows,
     /// Their times, never going back; empty where nobody asks for them.
     pub(crate) times: &'a [i64],
 }
@@ -74,6 +79,7 @@ impl Serial {
     pub(crate) fn new(section: &Section, no_block: &Block) -> Serial {
         let mut serial = Serial {
             state: section.initial.clone(),
+            scout: section.scout.as_ref().map(|scout| Box::new(Serial::new(scout, no_block))),
             registers: section.registers.clone(),
             position: 0,
             time: i64::MIN,
@@ -85,6 +91,7 @@ impl Serial {
             section,
             block: no_block,
             start: 0,
+            events: Rows::MAX,
             len: Block::CAPACITY as u32,
             rows: Rows::MAX,
             position: 0,
@@ -96,11 +103,12 @@ impl Serial {
     }
 
     /// Evaluates all instructions in these rows.
-    pub(crate) fn run(&mut self, section: &Section, Rowed { block, start, len, times }: Rowed<'_>) {
+    pub(crate) fn run(&mut self, section: &Section, Rowed { block, start, len, events, times }: Rowed<'_>) {
         let step = Step {
             section,
             block,
             start,
+            events,
             len,
             rows: words::low(len.into()),
             position: self.position,
@@ -207,6 +215,26 @@ impl Serial {
         section.deadlines.iter().filter_map(next).min()
     }
 
+    /// The same, with what has been looked ahead of.
+    pub(crate) fn next_change(&self, section: &Section) -> Option<i64> {
+        let looked_ahead = self.state.ranges.iter().filter_map(|ranges| ranges.next_change(self.time)).min();
+        self.next_deadline(section).into_iter().chain(looked_ahead).min()
+    }
+
+    /// Looks ahead at events, which this one will see with [`Serial::run`] afterwards.
+    pub(crate) fn look_ahead(&mut self, section: &Section, rowed: Rowed<'_>) {
+        if let (Some(scout), Some(scouting)) = (&mut self.scout, &section.scout) {
+            std::mem::swap(&mut self.state.ranges, &mut scout.state.ranges);
+            scout.run(scouting, rowed);
+            std::mem::swap(&mut self.state.ranges, &mut scout.state.ranges);
+        }
+    }
+
+    /// Adds the moments after the last one, up to `until`, that looking ahead has shown.
+    pub(crate) fn moments(&self, until: i64, out: &mut Vec<i64>) {
+        self.state.ranges.iter().for_each(|ranges| ranges.moments(self.time, until, out));
+    }
+
     /// How many samples there was no room for.
     pub(crate) fn dropped_samples(&self) -> u64 {
         self.state.values.windows.iter().map(Window::dropped).sum()
@@ -214,8 +242,9 @@ impl Serial {
 
     /// The longest queue of any bounded operator.
     pub(crate) fn longest_queue(&self) -> usize {
-        let State { delays, timed_since, .. } = &self.state;
-        delays.iter().map(Delay::kept).chain(timed_since.iter().map(TimedSince::kept)).max().unwrap_or(0)
+        let State { delays, timed_since, ranges, .. } = &self.state;
+        let timed = timed_since.iter().map(TimedSince::kept).chain(ranges.iter().map(Ranges::kept));
+        delays.iter().map(Delay::kept).chain(timed).max().unwrap_or(0)
     }
 }
 
@@ -231,6 +260,8 @@ pub(crate) struct Step<'a> {
     pub(crate) block: &'a Block,
     /// The first row of the block that is evaluated; what is computed of it stands in row 0.
     pub(crate) start: u32,
+    /// The rows that are events.
+    pub(crate) events: Rows,
     pub(crate) len: u32,
     pub(crate) rows: Rows,
     /// The number of the first row.
@@ -239,6 +270,20 @@ pub(crate) struct Step<'a> {
 }
 
 impl<'a> Step<'a> {
+    /// What a word of the block says of these rows.
+    #[inline(always)]
+    pub(crate) fn of_events(&self, word: Rows) -> Rows {
+        let word = word >> self.start;
+        if self.events == self.rows { word } else { words::spread(word, self.events) }
+    }
+
+    /// The row of the block that an event of these rows is.
+    #[inline(always)]
+    pub(crate) fn event_row(&self, row: usize) -> usize {
+        let before = (self.events & words::low(row as u64)).count_ones();
+        (self.start + before) as usize
+    }
+
     /// Where its rows are in time, or in steps.
     #[inline(always)]
     pub(crate) fn stamps(&self, timed: bool) -> Stamps<'a> {
@@ -256,6 +301,7 @@ struct Frame<'a> {
     delays: &'a mut [Delay],
     timed_recently: &'a mut [TimedRecently],
     timed_since: &'a mut [TimedSince],
+    ranges: &'a mut [Ranges],
     seconds: &'a mut [Rows],
     machines: &'a mut [MachineState],
     machine_rows: &'a mut [MachineRows],
@@ -274,6 +320,7 @@ impl<'a> Frame<'a> {
             delays: &mut state.delays,
             timed_recently: &mut state.timed_recently,
             timed_since: &mut state.timed_since,
+            ranges: &mut state.ranges,
             seconds: &mut registers.seconds,
             machines: &mut state.machines,
             machine_rows: &mut registers.machines,
@@ -293,10 +340,10 @@ impl<'a> Frame<'a> {
     /// The word of an instruction; its column, if it has one, is written.
     #[inline(always)]
     fn evaluate(&mut self, instruction: &Instruction) -> Rows {
-        let Step { block, start, len, rows, position, moments, .. } = self.step;
+        let Step { block, len, rows, position, moments, .. } = self.step;
         match *instruction {
             Instruction::False => 0,
-            Instruction::On { topic } => block.topic_rows(TopicId(topic)) >> start,
+            Instruction::On { topic } => self.step.of_events(block.topic_rows(TopicId(topic))),
             Instruction::Carried { slot } => {
                 let present = match slot {
                     Slot::Bool(column) => block.bools(column).present,
@@ -304,14 +351,15 @@ impl<'a> Frame<'a> {
                     Slot::Float(column) => block.floats(column).present,
                     Slot::String(column) => block.strings(column).present,
                 };
-                present >> start
+                self.step.of_events(present)
             }
             Instruction::HeldBool { column, value, state: i } => {
                 let column = block.bools(column);
                 let is = if value { column.values } else { !column.values };
                 let bit = &mut self.bits[i as usize];
-                let (present, valid) = (column.present >> start, column.valid >> start);
-                let out = words::since(!present, present & valid & (is >> start), *bit);
+                let present = self.step.of_events(column.present);
+                let set = self.step.of_events(column.present & column.valid & is);
+                let out = words::since(!present, set, *bit);
                 *bit = words::last(out, len);
                 out
             }
@@ -359,6 +407,17 @@ impl<'a> Frame<'a> {
                 let [p, q] = self.step.section.operands[operands as usize]
                     .map(|x| Sides { at: read(self.words, x.at), after: read(self.words, x.after) });
                 let out = self.timed_since[state as usize].step(p, q, moments);
+                self.seconds[second as usize] = out.after;
+                out.at
+            }
+            Instruction::LookAhead { operands, state } => {
+                let [p, q] = self.step.section.operands[operands as usize]
+                    .map(|x| Sides { at: read(self.words, x.at), after: read(self.words, x.after) });
+                self.ranges[state as usize].extend(p, q, moments);
+                0
+            }
+            Instruction::LookedAhead { state, second } => {
+                let out = self.ranges[state as usize].read(moments.times);
                 self.seconds[second as usize] = out.after;
                 out.at
             }

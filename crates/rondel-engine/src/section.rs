@@ -6,6 +6,7 @@ use crate::delay::Delay;
 use crate::graph::{Constant, FieldId, Graph, Kind, Node, NodeId, Relation, Sides, Wire};
 use crate::instruction::Instruction;
 use crate::machine::{MachinePlan, MachineRows, MachineState};
+use crate::ranges::Ranges;
 use crate::schedule::{Schedule, schedule};
 use crate::state::{Held, Latched, Registers, State};
 use crate::texts;
@@ -32,6 +33,8 @@ pub(crate) struct Section {
     pub(crate) properties: Vec<u32>,
     /// Their formulas, in the same order.
     pub(crate) formulas: Vec<Truth>,
+    /// What is evaluated ahead of the rest, if anything is: see [`ranges`](crate::ranges).
+    pub(crate) scout: Option<Box<Section>>,
     pub(crate) instructions: Vec<Instruction>,
     /// How many instructions, at the front, compute the same for every block.
     pub(crate) constant: usize,
@@ -68,8 +71,11 @@ pub(crate) enum Deadline {
 /// The nodes that a section runs: its graph, and what of it is needed, in order.
 pub(crate) struct Ordered {
     translation: Translation,
-    schedule: Schedule,
     moments: Moments,
+    schedule: Schedule,
+    /// The timed operators that are looked ahead of, and the order of what they need.
+    ahead: Vec<NodeId>,
+    scout: Schedule,
 }
 
 impl Ordered {
@@ -80,8 +86,12 @@ impl Ordered {
             let after = if moments == Moments::Dense { truth.after } else { truth.at };
             wires(truth.at).into_iter().chain(wires(after))
         });
-        let schedule = schedule(&translation.graph, outputs);
-        Ordered { schedule, translation, moments }
+        let graph = &translation.graph;
+        let all = schedule(graph, outputs.clone(), &[]);
+        let ahead = if moments == Moments::Dense { looked_ahead(graph, &all.order) } else { Vec::new() };
+        let schedule_all = if ahead.is_empty() { all } else { schedule(graph, outputs, &ahead) };
+        let scout = schedule(graph, ahead.iter().copied(), &[]);
+        Ordered { schedule: schedule_all, scout, ahead, translation, moments }
     }
 
     /// The fields that are read, and the nodes.
@@ -90,65 +100,110 @@ impl Ordered {
     }
 
     pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> + Clone {
-        self.schedule.order.iter().map(|id| &self.translation.graph.nodes()[id.index()])
+        let order = self.schedule.order.iter().chain(&self.scout.order);
+        order.map(|id| &self.translation.graph.nodes()[id.index()])
     }
 
     /// The section, given the columns of the fields.
     pub(crate) fn assemble(self, properties: Vec<u32>, slots: &[Option<Slot>]) -> Section {
-        let Ordered { translation: Translation { graph, formulas, .. }, schedule, moments } = self;
-        let Schedule { order, constant } = schedule;
-        let mut assembly = Assembly {
-            graph: &graph,
-            slots,
-            place: vec![0; graph.nodes().len()],
-            column: vec![0; graph.nodes().len()],
-            instructions: Vec::with_capacity(order.len()),
-            ints: Vec::new(),
-            floats: Vec::new(),
-            operands: Vec::new(),
-            machines: Vec::new(),
-            windows: Vec::new(),
-            deadlines: Vec::new(),
-            shortest: u64::MAX,
-            state: State::default(),
-            registers: Registers::default(),
-        };
-        for &id in &order {
-            assembly.assemble(id);
-        }
-        let place = |wire: Wire| wire.moved_to(NodeId(assembly.place[wire.node().index()]));
-        let rails = |rails: Rails| Rails { certain: place(rails.certain), possible: place(rails.possible) };
-        let formulas =
-            formulas.iter().map(|truth| Truth { at: rails(truth.at), after: rails(truth.after) }).collect();
-        let is_keeper =
-            |i: &&Instruction| matches!(i, Instruction::HeldText { .. } | Instruction::LatchText { .. });
-        let reads_time = |i: &Instruction| match i {
-            Instruction::Time { .. }
-            | Instruction::Together
-            | Instruction::TimedRecently { .. }
-            | Instruction::TimedSince { .. }
-            | Instruction::Machine { .. } => true,
-            Instruction::Window { window, .. } => assembly.windows[*window as usize].timed,
-            _ => false,
-        };
-        Section {
-            moments,
-            properties,
-            formulas,
-            constant,
-            keeps_text: assembly.instructions.iter().rev().filter(is_keeper).copied().collect(),
-            reads_time: moments == Moments::Dense || assembly.instructions.iter().any(reads_time),
-            instructions: assembly.instructions,
-            ints: assembly.ints,
-            floats: assembly.floats,
-            operands: assembly.operands,
-            machines: assembly.machines,
-            windows: assembly.windows,
-            deadlines: assembly.deadlines,
-            shortest: assembly.shortest,
-            initial: assembly.state,
-            registers: assembly.registers,
-        }
+        let Ordered { translation: Translation { graph, formulas, .. }, moments, schedule, ahead, scout } =
+            self;
+        let scout = (!ahead.is_empty()).then(|| {
+            Box::new(section(&graph, &[], scout, moments, Vec::new(), slots, Ahead::Writes(&ahead)))
+        });
+        let section = section(&graph, &formulas, schedule, moments, properties, slots, Ahead::Reads(&ahead));
+        Section { scout, ..section }
+    }
+}
+
+/// The timed operators whose truth between events is asked for, and whose operands change at events only.
+fn looked_ahead(graph: &Graph, order: &[NodeId]) -> Vec<NodeId> {
+    let nodes = graph.nodes();
+    let mut by_events = vec![false; nodes.len()];
+    for (i, node) in nodes.iter().enumerate() {
+        let mut only = node.changes_at_events();
+        node.for_each_operand(|operand| only &= by_events[operand.index()]);
+        by_events[i] = only;
+    }
+    let is_ahead = |of: &NodeId| {
+        let mut only = matches!(nodes[of.index()], Node::TimedRecently { .. } | Node::TimedSince { .. });
+        nodes[of.index()].for_each_operand(|operand| only &= by_events[operand.index()]);
+        only
+    };
+    let asked =
+        order.iter().filter_map(|id| if let Node::After(of) = nodes[id.index()] { Some(of) } else { None });
+    asked.filter(is_ahead).collect()
+}
+
+/// What is done with the operators that are looked ahead of, by their places in the list.
+#[derive(Clone, Copy)]
+enum Ahead<'a> {
+    Writes(&'a [NodeId]),
+    Reads(&'a [NodeId]),
+}
+
+fn section(
+    graph: &Graph,
+    formulas: &[Truth],
+    Schedule { order, constant }: Schedule,
+    moments: Moments,
+    properties: Vec<u32>,
+    slots: &[Option<Slot>],
+    ahead: Ahead<'_>,
+) -> Section {
+    let mut assembly = Assembly {
+        graph,
+        slots,
+        ahead,
+        place: vec![0; graph.nodes().len()],
+        column: vec![0; graph.nodes().len()],
+        instructions: Vec::with_capacity(order.len()),
+        ints: Vec::new(),
+        floats: Vec::new(),
+        operands: Vec::new(),
+        machines: Vec::new(),
+        windows: Vec::new(),
+        deadlines: Vec::new(),
+        shortest: u64::MAX,
+        state: State::default(),
+        registers: Registers::default(),
+    };
+    for &id in &order {
+        assembly.assemble(id);
+    }
+    let place = |wire: Wire| wire.moved_to(NodeId(assembly.place[wire.node().index()]));
+    let rails = |rails: Rails| Rails { certain: place(rails.certain), possible: place(rails.possible) };
+    let formulas =
+        formulas.iter().map(|truth| Truth { at: rails(truth.at), after: rails(truth.after) }).collect();
+    let is_keeper =
+        |i: &&Instruction| matches!(i, Instruction::HeldText { .. } | Instruction::LatchText { .. });
+    let reads_time = |i: &Instruction| match i {
+        Instruction::Time { .. }
+        | Instruction::Together
+        | Instruction::TimedRecently { .. }
+        | Instruction::TimedSince { .. }
+        | Instruction::Machine { .. } => true,
+        Instruction::Window { window, .. } => assembly.windows[*window as usize].timed,
+        _ => false,
+    };
+    Section {
+        moments,
+        properties,
+        formulas,
+        constant,
+        keeps_text: assembly.instructions.iter().rev().filter(is_keeper).copied().collect(),
+        reads_time: moments == Moments::Dense || assembly.instructions.iter().any(reads_time),
+        instructions: assembly.instructions,
+        ints: assembly.ints,
+        floats: assembly.floats,
+        operands: assembly.operands,
+        machines: assembly.machines,
+        windows: assembly.windows,
+        deadlines: assembly.deadlines,
+        shortest: assembly.shortest,
+        initial: assembly.state,
+        registers: assembly.registers,
+        scout: None,
     }
 }
 
@@ -156,6 +211,7 @@ impl Ordered {
 struct Assembly<'a> {
     graph: &'a Graph,
     slots: &'a [Option<Slot>],
+    ahead: Ahead<'a>,
     /// For every node its instruction, once it has one.
     place: Vec<u32>,
     /// For every node with a column its number.
@@ -170,6 +226,15 @@ struct Assembly<'a> {
     shortest: u64,
     state: State,
     registers: Registers,
+}
+
+/// A timed operator as ranges, and its operands.
+fn ranges_of(node: &Node) -> Option<(Ranges, [Sides; 2])> {
+    match *node {
+        Node::TimedRecently { q, span, open } => Some((Ranges::recently(span, open), [Sides::TRUE, q])),
+        Node::TimedSince { p, q, lower, upper } => Some((Ranges::new(lower, upper), [p, q])),
+        _ => None,
+    }
 }
 
 /// Adds to a list and says where.
@@ -188,9 +253,30 @@ impl Assembly<'_> {
                 Kind::Text => push(&mut self.registers.columns.texts, texts::UNSET),
             };
         }
-        let instruction = self.instruction(node, self.column[id.index()]);
+        let instruction = match self.look_ahead(id) {
+            Some(instruction) => instruction,
+            None => self.instruction(node, self.column[id.index()]),
+        };
         self.place[id.index()] = push(&mut self.instructions, instruction);
         push(&mut self.registers.words, 0 as Rows);
+    }
+
+    /// The instruction of an operator that is looked ahead of.
+    fn look_ahead(&mut self, id: NodeId) -> Option<Instruction> {
+        let (Ahead::Writes(list) | Ahead::Reads(list)) = self.ahead;
+        let state = list.iter().position(|&ahead| ahead == id)? as u32;
+        if let Ahead::Reads(_) = self.ahead {
+            // Both sides have the ranges in the order of the list.
+            let ranges = &mut self.state.ranges;
+            ranges.resize_with(list.len(), || Ranges::new(0, None));
+            ranges[state as usize] = ranges_of(&self.graph.nodes()[id.index()])?.0;
+            return Some(Instruction::LookedAhead { state, second: push(&mut self.registers.seconds, 0) });
+        }
+        let (_, operands) = ranges_of(&self.graph.nodes()[id.index()])?;
+        let place = &self.place;
+        let wire = |wire: Wire| wire.moved_to(NodeId(place[wire.node().index()]));
+        let operands = operands.map(|x| Sides { at: wire(x.at), after: wire(x.after) });
+        Some(Instruction::LookAhead { operands: push(&mut self.operands, operands), state })
     }
 
     fn instruction(&mut self, node: &Node, out: u32) -> Instruction {
@@ -249,6 +335,8 @@ impl Assembly<'_> {
                 let (second, deadline) = match self.instructions[place[of.index()] as usize] {
                     I::TimedRecently { state, second, .. } => (second, Deadline::Recently(state)),
                     I::TimedSince { state, second, .. } => (second, Deadline::Since(state)),
+                    // Its changes are known before.
+                    I::LookedAhead { second, .. } => return I::After { second },
                     // No other node has two sides.
                     _ => return I::False,
                 };

@@ -1,6 +1,7 @@
 use crate::columns::Values;
 use crate::delay::Delay;
 use crate::machine::{MachineRows, MachineState};
+use crate::ranges::Ranges;
 use crate::texts::TextColumn;
 use crate::timed::{TimedRecently, TimedSince};
 use crate::window::Window;
@@ -15,6 +16,7 @@ pub(crate) struct State {
     pub(crate) delays: Vec<Delay>,
     pub(crate) timed_recently: Vec<TimedRecently>,
     pub(crate) timed_since: Vec<TimedSince>,
+    pub(crate) ranges: Vec<Ranges>,
     pub(crate) machines: Vec<MachineState>,
     pub(crate) values: ValueState,
 }

@@ -3,6 +3,8 @@
 
 use rondel_event::{Block, Rows, StringColumn};
 
+use crate::run::Step;
+
 /// Where a text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextRef {
@@ -28,13 +30,13 @@ impl TextRef {
     }
 }
 
-/// The last text of a field, given where it is valid from the row `start` of the block on.
+/// The last text of a field, given where it is valid.
 #[inline(always)]
-pub(crate) fn hold(out: &mut TextColumn, column: u32, start: u32, valid: Rows, buffer: u32, len: u32) {
+pub(crate) fn hold(out: &mut TextColumn, column: u32, valid: Rows, buffer: u32, step: &Step<'_>) {
     let mut text = TextRef::Kept { buffer };
-    for (row, out) in out[..len as usize].iter_mut().enumerate() {
+    for (row, out) in out[..step.len as usize].iter_mut().enumerate() {
         if valid >> row & 1 == 1 {
-            text = TextRef::Fresh { column, row: (start as usize + row) as u8 };
+            text = TextRef::Fresh { column, row: step.event_row(row) as u8 };
         }
         *out = text;
     }
@@ -89,9 +91,9 @@ pub(crate) fn keep(text: TextRef, buffer: u32, block: &Block, buffers: &mut [Vec
     buffers[buffer as usize] = target;
 }
 
-/// The rows that carry the field, and those where it is text, from the row `start` of the block on.
+/// The rows that carry the field, and those where it is text.
 #[inline(always)]
-pub(crate) fn masks(column: &StringColumn, start: u32, rows: Rows) -> (Rows, Rows) {
-    let (present, valid) = (column.present >> start & rows, column.valid >> start & rows);
-    (present, valid & present)
+pub(crate) fn masks(column: &StringColumn, step: &Step<'_>) -> (Rows, Rows) {
+    let present = step.of_events(column.present) & step.rows;
+    (present, step.of_events(column.valid) & present)
 }

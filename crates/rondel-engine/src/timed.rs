@@ -29,7 +29,7 @@ const ALWAYS: i64 = i64::MAX;
 /// The time of the first moment at which something is different at `place`: the instant itself, or
 /// the one that the open span begins with.
 #[inline(always)]
-fn moment_of(place: i64) -> i64 {
+pub(crate) fn moment_of(place: i64) -> i64 {
     place.div_euclid(2)
 }
 

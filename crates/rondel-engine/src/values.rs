@@ -20,7 +20,7 @@ pub(crate) fn evaluate(
     columns: &mut Columns,
     values: &mut ValueState,
 ) -> Rows {
-    let Step { block, start, len, rows, .. } = step;
+    let Step { block, len, .. } = step;
     let Columns { ints, floats, texts } = columns;
     match *instruction {
         Instruction::IntEqual { a, b } => columns::compare(ints, a, b, len, |a, b| a == b),
@@ -46,7 +46,10 @@ pub(crate) fn evaluate(
         Instruction::Latency { out } => {
             let mut known = 0;
             for (i, out) in ints[out as usize].iter_mut().enumerate().take(len as usize) {
-                let row = start as usize + i;
+                if step.events >> i & 1 == 0 {
+                    continue;
+                }
+                let row = step.event_row(i);
                 let latency = block
                     .arrival(row)
                     .and_then(|arrival| arrival.as_nanos().checked_sub(block.time(row).as_nanos()));
@@ -94,15 +97,15 @@ pub(crate) fn evaluate(
 
         Instruction::HeldInt { column, state, out } => {
             let held = &mut values.held_ints[state as usize];
-            columns::hold(&mut ints[out as usize], block.ints(column), held, start, len, rows)
+            columns::hold(&mut ints[out as usize], block.ints(column), held, &step)
         }
         Instruction::HeldFloat { column, state, out } => {
             let held = &mut values.held_floats[state as usize];
-            columns::hold(&mut floats[out as usize], block.floats(column), held, start, len, rows)
+            columns::hold(&mut floats[out as usize], block.floats(column), held, &step)
         }
         Instruction::HeldText { column, state, buffer, out } => {
-            let (present, valid) = texts::masks(block.strings(column), start, rows);
-            texts::hold(&mut texts[out as usize], column, start, valid, buffer, len);
+            let (present, valid) = texts::masks(block.strings(column), &step);
+            texts::hold(&mut texts[out as usize], column, valid, buffer, &step);
             let bit = &mut values.known_texts[state as usize];
             let known = words::since(!present, valid, *bit);
             *bit = words::last(known, len);

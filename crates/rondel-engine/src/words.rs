@@ -41,6 +41,21 @@ pub(crate) fn remember(history: u64, x: Rows, len: u32) -> u64 {
     history >> (len - 1) >> 1 | x << (64 - len)
 }
 
+/// The lowest bits of `word` put, in order, where `rows` has ones.
+#[inline(always)]
+pub(crate) fn spread(word: Rows, mut rows: Rows) -> Rows {
+    let (mut word, mut out) = (word, 0);
+    // A run of ones at a time.
+    while rows != 0 && word != 0 {
+        let first = rows.trailing_zeros();
+        let count = (rows >> first).trailing_ones();
+        out |= (word & low(count.into())) << first;
+        word = word.checked_shr(count).unwrap_or(0);
+        rows &= !(low(count.into()) << first);
+    }
+    out
+}
+
 /// Truth that lasts: `once[0, span] q`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recently {
