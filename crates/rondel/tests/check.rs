@@ -520,6 +520,26 @@ fn the_model_of_time_is_chosen() {
 }
 
 #[test]
+fn the_time_may_stand_in_a_field() {
+    let lines = [
+        r#"{"time":7,"header":{"stamp":1.5},"v":true}"#,
+        r#"{"time":8,"data":{"header":{"stamp":2.5},"v":false}}"#,
+        r#"{"time":9,"v":true}"#,
+    ];
+    // A line without it has the time of the line before, however often such lines have come.
+    let input: String = (0..3).flat_map(|_| lines).map(|line| format!("{line}\n")).collect();
+    let arguments = ["check", "-f", "v", "-e", "every", "--format", "json", "--time-field", "header.stamp"];
+    let finished = rondel_with_input([&arguments[..], &["-"]].concat(), input.as_bytes());
+    let rows: Vec<(&str, u64, &str)> = (0..9)
+        .map(|step| {
+            [("1.5", step, "satisfied"), ("2.5", step, "violated"), ("2.5", step, "satisfied")]
+                [step as usize % 3]
+        })
+        .collect();
+    finished.expect_stdout(&json(&rows));
+}
+
+#[test]
 fn a_specification_and_a_formula_mean_the_same() {
     let folder = Folder::new();
     let spec = folder.file("one.rondel", "topic trace property formula = once[0,1] trace.v");

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rondel_event::{Block, Projection, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Block, Path, Projection, TimeUnit, Timestamp, TopicId};
 
 use wide::u8x16;
 
@@ -152,6 +152,19 @@ impl Lines {
             other_topics: 0,
             mistyped: 0,
         }
+    }
+
+    /// Takes the time of an event from this place in its payload, and not from `time` in the line.
+    #[must_use]
+    pub fn with_time_at(mut self, path: &Path) -> Lines {
+        for Roots { flat, data, .. } in &mut self.topics {
+            for root in [&mut *flat, &mut *data] {
+                root.replace("time", Node::default());
+            }
+            flat.at(path).actions.push(Action::Time);
+            data.at(&Path::keys(["data"])).at(path).actions.push(Action::Time);
+        }
+        self
     }
 
     /// Begins a new trace: lines are counted from 1 again, time from zero.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rondel_engine::{Monitor, Report};
-use rondel_event::{Block, Verdict};
+use rondel_event::{Block, Path as FieldPath, Verdict};
 use rondel_net::file::{Lines, Piece, ReadError, TraceReader};
 
 use crate::deployment::time_unit;
@@ -41,6 +41,9 @@ pub struct Check {
     /// in their bounds, otherwise steps)
     #[arg(long, value_enum)]
     time: Option<TimeModel>,
+    /// The field of a message that holds its time, such as header.stamp, instead of `time` in the line
+    #[arg(long, value_name = "PATH")]
+    time_field: Option<String>,
     /// The unit of `time` in the trace
     #[arg(long, value_name = "UNIT", default_value = "s", value_parser = ["s", "ms", "us", "ns"])]
     time_unit: String,
@@ -130,6 +133,9 @@ impl Checking<'_> {
             self.specification.is_formula,
             time_unit(&self.options.time_unit).unwrap_or_default(),
         );
+        if let Some(field) = &self.options.time_field {
+            lines = lines.with_time_at(&FieldPath::keys(field.split('.')));
+        }
         let mut monitor = Monitor::new(std::sync::Arc::clone(program));
         monitor.report_every(self.options.emit == Emit::Every);
         let mut block = Block::new(program.layout());
