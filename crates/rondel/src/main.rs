@@ -8,6 +8,7 @@ mod clock;
 mod commands;
 mod deployment;
 mod exit;
+mod formula;
 mod networks;
 mod outlet;
 mod output;

@@ -86,9 +86,9 @@ fn the_plan_of_a_specification() {
     plan.expect_status(0);
     for part in [
         "topic a  \"demo/a\"\n  x  int\n  y  bool\n",
-        "property p\n  formula       (and (once [0,60] (> a.x 3)) (previously a.y))\n",
+        "property p\n  formula       once[0, 60] a.x > 3 and previously a.y\n",
         "  looks back    60 steps\n",
-        "  shares        (> a.x 3)  with q\n",
+        "  shares        a.x > 3  with q\n",
         "  reads         a, b\n",
         "2 properties, ",
     ] {

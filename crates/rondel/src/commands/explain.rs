@@ -10,6 +10,7 @@ use rondel_engine::Program;
 use rondel_event::{Read, TopicId};
 use rondel_spec::{Expr, ExprId, Property, Slice, Spec, TimeModel as Model};
 
+use crate::formula;
 use crate::output::Output;
 use crate::specification::{Reading, Specification, Syntax, TimeModel};
 use crate::tally::counted;
@@ -145,8 +146,8 @@ impl<'a> Plan<'a> {
             // Writing to a String does not fail.
             let _ = writeln!(text, "  {what:<12}  {value}");
         };
-        let formula: String = self.spec.print(property.formula).to_string();
-        line("formula", &shorten(&formula));
+        let written = |node: ExprId| shorten(&formula::written(self.spec, node, property.time));
+        line("formula", &written(property.formula));
         line(
             "time",
             match property.time {
@@ -160,7 +161,7 @@ impl<'a> Plan<'a> {
         let reads = if topics.is_empty() { "nothing".to_owned() } else { topics.join(", ") };
         line("reads", &reads);
         if let Some(slice) = property.slice.and_then(|slice| self.spec.slices.get(slice.0 as usize)) {
-            line("for each", &self.slice(slice));
+            line("for each", &self.slice(slice, property.time));
         }
         match self.wait(property.formula) {
             (_, true) => line("waits", "until it is certain, however long that takes"),
@@ -181,8 +182,7 @@ impl<'a> Plan<'a> {
         let shared = self.shared(i, property.formula);
         for (node, others) in shared.iter().take(SHARED) {
             let names: Vec<&str> = others.iter().map(|i| self.spec.properties[*i].name.as_str()).collect();
-            let node = shorten(&self.spec.print(*node).to_string());
-            line("shares", &format!("{node}  with {}", names.join(", ")));
+            line("shares", &format!("{}  with {}", written(*node), names.join(", ")));
         }
         if shared.len() > SHARED {
             line("", &format!("and {} more", shared.len() - SHARED));
@@ -194,7 +194,7 @@ impl<'a> Plan<'a> {
         &self.spec.topics[topic.index()].name
     }
 
-    fn slice(&self, slice: &Slice) -> String {
+    fn slice(&self, slice: &Slice, time: Model) -> String {
         let key = |key: &rondel_spec::Key| {
             let place =
                 |(topic, path): &(TopicId, rondel_event::Path)| format!("{}.{path}", self.topic(*topic));
@@ -203,7 +203,7 @@ impl<'a> Plan<'a> {
         };
         let mut text = slice.keys.iter().map(key).collect::<Vec<_>>().join("; ");
         if let Some(until) = slice.until {
-            text += &format!(", until {}", shorten(&self.spec.print(until).to_string()));
+            text += &format!(", until {}", shorten(&formula::written(self.spec, until, time)));
         }
         if let Some(limit) = slice.limit {
             text += &format!(", at most {limit}");
@@ -266,13 +266,9 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// A bound in the unit of a model of time.
+/// A bound in the unit of a model of time, for people.
 fn span(bound: u64, model: Model) -> String {
-    if model == Model::Steps {
-        return counted(bound, "step", "steps");
-    }
-    let nanos = i64::try_from(bound).unwrap_or(i64::MAX);
-    format!("{} s", rondel_event::Timestamp::from_nanos(nanos))
+    if model == Model::Steps { counted(bound, "step", "steps") } else { formula::bound(bound, model) }
 }
 
 /// The beginning of a long text.

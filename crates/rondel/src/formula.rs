@@ -1,0 +1,339 @@
+//! Formulas as people write them, from the nodes that became of them.
+
+use rondel_event::{Quantifier, Timestamp, TopicId, Value};
+use rondel_spec::{BinaryOp, Bounds, Expr, ExprId, Spec, TimeModel, UnaryOp};
+
+/// How deep a formula is followed: more can nobody read, and the stack has an end.
+const DEEPEST: u32 = 40;
+
+/// How tightly operators bind, from loose to tight.
+mod level {
+    pub const IMPLIES: u8 = 1;
+    pub const OR: u8 = 2;
+    pub const AND: u8 = 3;
+    pub const SINCE: u8 = 4;
+    pub const PREFIX: u8 = 5;
+    pub const COMPARE: u8 = 6;
+    pub const ADD: u8 = 7;
+    pub const MULTIPLY: u8 = 8;
+    pub const NEGATE: u8 = 9;
+}
+
+/// What several nodes together are written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word {
+    /// The word: `changed`, `rising`, `falling`.
+    pub word: &'static str,
+    /// What it is said of.
+    pub operand: ExprId,
+}
+
+/// The word for a node and some below it, if there is one.
+pub fn word(spec: &Spec, id: ExprId) -> Option<Word> {
+    let node = |id: ExprId| &spec.nodes[id.index()];
+    let Expr::And(a, b) = *node(id) else { return None };
+    match (node(a), node(b)) {
+        (_, Expr::Compare(rondel_event::Comparison::NotEqual, x, before)) if is_update(spec, a) => {
+            (*node(*before) == Expr::Prev(*x)).then_some(Word { word: "changed", operand: *x })
+        }
+        (_, Expr::Not(before)) if *node(*before) == Expr::Previously(a) => {
+            Some(Word { word: "rising", operand: a })
+        }
+        (Expr::Not(x), Expr::Previously(y)) if x == y => Some(Word { word: "falling", operand: *x }),
+        _ => None,
+    }
+}
+
+/// Whether a node says that some topics are updated, and nothing else.
+fn is_update(spec: &Spec, id: ExprId) -> bool {
+    let (mut id, mut steps) = (id, 0);
+    loop {
+        match spec.nodes[id.index()] {
+            Expr::On(_) => return true,
+            Expr::Or(a, b) if matches!(spec.nodes[b.index()], Expr::On(_)) && steps < DEEPEST => {
+                (id, steps) = (a, steps + 1);
+            }
+            _ => return false,
+        }
+    }
+}
+
+/// A node as it would be written in a property with this model of time.
+pub fn written(spec: &Spec, id: ExprId, time: TimeModel) -> String {
+    let mut writer = Writer { spec, time, out: String::new() };
+    writer.node(id, 0, 0);
+    writer.out
+}
+
+struct Writer<'a> {
+    spec: &'a Spec,
+    time: TimeModel,
+    out: String,
+}
+
+impl Writer<'_> {
+    fn text(&mut self, text: &str) {
+        self.out.push_str(text);
+    }
+
+    fn topic(&self, topic: TopicId) -> String {
+        self.spec.topics.get(topic.index()).map_or_else(|| "?".to_owned(), |topic| topic.name.clone())
+    }
+
+    /// Writes a node, in parentheses where it binds looser than `least`.
+    fn node(&mut self, id: ExprId, least: u8, depth: u32) {
+        let Some(node) = self.spec.nodes.get(id.index()).filter(|_| depth < DEEPEST) else {
+            return self.text("…");
+        };
+        let below = depth + 1;
+        if let Some(Word { word, operand }) = word(self.spec, id) {
+            return self.call(word, &[operand], below);
+        }
+        let binary = |op: &'static str, level: u8, left: u8, right: u8| Some((op, level, left, right));
+        let infix = match node {
+            Expr::Or(..) => binary("or", level::OR, level::OR, level::AND),
+            Expr::And(..) => binary("and", level::AND, level::AND, level::SINCE),
+            Expr::Compare(comparison, ..) => {
+                binary(comparison.as_str(), level::COMPARE, level::ADD, level::ADD)
+            }
+            Expr::Binary(op, ..) => match op {
+                BinaryOp::Add => binary("+", level::ADD, level::ADD, level::MULTIPLY),
+                BinaryOp::Subtract => binary("-", level::ADD, level::ADD, level::MULTIPLY),
+                BinaryOp::Multiply => binary("*", level::MULTIPLY, level::MULTIPLY, level::NEGATE),
+                BinaryOp::Divide => binary("/", level::MULTIPLY, level::MULTIPLY, level::NEGATE),
+                BinaryOp::Remainder => binary("%", level::MULTIPLY, level::MULTIPLY, level::NEGATE),
+                BinaryOp::Min | BinaryOp::Max => None,
+            },
+            _ => None,
+        };
+        if let Expr::Or(a, b) = node
+            && let Expr::Not(a) = self.spec.nodes[a.index()]
+        {
+            return self.around(level::IMPLIES, least, |w| {
+                w.node(a, level::OR, below);
+                w.text(" -> ");
+                w.node(*b, level::IMPLIES, below);
+            });
+        }
+        let operands: Vec<ExprId> = node.operands().collect();
+        if let (Some((op, level, left, right)), [a, b]) = (infix, &operands[..]) {
+            return self.around(level, least, |w| {
+                w.node(*a, left, below);
+                w.text(&format!(" {op} "));
+                w.node(*b, right, below);
+            });
+        }
+        let prefix = match node {
+            Expr::Not(_) => Some("not".to_owned()),
+            Expr::Previously(_) => Some("previously".to_owned()),
+            Expr::Next(_) => Some("next".to_owned()),
+            Expr::Once(bounds, _) => Some(format!("once{}", self.bounds(*bounds))),
+            Expr::Historically(bounds, _) => Some(format!("historically{}", self.bounds(*bounds))),
+            Expr::Eventually(bounds, _) => Some(format!("eventually{}", self.bounds(*bounds))),
+            Expr::Always(bounds, _) => Some(format!("always{}", self.bounds(*bounds))),
+            Expr::Exists(variable, _) => Some(format!("exists ?{}.", variable.0)),
+            Expr::ForAll(variable, _) => Some(format!("forall ?{}.", variable.0)),
+            _ => None,
+        };
+        if let (Some(prefix), [a]) = (prefix, &operands[..]) {
+            return self.around(level::PREFIX, least, |w| {
+                w.text(&format!("{prefix} "));
+                w.node(*a, level::PREFIX, below);
+            });
+        }
+        match node {
+            Expr::Since(bounds, a, b) | Expr::Until(bounds, a, b) => {
+                let word = if matches!(node, Expr::Since(..)) { "since" } else { "until" };
+                let bounds = self.bounds(*bounds);
+                self.around(level::SINCE, least, |w| {
+                    w.node(*a, level::PREFIX, below);
+                    w.text(&format!(" {word}{bounds} "));
+                    w.node(*b, level::PREFIX, below);
+                });
+            }
+            Expr::If(condition, a, b) => self.around(level::IMPLIES, least, |w| {
+                for (word, id) in [("if ", condition), (" then ", a), (" else ", b)] {
+                    w.text(word);
+                    w.node(*id, level::IMPLIES, below);
+                }
+            }),
+            Expr::Unary(UnaryOp::Negate, a) => self.around(level::NEGATE, least, |w| {
+                w.text("-");
+                w.node(*a, level::NEGATE, below);
+            }),
+            // What only makes types or logics meet is not written.
+            Expr::ToFloat(a) | Expr::Definitely(a) => self.node(*a, least, below),
+            Expr::Unary(UnaryOp::Abs, a) => self.call("abs", &[*a], below),
+            Expr::Binary(BinaryOp::Min, a, b) => self.call("min", &[*a, *b], below),
+            Expr::Binary(BinaryOp::Max, a, b) => self.call("max", &[*a, *b], below),
+            Expr::StartsWith(a, b) => self.call("starts_with", &[*a, *b], below),
+            Expr::Prev(a) => self.call("prev", &[*a], below),
+            Expr::Window { aggregate, over, operand, .. } => {
+                let name = format!("{aggregate:?}").to_lowercase();
+                match operand {
+                    Some(operand) => self.call(&name, &[*operand], below),
+                    None => self.samples(&name, node),
+                }
+                let over = bound(*over, self.time);
+                self.text(&format!(" over {over}"));
+            }
+            leaf => {
+                let leaf = self.leaf(leaf, id);
+                self.text(&leaf);
+            }
+        }
+    }
+
+    fn samples(&mut self, name: &str, window: &Expr) {
+        if let Expr::Window { topics, .. } = window {
+            let topics: Vec<String> = topics.iter().map(|topic| self.topic(*topic)).collect();
+            self.text(&format!("{name}({})", topics.join(", ")));
+        }
+    }
+
+    fn leaf(&self, node: &Expr, id: ExprId) -> String {
+        let field = |topic: &TopicId, path: &rondel_event::Path| {
+            let path = path.to_string();
+            let dot = if path.is_empty() || path.starts_with('[') { "" } else { "." };
+            format!("{}{dot}{path}", self.topic(*topic))
+        };
+        match node {
+            Expr::Literal(value) => value_text(value),
+            Expr::Field { topic, path, .. } => field(topic, path),
+            Expr::Carried { topic, path } => format!("carried({})", field(topic, path)),
+            Expr::Elements { topic, path, quantifier, .. } => {
+                let word = if *quantifier == Quantifier::Any { "any" } else { "all" };
+                format!("{}::{word}{{…}}", field(topic, path))
+            }
+            Expr::On(topic) => format!("on({})", self.topic(*topic)),
+            Expr::Age(topic) => format!("age({})", self.topic(*topic)),
+            Expr::Latency(topic) => format!("latency({})", self.topic(*topic)),
+            Expr::Jitter(topic) => format!("jitter({})", self.topic(*topic)),
+            Expr::InState(machine, states) => match self.spec.machines.get(machine.0 as usize) {
+                Some(machine) => {
+                    let name = |i: &u32| machine.states.get(*i as usize).map_or("?", |s| &s.name);
+                    let states: Vec<&str> = states.iter().map(name).collect();
+                    format!("{} in {}", machine.name, states.join(" or "))
+                }
+                None => "?".to_owned(),
+            },
+            Expr::MachineVariable(machine, variable, _) => {
+                let machine = self.spec.machines.get(machine.0 as usize);
+                let variable = machine.and_then(|m| m.variables.get(*variable as usize));
+                variable.map_or_else(|| "?".to_owned(), |variable| variable.name.clone())
+            }
+            // What has no written form of its own.
+            _ => self.spec.print(id).to_string(),
+        }
+    }
+
+    fn call(&mut self, name: &str, operands: &[ExprId], depth: u32) {
+        self.text(&format!("{name}("));
+        for (i, operand) in operands.iter().enumerate() {
+            self.text(if i > 0 { ", " } else { "" });
+            self.node(*operand, 0, depth);
+        }
+        self.text(")");
+    }
+
+    fn around(&mut self, level: u8, least: u8, inner: impl FnOnce(&mut Self)) {
+        let parentheses = level < least;
+        self.text(if parentheses { "(" } else { "" });
+        inner(self);
+        self.text(if parentheses { ")" } else { "" });
+    }
+
+    fn bounds(&self, bounds: Bounds) -> String {
+        let text = |b| bound(b, self.time);
+        match bounds {
+            Bounds::ALL => String::new(),
+            Bounds { lower, upper: None } => format!("[{},]", text(lower)),
+            Bounds { lower, upper: Some(upper) } => format!("[{}, {}]", text(lower), text(upper)),
+        }
+    }
+}
+
+/// A bound in the unit of a model of time: a number of steps, or a duration.
+pub fn bound(bound: u64, model: TimeModel) -> String {
+    match model {
+        TimeModel::Steps => bound.to_string(),
+        TimeModel::Points | TimeModel::Dense if bound == 0 => "0".to_owned(),
+        TimeModel::Points | TimeModel::Dense => duration(i64::try_from(bound).unwrap_or(i64::MAX)),
+    }
+}
+
+/// A duration in the largest unit, up to seconds, that makes a whole number of it.
+fn duration(nanos: i64) -> String {
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")];
+    let fitting = units.into_iter().find(|(unit, _)| nanos % unit == 0);
+    fitting.map_or_else(|| format!("{nanos} ns"), |(unit, name)| format!("{} {name}", nanos / unit))
+}
+
+/// A value as it is written in a specification.
+pub fn value_text(value: &Value) -> String {
+    match value {
+        Value::Bool(b) => b.to_string(),
+        Value::Int(i) => i.to_string(),
+        Value::Float(x) => x.to_string(),
+        Value::Time(ns) => Timestamp::from_nanos(*ns).to_string() + " s",
+        Value::Duration(ns) => duration(*ns),
+        // A string always has a JSON form.
+        Value::String(text) => serde_json::to_string(text).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_means_the_same() {
+        let topics = "topic s { a: bool, b: bool, x: int, y: float, t: string } topic r { c: bool }";
+        let spec = |formula: &str| {
+            rondel_spec::parse(&format!("{topics} property p = {formula}")).spec.unwrap_or_default()
+        };
+        for formula in [
+            "s.a -> s.b -> r.c",
+            "(s.a -> s.b) -> r.c",
+            "s.a and (s.b or r.c)",
+            "not (s.a and s.b) or not s.a",
+            "once[1, 3] s.x > 3 and previously s.a",
+            "s.a since[0, 1500 ms] not s.b",
+            "(s.a since s.b) since r.c",
+            "historically[2 s,] (once s.a)",
+            "changed(s.x) -> rising(s.a) or falling(r.c)",
+            "s.x * (s.x + 2) - -s.x >= s.x - (s.x - 1)",
+            "abs(s.y) < 0.5 and min(s.y, 2) > prev(s.y)",
+            "if s.a then s.b else s.x % 2 == 0",
+            "s.t == \"a\\nb\" or starts_with(s.t, \"c\")",
+            "on(r) -> count(s.a) over 3 s > 2",
+            "age(s) <= 200 ms",
+            "s.a -> eventually[0, 2 s] r.c",
+            "s.a until[1 s, 2 s] r.c",
+        ] {
+            let before = spec(formula);
+            assert!(!before.properties.is_empty(), "{formula}");
+            let property = &before.properties[0];
+            let text = written(&before, property.formula, property.time);
+            let after = spec(&text);
+            assert!(!after.properties.is_empty(), "{formula} is written as {text}");
+            assert_eq!(
+                before.print(property.formula).to_string(),
+                after.print(after.properties[0].formula).to_string(),
+                "{formula} is written as {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn depth_has_an_end() {
+        let mut formula = "s.a".to_owned();
+        for _ in 0..60 {
+            formula = format!("previously not ({formula})");
+        }
+        let spec = rondel_spec::parse(&format!("topic s {{ a: bool }} property p = {formula}")).spec.unwrap();
+        let text = written(&spec, spec.properties[0].formula, TimeModel::Steps);
+        assert!(text.contains('…'), "{text}");
+    }
+}
