@@ -4,24 +4,12 @@
 
 mod definition;
 
-use definition::drive::{config, drive, expected, signal};
-use definition::outcome::outcomes;
-use definition::timed::{Case, Palette, case};
+use definition::drive::{agree, config};
+use definition::timed::{Palette, case};
 use proptest::prelude::*;
 use rondel_spec::TimeModel;
 
 const PAST: Palette = Palette { model: TimeModel::Dense, future: false, measures: false, extreme: false };
-
-fn agree(case: &Case) -> Result<(), TestCaseError> {
-    let Case { spec, trace, now, ride } = case;
-    let given = drive(spec, trace, *now, ride);
-    for (p, spots) in outcomes(spec, trace, *now).iter().enumerate() {
-        let found = signal(&given, p, trace, *now);
-        let formula = spec.properties[p].formula;
-        prop_assert_eq!(found, expected(spots), "{:?}", formula);
-    }
-    Ok(())
-}
 
 proptest! {
     #![proptest_config(config(1000))]

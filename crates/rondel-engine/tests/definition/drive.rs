@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use proptest::prelude::ProptestConfig;
+use proptest::prelude::*;
 use rondel_engine::{Monitor, Program, Report};
 use rondel_event::{Block, Timestamp, Verdict};
 use rondel_spec::Spec;
 
-use super::outcome::Spot;
-use super::timed::Ride;
+use super::outcome::{Spot, outcomes};
+use super::timed::{Case, Ride};
 use super::{Timed, write};
 
 /// A report, and when it was given.
@@ -28,8 +28,20 @@ pub fn config(cases: u32) -> ProptestConfig {
         cases: cases.saturating_mul(times),
         failure_persistence: None,
         max_shrink_iters: 20_000,
+        max_shrink_time: 15_000,
         ..ProptestConfig::default()
     }
+}
+
+/// Every undivided property, at every moment and between.
+pub fn agree(case: &Case) -> Result<(), TestCaseError> {
+    let Case { spec, trace, now, ride } = case;
+    let given = drive(spec, trace, *now, ride);
+    for (p, spots) in outcomes(spec, trace, *now).iter().enumerate() {
+        let found = signal(&given, p, trace, *now);
+        prop_assert_eq!(found, expected(spots), "{:?}", spec.properties[p].formula);
+    }
+    Ok(())
 }
 
 /// All reports, in order. Every verdict at every event is among them.

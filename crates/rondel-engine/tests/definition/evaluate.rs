@@ -22,7 +22,7 @@ pub struct Evaluator<'a> {
     /// The keys of the instance.
     pub keys: &'a [Value],
     /// The data of a machine before the transition of each sample, while it is being worked out.
-    pub open: Option<(MachineId, &'a [Vec<Datum>])>,
+    open: Option<(MachineId, &'a [Vec<Datum>])>,
     variables: HashMap<VariableId, Value>,
     columns: HashMap<ExprId, Column>,
     runs: HashMap<MachineId, Rc<Run>>,
@@ -39,6 +39,19 @@ impl<'a> Evaluator<'a> {
             columns: HashMap::new(),
             runs: HashMap::new(),
         }
+    }
+
+    /// The same with less of the trace, in which the data of a machine is this.
+    pub fn inside<'b>(
+        &self,
+        timeline: &'b Timeline<'b>,
+        id: MachineId,
+        data: &'b [Vec<Datum>],
+    ) -> Evaluator<'b>
+    where
+        'a: 'b,
+    {
+        Evaluator { timeline, open: Some((id, data)), ..self.clone() }
     }
 
     /// The node at every sample.

@@ -1,6 +1,6 @@
 //! What a machine does, moment by moment.
 
-use rondel_spec::{MachineId, TimeModel, Transition};
+use rondel_spec::{Expr, ExprId, MachineId, Transition};
 
 use super::evaluate::Evaluator;
 use super::timeline::{Clock, Sample};
@@ -14,12 +14,13 @@ pub struct Run {
     pub ambiguous: Vec<bool>,
 }
 
-/// Its moments are the events, and (dense) the spans that begin where an `after` without a guard has
-/// run out.
-pub fn run(evaluator: &Evaluator<'_>, id: MachineId) -> Run {
+/// Its moments are the events, and (dense) where a transition becomes possible by itself: a time has run out,
+/// or a guard has become true, that was not so just before.
+pub fn run(evaluator: &mut Evaluator<'_>, id: MachineId) -> Run {
     let spec = evaluator.spec;
     let machine = &spec.machines[id.0 as usize];
     let samples = &evaluator.timeline.samples;
+    prepare(evaluator, id);
     let mut run = Run::default();
     let mut data: Vec<Datum> = machine.variables.iter().map(|v| Datum::of(Some(v.initial.clone()))).collect();
     let mut state = machine.initial;
@@ -27,20 +28,21 @@ pub fn run(evaluator: &Evaluator<'_>, id: MachineId) -> Run {
     let mut ambiguous = false;
     for (k, sample) in samples.iter().enumerate() {
         run.data_before.push(data.clone());
-        let by_itself = |t: &Transition| t.from == state && t.guard.is_none() && t.after.is_some();
-        let deadline = machine.time == TimeModel::Dense
-            && sample.is_span()
-            && machine.transitions.iter().any(|t| by_itself(t) && in_time(t, sample, entered));
-        if !ambiguous && (sample.event.is_some() || deadline) {
+        if !ambiguous {
             // Guards and assignments see nothing after this moment, and the data before it.
             let until_now = evaluator.timeline.until(k);
-            let mut now = Evaluator::new(spec, &until_now, evaluator.keys);
-            now.open = Some((id, &run.data_before));
-            let met: Vec<&Transition> = machine
-                .transitions
-                .iter()
-                .filter(|t| t.from == state && in_time(t, sample, entered))
-                .filter(|t| t.guard.is_none_or(|guard| now.column(guard)[k].truth() == Truth::TRUE))
+            let mut as_data_is = run.data_before.clone();
+            if let Some(before) = k.checked_sub(1) {
+                as_data_is[before].clone_from(&data);
+            }
+            let mut now = evaluator.inside(&until_now, id, &as_data_is);
+            let mut possible = |t: &Transition, k: usize| {
+                in_time(t, &samples[k], entered)
+                    && t.guard.is_none_or(|g| now.column(g)[k].truth() == Truth::TRUE)
+            };
+            let leaving = machine.transitions.iter().filter(|t| t.from == state);
+            let met: Vec<&Transition> = leaving
+                .filter(|t| possible(t, k) && (sample.event.is_some() || !possible(t, k - 1)))
                 .collect();
             match met[..] {
                 [] => {}
@@ -58,6 +60,27 @@ pub fn run(evaluator: &Evaluator<'_>, id: MachineId) -> Run {
         run.ambiguous.push(ambiguous);
     }
     run
+}
+
+/// What does not ask for the machine's data needs to be worked out only once.
+fn prepare(evaluator: &mut Evaluator<'_>, id: MachineId) {
+    let spec = evaluator.spec;
+    let mut asks: Vec<bool> = Vec::new();
+    for expr in &spec.nodes {
+        let data = matches!(expr, Expr::MachineVariable(m, ..) if *m == id);
+        asks.push(data || expr.operands().any(|operand| asks[operand.index()]));
+    }
+    let transitions = &spec.machines[id.0 as usize].transitions;
+    let parts =
+        |t: &Transition| t.guard.into_iter().chain(t.assignments.iter().map(|(_, x)| *x)).collect::<Vec<_>>();
+    let mut open: Vec<ExprId> = transitions.iter().flat_map(parts).collect();
+    while let Some(part) = open.pop() {
+        if asks[part.index()] {
+            open.extend(spec.nodes[part.index()].operands());
+        } else {
+            evaluator.column(part);
+        }
+    }
 }
 
 /// Whether the transition may be taken now, by its times. In a span it is just after its beginning.

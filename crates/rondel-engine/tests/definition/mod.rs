@@ -9,6 +9,7 @@ pub mod build;
 pub mod drive;
 pub mod evaluate;
 mod machine;
+pub mod machines;
 mod measure;
 pub mod outcome;
 pub mod random;

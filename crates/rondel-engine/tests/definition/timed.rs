@@ -4,6 +4,7 @@
 //! at the edges.
 
 use std::fmt;
+use std::ops::Range;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -66,7 +67,7 @@ impl fmt::Debug for Case {
 const TIMED: usize = 30;
 
 /// Mostly operators of time; arithmetic has its own tests.
-fn sorts(palette: Palette) -> Vec<usize> {
+pub fn sorts(palette: Palette) -> Vec<usize> {
     let mut sorts = vec![0, 0, 0, 1, 2, 8, 9, 10, 11, 14, 16, 17, 19, 20, 20, 24, 25, 26];
     sorts.extend([21, 21, 22, 23, 27, 28, 29].repeat(2));
     if palette.future {
@@ -86,7 +87,7 @@ fn amount() -> impl Strategy<Value = u64> {
     prop_oneof![6 => 0..5_u64, 2 => 0..12_u64, 1 => select(vec![200, 1 << 40, u64::MAX])]
 }
 
-fn timed_bounds() -> impl Strategy<Value = Bounds> {
+pub fn timed_bounds() -> impl Strategy<Value = Bounds> {
     let width = prop_oneof![2 => Just(Some(0)), 5 => amount().prop_map(Some), 2 => Just(None)];
     (prop_oneof![2 => Just(0), 3 => amount()], width, 0..12).prop_map(|(lower, width, odd)| match odd {
         0 => Bounds { lower, upper: lower.checked_sub(1) },
@@ -104,8 +105,8 @@ fn scaled(x: u64, unit: u64, r: usize) -> u64 {
     }
 }
 
-fn nodes(palette: Palette, recipes: &[Recipe], unit: u64) -> Spec {
-    let mut kitchen = Kitchen::default();
+/// All these nodes, with bounds in units.
+pub fn cook_all(kitchen: &mut Kitchen, palette: Palette, recipes: &[Recipe], unit: u64) {
     for recipe in recipes {
         let mut recipe = recipe.clone();
         if palette.model != TimeModel::Steps {
@@ -113,12 +114,13 @@ fn nodes(palette: Palette, recipes: &[Recipe], unit: u64) -> Spec {
             recipe.bounds.lower = scaled(recipe.bounds.lower, unit, t);
             recipe.bounds.upper = recipe.bounds.upper.map(|upper| scaled(upper, unit, u));
         }
-        if recipe.sort < TIMED {
-            kitchen.cook(&recipe)
-        } else {
-            cook(&mut kitchen, palette.model, &recipe, unit)
-        }
+        if recipe.sort < TIMED { kitchen.cook(&recipe) } else { cook(kitchen, palette.model, &recipe, unit) }
     }
+}
+
+fn nodes(palette: Palette, recipes: &[Recipe], unit: u64) -> Spec {
+    let mut kitchen = Kitchen::default();
+    cook_all(&mut kitchen, palette, recipes, unit);
     let formulas: Vec<ExprId> = kitchen.all_of(ValueType::Bool).collect();
     let mut spec = spec(TOPICS, kitchen.nodes, formulas);
     spec.properties.iter_mut().for_each(|p: &mut Property| p.time = palette.model);
@@ -225,7 +227,7 @@ fn gap() -> impl Strategy<Value = u8> {
     select(vec![0_u8, 0, 0, 1, 1, 1, 1, 2, 2, 3, 4, 5, 9])
 }
 
-pub fn timed_trace(len: std::ops::Range<usize>) -> impl Strategy<Value = (Vec<(Event, u8, i8)>, u8)> {
+pub fn timed_trace(len: Range<usize>) -> impl Strategy<Value = (Vec<(Event, u8, i8)>, u8)> {
     (vec((event(), gap(), -1..6_i8), len), select(vec![0_u8, 0, 1, 2, 5, 20]))
 }
 
@@ -248,16 +250,25 @@ fn units(extreme: bool) -> impl Strategy<Value = (i64, i64)> {
 /// Cases for one model of time.
 pub fn case(
     palette: Palette,
-    nodes_in: std::ops::Range<usize>,
-    events_in: std::ops::Range<usize>,
+    nodes_in: Range<usize>,
+    events_in: Range<usize>,
 ) -> impl Strategy<Value = Case> {
     let recipes = vec(recipe_of(sorts(palette), timed_bounds()), nodes_in);
-    (recipes, timed_trace(events_in), units(palette.extreme), ride()).prop_map(
-        move |(recipes, (events, more), (unit, start), ride)| {
-            let trace = times(events, start, unit);
-            let last = trace.last().map_or(start, |last| last.time);
-            let now = last.saturating_add(i64::from(more).saturating_mul(unit));
-            Case { spec: nodes(palette, &recipes, unit as u64), trace, now, ride }
-        },
-    )
+    case_of(palette, recipes, events_in, move |recipes, unit| nodes(palette, recipes, unit))
+}
+
+/// Cases whose specification is made of something random, and of the unit of time.
+pub fn case_of<T: fmt::Debug>(
+    palette: Palette,
+    made_of: impl Strategy<Value = T>,
+    events: Range<usize>,
+    make: impl Fn(&T, u64) -> Spec,
+) -> impl Strategy<Value = Case> {
+    let parts = (made_of, timed_trace(events), units(palette.extreme), ride());
+    parts.prop_map(move |(made_of, (events, more), (unit, start), ride)| {
+        let trace = times(events, start, unit);
+        let last = trace.last().map_or(start, |last| last.time);
+        let now = last.saturating_add(i64::from(more).saturating_mul(unit));
+        Case { spec: make(&made_of, unit as u64), trace, now, ride }
+    })
 }

@@ -1,0 +1,119 @@
+//! Random machines, and properties that look at them.
+
+use std::ops::Range;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use rondel_event::{Comparison, TopicId, Value, ValueType};
+use rondel_spec::{
+    BinaryOp, Expr, ExprId, Machine, MachineId, Property, State, TimeModel, Transition, Variable,
+};
+
+use super::random::{Kitchen, Recipe, TOPICS, recipe_of};
+use super::spec;
+use super::timed::{Case, Palette, case_of, cook_all, sorts, timed_bounds};
+
+/// How to make one transition.
+type Choice = [usize; 6];
+
+const VARIABLES: u32 = 2;
+
+/// Cases with one machine of up to four states.
+pub fn case(palette: Palette, events: Range<usize>) -> impl Strategy<Value = Case> {
+    let recipes = |n: Range<usize>| vec(recipe_of(sorts(palette), timed_bounds()), n);
+    let choice = [0..1000_usize, 0..1000, 0..1000, 0..1000, 0..1000, 0..1000];
+    let made = (recipes(1..6), vec(choice, 1..7), recipes(0..6), 2..5_u32, 0..1000_usize);
+    case_of(palette, made, events, move |(guards, choices, above, states, r), unit| {
+        let mut kitchen = Kitchen::default();
+        cook_all(&mut kitchen, palette, guards, unit);
+        let machine = machine(&mut kitchen, palette.model, choices, *states, unit);
+        watch(&mut kitchen, *states, *r, above, palette, unit);
+        let formulas: Vec<ExprId> = kitchen.all_of(ValueType::Bool).collect();
+        let mut spec = spec(TOPICS, kitchen.nodes, formulas);
+        spec.properties.iter_mut().for_each(|p: &mut Property| p.time = palette.model);
+        spec.machines.push(machine);
+        spec
+    })
+}
+
+fn variable(kitchen: &mut Kitchen, v: u32) -> ExprId {
+    kitchen.add(Expr::MachineVariable(MachineId(0), v, ValueType::Int), ValueType::Int)
+}
+
+fn literal(kitchen: &mut Kitchen, x: i64) -> ExprId {
+    kitchen.add(Expr::Literal(Value::Int(x)), ValueType::Int)
+}
+
+fn machine(kitchen: &mut Kitchen, model: TimeModel, choices: &[Choice], states: u32, unit: u64) -> Machine {
+    let plain: Vec<ExprId> = kitchen.all_of(ValueType::Bool).collect();
+    let unit = if model == TimeModel::Steps { 1 } else { unit };
+    let transitions: Vec<Transition> = choices
+        .iter()
+        .map(|&[from, to, guard, time, data, r]| {
+            let usual = *(plain.get(guard / 7 % plain.len().max(1)).unwrap_or(&ExprId(0)));
+            let on = kitchen.add(Expr::On(TopicId(r as u32 % TOPICS)), ValueType::Bool);
+            let usual = if plain.is_empty() { on } else { usual };
+            let guard = match guard % 7 {
+                0 => None,
+                1 | 2 => {
+                    let (x, c) =
+                        (variable(kitchen, r as u32 % VARIABLES), literal(kitchen, (r / 2 % 3) as i64));
+                    Some(kitchen.add(Expr::Compare(Comparison::LessOrEqual, x, c), ValueType::Bool))
+                }
+                3 => {
+                    let (x, c) =
+                        (variable(kitchen, r as u32 % VARIABLES), literal(kitchen, (r / 2 % 3) as i64));
+                    let data = kitchen.add(Expr::Compare(Comparison::Equal, x, c), ValueType::Bool);
+                    Some(kitchen.add(Expr::And(usual, data), ValueType::Bool))
+                }
+                4 => Some(on),
+                5 => Some(kitchen.add(Expr::And(on, usual), ValueType::Bool)),
+                _ => Some(usual),
+            };
+            let amount = |r: usize| (r as u64 % 5).saturating_mul(unit);
+            // Without a guard and at once, it would be taken at every moment.
+            let after = match (time % 5, guard) {
+                (0 | 1, _) | (_, None) => Some(amount(time / 5).max(unit)),
+                _ => None,
+            };
+            let within = (time % 3 == 0).then(|| amount(time / 25));
+            let assignments = match data % 4 {
+                0 => {
+                    let v = (data / 4) as u32 % VARIABLES;
+                    let (x, one) = (variable(kitchen, v), literal(kitchen, 1));
+                    vec![(v, kitchen.add(Expr::Binary(BinaryOp::Add, x, one), ValueType::Int))]
+                }
+                1 => vec![(0, variable(kitchen, 1)), (1, variable(kitchen, 0))],
+                2 => vec![(1, kitchen.leaf(ValueType::Int, data))],
+                _ => vec![],
+            };
+            let (from, to) = (from as u32 % states, to as u32 % states);
+            Transition { from, to, guard, within, after, assignments, text: String::new() }
+        })
+        .collect();
+    let state = |i| State { name: format!("s{i}"), is_final: false };
+    let initial = |v| Variable { name: format!("v{v}"), initial: Value::Int(i64::from(v)) };
+    Machine {
+        name: "m".into(),
+        states: (0..states).map(state).collect(),
+        initial: 0,
+        variables: (0..VARIABLES).map(initial).collect(),
+        transitions,
+        time: model,
+        slice: None,
+    }
+}
+
+/// Formulas about the machine, and others on top of them.
+fn watch(kitchen: &mut Kitchen, states: u32, r: usize, above: &[Recipe], palette: Palette, unit: u64) {
+    for state in 0..states {
+        let some = if r.is_multiple_of(3) { vec![state, 0] } else { vec![state] };
+        kitchen.add(Expr::InState(MachineId(0), some), ValueType::Bool);
+    }
+    kitchen.add(Expr::Ambiguous(MachineId(0)), ValueType::Bool);
+    for v in 0..VARIABLES {
+        let (x, c) = (variable(kitchen, v), literal(kitchen, (r / 3 % 4) as i64));
+        kitchen.add(Expr::Compare(Comparison::Equal, x, c), ValueType::Bool);
+    }
+    cook_all(kitchen, palette, above, unit);
+}
