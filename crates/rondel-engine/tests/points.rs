@@ -19,4 +19,15 @@ proptest! {
     fn the_past(case in case(PAST, 1..10, 0..16)) {
         agree(&case)?;
     }
+
+    #[test]
+    fn measurements(case in case(Palette { measures: true, ..PAST }, 1..8, 0..14)) {
+        agree(&case)?;
+    }
+
+    #[test]
+    #[ignore = "the engine doubles times in 64 bits"]
+    fn at_the_ends_of_time(case in case(Palette { measures: true, extreme: true, ..PAST }, 1..8, 0..10)) {
+        agree(&case)?;
+    }
 }

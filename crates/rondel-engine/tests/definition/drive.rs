@@ -9,7 +9,7 @@ use rondel_spec::Spec;
 
 use super::outcome::{Spot, outcomes};
 use super::timed::{Case, Ride};
-use super::{Timed, write};
+use super::{Timed, write_timed};
 
 /// A report, and when it was given.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,7 +72,7 @@ pub fn drive(spec: &Spec, trace: &[Timed], now: i64, ride: &Ride) -> Vec<Given> 
         }
         block.clear();
         for timed in events {
-            write(&mut block, program.projections(), &timed.event, timed.time);
+            write_timed(&mut block, program.projections(), timed);
         }
         take(monitor.step(&block), done, events[events.len() - 1].time);
         done += events.len();

@@ -1,6 +1,6 @@
 //! What a machine does, moment by moment.
 
-use rondel_spec::{Expr, ExprId, MachineId, Transition};
+use rondel_spec::{Expr, ExprId, MachineId, TimeModel, Transition};
 
 use super::evaluate::Evaluator;
 use super::timeline::{Clock, Sample};
@@ -27,6 +27,34 @@ pub fn run(evaluator: &mut Evaluator<'_>, id: MachineId) -> Run {
     let mut entered = samples.first().map_or(0, |first| first.from);
     let mut ambiguous = false;
     for (k, sample) in samples.iter().enumerate() {
+        // In points a time runs out between events, where there is no truth for a guard.
+        while machine.time == TimeModel::Points && !ambiguous && k > 0 {
+            let alone = |t: &&Transition| t.from == state && t.guard.is_none();
+            let due = |t: &Transition| t.after.map(|after| entered + 2 * Clock::from(after));
+            let just_after = |at: Clock| Sample { from: at, to: at + 1, event: None, latest: 0 };
+            let mut due: Vec<(Clock, &Transition)> = machine
+                .transitions
+                .iter()
+                .filter(alone)
+                .filter_map(|t| Some((due(t)?, t)))
+                .filter(|(at, t)| *at < sample.from && in_time(t, &just_after(*at), entered))
+                .collect();
+            let Some(first) = due.iter().map(|(at, _)| *at).min() else { break };
+            due.retain(|(at, _)| *at == first);
+            match due[..] {
+                [(_, transition)] => {
+                    let until_then = evaluator.timeline.until(k - 1);
+                    let mut as_data_is = run.data_before.clone();
+                    as_data_is[k - 1].clone_from(&data);
+                    let mut then = evaluator.inside(&until_then, id, &as_data_is);
+                    for (variable, value) in &transition.assignments {
+                        data[*variable as usize] = then.column(*value)[k - 1].clone();
+                    }
+                    (state, entered) = (transition.to, first);
+                }
+                _ => ambiguous = true,
+            }
+        }
         run.data_before.push(data.clone());
         if !ambiguous {
             // Guards and assignments see nothing after this moment, and the data before it.
@@ -55,6 +83,10 @@ pub fn run(evaluator: &mut Evaluator<'_>, id: MachineId) -> Run {
                 }
                 _ => ambiguous = true,
             }
+        }
+        // In a span the transition was at its beginning.
+        if sample.is_span() {
+            run.data_before[k].clone_from(&data);
         }
         run.state_after.push(state);
         run.ambiguous.push(ambiguous);

@@ -130,3 +130,21 @@ pub fn verdicts(spec: &Spec, trace: &[Event]) -> Vec<Vec<Verdict>> {
     let outcomes = outcome::outcomes(spec, &trace, 0);
     outcomes.iter().map(|spots| spots.iter().map(verdict).collect()).collect()
 }
+
+/// For every node its value at every position, all in steps; none where it is unknown.
+pub fn values(spec: &Spec, trace: &[Event]) -> Vec<Vec<Option<Value>>> {
+    let timed = |event: &Event| Timed { time: 0, arrival: None, event: event.clone() };
+    let trace: Vec<Timed> = trace.iter().map(timed).collect();
+    let timeline = timeline::Timeline::new(TimeModel::Steps, &trace, 0, &Default::default());
+    let mut evaluator = evaluate::Evaluator::new(spec, &timeline, &[]);
+    let nodes = (0..spec.nodes.len() as u32).map(ExprId);
+    nodes.map(|id| evaluator.column(id).iter().map(truth::Datum::value).collect()).collect()
+}
+
+/// An event with all its times.
+pub fn write_timed(block: &mut Block, projections: &[Projection], timed: &Timed) {
+    write(block, projections, &timed.event, timed.time);
+    if let Some(arrival) = timed.arrival {
+        block.set_arrival(block.len() - 1, Timestamp::from_nanos(arrival));
+    }
+}
