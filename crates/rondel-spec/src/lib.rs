@@ -21,6 +21,7 @@
 mod check;
 mod diagnostic;
 mod duration;
+mod format;
 mod graph;
 mod lexer;
 mod print;
@@ -30,6 +31,7 @@ mod suggest;
 mod syntax;
 
 pub use diagnostic::{Code, Diagnostic, Label, Severity, Span};
+pub use format::format;
 pub use print::Printed;
 pub use rondel_event::ValueType;
 pub use spec::{

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed, TestRng, TestRunner};
 use rondel_event::Comparison;
 use rondel_spec::{
-    Aggregate, Expr, Outcome, ParseOptions, TimeModel, ValueType, binary_type, parse, parse_formula,
+    Aggregate, Expr, Outcome, ParseOptions, TimeModel, ValueType, binary_type, format, parse, parse_formula,
     parse_rye, parse_rye_with, parse_with,
 };
 
@@ -226,8 +226,25 @@ fn examine(outcome: &Outcome, text: &str) {
     }
 }
 
+/// What is laid out says what it said, and is laid out for good.
+fn examine_layout(outcome: &Outcome, text: &str) {
+    let Ok(formatted) = format(text) else { return };
+    assert_eq!(format(&formatted).as_ref(), Ok(&formatted), "{text:?}");
+    let again = parse(&formatted);
+    let codes = |outcome: &Outcome| {
+        let mut codes: Vec<_> = outcome.diagnostics.iter().map(|d| d.code).collect();
+        codes.sort();
+        codes
+    };
+    assert_eq!(codes(&again), codes(outcome), "{text:?} {formatted:?}");
+    let nodes = |outcome: &Outcome| outcome.spec.as_ref().map(|spec| spec.nodes.clone());
+    assert_eq!(nodes(&again), nodes(outcome), "{text:?}");
+}
+
 fn examine_all(text: &str) {
-    examine(&parse(text), text);
+    let outcome = parse(text);
+    examine(&outcome, text);
+    examine_layout(&outcome, text);
     examine(&parse_formula(text), text);
     examine(&parse_rye(text, None, "p"), text);
     let dense = ParseOptions { time: Some(TimeModel::Dense) };
@@ -268,7 +285,9 @@ fn random_formulas() {
     runner(4000)
         .run(&words(), |text| {
             let text = format!("{header}{text}");
-            examine(&parse(&text), &text);
+            let outcome = parse(&text);
+            examine(&outcome, &text);
+            examine_layout(&outcome, &text);
             Ok(())
         })
         .unwrap();

@@ -188,8 +188,9 @@ fn a_machine_measures_time_as_its_bounds_and_conditions_do() {
         (machines, spec.properties.iter().map(|p| p.time).collect::<Vec<_>>())
     };
     use TimeModel::{Dense, Points, Steps};
-    let one =
-        |how: &str| times(&format!("machine m {{ initial p p -> q {how} error q }} let _d = age(a) > D")).0[0];
+    let one = |how: &str| {
+        times(&format!("machine m {{ initial p p -> q {how} error q }} let _d = age(a) > D")).0[0]
+    };
     assert_eq!(one("when a.x"), Steps);
     assert_eq!(one("when a.x within 5"), Steps);
     assert_eq!(one("after D"), Dense);

@@ -3,7 +3,7 @@
 use rondel_event::Segment;
 
 use super::ast::{Attribute, Chain, Claim, Each, EachKey, Name, NodeId, NodeKind};
-use super::parser::{Parsed, Parser};
+use super::parser::{Mark, Parsed, Parser};
 use crate::diagnostic::{Code, Diagnostic, Span};
 
 impl Parser<'_> {
@@ -29,9 +29,11 @@ impl Parser<'_> {
             );
             return Err(given_up);
         }
+        self.mark(Mark::Part);
         self.advance();
         let fields =
             if self.symbol(0) == "(" { self.fields_by_topic(&topics)? } else { self.field_of_all(&topics)? };
+        self.mark(Mark::Part);
         self.keyword("within")?;
         let within = self.bound()?;
         let name = named.unwrap_or_else(|| {

@@ -1,12 +1,13 @@
 //! `for each`: how a property or a machine is divided by key.
 
 use super::ast::{Body, Each, EachKey, Name};
-use super::parser::{Parsed, Parser, RESERVED};
+use super::parser::{Mark, Parsed, Parser, RESERVED};
 use crate::diagnostic::{Code, Diagnostic};
 
 impl Parser<'_> {
     /// `for each …`, as its position among all of them.
     pub(super) fn each(&mut self) -> Parsed<usize> {
+        self.mark(Mark::Each);
         self.advance();
         self.keyword("each")?;
         let mut keys = vec![self.each_key()?];
@@ -15,6 +16,7 @@ impl Parser<'_> {
         }
         let mut until = None;
         if self.word(0) == "until" {
+            self.mark(Mark::Until);
             self.advance();
             let first = self.ast.nodes.len();
             let root = self.expression()?;

@@ -3,7 +3,8 @@
 use super::ast::{
     Attribute, Body, Claim, ErrorState, Machine, MachineVariable, Name, NodeId, NodeKind, Transition,
 };
-use super::parser::{Parsed, Parser, value_type};
+use super::parser::{Mark, Parsed, Parser};
+use super::topic::value_type;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::suggest::did_you_mean;
 
@@ -47,6 +48,7 @@ impl Parser<'_> {
             self.ast.machines[index].each = Some(self.each()?);
             self.before_body = false;
         }
+        self.mark(Mark::Body);
         self.expect("{")?;
         while !self.eat("}") {
             if !self.eat(";") {
@@ -57,6 +59,7 @@ impl Parser<'_> {
     }
 
     fn statement(&mut self, machine: usize) -> Parsed<()> {
+        self.mark(Mark::Statement);
         let (word, span) = (self.word(0), self.span());
         if self.symbol(1) == "->" && !word.is_empty() {
             let transition = self.transition()?;
@@ -128,10 +131,12 @@ impl Parser<'_> {
     fn error_state(&mut self) -> Parsed<ErrorState> {
         let mut error = ErrorState { states: self.states()?, condition: None, lasting: None };
         if self.word(0) == "while" {
+            self.mark(Mark::Part);
             self.advance();
             error.condition = Some(self.body()?);
         }
         if self.word(0) == "for" {
+            self.mark(Mark::Part);
             self.advance();
             error.lasting = Some(self.bound()?);
         }
@@ -190,6 +195,7 @@ impl Parser<'_> {
                 break;
             }
             let word = self.word(0);
+            self.mark(Mark::Part);
             self.advance();
             match word {
                 "when" => transition.guard = Some(self.body()?),
@@ -224,6 +230,7 @@ impl Parser<'_> {
 
     /// An expression with nodes of its own.
     pub(super) fn body(&mut self) -> Parsed<Body> {
+        self.mark(Mark::Formula);
         let first = self.ast.nodes.len();
         let root = self.expression()?;
         Ok(Body { first, root: Some(root) })

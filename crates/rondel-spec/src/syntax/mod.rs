@@ -10,8 +10,9 @@ mod machine;
 mod operand;
 mod parser;
 mod test;
+mod topic;
 
-pub(crate) use parser::{parse_file, parse_single};
+pub(crate) use parser::{Mark, marks, parse_file, parse_single};
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use rondel_event::{Value, Verdict};
 
 use super::ast::{Content, ContentKind, Expect, Message, Name, Test};
-use super::parser::{Parsed, Parser, RESERVED};
+use super::parser::{Mark, Parsed, Parser, RESERVED};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::TokenKind;
 use crate::suggest::did_you_mean;
@@ -36,8 +36,10 @@ impl Parser<'_> {
     }
 
     fn test_body(&mut self, test: &mut Test) -> Parsed<()> {
+        self.mark(Mark::Body);
         self.expect("{")?;
         while !self.eat("}") {
+            self.mark(Mark::Statement);
             let start = self.span();
             match self.word(0) {
                 "at" => {

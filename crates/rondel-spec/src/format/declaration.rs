@@ -1,0 +1,400 @@
+//! Declarations: what stands below each other, and what in which column.
+
+use super::Formatter;
+use super::doc::{Doc, all, group, indent, text, width};
+use crate::lexer::TokenKind;
+use crate::syntax::Mark;
+
+impl Formatter<'_> {
+    pub(super) fn file(&mut self) -> Doc {
+        let end = self.pieces.len().saturating_sub(1);
+        let starts = self.marked(Mark::Declaration, 0, end);
+        let mut out = Vec::new();
+        let mut i = 0;
+        while i < starts.len() {
+            let mut run = 1;
+            if self.is_topic(starts[i]) {
+                while starts.get(i + run).is_some_and(|at| self.is_topic(*at) && !self.is_apart(*at)) {
+                    run += 1;
+                }
+                let rows: Vec<_> =
+                    (i..i + run).map(|n| (starts[n], starts.get(n + 1).copied().unwrap_or(end))).collect();
+                self.topics(&rows, &mut out);
+            } else {
+                let to = starts.get(i + 1).copied().unwrap_or(end);
+                self.lead(starts[i], false, &mut out);
+                let behind = self.behind(to - 1);
+                out.push(self.declaration(starts[i], to));
+                out.extend(behind);
+                out.push(Doc::Hard);
+            }
+            i += run;
+        }
+        self.lead(end, false, &mut out);
+        all(out)
+    }
+
+    /// The places with a mark, in order.
+    fn marked(&self, mark: Mark, from: usize, to: usize) -> Vec<usize> {
+        (from..to).filter(|at| self.mark(*at) == Some(mark)).collect()
+    }
+
+    fn is_topic(&self, at: usize) -> bool {
+        self.word(at) == "topic"
+    }
+
+    /// Whether an empty line stands before this, or before a comment that belongs to it.
+    fn is_apart(&self, at: usize) -> bool {
+        let piece = &self.pieces[at];
+        piece.blank || piece.before.iter().any(|comment| comment.blank)
+    }
+
+    /// The comments behind the last word of something: they make no part of it longer.
+    fn behind(&mut self, at: usize) -> Vec<Doc> {
+        std::mem::take(&mut self.pieces[at].behind).into_iter().map(Doc::Suffix).collect()
+    }
+
+    /// The comments and empty lines before something that begins a line.
+    fn lead(&mut self, at: usize, mut first: bool, out: &mut Vec<Doc>) {
+        let Some(piece) = self.pieces.get_mut(at) else { return };
+        for comment in std::mem::take(&mut piece.before) {
+            if comment.blank && !first {
+                out.push(Doc::Blank);
+            }
+            first = false;
+            out.push(Doc::Comment(comment.text));
+        }
+        if piece.blank && !first {
+            out.push(Doc::Blank);
+        }
+    }
+
+    fn declaration(&mut self, from: usize, to: usize) -> Doc {
+        let mut parts = Vec::new();
+        let keyword = self.attributes(from, to, &mut parts);
+        parts.push(match self.word(keyword) {
+            "topic" => self.topic(keyword, to, [0; 2]),
+            "const" | "let" | "property" => self.definition(keyword, to),
+            "chain" => {
+                self.header = true;
+                let chain = self.with_parts(keyword, to, None);
+                self.header = false;
+                chain
+            }
+            _ => self.block(keyword, to),
+        });
+        all(parts)
+    }
+
+    /// The attributes on a line of their own; where the declaration begins after them.
+    fn attributes(&mut self, from: usize, to: usize, out: &mut Vec<Doc>) -> usize {
+        let mut at = from;
+        let mut attributes = Vec::new();
+        while at < to && self.word(at) == "@" {
+            let mut end = at + 2;
+            if end < to && self.word(end) == "(" {
+                end = self.matching(end, to) + 1;
+            }
+            if !attributes.is_empty() {
+                attributes.push(Doc::Line);
+            }
+            for part in at..end.min(to) {
+                attributes.push(self.piece(part));
+            }
+            at = end;
+        }
+        if !attributes.is_empty() {
+            out.push(group(all(attributes)));
+            out.push(Doc::Hard);
+        }
+        at.min(to.saturating_sub(1))
+    }
+
+    /// Topics below each other: names and addresses each in a column.
+    fn topics(&mut self, rows: &[(usize, usize)], out: &mut Vec<Doc>) {
+        let mut columns = [0; 2];
+        let all: Vec<_> = rows.iter().map(|(from, to)| self.topic_cells(*from, *to)).collect();
+        for (i, column) in columns.iter_mut().enumerate() {
+            // Where nothing comes behind it, a cell needs no room.
+            if all.iter().any(|cells| cells[i + 1..].iter().any(|cell| !cell.is_empty())) {
+                *column = all.iter().map(|cells| width(&cells[i])).max().unwrap_or(0);
+            }
+        }
+        for (from, to) in rows {
+            self.lead(*from, false, out);
+            let behind = self.behind(to - 1);
+            out.push(self.topic(*from, *to, columns));
+            out.extend(behind);
+            out.push(Doc::Hard);
+        }
+    }
+
+    /// Where the schema of a topic begins; the end, if it has none.
+    fn schema(&self, from: usize, to: usize) -> usize {
+        (from..to).find(|at| self.word(*at) == "{").unwrap_or(to)
+    }
+
+    /// Name and address of a topic as they are written, and its type, with a brace where its schema
+    /// begins.
+    fn topic_cells(&self, from: usize, to: usize) -> [String; 3] {
+        let schema = self.schema(from, to);
+        let mut cells = [const { String::new() }; 3];
+        let mut cell = 0;
+        for at in from + 1..schema {
+            let piece = &self.pieces[at];
+            match piece.kind {
+                TokenKind::Text(_) if cell == 0 => cell = 1,
+                TokenKind::Symbol(":") if cell < 2 => {
+                    cells[2].push_str(": ");
+                    cell = 2;
+                    continue;
+                }
+                _ => {}
+            }
+            cells[cell].push_str(piece.text);
+        }
+        if schema < to {
+            cells[2].push_str(if cells[2].is_empty() { "{" } else { " {" });
+        }
+        cells
+    }
+
+    fn topic(&mut self, from: usize, to: usize, columns: [usize; 2]) -> Doc {
+        let schema = self.schema(from, to);
+        let [name, address, rest] = self.topic_cells(from, to);
+        let mut line = String::from("topic");
+        for (cell, column) in [name, address].into_iter().zip(columns) {
+            if !cell.is_empty() || column > 0 {
+                line.push(' ');
+                line.push_str(&cell);
+                line.push_str(&" ".repeat(column.saturating_sub(width(&cell))));
+            }
+        }
+        line.push(' ');
+        line.push_str(rest.trim_end_matches('{'));
+        let mut parts = Vec::new();
+        // Comments between the words of the head stand before or behind the line.
+        for at in from..schema {
+            let comments = std::mem::take(&mut self.pieces[at].before);
+            parts.extend(comments.into_iter().map(|comment| Doc::Comment(comment.text)));
+        }
+        let behind: Vec<_> = (from..schema).flat_map(|at| self.behind(at)).collect();
+        parts.push(text(if schema < to { line } else { line.trim_end().to_owned() }));
+        parts.extend(behind);
+        if schema < to {
+            self.roomy = true;
+            parts.push(self.listed(schema, to - 1, Doc::Line));
+            self.roomy = false;
+        }
+        all(parts)
+    }
+
+    /// The head of a property or a machine, up to `=` or `{`.
+    fn head(&mut self, from: usize, to: usize) -> Doc {
+        let each = self.marked(Mark::Each, from, to).first().copied().unwrap_or(to);
+        let until = self.marked(Mark::Until, from, to).first().copied().unwrap_or(to);
+        let mut parts = vec![self.plain(from, each)];
+        if each < to {
+            self.header = true;
+            let mut keys = Vec::new();
+            let mut begin = each;
+            for comma in self.commas(each, until) {
+                keys.push(self.plain(begin, comma + 1));
+                keys.push(Doc::Line);
+                begin = comma + 1;
+            }
+            keys.push(self.plain(begin, until));
+            self.header = false;
+            parts.push(indent(all(vec![Doc::Line, group(all(keys))])));
+        }
+        if until < to {
+            let keyword = self.piece(until);
+            let condition = self.expression(until + 1, to);
+            parts.push(indent(all(vec![Doc::Line, keyword, text(" "), condition])));
+        }
+        group(all(parts))
+    }
+
+    /// `const`, `let` and `property`.
+    fn definition(&mut self, from: usize, to: usize) -> Doc {
+        let formula = self.marked(Mark::Formula, from, to).last().copied().unwrap_or(to);
+        if formula >= to || formula == from {
+            return self.plain(from, to);
+        }
+        let head = self.head(from, formula - 1);
+        let equals = self.piece(formula - 1);
+        // Whoever begins a formula on a line of its own sees it better there.
+        let line = if self.pieces[formula].new_line { Doc::Hard } else { Doc::Line };
+        let formula = self.expression(formula, to);
+        group(all(vec![head, text(" "), equals, indent(all(vec![line, formula]))]))
+    }
+
+    /// A machine or a test.
+    fn block(&mut self, from: usize, to: usize) -> Doc {
+        let Some(body) = self.marked(Mark::Body, from, to).first().copied() else {
+            return self.plain(from, to);
+        };
+        let close = self.matching(body, to);
+        let head = self.head(from, body);
+        let mut parts = vec![head, text(" "), self.piece(body)];
+        let starts = self.marked(Mark::Statement, body, close);
+        let mut inner = Vec::new();
+        let mut i = 0;
+        while i < starts.len() {
+            let mut run = vec![starts[i]];
+            let kind = self.column_kind(starts[i]);
+            while let Some(next) = starts.get(i + run.len()).copied().filter(|_| kind.is_some()) {
+                if self.column_kind(next) != kind || self.is_apart(next) {
+                    break;
+                }
+                run.push(next);
+            }
+            let end = |n: usize| starts.get(n).copied().unwrap_or(close);
+            let rows: Vec<_> = run.iter().enumerate().map(|(n, at)| (*at, end(i + n + 1))).collect();
+            let columns = self.columns(&rows);
+            for (n, (at, end)) in rows.into_iter().enumerate() {
+                inner.push(Doc::Hard);
+                self.lead(at, i + n == 0, &mut inner);
+                inner.push(self.statement(at, end, columns));
+            }
+            i += run.len();
+        }
+        inner.push(Doc::Hard);
+        self.lead(close, starts.is_empty(), &mut inner);
+        parts.push(indent(all(inner)));
+        parts.push(self.piece(close));
+        all(parts)
+    }
+
+    /// What stands below its like: transitions, and messages of tests.
+    fn column_kind(&self, at: usize) -> Option<&'static str> {
+        match (self.word(at), self.word(at + 1)) {
+            (_, "->") => Some("->"),
+            ("at", _) => Some("at"),
+            _ => None,
+        }
+    }
+
+    /// The two columns of a transition or a message: where they are, and where the rest begins.
+    fn cells(&self, from: usize, to: usize) -> [(usize, usize); 2] {
+        if self.word(from + 1) == "->" {
+            return [(from, from + 1), (from + 2, (from + 3).min(to))];
+        }
+        let content = self.schema(from, to);
+        [(from + 1, content - 1), (content - 1, content)]
+    }
+
+    fn columns(&self, rows: &[(usize, usize)]) -> [usize; 2] {
+        let mut columns = [0; 2];
+        for (from, to) in rows {
+            if self.column_kind(*from).is_none() {
+                continue;
+            }
+            for (column, (begin, end)) in columns.iter_mut().zip(self.cells(*from, *to)) {
+                *column = (*column).max(self.width_of(begin, end));
+            }
+        }
+        columns
+    }
+
+    fn width_of(&self, from: usize, to: usize) -> usize {
+        let space = |at| usize::from(at > from && self.word(at - 1) != "-");
+        (from..to).map(|at| width(self.pieces[at].text) + space(at)).sum()
+    }
+
+    fn statement(&mut self, from: usize, to: usize, columns: [usize; 2]) -> Doc {
+        let behind = self.behind(to - 1);
+        let statement = match self.column_kind(from) {
+            Some("->") => self.with_parts(from, to, Some(columns)),
+            Some(_) => self.message(from, to, columns),
+            None if self.word(from) == "var" => self.definition_of_variable(from, to),
+            None => self.with_parts(from, to, None),
+        };
+        all(vec![statement, all(behind)])
+    }
+
+    fn definition_of_variable(&mut self, from: usize, to: usize) -> Doc {
+        let value = self.marked(Mark::Formula, from, to).first().copied().unwrap_or(to);
+        let head = self.plain(from, value);
+        let value = self.expression(value, to);
+        group(all(vec![head, text(" "), indent(value)]))
+    }
+
+    fn message(&mut self, from: usize, to: usize, columns: [usize; 2]) -> Doc {
+        let [time, topic] = self.cells(from, to);
+        let mut parts = vec![self.piece(from), text(" ")];
+        let mut padding = 0;
+        for ((begin, end), column) in [time, topic].into_iter().zip(columns) {
+            parts.push(text(" ".repeat(padding)));
+            padding = column.saturating_sub(self.width_of(begin, end)) + 1;
+            for at in begin..end {
+                if at > begin && self.word(at - 1) != "-" {
+                    parts.push(text(" "));
+                }
+                parts.push(self.piece(at));
+            }
+        }
+        if topic.1 < to {
+            parts.push(text(" ".repeat(padding)));
+            self.roomy = true;
+            parts.push(self.listed(topic.1, to - 1, Doc::Line));
+            self.roomy = false;
+        }
+        all(parts)
+    }
+
+    /// A transition, an error state or a chain: what it begins with, and what goes on after it.
+    fn with_parts(&mut self, from: usize, to: usize, columns: Option<[usize; 2]>) -> Doc {
+        let starts = self.marked(Mark::Part, from, to);
+        let first = starts.first().copied().unwrap_or(to);
+        let mut docs = Vec::new();
+        match columns {
+            Some([left, right]) => {
+                docs.push(self.piece(from));
+                docs.push(text(" ".repeat(left.saturating_sub(width(self.pieces[from].text)) + 1)));
+                docs.push(self.piece(from + 1));
+                docs.push(text(" "));
+                docs.push(self.piece(from + 2));
+                if first < to {
+                    let used = width(self.pieces[from + 2].text);
+                    docs.push(text(" ".repeat(right.saturating_sub(used))));
+                }
+            }
+            None => docs.push(self.plain(from, first)),
+        }
+        for (i, start) in starts.iter().enumerate() {
+            let end = starts.get(i + 1).copied().unwrap_or(to);
+            let part = self.part(*start, end);
+            docs.push(indent(all(vec![Doc::Line, part])));
+        }
+        group(all(docs))
+    }
+
+    fn part(&mut self, from: usize, to: usize) -> Doc {
+        if matches!(self.word(from), "when" | "while") {
+            let keyword = self.piece(from);
+            return all(vec![keyword, text(" "), self.expression(from + 1, to)]);
+        }
+        if self.word(from) != "do" {
+            return self.plain(from, to);
+        }
+        let mut parts = vec![self.piece(from)];
+        let mut begin = from + 1;
+        let mut ends = self.commas(begin, to);
+        ends.push(to);
+        for end in ends {
+            parts.push(if begin == from + 1 { text(" ") } else { indent(Doc::Line) });
+            parts.push(self.piece(begin));
+            parts.push(text(" "));
+            parts.push(self.piece(begin + 1));
+            parts.push(self.piece(begin + 2));
+            parts.push(text(" "));
+            parts.push(self.expression(begin + 3, end));
+            if end < to {
+                parts.push(self.piece(end));
+            }
+            begin = end + 1;
+        }
+        group(all(parts))
+    }
+}

@@ -1,0 +1,141 @@
+//! The text of a specification in one fixed layout.
+
+mod declaration;
+mod doc;
+mod expression;
+mod pieces;
+
+use self::doc::{Doc, all, text};
+use self::pieces::{Piece, pieces};
+use crate::diagnostic::Diagnostic;
+use crate::lexer::{Token, TokenKind};
+use crate::syntax::{Mark, marks};
+
+/// Lays a specification out as all specifications are: one declaration after another, what belongs
+/// together below each other, long formulas broken at their loosest operator. Comments stay, and so
+/// does one empty line where there are some.
+///
+/// # Errors
+/// What is wrong with its grammar. Whether its names and types are right makes no difference.
+///
+/// ```
+/// let text = "topic gear{report:int}property p=changed( gear.report )->gear.report!=3 // why";
+/// assert_eq!(rondel_spec::format(text).unwrap(), "\
+/// topic gear { report: int }
+/// property p = changed(gear.report) -> gear.report != 3  // why
+/// ");
+/// ```
+pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
+    let mut formatted = once(text)?;
+    // A comment may have come to stand where it asks for another layout.
+    for _ in 0..4 {
+        match once(&formatted) {
+            Ok(again) if again == formatted => break,
+            Ok(again) => formatted = again,
+            Err(_) => return Ok(text.to_owned()),
+        }
+    }
+    // Better no layout than another specification.
+    Ok(if same(text, &formatted) { formatted } else { text.to_owned() })
+}
+
+fn once(text: &str) -> Result<String, Vec<Diagnostic>> {
+    let mut diagnostics = Vec::new();
+    let (tokens, marks) = marks(text, &mut diagnostics);
+    diagnostics.retain(Diagnostic::is_error);
+    if !diagnostics.is_empty() {
+        diagnostics.sort_by_key(|d| d.span);
+        return Err(diagnostics);
+    }
+    let mut at = vec![None; tokens.len()];
+    for (token, mark) in marks {
+        if let Some(place) = at.get_mut(token) {
+            *place = Some(mark);
+        }
+    }
+    let dropped = dropped(&tokens, &at);
+    let pieces = pieces(text, &tokens, &dropped);
+    let mut formatter = Formatter { marks: at, pieces, roomy: false, header: false };
+    Ok(formatter.file().print())
+}
+
+/// Separators that say nothing: semicolons outside of braces that list something, and what stands
+/// before the end of such a list. (`[1,]` may be bounds, where it says something.)
+fn dropped(tokens: &[Token], marks: &[Option<Mark>]) -> Vec<bool> {
+    let mut dropped = vec![false; tokens.len()];
+    // For every open bracket whether statements stand in it, and whether it is a list.
+    let mut open = Vec::new();
+    for (i, token) in tokens.iter().enumerate() {
+        match token.kind {
+            TokenKind::Symbol("{" | "(" | "[") => {
+                let colon = i.checked_sub(1).is_some_and(|b| tokens[b].kind == TokenKind::Symbol(":"));
+                let statements = marks[i] == Some(Mark::Body);
+                open.push((statements, !statements && (colon || token.kind == TokenKind::Symbol("{"))));
+            }
+            TokenKind::Symbol("}" | ")" | "]") => {
+                let separator = matches!(
+                    i.checked_sub(1).map(|before| &tokens[before].kind),
+                    Some(TokenKind::Symbol("," | ";"))
+                );
+                if open.pop().is_some_and(|(_, list)| list) && separator {
+                    dropped[i - 1] = true;
+                }
+            }
+            TokenKind::Symbol(";") => dropped[i] = open.last().is_none_or(|(statements, _)| *statements),
+            _ => {}
+        }
+    }
+    dropped
+}
+
+/// Whether two texts have the same words, but for separators that say nothing.
+fn same(one: &str, other: &str) -> bool {
+    let words = |text| {
+        let tokens = crate::lexer::tokens(text, &mut Vec::new());
+        let separator = |kind: &TokenKind| matches!(kind, TokenKind::Symbol("," | ";"));
+        let words = tokens.iter().filter(|t| !separator(&t.kind)).map(|t| t.span.of(text).to_owned());
+        words.collect::<Vec<_>>()
+    };
+    words(one) == words(other)
+}
+
+struct Formatter<'a> {
+    /// What the parser has said about tokens.
+    marks: Vec<Option<Mark>>,
+    pieces: Vec<Piece<'a>>,
+    /// Whether what is in braces is a schema or the content of a message, with spaces inside.
+    roomy: bool,
+    /// Whether the words are those of a `for each` or a chain.
+    header: bool,
+}
+
+impl Formatter<'_> {
+    /// A word or symbol as it is written; of a text in quotes nothing.
+    fn word(&self, at: usize) -> &str {
+        match self.pieces.get(at) {
+            Some(piece) if !matches!(piece.kind, TokenKind::Text(_)) => piece.text,
+            _ => "",
+        }
+    }
+
+    fn mark(&self, at: usize) -> Option<Mark> {
+        let token = self.pieces.get(at)?.token;
+        self.marks.get(token).copied().flatten()
+    }
+
+    /// A word with its comments.
+    fn piece(&mut self, at: usize) -> Doc {
+        let Some(piece) = self.pieces.get_mut(at) else { return all(Vec::new()) };
+        let mut parts = Vec::new();
+        for comment in std::mem::take(&mut piece.before) {
+            parts.push(Doc::Comment(comment.text));
+        }
+        let comma = piece.kind == TokenKind::Symbol(";");
+        parts.push(text(if comma { "," } else { piece.text }));
+        parts.extend(std::mem::take(&mut piece.behind).into_iter().map(Doc::Suffix));
+        if parts.len() == 1 { parts.remove(0) } else { all(parts) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

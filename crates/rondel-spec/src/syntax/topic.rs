@@ -1,0 +1,191 @@
+//! Topics and their schemas.
+
+use std::collections::HashMap;
+
+use rondel_event::ValueType;
+
+use super::ast::Topic;
+use super::parser::{DECLARATIONS, GivenUp, Parsed, Parser};
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::lexer::TokenKind;
+use crate::spec::{Schema, SchemaType};
+use crate::suggest::did_you_mean;
+
+impl Parser<'_> {
+    pub(super) fn topic(&mut self) -> Parsed<()> {
+        self.advance();
+        let name = self.name("a topic")?;
+        // From here on the topic is known, whatever comes: its name must not be reported as unknown.
+        let index = self.ast.topics.len();
+        self.ast.topics.push(Topic {
+            name,
+            address: None,
+            type_name: None,
+            schema: None,
+            places: Default::default(),
+        });
+        if let TokenKind::Text(address) = self.peek() {
+            self.ast.topics[index].address = Some(address.clone());
+            self.advance();
+        }
+        if self.eat(":") {
+            let type_name = self.type_name()?;
+            self.ast.topics[index].type_name = Some(type_name);
+        }
+        if self.symbol(0) == "{" {
+            let mut places = Default::default();
+            let schema = self.schema(&mut String::new(), &mut places);
+            self.ast.topics[index].places = places;
+            self.ast.topics[index].schema = schema.ok();
+            if self.ast.topics[index].schema.is_none() {
+                return Err(GivenUp);
+            }
+        }
+        if *self.peek() != TokenKind::End && self.symbol(0) != ";" && !self.at_declaration() {
+            let what = match self.ast.topics[index] {
+                Topic { schema: Some(_), .. } => "a declaration",
+                Topic { type_name: Some(_), .. } => "`{` or a declaration",
+                Topic { address: Some(_), .. } => "`:`, `{` or a declaration",
+                _ => "an address in quotes, `:`, `{` or a declaration",
+            };
+            let suggestion = did_you_mean(self.word(0), DECLARATIONS);
+            let given_up = self.expected(what);
+            if let Some(last) = self.last_diagnostic().filter(|_| !suggestion.is_empty()) {
+                last.message.push_str(&suggestion);
+            }
+            return Err(given_up);
+        }
+        Ok(())
+    }
+
+    fn type_name(&mut self) -> Parsed<String> {
+        if let TokenKind::Text(text) = self.peek() {
+            let text = text.clone();
+            self.advance();
+            return Ok(text);
+        }
+        let mut name = String::new();
+        loop {
+            let word = self.word(0);
+            if word.is_empty() {
+                return Err(self.expected("the name of a message type"));
+            }
+            name.push_str(word);
+            self.advance();
+            match self.symbol(0) {
+                separator @ ("/" | ".") => {
+                    name.push_str(separator);
+                    self.advance();
+                }
+                _ => return Ok(name),
+            }
+        }
+    }
+
+    fn schema(&mut self, path: &mut String, places: &mut HashMap<String, Span>) -> Parsed<Schema> {
+        self.expect("{")?;
+        let mut schema = Schema::default();
+        let outer = path.len();
+        while !self.eat("}") {
+            let span = self.span();
+            let name = match self.peek() {
+                TokenKind::Text(text) => text.clone(),
+                TokenKind::Word => span.of(self.text).to_owned(),
+                _ => return Err(self.expected("the name of a field or `}`")),
+            };
+            self.advance();
+            self.expect(":")?;
+            if outer > 0 {
+                path.push('.');
+            }
+            path.push_str(&name);
+            if let Some(first) = places.get(path.as_str()) {
+                let diagnostic = Diagnostic::new(
+                    Code::DuplicateName,
+                    span,
+                    format!("the field '{name}' is declared twice"),
+                )
+                .label(*first, "first here");
+                self.report(diagnostic);
+            }
+            let field = self.schema_type(path, places)?;
+            path.truncate(outer);
+            if schema.fields.iter().all(|(n, _)| *n != name) {
+                schema.fields.push((name, field));
+            }
+            if !self.eat(",") && !self.eat(";") && self.symbol(0) != "}" {
+                return Err(self.expected("`,` or `}`"));
+            }
+        }
+        Ok(schema)
+    }
+
+    fn schema_type(&mut self, path: &mut String, places: &mut HashMap<String, Span>) -> Parsed<SchemaType> {
+        self.deeper(|parser| {
+            let span = parser.span();
+            let result = match parser.symbol(0) {
+                "{" => SchemaType::Object(parser.schema(path, places)?),
+                "[" => {
+                    parser.advance();
+                    path.push_str("[]");
+                    let element = parser.schema_type(path, places)?;
+                    path.truncate(path.len() - 2);
+                    parser.expect("]")?;
+                    SchemaType::Array(Box::new(element))
+                }
+                _ => {
+                    let word = parser.word(0);
+                    if word.is_empty() {
+                        return Err(parser.expected("a type"));
+                    }
+                    parser.advance();
+                    SchemaType::Value(value_type(word).unwrap_or_else(|| {
+                        let suggestion = did_you_mean(word, TYPES.iter().map(|(name, _)| *name));
+                        let message = format!("no type '{word}'{suggestion}");
+                        parser.report(
+                            Diagnostic::new(Code::UnknownType, span, message)
+                                .help("the types are bool, int, float, string, time and duration"),
+                        );
+                        ValueType::Float
+                    }))
+                }
+            };
+            let end = parser.last_span();
+            places.insert(path.clone(), if span.start < end.end { span.to(end) } else { span });
+            Ok(result)
+        })
+    }
+}
+
+const TYPES: [(&str, ValueType); 25] = [
+    ("bool", ValueType::Bool),
+    ("int", ValueType::Int),
+    ("float", ValueType::Float),
+    ("string", ValueType::String),
+    ("time", ValueType::Time),
+    ("duration", ValueType::Duration),
+    ("boolean", ValueType::Bool),
+    ("int8", ValueType::Int),
+    ("int16", ValueType::Int),
+    ("int32", ValueType::Int),
+    ("int64", ValueType::Int),
+    ("uint8", ValueType::Int),
+    ("uint16", ValueType::Int),
+    ("uint32", ValueType::Int),
+    ("uint64", ValueType::Int),
+    ("byte", ValueType::Int),
+    ("char", ValueType::Int),
+    ("octet", ValueType::Int),
+    ("integer", ValueType::Int),
+    ("float32", ValueType::Float),
+    ("float64", ValueType::Float),
+    ("double", ValueType::Float),
+    ("number", ValueType::Float),
+    ("text", ValueType::String),
+    ("wstring", ValueType::String),
+];
+
+/// The type that a schema's word stands for: Rondel's own, or that of an interface definition.
+pub(super) fn value_type(word: &str) -> Option<ValueType> {
+    TYPES.iter().find(|(name, _)| *name == word).map(|(_, value_type)| *value_type)
+}
