@@ -146,6 +146,27 @@ fn check(out: &mut Values<i64>, len: u32, f: impl Fn(usize) -> (i64, bool)) -> R
     !failed
 }
 
+pub(crate) fn margin_int(out: &mut Values<f64>, a: &Values<i64>, b: &Values<i64>, len: u32) {
+    for i in 0..len as usize {
+        out[i] = match b[i].checked_sub(a[i]) {
+            Some(margin) => margin as f64,
+            None => (i128::from(b[i]) - i128::from(a[i])) as f64,
+        };
+    }
+}
+
+pub(crate) fn margin_float(out: &mut Values<f64>, a: &Values<f64>, b: &Values<f64>, len: u32) {
+    zip(out, a, b, len, |a, b| {
+        if a == b {
+            0.0
+        } else if a.is_nan() || b.is_nan() {
+            f64::NEG_INFINITY
+        } else {
+            b - a
+        }
+    });
+}
+
 pub(crate) fn to_float(out: &mut Values<f64>, x: &Values<i64>, len: u32) {
     map(out, x, len, |x| x as f64);
 }

@@ -217,6 +217,39 @@ pub(crate) enum Node {
         over: u64,
         timed: bool,
     },
+    /// By how much the first operand is less than the second, as a float: 0 if they are equal, minus
+    /// infinity if one is NaN.
+    Margin(Kind, NodeId, NodeId),
+    /// The greatest of the floats within the bounds, in rows or nanoseconds.
+    Greatest {
+        x: NodeId,
+        bounds: Reach,
+    },
+    /// The robustness of `p since q`.
+    RobustSince {
+        p: NodeId,
+        q: NodeId,
+        bounds: Reach,
+    },
+    /// The same in dense time, of operands with two sides; the second is its other side.
+    RobustDense {
+        p: [NodeId; 2],
+        q: [NodeId; 2],
+        bounds: Reach,
+    },
+    /// The column of such a node on the spans that follow its rows.
+    AfterFloat(NodeId),
+}
+
+/// How far a robustness reaches back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Reach {
+    pub(crate) lower: u64,
+    pub(crate) upper: Option<u64>,
+    /// In nanoseconds, not in rows.
+    pub(crate) timed: bool,
+    /// What it gives where there are too many values within the bounds: the bits of a float.
+    pub(crate) unknown: u64,
 }
 
 impl Node {
@@ -230,7 +263,13 @@ impl Node {
             | Node::Machine { .. }
             | Node::MachineAfter(_) => Some(Kind::Int),
             Node::MachineValue { kind, .. } => Some(*kind),
-            Node::Constant(Constant::Float(_)) | Node::ToFloat(_) => Some(Kind::Float),
+            Node::Constant(Constant::Float(_))
+            | Node::ToFloat(_)
+            | Node::Margin(..)
+            | Node::Greatest { .. }
+            | Node::RobustSince { .. }
+            | Node::RobustDense { .. }
+            | Node::AfterFloat(_) => Some(Kind::Float),
             Node::Constant(Constant::Text(_)) => Some(Kind::Text),
             Node::Held(kind, ..)
             | Node::Unary(kind, ..)
@@ -261,7 +300,14 @@ impl Node {
             Node::TimedSince { p, q, .. } => {
                 [p.at, p.after, q.at, q.after].map(Wire::node).into_iter().for_each(f)
             }
+            Node::Greatest { x, .. } => f(x),
+            Node::RobustSince { p, q, .. } | Node::Margin(_, p, q) => {
+                f(p);
+                f(q);
+            }
+            Node::RobustDense { p, q, .. } => p.into_iter().chain(q).for_each(f),
             Node::After(of)
+            | Node::AfterFloat(of)
             | Node::MachineAfter(of)
             | Node::MachineValue { machine: of, .. }
             | Node::MachineTruth { machine: of, .. } => f(of),
@@ -305,6 +351,7 @@ impl Node {
                 | Node::Unary(..)
                 | Node::Binary(..)
                 | Node::Select(..)
+                | Node::Margin(..)
         )
     }
 
@@ -356,11 +403,16 @@ impl Node {
             Node::Latency => 54,
             Node::Sampled(..) => 55,
             Node::Window { .. } => 56,
+            Node::Margin(..) => 57,
+            Node::Greatest { .. } => 58,
+            Node::RobustSince { .. } => 59,
+            Node::RobustDense { .. } => 60,
+            Node::AfterFloat(_) => 61,
         }
     }
 
     /// One more than the largest [`sort`](Node::sort).
-    pub(crate) const SORTS: usize = 57;
+    pub(crate) const SORTS: usize = 62;
 }
 
 /// Nodes, each only once, operands before the nodes that use them.

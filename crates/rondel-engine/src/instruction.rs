@@ -240,6 +240,41 @@ pub(crate) enum Instruction {
         window: u32,
         out: u32,
     },
+    MarginInt {
+        a: u32,
+        b: u32,
+        out: u32,
+    },
+    MarginFloat {
+        a: u32,
+        b: u32,
+        out: u32,
+    },
+    Greatest {
+        x: u32,
+        timed: bool,
+        state: u32,
+        out: u32,
+    },
+    RobustSince {
+        p: u32,
+        q: u32,
+        timed: bool,
+        state: u32,
+        out: u32,
+    },
+    RobustDense {
+        /// Its operands, in the section's table.
+        operands: u32,
+        state: u32,
+        /// The column for the other side.
+        second: u32,
+        out: u32,
+    },
+    AfterFloat {
+        second: u32,
+        out: u32,
+    },
 }
 
 // The loop reads all of them for every block: let them not grow unnoticed.

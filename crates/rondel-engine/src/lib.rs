@@ -45,7 +45,6 @@
 mod columns;
 mod delay;
 mod error;
-#[allow(dead_code)]
 mod extreme;
 mod graph;
 mod instruction;
@@ -54,7 +53,6 @@ mod monitor;
 mod program;
 mod ranges;
 mod report;
-#[allow(dead_code)]
 mod robust;
 mod run;
 mod scalar;

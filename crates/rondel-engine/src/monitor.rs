@@ -165,18 +165,19 @@ impl Monitor {
         while reported != 0 {
             let row = reported.trailing_zeros() as usize;
             reported &= reported - 1;
-            for (outcome, &property) in self.outcomes.iter().zip(&section.properties) {
+            for (formula, (outcome, &property)) in self.outcomes.iter().zip(&section.properties).enumerate() {
                 let changed = outcome.changed >> row & 1 == 1;
                 if changed || self.every {
+                    let verdict = outcome.verdict(row);
                     self.reports.push(Report {
                         property,
-                        verdict: outcome.verdict(row),
+                        verdict,
                         changed,
                         row: Some(row as u8),
                         step: self.position + row as u64,
                         time: block.time(row),
                         about: None,
-                        robustness: None,
+                        robustness: serial.robustness(section, formula, row, 0, verdict),
                         order: at(row),
                     });
                 }
@@ -264,15 +265,16 @@ impl Monitor {
                 reported &= reported - 1;
                 let is_event = events >> row & 1 == 1;
                 let next = usize::from(next_event[row]);
+                let verdict = now.verdict(row);
                 let report = Report {
                     property,
-                    verdict: now.verdict(row),
+                    verdict,
                     changed: now.changed >> row & 1 == 1,
                     row: is_event.then_some(next as u8),
                     step: (self.position + next as u64).saturating_sub(u64::from(!is_event)),
                     time: Timestamp::from_nanos(times[row]),
                     about: None,
-                    robustness: None,
+                    robustness: serial.robustness(section, formula, row, 0, verdict),
                     order: if is_event { at(next) } else { before(next) },
                 };
                 if report.changed || every >> row & 1 == 1 {
@@ -281,7 +283,9 @@ impl Monitor {
                 if after.changed >> row & 1 == 1 {
                     let order = report.order + 1;
                     let verdict = after.verdict(row);
-                    self.reports.push(Report { verdict, changed: true, row: None, order, ..report });
+                    let robustness = serial.robustness(section, formula, row, 1, verdict);
+                    let changed = true;
+                    self.reports.push(Report { verdict, changed, row: None, robustness, order, ..report });
                 }
             }
         }
@@ -304,7 +308,7 @@ impl Monitor {
                     step,
                     time: Timestamp::from_nanos(serial.time),
                     about: None,
-                    robustness: None,
+                    robustness: serial.robustness(section, formula, serial.last_row(), 1, verdict),
                     order,
                 });
             }

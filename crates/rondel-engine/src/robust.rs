@@ -144,7 +144,7 @@ impl Since {
             self.running = running;
         } else {
             for (i, (out, (&p, &q))) in rows.enumerate() {
-                *out = self.bounded_row(stamps.at(i), p, q);
+                *out = self.row(stamps.at(i), p, q);
             }
         }
     }

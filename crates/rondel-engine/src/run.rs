@@ -7,8 +7,9 @@ use crate::graph::Wire;
 use crate::instruction::Instruction;
 use crate::machine::{MachineRows, MachineState, Moment};
 use crate::ranges::Ranges;
+use crate::robust;
 use crate::scalar::Reading;
-use crate::section::{Deadline, Section};
+use crate::section::{Deadline, Margin, Section};
 use crate::state::{Columns, Registers, State, ValueState};
 use crate::timed::{Moments, Sides, TimedRecently, TimedSince};
 use crate::translate::Rails;
@@ -27,6 +28,7 @@ pub(crate) struct Serial {
     position: u64,
     /// The time of the last moment; the first follows on nothing.
     pub(crate) time: i64,
+    last_row: u32,
     /// For every property the last verdict: satisfied and violated as 0 or 1, both 1 before the
     /// first, which is like no verdict.
     last: Vec<[u64; 2]>,
@@ -83,6 +85,7 @@ impl Serial {
             registers: section.registers.clone(),
             position: 0,
             time: i64::MIN,
+            last_row: 0,
             last: vec![[1, 1]; section.formulas.len()],
             last_after: vec![[1, 1]; section.formulas.len()],
         };
@@ -122,6 +125,7 @@ impl Serial {
             values::keep_text(instruction, step, &self.registers.columns, &mut self.state.values);
         }
         self.position = self.position.saturating_add(len.into());
+        self.last_row = len.saturating_sub(1);
         if let Some(&last) = times.last() {
             self.time = last;
         }
@@ -201,6 +205,37 @@ impl Serial {
         (read(words, certain) & rows, !read(words, possible) & rows)
     }
 
+    /// The robustness of a property in a row that was evaluated last, at it (side 0) or on the span that
+    /// follows (side 1), where it is asked for, and known.
+    #[inline]
+    pub(crate) fn robustness(
+        &self,
+        section: &Section,
+        property: usize,
+        row: usize,
+        side: usize,
+        verdict: Verdict,
+    ) -> Option<f64> {
+        match section.robust[property]? {
+            Margin::Truth => match verdict {
+                Verdict::Satisfied => Some(f64::INFINITY),
+                Verdict::Violated => Some(f64::NEG_INFINITY),
+                Verdict::Inconclusive => None,
+            },
+            Margin::Levels(sides) => {
+                let floats = &self.registers.columns.floats;
+                let [least, greatest] = sides[side].map(|column| floats[column as usize][row]);
+                // Adding zero makes a negative zero a positive one.
+                (least == greatest).then_some(least + 0.0)
+            }
+        }
+    }
+
+    /// The row that was evaluated last.
+    pub(crate) fn last_row(&self) -> usize {
+        self.last_row as usize
+    }
+
     /// When something changes by itself that matters, if it does.
     pub(crate) fn next_deadline(&self, section: &Section) -> Option<i64> {
         let next = |deadline: &Deadline| match *deadline {
@@ -211,6 +246,7 @@ impl Serial {
             }
             Deadline::Since(state) => self.state.timed_since[state as usize].next_change(self.time),
             Deadline::Window(state) => self.state.values.windows[state as usize].next_change(),
+            Deadline::Robust(state) => self.state.values.robust_dense[state as usize].next_change(),
         };
         section.deadlines.iter().filter_map(next).min()
     }
@@ -237,7 +273,11 @@ impl Serial {
 
     /// How many samples there was no room for.
     pub(crate) fn dropped_samples(&self) -> u64 {
-        self.state.values.windows.iter().map(Window::dropped).sum()
+        let ValueState { windows, greatest, robust_since, robust_dense, .. } = &self.state.values;
+        let windows: u64 = windows.iter().map(Window::dropped).sum();
+        let greatest: u64 = greatest.iter().map(|(greatest, _)| greatest.dropped()).sum();
+        let since: u64 = robust_since.iter().map(robust::Since::dropped).sum();
+        windows + greatest + since + robust_dense.iter().map(robust::DenseSince::dropped).sum::<u64>()
     }
 
     /// The longest queue of any bounded operator.

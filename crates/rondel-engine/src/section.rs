@@ -3,16 +3,18 @@
 use rondel_event::{Rows, Slot, TopicId};
 
 use crate::delay::Delay;
-use crate::graph::{Constant, FieldId, Graph, Kind, Node, NodeId, Relation, Sides, Wire};
+use crate::extreme::Greatest;
+use crate::graph::{Constant, FieldId, Graph, Kind, Node, NodeId, Reach, Relation, Sides, Wire};
 use crate::instruction::Instruction;
 use crate::machine::{MachinePlan, MachineRows, MachineState};
 use crate::ranges::Ranges;
+use crate::robust;
 use crate::schedule::{Schedule, schedule};
 use crate::state::{Held, Latched, Registers, State};
 use crate::texts;
 use crate::timed::{TimedRecently, TimedSince};
-use crate::translate::{MachineSource, Rails, Translation, Truth};
-use crate::window::{Operands, Window};
+use crate::translate::{MachineSource, Rails, Robustness, Translation, Truth};
+use crate::window::{LIMIT, Operands, Window};
 use crate::words::Recently;
 
 /// What the moments of a section are.
@@ -47,6 +49,10 @@ pub(crate) struct Section {
     pub(crate) machines: Vec<MachinePlan>,
     /// The operands of the windows.
     pub(crate) windows: Vec<Operands>,
+    /// For every property its robustness, where it is asked for.
+    pub(crate) robust: Vec<Option<Margin>>,
+    /// The columns of dense robustness, each for both sides.
+    pub(crate) robust_operands: Vec<[[u32; 2]; 2]>,
     /// The operators whose changes between events matter.
     pub(crate) deadlines: Vec<Deadline>,
     /// No sooner than so long after a moment something changes by itself because of it.
@@ -66,6 +72,16 @@ pub(crate) enum Deadline {
     Since(u32),
     Machine(u32),
     Window(u32),
+    Robust(u32),
+}
+
+/// Where the robustness of a property is found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Margin {
+    /// It is infinite, as the verdict says.
+    Truth,
+    /// For both sides the columns of the least and of the greatest that it can be.
+    Levels([[u32; 2]; 2]),
 }
 
 /// The nodes that a section runs: its graph, and what of it is needed, in order.
@@ -86,6 +102,14 @@ impl Ordered {
             let after = if moments == Moments::Dense { truth.after } else { truth.at };
             wires(truth.at).into_iter().chain(wires(after))
         });
+        let levels = translation.robust.iter().flatten().flat_map(|robustness| match robustness {
+            Robustness::Truth(_) => Vec::new(),
+            Robustness::Levels { at, after } => match moments {
+                Moments::Events => at.to_vec(),
+                Moments::Dense => [*at, *after].concat(),
+            },
+        });
+        let outputs = outputs.chain(levels);
         let graph = &translation.graph;
         let all = schedule(graph, outputs.clone(), &[]);
         let ahead = if moments == Moments::Dense { looked_ahead(graph, &all.order) } else { Vec::new() };
@@ -106,12 +130,18 @@ impl Ordered {
 
     /// The section, given the columns of the fields.
     pub(crate) fn assemble(self, properties: Vec<u32>, slots: &[Option<Slot>]) -> Section {
-        let Ordered { translation: Translation { graph, formulas, .. }, moments, schedule, ahead, scout } =
-            self;
+        let Ordered {
+            translation: Translation { graph, formulas, robust, .. },
+            moments,
+            schedule,
+            ahead,
+            scout,
+        } = self;
         let scout = (!ahead.is_empty()).then(|| {
-            Box::new(section(&graph, &[], scout, moments, Vec::new(), slots, Ahead::Writes(&ahead)))
+            Box::new(section(&graph, &[], &[], scout, moments, Vec::new(), slots, Ahead::Writes(&ahead)))
         });
-        let section = section(&graph, &formulas, schedule, moments, properties, slots, Ahead::Reads(&ahead));
+        let section =
+            section(&graph, &formulas, &robust, schedule, moments, properties, slots, Ahead::Reads(&ahead));
         Section { scout, ..section }
     }
 }
@@ -145,6 +175,7 @@ enum Ahead<'a> {
 fn section(
     graph: &Graph,
     formulas: &[Truth],
+    robust: &[Option<Robustness>],
     Schedule { order, constant }: Schedule,
     moments: Moments,
     properties: Vec<u32>,
@@ -163,6 +194,7 @@ fn section(
         operands: Vec::new(),
         machines: Vec::new(),
         windows: Vec::new(),
+        robust_operands: Vec::new(),
         deadlines: Vec::new(),
         shortest: u64::MAX,
         state: State::default(),
@@ -175,6 +207,12 @@ fn section(
     let rails = |rails: Rails| Rails { certain: place(rails.certain), possible: place(rails.possible) };
     let formulas =
         formulas.iter().map(|truth| Truth { at: rails(truth.at), after: rails(truth.after) }).collect();
+    let columns = |nodes: [NodeId; 2]| nodes.map(|node| assembly.column[node.index()]);
+    let robust = robust.iter().map(|robustness| match (*robustness)? {
+        Robustness::Truth(_) => Some(Margin::Truth),
+        Robustness::Levels { at, after } => Some(Margin::Levels([at, after].map(columns))),
+    });
+    let robust = robust.collect();
     let is_keeper =
         |i: &&Instruction| matches!(i, Instruction::HeldText { .. } | Instruction::LatchText { .. });
     let reads_time = |i: &Instruction| match i {
@@ -184,6 +222,7 @@ fn section(
         | Instruction::TimedSince { .. }
         | Instruction::Machine { .. } => true,
         Instruction::Window { window, .. } => assembly.windows[*window as usize].timed,
+        Instruction::Greatest { timed, .. } | Instruction::RobustSince { timed, .. } => *timed,
         _ => false,
     };
     Section {
@@ -199,6 +238,8 @@ fn section(
         operands: assembly.operands,
         machines: assembly.machines,
         windows: assembly.windows,
+        robust,
+        robust_operands: assembly.robust_operands,
         deadlines: assembly.deadlines,
         shortest: assembly.shortest,
         initial: assembly.state,
@@ -222,6 +263,7 @@ struct Assembly<'a> {
     operands: Vec<[Sides; 2]>,
     machines: Vec<MachinePlan>,
     windows: Vec<Operands>,
+    robust_operands: Vec<[[u32; 2]; 2]>,
     deadlines: Vec<Deadline>,
     shortest: u64,
     state: State,
@@ -394,6 +436,37 @@ impl Assembly<'_> {
                 }
                 I::Window { window, out }
             }
+            Node::Margin(Kind::Float, a, b) => I::MarginFloat { a: column(a), b: column(b), out },
+            Node::Margin(_, a, b) => I::MarginInt { a: column(a), b: column(b), out },
+            Node::Greatest { x, bounds: Reach { lower, upper, timed, unknown } } => {
+                let greatest = Greatest::new(lower, upper, LIMIT);
+                let state = push(&mut state.values.greatest, (greatest, f64::from_bits(unknown)));
+                I::Greatest { x: column(x), timed, state, out }
+            }
+            Node::RobustSince { p, q, bounds: Reach { lower, upper, timed, unknown } } => {
+                let since = robust::Since::new(lower, upper, f64::from_bits(unknown), LIMIT);
+                let state = push(&mut state.values.robust_since, since);
+                I::RobustSince { p: column(p), q: column(q), timed, state, out }
+            }
+            Node::RobustDense { p, q, bounds: Reach { lower, upper, unknown, .. } } => {
+                let operands = push(&mut self.robust_operands, [p.map(column), q.map(column)]);
+                let since = robust::DenseSince::new(lower, upper, f64::from_bits(unknown), LIMIT);
+                let state = push(&mut state.values.robust_dense, since);
+                self.deadlines.push(Deadline::Robust(state));
+                let soonest = if lower > 0 { lower } else { upper.unwrap_or(u64::MAX) };
+                self.shortest = self.shortest.min(soonest);
+                I::RobustDense {
+                    operands,
+                    state,
+                    second: push(&mut registers.columns.seconds, [0.0; _]),
+                    out,
+                }
+            }
+            Node::AfterFloat(of) => match self.instructions[place[of.index()] as usize] {
+                I::RobustDense { second, .. } => I::AfterFloat { second, out },
+                // No other column has two sides.
+                _ => I::False,
+            },
             Node::Compare(relation, a, b) => {
                 let (a, b) = (column(a), column(b));
                 match relation {

@@ -1,7 +1,9 @@
 use crate::columns::Values;
 use crate::delay::Delay;
+use crate::extreme::Greatest;
 use crate::machine::{MachineRows, MachineState};
 use crate::ranges::Ranges;
+use crate::robust::{self, DenseSince};
 use crate::texts::TextColumn;
 use crate::timed::{TimedRecently, TimedSince};
 use crate::window::Window;
@@ -33,6 +35,10 @@ pub(crate) struct ValueState {
     /// What was sampled last.
     pub(crate) sampled: Vec<i64>,
     pub(crate) windows: Vec<Window>,
+    /// Each with what it gives where there are too many values.
+    pub(crate) greatest: Vec<(Greatest<f64>, f64)>,
+    pub(crate) robust_since: Vec<robust::Since>,
+    pub(crate) robust_dense: Vec<DenseSince>,
     /// Constants, and texts of earlier blocks.
     pub(crate) buffers: Vec<Vec<u8>>,
 }
@@ -68,4 +74,6 @@ pub(crate) struct Columns {
     pub(crate) ints: Vec<Values<i64>>,
     pub(crate) floats: Vec<Values<f64>>,
     pub(crate) texts: Vec<TextColumn>,
+    /// The other sides of columns.
+    pub(crate) seconds: Vec<Values<f64>>,
 }

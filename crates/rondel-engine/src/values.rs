@@ -21,7 +21,7 @@ pub(crate) fn evaluate(
     values: &mut ValueState,
 ) -> Rows {
     let Step { block, len, .. } = step;
-    let Columns { ints, floats, texts } = columns;
+    let Columns { ints, floats, texts, seconds } = columns;
     match *instruction {
         Instruction::IntEqual { a, b } => columns::compare(ints, a, b, len, |a, b| a == b),
         Instruction::IntLess { a, b } => columns::compare(ints, a, b, len, |a, b| a < b),
@@ -164,6 +164,43 @@ pub(crate) fn evaluate(
                     window.step_ints(out, before.get(x as usize), rows, stamps, len)
                 }
             }
+        }
+        Instruction::MarginInt { a, b, out } => {
+            let out = &mut floats[out as usize];
+            columns::margin_int(out, &ints[a as usize], &ints[b as usize], len);
+            Rows::MAX
+        }
+        Instruction::MarginFloat { a, b, out } => {
+            let (before, out) = split(floats, out);
+            columns::margin_float(out, &before[a as usize], &before[b as usize], len);
+            Rows::MAX
+        }
+        Instruction::Greatest { x, timed, state, out } => {
+            let (before, out) = split(floats, out);
+            let (greatest, unknown) = &mut values.greatest[state as usize];
+            greatest.step(out, &before[x as usize], step.stamps(timed), len, *unknown);
+            Rows::MAX
+        }
+        Instruction::RobustSince { p, q, timed, state, out } => {
+            let (before, out) = split(floats, out);
+            let operands = [&before[p as usize], &before[q as usize]];
+            values.robust_since[state as usize].step(out, operands, step.stamps(timed), len);
+            Rows::MAX
+        }
+        Instruction::RobustDense { operands, state, second, out } => {
+            let (before, out) = split(floats, out);
+            let [p, q] = step.section.robust_operands[operands as usize]
+                .map(|sides| sides.map(|x| &before[x as usize]));
+            let second = &mut seconds[second as usize];
+            let since = &mut values.robust_dense[state as usize];
+            for (i, &time) in step.moments.times.iter().enumerate() {
+                [out[i], second[i]] = since.moment(time, p.map(|p| p[i]), q.map(|q| q[i]));
+            }
+            Rows::MAX
+        }
+        Instruction::AfterFloat { second, out } => {
+            floats[out as usize] = seconds[second as usize];
+            Rows::MAX
         }
 
         // The loop computes the others.

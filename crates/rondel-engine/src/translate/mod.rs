@@ -5,6 +5,7 @@
 mod machine;
 mod measured;
 mod operands;
+mod robust;
 mod values;
 
 use std::collections::HashMap;
@@ -16,6 +17,7 @@ use crate::CompileError;
 use crate::graph::{FieldId, Graph, Node, NodeId, Relation, Sides, Wire};
 pub(crate) use machine::MachineSource;
 use operands::Operands;
+pub(crate) use robust::Robustness;
 
 /// Properties of a specification as a graph.
 pub(crate) struct Translation {
@@ -24,6 +26,8 @@ pub(crate) struct Translation {
     pub(crate) fields: Vec<FieldRead>,
     /// The formula of every property that was asked for, in that order.
     pub(crate) formulas: Vec<Truth>,
+    /// The robustness of each, where it is asked for.
+    pub(crate) robust: Vec<Option<Robustness>>,
 }
 
 /// Something read from the messages of a topic.
@@ -135,6 +139,9 @@ pub(crate) struct Translator<'a> {
     /// For every node what it has become in this model, if it has been asked for.
     done: Vec<Option<(Meaning, SetId)>>,
     formulas: Vec<Truth>,
+    robust: Vec<Option<Robustness>>,
+    /// For every node its robustness in this model, if it has been asked for.
+    margins: HashMap<ExprId, Robustness>,
     /// The machines in this model; none while one is being translated.
     machines: HashMap<MachineId, Option<NodeId>>,
     sets: Vec<Vec<TopicId>>,
@@ -152,6 +159,8 @@ impl<'a> Translator<'a> {
             fields_at: HashMap::new(),
             done: Vec::new(),
             formulas: Vec::new(),
+            robust: Vec::new(),
+            margins: HashMap::new(),
             machines: HashMap::new(),
             sets: vec![Vec::new()],
             set_index: HashMap::from([(Vec::new(), 0)]),
@@ -167,6 +176,7 @@ impl<'a> Translator<'a> {
         let spec = self.spec;
         self.model = model;
         self.done = vec![None; spec.nodes.len()];
+        self.margins.clear();
         self.machines.clear();
         let mut needed = vec![false; spec.nodes.len()];
         for &property in properties {
@@ -195,7 +205,12 @@ impl<'a> Translator<'a> {
         for &property in properties {
             let property = &spec.properties[property as usize];
             match self.done[property.formula.index()] {
-                Some((Meaning::Truth(truth), _)) => self.formulas.push(truth),
+                Some((Meaning::Truth(truth), _)) => {
+                    self.formulas.push(truth);
+                    let robust =
+                        if property.robust { Some(self.robustness(property.formula)?) } else { None };
+                    self.robust.push(robust);
+                }
                 Some((Meaning::Values(values), _)) => {
                     let (property, found) = (property.name.clone(), values.value_type);
                     return Err(CompileError::NotAFormula { property, found });
@@ -211,7 +226,7 @@ impl<'a> Translator<'a> {
     }
 
     pub(crate) fn finish(self) -> Translation {
-        Translation { graph: self.graph, fields: self.fields, formulas: self.formulas }
+        Translation { graph: self.graph, fields: self.fields, formulas: self.formulas, robust: self.robust }
     }
 
     fn set_of(&self, node: ExprId) -> SetId {
