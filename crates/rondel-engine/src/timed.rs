@@ -110,6 +110,8 @@ pub(crate) struct TimedSince {
     queue: VecDeque<(i64, i64)>,
     /// From which place on it will hold because `q` holds on the span that follows the last row.
     open: Option<i64>,
+    /// Whether `p` fails on that span.
+    broken: bool,
 }
 
 impl TimedSince {
@@ -119,6 +121,7 @@ impl TimedSince {
             upper: upper.map_or(ALWAYS, distance),
             queue: VecDeque::new(),
             open: None,
+            broken: false,
         }
     }
 
@@ -127,14 +130,20 @@ impl TimedSince {
         let mut out = Sides::default();
         let rows = crate::words::low(times.len() as u64);
         if (q.at | q.after) & rows == 0 && self.open.is_none() && self.queue.is_empty() {
+            self.broken = false;
             return out;
         }
         for (row, &time) in times.iter().enumerate() {
             let place = instant(time);
-            if let Some(first) = self.open.take()
-                && time > before
-            {
-                self.add(first, (place - 1).saturating_add(self.upper));
+            let open = self.open.take();
+            // Only now it is known that there was a span.
+            if time > before {
+                if self.broken {
+                    self.queue.clear();
+                }
+                if let Some(first) = open {
+                    self.add(first, (place - 1).saturating_add(self.upper));
+                }
             }
             if p.at >> row & 1 == 0 {
                 self.queue.clear();
@@ -143,14 +152,13 @@ impl TimedSince {
                 self.add(place.saturating_add(self.lower), place.saturating_add(self.upper));
             }
             out.at |= Rows::from(self.holds(place)) << row;
-            if p.after >> row & 1 == 0 {
-                // A witness within the span is at least `lower` away, and `p` has failed since.
-                self.queue.clear();
-            } else {
+            // A witness within the span is at least `lower` away.
+            self.broken = p.after >> row & 1 == 0;
+            if !self.broken {
                 if q.after >> row & 1 == 1 {
                     self.open = Some((place + 1).saturating_add(self.lower));
                 }
-                out.after |= Rows::from(self.holds(place + 1)) << row;
+                out.after |= Rows::from(self.will_hold(place + 1)) << row;
             }
             before = time;
         }
@@ -170,15 +178,24 @@ impl TimedSince {
             self.queue.pop_front();
         }
         self.queue.front().is_some_and(|&(first, _)| first <= place)
+    }
+
+    /// Whether it holds at the place after the last one that was asked for, if that turns out to be there.
+    fn will_hold(&self, place: i64) -> bool {
+        // Intervals do not touch: if the first ends just before, no other begins here.
+        self.queue.front().is_some_and(|&(first, last)| first <= place && place <= last)
             || self.open.is_some_and(|open| open <= place)
     }
 
     /// When it changes by itself after the row at `now`, if it does.
     pub(crate) fn next_change(&self, now: i64) -> Option<i64> {
+        if self.broken {
+            return None;
+        }
         let place = instant(now) + 1;
         let open = self.open.unwrap_or(ALWAYS);
         let change =
-            match self.queue.front() {
+            match self.queue.iter().find(|(_, last)| *last >= place) {
                 _ if open <= place => ALWAYS,
                 Some(&(first, last)) if first <= place => {
                     if open <= last.saturating_add(1) || last == ALWAYS { ALWAYS } else { last + 1 }

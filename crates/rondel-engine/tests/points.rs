@@ -15,7 +15,6 @@ proptest! {
     #![proptest_config(config(1000))]
 
     #[test]
-    #[ignore = "the engine forgets within an instant what the next event of that instant needs"]
     fn the_past(case in case(PAST, 1..10, 0..16)) {
         agree(&case)?;
     }

@@ -7,7 +7,7 @@ mod definition;
 use std::sync::Arc;
 
 use definition::random::{bounds, cuts};
-use definition::{Content, Event, spec, values, write};
+use definition::{Content, Event, spec, write};
 use proptest::prelude::*;
 use rondel_engine::{Monitor, Program, Report};
 use rondel_event::{Block, Comparison, Path, Timestamp, TopicId, Value, ValueType, Verdict};
@@ -100,8 +100,7 @@ fn pieces(model: TimeModel, trace: &[Timed], end: i64) -> Vec<Piece> {
 /// Every truth of a specification on every piece; of other nodes anything.
 fn define(spec: &Spec, model: TimeModel, trace: &[Timed], pieces: &[Piece]) -> Vec<Vec<Value3>> {
     let events: Vec<Event> = trace.iter().map(|(_, event)| event.clone()).collect();
-    let atoms: Vec<Expr> = spec.nodes.iter().filter(|node| is_value(node)).cloned().collect();
-    let fields = values(&Spec { nodes: atoms, ..spec.clone() }, &events);
+    let fields = values(&spec.nodes, &events);
     let mut defined: Vec<Vec<Value3>> = Vec::new();
     for node in &spec.nodes {
         let column =
@@ -112,8 +111,30 @@ fn define(spec: &Spec, model: TimeModel, trace: &[Timed], pieces: &[Piece]) -> V
     defined
 }
 
-fn is_value(node: &Expr) -> bool {
-    matches!(node, Expr::Field { .. } | Expr::Literal(_))
+/// What the fields of topic 0 that come first are at every event, and constants likewise.
+fn values(nodes: &[Expr], events: &[Event]) -> Vec<Vec<Option<Value>>> {
+    let column = |node: &Expr| {
+        let mut held = match node {
+            Expr::Literal(value) => Some(value.clone()),
+            _ => None,
+        };
+        let name = match node {
+            Expr::Field { path, .. } => path.to_string(),
+            _ => String::new(),
+        };
+        let after = |event: &Event| {
+            let carried = event.fields.iter().find(|(key, _)| event.topic == 0 && *key == name);
+            if let Some((_, content)) = carried {
+                held = match content {
+                    Content::Value(value) => Some(value.clone()),
+                    _ => None,
+                };
+            }
+            held.clone()
+        };
+        events.iter().map(after).collect()
+    };
+    nodes.iter().map(column).collect()
 }
 
 fn on_piece(

@@ -7,19 +7,11 @@ mod definition;
 use std::sync::Arc;
 
 use definition::random::cuts;
-use definition::{Content, Event, spec, values, write};
+use definition::{Content, Event, Timed, spec, write};
 use proptest::prelude::*;
 use rondel_engine::{Monitor, Program};
 use rondel_event::{Block, Comparison, Path, Timestamp, TopicId, Value, ValueType, Verdict};
 use rondel_spec::{Aggregate, Expr, ExprId, Spec, TimeModel};
-
-/// A message of topic 0 or 1, and when it came.
-#[derive(Clone, Debug)]
-struct Timed {
-    time: i64,
-    arrival: Option<i64>,
-    event: Event,
-}
 
 const MODELS: [TimeModel; 3] = [TimeModel::Steps, TimeModel::Points, TimeModel::Dense];
 const OPERATORS: [Comparison; 6] = [
@@ -107,6 +99,32 @@ fn measurements(model: TimeModel, over: u64, all_topics: bool) -> (Spec, Vec<Exp
     let mut spec = spec(2, nodes, formulas);
     spec.properties.iter_mut().for_each(|property| property.time = model);
     (spec, expressions)
+}
+
+/// What the fields of topic 0 that come first are at every event, and constants likewise.
+fn values(nodes: &[Expr], events: &[Event]) -> Vec<Vec<Option<Value>>> {
+    let column = |node: &Expr| {
+        let mut held = match node {
+            Expr::Literal(value) => Some(value.clone()),
+            _ => None,
+        };
+        let name = match node {
+            Expr::Field { path, .. } => path.to_string(),
+            _ => String::new(),
+        };
+        let after = |event: &Event| {
+            let carried = event.fields.iter().find(|(key, _)| event.topic == 0 && *key == name);
+            if let Some((_, content)) = carried {
+                held = match content {
+                    Content::Value(value) => Some(value.clone()),
+                    _ => None,
+                };
+            }
+            held.clone()
+        };
+        events.iter().map(after).collect()
+    };
+    nodes.iter().map(column).collect()
 }
 
 /// What a measurement is at a time, after so many events.
@@ -236,10 +254,7 @@ proptest! {
         let over = if over == u64::MAX && model != TimeModel::Steps { i64::MAX as u64 } else { over };
         let (spec, expressions) = measurements(model, over, all_topics);
         let events: Vec<Event> = trace.iter().map(|timed| timed.event.clone()).collect();
-        let fields = {
-            let fields = Spec { nodes: spec.nodes[..3].to_vec(), ..spec.clone() };
-            values(&fields, &events)
-        };
+        let fields = values(&spec.nodes[..3], &events);
         let program = Arc::new(Program::compile(&spec).unwrap());
         let mut monitor = Monitor::new(program.clone());
         monitor.report_every(true);
