@@ -138,10 +138,10 @@ impl Ordered {
             scout,
         } = self;
         let scout = (!ahead.is_empty()).then(|| {
-            Box::new(section(&graph, &[], &[], scout, moments, Vec::new(), slots, Ahead::Writes(&ahead)))
+            Box::new(section(&graph, (&[], &[]), scout, moments, Vec::new(), slots, Ahead::Writes(&ahead)))
         });
         let section =
-            section(&graph, &formulas, &robust, schedule, moments, properties, slots, Ahead::Reads(&ahead));
+            section(&graph, (&formulas, &robust), schedule, moments, properties, slots, Ahead::Reads(&ahead));
         Section { scout, ..section }
     }
 }
@@ -174,8 +174,7 @@ enum Ahead<'a> {
 
 fn section(
     graph: &Graph,
-    formulas: &[Truth],
-    robust: &[Option<Robustness>],
+    (formulas, robust): (&[Truth], &[Option<Robustness>]),
     Schedule { order, constant }: Schedule,
     moments: Moments,
     properties: Vec<u32>,
