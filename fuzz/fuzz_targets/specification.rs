@@ -1,5 +1,5 @@
 //! Any text at all as a specification and as a single formula: no panic, and a specification only
-//! without errors.
+//! without errors. What is laid out is laid out for good.
 
 #![no_main]
 
@@ -7,6 +7,9 @@ use libfuzzer_sys::fuzz_target;
 use rondel_spec::{Diagnostic, ParseOptions, TimeModel, ValueType};
 
 fuzz_target!(|text: &str| {
+    if let Ok(formatted) = rondel_spec::format(text) {
+        assert_eq!(rondel_spec::format(&formatted).as_ref(), Ok(&formatted));
+    }
     let dense = ParseOptions { time: Some(TimeModel::Dense) };
     for outcome in [
         rondel_spec::parse(text),

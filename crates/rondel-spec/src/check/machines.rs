@@ -454,8 +454,9 @@ impl<'a> Checker<'a> {
         slice: Option<SliceId>,
         time: TimeModel,
     ) {
+        let until = slice.and_then(|id| self.graph.spec().slices.get(id.0 as usize)?.until);
         let mut seen = HashSet::new();
-        for (id, _) in self.machines_in(roots) {
+        for (id, _) in self.machines_in(roots.into_iter().chain(until).collect()) {
             if !seen.insert(id.0) {
                 continue;
             }

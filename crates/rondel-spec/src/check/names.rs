@@ -228,7 +228,12 @@ impl<'a> Checker<'a> {
                 let suggestion = self.similar(&name.text, names);
                 let mut diagnostic =
                     Diagnostic::new(code, name.span, format!("no {what} '{}'{suggestion}", name.text));
-                if let Some(help) = self.field_of_that_name(&name.text) {
+                // In a definition it is more likely that a name of another declaration is meant.
+                let field = || self.field_of_that_name(&name.text);
+                let local = || self.local_of_that_name(&name.text);
+                if let Some(help) =
+                    if within.is_some() { local().or_else(field) } else { field().or_else(local) }
+                {
                     diagnostic = diagnostic.help(help);
                 } else if steps.is_empty() && self.ast.variables.iter().any(|l| l.text == name.text) {
                     let help = "there is a variable of that name elsewhere: it is known in the formula behind its quantifier";
@@ -269,6 +274,22 @@ impl<'a> Checker<'a> {
             }
         };
         Meaning::Field { topic, path: Path(steps.iter().map(|(step, _)| step.clone()).collect()), declared }
+    }
+
+    /// Keys and variables of machines are known only where they are declared.
+    fn local_of_that_name(&self, word: &str) -> Option<String> {
+        let ast = self.ast;
+        let divided = ast.properties.iter().map(|p| (&p.name, p.each));
+        let mut divided = divided.chain(ast.machines.iter().map(|m| (&m.name, m.each)));
+        let key = divided.find(|(_, each)| {
+            let keys = each.and_then(|each| ast.eaches.get(each)).map_or(&[][..], |each| &each.keys);
+            keys.iter().any(|key| key.name.text == word)
+        });
+        if let Some((owner, _)) = key {
+            return Some(format!("'{word}' is a key of '{}', and known only there", owner.text));
+        }
+        let owner = ast.machines.iter().find(|m| m.variables.iter().any(|v| v.name.text == word))?;
+        Some(format!("'{word}' is a variable of the machine '{}', and known only there", owner.name.text))
     }
 
     /// Who forgets the topic before a field is told where the field is.

@@ -42,11 +42,20 @@ impl Parser<'_> {
             Name { text: words.join("_"), span }
         });
         self.ast.claims.push(Claim::Chain(self.ast.chains.len()));
-        let keys = vec![EachKey { name: name.clone(), fields }];
+        let keys = vec![EachKey { name: self.last_step(&fields).unwrap_or_else(|| name.clone()), fields }];
         self.ast.eaches.push(Each { keys, until: None, chain: true });
         let each = self.ast.eaches.len() - 1;
         self.ast.chains.push(Chain { name, attributes, topics, each, within });
         self.end_of_declaration()
+    }
+
+    /// The last word of the path to a key, which is a name for it.
+    fn last_step(&self, fields: &[NodeId]) -> Option<Name> {
+        let NodeKind::Path(_, steps) = &self.ast.nodes.get(*fields.first()?)?.kind else { return None };
+        steps.iter().rev().find_map(|(segment, span)| match segment {
+            Segment::Key(key) => Some(Name { text: key.to_string(), span: *span }),
+            Segment::Index(_) => None,
+        })
     }
 
     /// One path, in every topic.

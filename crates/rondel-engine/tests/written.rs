@@ -1,0 +1,91 @@
+//! Machines as they are written: their errors, and what is reported of them.
+
+#![allow(clippy::panic, clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use rondel_engine::{Monitor, Program};
+use rondel_event::{Block, Timestamp, TopicId, Verdict};
+use rondel_spec::parse;
+
+const TOPICS: &str = "topic go topic back topic up topic down let high = not on(down) since on(up)";
+
+/// What is reported of the first property when messages come on these topics, `g`o, `b`ack, `u`p and
+/// `d`own, at these tenths of a second, and time goes on until the last number.
+fn run(machine: &str, events: &[(char, i64)], until: i64) -> Vec<(bool, i64)> {
+    let text = format!("{TOPICS} {machine}");
+    let outcome = parse(&text);
+    let spec = outcome.spec.clone().unwrap_or_else(|| panic!("{}", outcome.render("", &text, false)));
+    let program = Arc::new(Program::compile(&spec).unwrap());
+    let mut reported: Option<Vec<(bool, i64)>> = None;
+    for cut in [1, 2, 64] {
+        let mut monitor = Monitor::new(program.clone());
+        let mut block = Block::new(program.layout());
+        let mut all = Vec::new();
+        let tenths = |n: i64| Timestamp::from_nanos(n * 100_000_000);
+        for events in events.chunks(cut) {
+            block.clear();
+            for (topic, time) in events {
+                let topic = "gbud".find(*topic).unwrap();
+                block.push(TopicId(topic as u32), tenths(*time));
+            }
+            all.extend(monitor.step(&block).iter().map(|r| (r.property, r.verdict, r.time)));
+        }
+        all.extend(monitor.advance(tenths(until)).iter().map(|r| (r.property, r.verdict, r.time)));
+        let all: Vec<_> = all
+            .into_iter()
+            .filter(|(property, ..)| *property == 0)
+            .map(|(_, verdict, time)| (verdict == Verdict::Satisfied, time.as_nanos() / 100_000_000))
+            .collect();
+        assert!(reported.as_ref().is_none_or(|r| *r == all), "{machine}: {reported:?}, cut {cut}: {all:?}");
+        reported = Some(all);
+    }
+    let mut changes = reported.unwrap();
+    changes.dedup_by_key(|(satisfied, _)| *satisfied);
+    changes
+}
+
+#[test]
+fn an_error_counts_when_it_has_lasted() {
+    let machine =
+        "machine m { initial a a -> b when on(go) b -> a when on(back) error b while high for 3 s }";
+    let fine = (true, 0);
+    assert_eq!(run(machine, &[('g', 0), ('u', 0)], 100), [fine, (false, 30)]);
+    // Before the trace nothing was in error: at two seconds it has not been so for three.
+    assert_eq!(run(machine, &[('g', 0), ('u', 0)], 20), [fine]);
+    assert_eq!(run(machine, &[('g', 0), ('u', 20)], 100), [fine, (false, 50)]);
+    assert_eq!(run(machine, &[('u', 0), ('g', 10)], 100), [fine, (false, 40)]);
+    // What is interrupted begins anew.
+    assert_eq!(run(machine, &[('g', 0), ('u', 0), ('b', 20), ('g', 25)], 100), [fine, (false, 55)]);
+    assert_eq!(run(machine, &[('g', 0), ('u', 0), ('d', 29), ('u', 31)], 60), [fine]);
+    // It is no error any more once it is over.
+    let over = run(machine, &[('g', 0), ('u', 0), ('b', 40)], 100);
+    assert_eq!(over, [fine, (false, 30), (true, 40)]);
+}
+
+#[test]
+fn an_error_may_need_no_condition_and_no_time() {
+    let fine = (true, 0);
+    let machine =
+        "machine m { initial a a -> b when on(go) b -> a when on(back) error a for 1 s error b while high }";
+    assert_eq!(run(machine, &[('d', 0)], 100), [fine, (false, 10)]);
+    assert_eq!(run(machine, &[('g', 0), ('u', 5)], 100), [fine, (false, 5)]);
+    let machine =
+        "@time(steps) machine m { initial a a -> b when on(go) b -> a when on(back) error b for 2 }";
+    assert_eq!(run(machine, &[('g', 0), ('u', 5)], 100), [fine]);
+    assert_eq!(run(machine, &[('g', 0), ('u', 5), ('u', 5)], 100), [fine, (false, 5)]);
+    let machine = "machine m { initial a a -> b when on(go) error b }";
+    assert_eq!(run(machine, &[('u', 0), ('g', 7)], 100), [fine, (false, 7)]);
+}
+
+#[test]
+fn two_transitions_at_once_are_an_error_for_good() {
+    let machine =
+        "machine m { initial a a -> b when on(go) a -> a when on(back) a -> b when high b -> a when on(go) }";
+    let fine = (true, 0);
+    assert_eq!(run(machine, &[('b', 0), ('g', 1), ('g', 2)], 100), [fine]);
+    assert_eq!(
+        run(machine, &[('b', 0), ('g', 1), ('u', 2), ('g', 3), ('b', 4), ('u', 5)], 100),
+        [fine, (false, 4)]
+    );
+}
