@@ -62,10 +62,13 @@ impl<'a> Checker<'a> {
         };
         let mut came = last;
         if !between.is_empty() {
-            let mut through = self.graph.once(Bounds::ALL, first);
+            // What is longer ago has come too late in any case. So an instance forgets it, and can be
+            // forgotten itself where the last topic stays silent.
+            let recent = Bounds { lower: 0, upper: Some(upper) };
+            let mut through = self.graph.once(recent, first);
             for topic in between {
                 let here = self.graph.and(*topic, through);
-                through = self.graph.once(Bounds::ALL, here);
+                through = self.graph.once(recent, here);
             }
             came = self.graph.and(last, through);
         }

@@ -98,6 +98,10 @@ impl Parser<'_> {
                 let variable = self.machine_variable()?;
                 self.ast.machines[machine].variables.push(variable);
             }
+            _ if !PARTS.contains(&word) && self.is_behind_formula() => {
+                let known: Vec<_> = STATEMENTS.into_iter().chain(PARTS).collect();
+                return Err(self.after_expression(&known, "an operator, a statement of the machine or `}`"));
+            }
             _ => {
                 let known = STATEMENTS.into_iter().chain(PARTS);
                 let suggestion = match word {

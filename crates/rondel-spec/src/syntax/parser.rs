@@ -128,6 +128,11 @@ impl<'a> Parser<'a> {
         self.marks.push((self.at, mark));
     }
 
+    /// Whether the statement before the one that begins here ends with an expression.
+    pub(super) fn is_behind_formula(&self) -> bool {
+        matches!(self.marks.iter().rev().nth(1), Some((_, Mark::Formula)))
+    }
+
     pub(super) fn token(&self, ahead: usize) -> &Token {
         // The last token is the end, and is never gone past.
         &self.tokens[(self.at + ahead).min(self.tokens.len() - 1)]
