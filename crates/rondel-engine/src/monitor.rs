@@ -7,6 +7,9 @@ use crate::report::Report;
 use crate::run::{Outcome, Rowed, Serial};
 use crate::section::{Moments, Section};
 
+/// The engine doubles times, and adds one.
+const FARTHEST: i64 = i64::MAX / 2 - 1;
+
 /// A program on its way over a trace: all that it remembers of the events so far.
 ///
 /// The verdicts are a function of the events alone; how they are cut into blocks does not matter.
@@ -20,6 +23,7 @@ pub struct Monitor {
     position: u64,
     /// The latest time so far.
     time: i64,
+    beyond: u64,
     /// The times of the block's events; one that is earlier than the event before counts as that one's.
     times: [i64; Block::CAPACITY],
     /// What is evaluated where time alone brings a change.
@@ -37,7 +41,8 @@ impl Monitor {
             sections: program.sections.iter().map(|section| Serial::new(section, &no_event)).collect(),
             every: false,
             position: 0,
-            time: i64::MIN,
+            time: -FARTHEST,
+            beyond: 0,
             times: [0; Block::CAPACITY],
             no_event,
             grid: Grid::default(),
@@ -70,7 +75,10 @@ impl Monitor {
         }
         let len = block.len();
         for (row, time) in self.times[..len].iter_mut().enumerate() {
-            self.time = self.time.max(block.time(row).as_nanos());
+            let given = block.time(row).as_nanos();
+            let within = given.clamp(-FARTHEST, FARTHEST);
+            self.beyond += u64::from(given != within);
+            self.time = self.time.max(within);
             *time = self.time;
         }
         let program = Arc::clone(&self.program);
@@ -93,7 +101,7 @@ impl Monitor {
     /// as of `now` from here on.
     pub fn advance(&mut self, now: Timestamp) -> &[Report] {
         self.reports.clear();
-        let now = now.as_nanos();
+        let now = now.as_nanos().clamp(-FARTHEST, FARTHEST);
         if self.position > 0 && now > self.time {
             let program = Arc::clone(&self.program);
             for (i, section) in program.sections.iter().enumerate() {
@@ -133,6 +141,11 @@ impl Monitor {
         next.map(|time| Timestamp::from_nanos(time.saturating_add(1)))
     }
 
+    /// How many events were more than 146 years from time zero: where time is measured, they count as of there.
+    pub fn beyond_range(&self) -> u64 {
+        self.beyond
+    }
+
     /// How many samples of windows there was no room for: while so many are in a window, what it measures
     /// is unknown.
     pub fn dropped_samples(&self) -> u64 {
@@ -147,7 +160,8 @@ impl Monitor {
 
     /// The order of the reports is that of the events, and of the properties.
     fn sort(&mut self) {
-        self.reports.sort_by_key(|report| (report.order, report.time, report.property));
+        // The lowest bit of the order tells the span after a moment from the moment.
+        self.reports.sort_by_key(|r| (r.order & !1, r.time, r.order & 1, r.property));
     }
 
     /// Evaluates a block whose rows are the moments.
@@ -187,11 +201,26 @@ impl Monitor {
 
     /// Evaluates a block, and in between the times at which something changes by itself.
     fn dense(&mut self, i: usize, section: &Section, block: &Block) {
-        let times = &self.times[..block.len()];
-        let rowed = Rowed { block, start: 0, len: times.len() as u32, events: block.rows(), times };
-        self.sections[i].look_ahead(section, rowed);
+        let len = block.len();
+        let mut first = 0;
+        while first < len {
+            // Two events of one time are looked ahead of one after the other: what the second brings to an end held
+            // at the first.
+            let together = |row: &usize| section.scout.is_some() && self.times[*row] == self.times[*row - 1];
+            let end = (first + 1..len).find(together).unwrap_or(len);
+            self.dense_rows(i, section, block, first, end);
+            first = end;
+        }
+    }
+
+    /// The same for some rows of it.
+    fn dense_rows(&mut self, i: usize, section: &Section, block: &Block, first: usize, end: usize) {
+        let times = &self.times[first..end];
+        let len = times.len() as u32;
+        let events = crate::words::low(len.into());
+        self.sections[i].look_ahead(section, Rowed { block, start: first as u32, len, events, times });
         let mut grid = std::mem::take(&mut self.grid);
-        grid.fill(&self.sections[i], times);
+        grid.fill(&self.sections[i], first, times);
         // What the rows to come bring about by themselves, and has not been looked ahead of, is not known before
         // they are evaluated; but it is not sooner than so long after the first of them.
         let shortest = i64::try_from(section.shortest).unwrap_or(i64::MAX);
@@ -309,7 +338,7 @@ impl Monitor {
                     time: Timestamp::from_nanos(serial.time),
                     about: None,
                     robustness: serial.robustness(section, formula, serial.last_row(), 1, verdict),
-                    order,
+                    order: order + 1,
                 });
             }
         }
@@ -331,8 +360,8 @@ struct Grid {
 }
 
 impl Grid {
-    /// Puts the events at `times` and what has been seen ahead in one order.
-    fn fill(&mut self, serial: &Serial, times: &[i64]) {
+    /// Puts the events at `times`, from the row `first` on, and what has been seen ahead in one order.
+    fn fill(&mut self, serial: &Serial, first: usize, times: &[i64]) {
         self.times.clear();
         self.next_event.clear();
         self.between.clear();
@@ -342,7 +371,7 @@ impl Grid {
         self.between.sort_unstable();
         self.between.dedup();
         let mut between = self.between.iter().copied().peekable();
-        for (row, &time) in times.iter().enumerate() {
+        for (row, &time) in (first..).zip(times) {
             while let Some(moment) = between.next_if(|&moment| moment <= time) {
                 // An event at that time is the moment.
                 if moment < time {
@@ -353,7 +382,7 @@ impl Grid {
             self.times.push(time);
             self.next_event.push(row as u8);
         }
-        self.next_event.push(times.len() as u8);
+        self.next_event.push((first + times.len()) as u8);
     }
 }
 

@@ -24,12 +24,14 @@ pub(crate) struct Ranges {
     queue: VecDeque<(i64, i64)>,
     /// From which place on it holds because `q` holds on the span that follows the last event.
     open: Option<i64>,
+    /// From which place on nothing holds because `p` fails on that span.
+    broken: Option<i64>,
 }
 
 impl Ranges {
     pub(crate) fn new(lower: u64, upper: Option<u64>) -> Ranges {
         let upper = upper.map_or(ALWAYS, distance);
-        Ranges { lower: distance(lower), upper, queue: VecDeque::new(), open: None }
+        Ranges { lower: distance(lower), upper, queue: VecDeque::new(), open: None, broken: None }
     }
 
     /// `once[0, span]`, or without the far end if it is `open`.
@@ -44,19 +46,21 @@ impl Ranges {
         let mut matters = (q.at | q.after | !p.at | !p.after) & rows;
         let mut next = 0;
         loop {
-            let row = if self.open.is_some() && next < times.len() {
-                next
-            } else {
-                matters.trailing_zeros() as usize
-            };
+            let pending = self.open.is_some() || self.broken.is_some();
+            let row = if pending && next < times.len() { next } else { matters.trailing_zeros() as usize };
             if row >= times.len() {
                 return;
             }
             matters &= !(1 << row);
             let place = instant(times[row]);
-            if let Some(first) = self.open.take() {
-                let last = if row == 0 { before } else { times[row - 1] };
-                if times[row] > last {
+            let last = if row == 0 { before } else { times[row - 1] };
+            let (open, broken) = (self.open.take(), self.broken.take());
+            // Now it turns out whether there was a span.
+            if times[row] > last {
+                if let Some(place) = broken {
+                    self.cut(place);
+                }
+                if let Some(first) = open {
                     self.add(first, (place - 1).saturating_add(self.upper));
                 }
             }
@@ -67,7 +71,7 @@ impl Ranges {
                 self.add(place.saturating_add(self.lower), place.saturating_add(self.upper));
             }
             if p.after >> row & 1 == 0 {
-                self.cut(place + 1);
+                self.broken = Some(place + 1);
             } else if q.after >> row & 1 == 1 {
                 self.open = Some((place + 1).saturating_add(self.lower));
             }
@@ -98,19 +102,26 @@ impl Ranges {
         let mut out = Sides::default();
         for (row, &time) in times.iter().enumerate() {
             let place = instant(time);
+            // What holds at this instant may be asked for again: the next moment can be of the same time.
+            while self.queue.front().is_some_and(|&(_, last)| last < place) {
+                self.queue.pop_front();
+            }
             out.at |= Rows::from(self.holds(place)) << row;
             out.after |= Rows::from(self.holds(place + 1)) << row;
         }
         out
     }
 
+    /// Whether it holds at a place, where all ranges that end before the instant of the place are gone.
     #[inline(always)]
-    fn holds(&mut self, place: i64) -> bool {
-        while self.queue.front().is_some_and(|&(_, last)| last < place) {
-            self.queue.pop_front();
+    fn holds(&self, place: i64) -> bool {
+        let covers = |&(first, last): &(i64, i64)| first <= place && place <= last;
+        if self.broken.is_some_and(|broken| broken <= place) {
+            return false;
         }
-        self.queue.front().is_some_and(|&(first, _)| first <= place)
+        self.queue.front().is_some_and(covers)
             || self.open.is_some_and(|open| open <= place)
+            || self.queue.get(1).is_some_and(covers)
     }
 
     /// Adds the moments after `last` and up to `until` at which it changes.
@@ -128,21 +139,34 @@ impl Ranges {
             add(first);
             add(last.saturating_add(1));
         }
-        if let Some(open) = self.open {
+        if let Some(open) = self.opens() {
             add(open);
         }
     }
 
     /// The first moment after `last` at which it changes, if no event comes before.
     pub(crate) fn next_change(&self, last: i64) -> Option<i64> {
-        let open = self.open.unwrap_or(ALWAYS);
+        if self.broken.is_some() {
+            return None;
+        }
+        let open = self.opens().unwrap_or(ALWAYS);
         let ends = self.queue.iter().flat_map(|&(first, last)| {
             // Where `q` goes on to hold, so does what it brings about.
-            let end = if open <= last.saturating_add(1) { ALWAYS } else { last.saturating_add(1) };
+            let end = if self.open.is_some_and(|open| open <= last.saturating_add(1)) {
+                ALWAYS
+            } else {
+                last.saturating_add(1)
+            };
             [first, end]
         });
         let mut places = ends.chain([open]).filter(|&place| place != ALWAYS);
         places.find(|&place| moment_of(place) > last).map(moment_of)
+    }
+
+    /// From which place on it holds anew because `q` goes on to hold: not if it has held up to there.
+    fn opens(&self) -> Option<i64> {
+        let held = self.queue.back().map(|&(_, last)| last.saturating_add(1));
+        self.open.filter(|&open| held.is_none_or(|held| open > held))
     }
 
     /// How many ranges are kept.
