@@ -7,6 +7,7 @@ mod bench;
 mod clock;
 mod commands;
 mod deployment;
+mod evidence;
 mod exit;
 mod formula;
 mod networks;

@@ -3,9 +3,11 @@
 use std::io;
 
 use rondel_engine::Report;
+use rondel_event::Block;
 use rondel_net::adapter::Publisher;
 
-use crate::output::{Emit, Format, Output, VerdictWriter};
+use crate::evidence::Witness;
+use crate::output::{Emit, Format, Given, Output, VerdictWriter};
 use crate::specification::Specification;
 use crate::tally::Tally;
 use crate::warn;
@@ -30,6 +32,8 @@ pub struct Outlet {
     stdout_failed: bool,
     /// What became of each property.
     pub tallies: Vec<Tally>,
+    /// What watches why properties are violated, where that is asked for.
+    witness: Option<Witness>,
     /// Verdicts published or printed, counted per sink.
     pub verdicts: u64,
     /// Verdicts that could not be published.
@@ -43,64 +47,39 @@ impl Outlet {
         sinks: Vec<Vec<Sink>>,
         emit: Emit,
         (format, colour): (Format, bool),
+        witness: Option<Witness>,
     ) -> Outlet {
-        let properties = specification.program.properties();
         Outlet {
             emit,
             format,
             colour,
-            writers: properties.iter().map(|p| VerdictWriter::new(p, None)).collect(),
+            writers: VerdictWriter::all(&specification.spec, None),
             sinks,
             text: Vec::new(),
             stdout: Output::new(io::stdout()),
             stdout_failed: false,
             tallies: Tally::all(specification),
+            witness,
             verdicts: 0,
             unpublished: 0,
         }
     }
 
-    /// Takes what a monitor reports.
-    pub fn take(&mut self, reports: &[Report]) {
+    /// Takes what a monitor reports: on a block, whose first event is the step with this number, or on
+    /// time passing.
+    pub fn take(&mut self, block: Option<(&Block, u64)>, reports: &[Report]) {
         let mut printed = false;
-        for report in reports {
-            let property = report.property as usize;
-            self.tallies[property].add(report);
-            if !self.emit.wants(report) {
-                continue;
-            }
-            let writer = &self.writers[property];
-            for sink in &self.sinks[property] {
-                self.text.clear();
-                let done = match sink {
-                    Sink::Network(publisher) => {
-                        writer.json(report, &mut self.text);
-                        publisher.publish(&self.text).map_err(Some)
-                    }
-                    Sink::Stdout => {
-                        printed = true;
-                        writer.write(self.format, report, self.colour, &mut self.text);
-                        self.stdout.write(&self.text);
-                        // What is said of it is said once, below.
-                        match self.stdout.failure() {
-                            None => Ok(()),
-                            Some(_) => Err(None),
-                        }
-                    }
-                };
-                match done {
-                    Ok(()) => self.verdicts += 1,
-                    Err(error) => {
-                        self.unpublished += 1;
-                        if self.unpublished == 1
-                            && let Some(error) = error
-                        {
-                            warn(&format!(
-                                "a verdict could not be published: {error}; further ones are only counted"
-                            ));
-                        }
-                    }
+        match self.witness.take() {
+            None => {
+                for report in reports {
+                    printed |= self.give(&Given { report, keys: &[], evidence: None });
                 }
+            }
+            Some(mut witness) => {
+                witness.take(block, reports, |report, evidence| {
+                    printed |= self.give(&Given { report, keys: &[], evidence });
+                });
+                self.witness = Some(witness);
             }
         }
         if printed {
@@ -112,6 +91,50 @@ impl Outlet {
                 warn(&format!("verdicts can no longer be printed: {error}; checking goes on"));
             }
         }
+    }
+
+    /// Counts a verdict, and sends it where it belongs. Whether some of that was printed.
+    fn give(&mut self, given: &Given<'_>) -> bool {
+        let property = given.report.property as usize;
+        self.tallies[property].add(given.report);
+        let mut printed = false;
+        if !self.emit.wants(given.report) {
+            return printed;
+        }
+        let writer = &self.writers[property];
+        for sink in &self.sinks[property] {
+            self.text.clear();
+            let done = match sink {
+                Sink::Network(publisher) => {
+                    writer.json(given, &mut self.text);
+                    publisher.publish(&self.text).map_err(Some)
+                }
+                Sink::Stdout => {
+                    printed = true;
+                    writer.write(self.format, given, self.colour, &mut self.text);
+                    self.stdout.write(&self.text);
+                    // What is said of it is said once, in the end.
+                    match self.stdout.failure() {
+                        None => Ok(()),
+                        Some(_) => Err(None),
+                    }
+                }
+            };
+            match done {
+                Ok(()) => self.verdicts += 1,
+                Err(error) => {
+                    self.unpublished += 1;
+                    if self.unpublished == 1
+                        && let Some(error) = error
+                    {
+                        warn(&format!(
+                            "a verdict could not be published: {error}; further ones are only counted"
+                        ));
+                    }
+                }
+            }
+        }
+        printed
     }
 
     /// Lets go what publishers hold back to fill a packet.

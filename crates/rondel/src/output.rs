@@ -4,48 +4,84 @@ use std::io::{self, Write};
 
 use rondel_engine::Report;
 use rondel_event::{Timestamp, Value, Verdict};
+use rondel_spec::{Property, Spec};
+
+use crate::evidence::Evidence;
+use crate::formula::value_text;
+
+/// A verdict on its way out.
+#[derive(Clone, Copy)]
+pub struct Given<'a> {
+    /// What the monitor says.
+    pub report: &'a Report,
+    /// The values of the keys, where the property has some.
+    pub keys: &'a [Value],
+    /// Why it is so, where that is asked for.
+    pub evidence: Option<Evidence<'a>>,
+}
 
 /// Writes the verdicts of one property.
 ///
 /// One JSON object, always in this form: `{"property":"p","time":1.5,"step":3,"verdict":"violated"}`,
-/// `time` in seconds, `step` from 0. With several traces a member `trace` comes first. A verdict that time
-/// brings has no `step`; one about another time than that at which it became certain has `about`.
+/// `time` in seconds, `step` from 0. With several traces a member `trace` comes first. A property with keys
+/// has `key` after its name. A verdict that time
+/// brings has no `step`; one about another time than that at which it became certain has `about`. With
+/// evidence, that comes last.
 #[derive(Clone, Debug)]
 pub struct VerdictWriter {
     name: String,
-    /// What stands before the time: the same for every verdict.
+    /// What stands before the values of the keys and the time: the same for every verdict.
     prefix: Vec<u8>,
+    /// The names of the keys, in JSON.
+    keys: Vec<String>,
 }
 
 impl VerdictWriter {
-    /// For the property of this name; `trace` names the trace where there are several.
-    pub fn new(property: &str, trace: Option<&str>) -> VerdictWriter {
+    /// For a property of this specification; `trace` names the trace where there are several.
+    pub fn new(spec: &Spec, property: &Property, trace: Option<&str>) -> VerdictWriter {
+        // A string always has a JSON form.
+        let quoted = |text: &str| serde_json::to_string(text).unwrap_or_default();
         let mut prefix = b"{".to_vec();
-        for (key, value) in [("trace", trace), ("property", Some(property))] {
+        for (key, value) in [("trace", trace), ("property", Some(property.name.as_str()))] {
             if let Some(value) = value {
-                // A string always has a JSON form.
-                let quoted = serde_json::to_string(value).unwrap_or_default();
-                prefix.extend_from_slice(format!("\"{key}\":{quoted},").as_bytes());
+                prefix.extend_from_slice(format!("\"{key}\":{},", quoted(value)).as_bytes());
             }
         }
-        prefix.extend_from_slice(b"\"time\":");
-        VerdictWriter { name: property.to_owned(), prefix }
+        let slice = property.slice.and_then(|slice| spec.slices.get(slice.0 as usize));
+        let keys = slice.into_iter().flat_map(|slice| &slice.keys).map(|key| quoted(&key.name)).collect();
+        VerdictWriter { name: property.name.clone(), prefix, keys }
+    }
+
+    /// One for each property of this specification.
+    pub fn all(spec: &Spec, trace: Option<&str>) -> Vec<VerdictWriter> {
+        spec.properties.iter().map(|property| VerdictWriter::new(spec, property, trace)).collect()
     }
 
     /// Appends a line in this format.
-    pub fn write(&self, format: Format, report: &Report, colour: bool, out: &mut Vec<u8>) {
+    pub fn write(&self, format: Format, given: &Given<'_>, colour: bool, out: &mut Vec<u8>) {
         match format {
             Format::Json => {
-                self.json(report, out);
+                self.json(given, out);
                 out.push(b'\n');
             }
-            Format::Text => self.text(report, colour, out),
+            Format::Text => self.text(given, colour, out),
         }
     }
 
     /// Appends the JSON object, without a line break.
-    pub fn json(&self, report: &Report, out: &mut Vec<u8>) {
+    pub fn json(&self, Given { report, keys, evidence }: &Given<'_>, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.prefix);
+        if !keys.is_empty() {
+            out.extend_from_slice(b"\"key\":{");
+            for (i, (name, value)) in self.keys.iter().zip(*keys).enumerate() {
+                out.extend_from_slice(if i > 0 { b"," } else { b"" });
+                out.extend_from_slice(name.as_bytes());
+                out.push(b':');
+                write_value(value, out);
+            }
+            out.extend_from_slice(b"},");
+        }
+        out.extend_from_slice(b"\"time\":");
         write_seconds(report.time, out);
         if let Some(about) = report.about {
             out.extend_from_slice(b",\"about\":");
@@ -56,18 +92,27 @@ impl VerdictWriter {
             out.extend_from_slice(itoa::Buffer::new().format(report.step).as_bytes());
         }
         out.extend_from_slice(match report.verdict {
-            Verdict::Satisfied => b",\"verdict\":\"satisfied\"}",
-            Verdict::Violated => b",\"verdict\":\"violated\"}",
-            Verdict::Inconclusive => b",\"verdict\":\"inconclusive\"}",
+            Verdict::Satisfied => b",\"verdict\":\"satisfied\"",
+            Verdict::Violated => b",\"verdict\":\"violated\"",
+            Verdict::Inconclusive => b",\"verdict\":\"inconclusive\"",
         });
+        if let Some(evidence) = evidence {
+            out.extend_from_slice(b",\"evidence\":");
+            evidence.json(out);
+        }
+        out.push(b'}');
     }
 
-    /// Appends a line for people, with its line break.
-    fn text(&self, report: &Report, colour: bool, out: &mut Vec<u8>) {
-        let Report { verdict, time, .. } = *report;
+    /// Appends a line for people, with its line break, and the evidence below it.
+    fn text(&self, Given { report, keys, evidence }: &Given<'_>, colour: bool, out: &mut Vec<u8>) {
+        let Report { verdict, time, .. } = **report;
         let (on, off) = if colour { (colour_of(verdict), "\x1b[0m") } else { ("", "") };
         // Writing to a vector does not fail.
-        let _ = write!(out, "{on}{:<12}{off}  {:<32} ", verdict.as_str(), self.name);
+        let _ = if keys.is_empty() {
+            write!(out, "{on}{:<12}{off}  {:<32} ", verdict.as_str(), self.name)
+        } else {
+            write!(out, "{on}{:<12}{off}  {:<32} ", verdict.as_str(), self.name.clone() + &key_text(keys))
+        };
         let _ = match report.row {
             Some(_) => write!(out, "step {:>9}   ", report.step),
             None => write!(out, "{:17}", ""),
@@ -77,6 +122,9 @@ impl VerdictWriter {
             let _ = write!(out, ", about {}", Seconds(about));
         }
         out.push(b'\n');
+        if let Some(evidence) = evidence {
+            evidence.text(out);
+        }
     }
 }
 
@@ -86,15 +134,7 @@ pub fn key_text(keys: &[Value]) -> String {
     if keys.is_empty() {
         return String::new();
     }
-    let text = |value: &Value| match value {
-        Value::Bool(b) => b.to_string(),
-        Value::Int(i) => i.to_string(),
-        Value::Float(x) => x.to_string(),
-        Value::Time(ns) | Value::Duration(ns) => Seconds(Timestamp::from_nanos(*ns)).to_string(),
-        // A string always has a JSON form.
-        Value::String(text) => serde_json::to_string(text).unwrap_or_default(),
-    };
-    format!("[{}]", keys.iter().map(text).collect::<Vec<_>>().join(", "))
+    format!("[{}]", keys.iter().map(value_text).collect::<Vec<_>>().join(", "))
 }
 
 /// The colour of a verdict on a terminal: green, red, yellow.
@@ -115,8 +155,19 @@ impl std::fmt::Display for Seconds {
     }
 }
 
+/// A value in JSON: what is no number, or not known, is null.
+pub fn write_value(value: &Value, out: &mut Vec<u8>) {
+    match value {
+        Value::Bool(b) => out.extend_from_slice(if *b { b"true" } else { b"false" }),
+        Value::Int(i) => out.extend_from_slice(itoa::Buffer::new().format(*i).as_bytes()),
+        Value::Float(x) => out.extend_from_slice(serde_json::json!(x).to_string().as_bytes()),
+        Value::Time(ns) | Value::Duration(ns) => write_seconds(Timestamp::from_nanos(*ns), out),
+        Value::String(text) => out.extend_from_slice(serde_json::json!(text).to_string().as_bytes()),
+    }
+}
+
 /// The time in seconds, exactly.
-fn write_seconds(time: Timestamp, out: &mut Vec<u8>) {
+pub fn write_seconds(time: Timestamp, out: &mut Vec<u8>) {
     let ns = time.as_nanos();
     if ns % 1_000_000_000 == 0 {
         out.extend_from_slice(itoa::Buffer::new().format(ns / 1_000_000_000).as_bytes());
@@ -210,26 +261,39 @@ impl<W: Write> Output<W> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_json_form_is_fixed() {
         let mut out = Vec::new();
-        let writer = VerdictWriter::new("a \"b\"", Some("x.jsonl"));
+        let spec = rondel_spec::parse(
+            "topic t { id: int, s: string, v: bool } property p for each i in t.id, s in t.s = t.v",
+        );
+        let spec = spec.spec.unwrap();
+        let plain = Property::new("p", spec.properties[0].formula);
+        let named = Property { name: "a \"b\"".into(), ..plain.clone() };
         let report = |verdict, step, ns| Report::at_event(verdict, step, Timestamp::from_nanos(ns));
-        writer.json(&report(Verdict::Violated, 3, -1_500_000_000), &mut out);
-        let plain = VerdictWriter::new("p", None);
-        plain.json(&report(Verdict::Satisfied, 0, 12_000_000_000), &mut out);
+        let mut write = |property: &Property, trace, report: Report, keys: &[Value]| {
+            VerdictWriter::new(&spec, property, trace)
+                .json(&Given { report: &report, keys, evidence: None }, &mut out);
+        };
+        write(&named, Some("x.jsonl"), report(Verdict::Violated, 3, -1_500_000_000), &[]);
+        write(&plain, None, report(Verdict::Satisfied, 0, 12_000_000_000), &[]);
         let mut alone = report(Verdict::Violated, 7, 2_000_000_000);
         (alone.row, alone.about) = (None, Some(Timestamp::ZERO));
-        plain.json(&alone, &mut out);
+        write(&plain, None, alone, &[]);
+        let keys = [Value::Int(7), Value::String("x\"".into())];
+        write(&spec.properties[0], None, report(Verdict::Violated, 1, 0), &keys);
+        assert_eq!(key_text(&keys), r#"[7, "x\""]"#);
         assert_eq!(
             String::from_utf8(out).unwrap(),
             r#"{"trace":"x.jsonl","property":"a \"b\"","time":-1.5,"step":3,"verdict":"violated"}"#
                 .to_owned()
                 + r#"{"property":"p","time":12,"step":0,"verdict":"satisfied"}"#
                 + r#"{"property":"p","time":2,"about":0,"verdict":"violated"}"#
+                + r#"{"property":"p","key":{"i":7,"s":"x\""},"time":0,"step":1,"verdict":"violated"}"#
         );
     }
 }

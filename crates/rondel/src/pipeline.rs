@@ -12,6 +12,7 @@ use rondel_net::json::JsonDecoder;
 
 use crate::clock::Clock;
 use crate::deployment::{Binding, TimeOfEvent};
+use crate::evidence::Witness;
 use crate::outlet::{Outlet, Sink};
 use crate::output::{Emit, Format};
 use crate::specification::Specification;
@@ -102,6 +103,8 @@ pub struct Parts<'a> {
     pub format: Format,
     /// Whether they are coloured there.
     pub colour: bool,
+    /// What watches why properties are violated, where that is asked for.
+    pub witness: Option<Witness>,
     /// After how many messages [`Stop::Count`] is sent.
     pub stop_after: Option<u64>,
     /// Where it is sent.
@@ -125,7 +128,13 @@ impl Pipeline {
             time: Timestamp::ZERO,
             block: Block::new(program.layout()),
             monitor,
-            outlet: Outlet::new(parts.specification, parts.sinks, parts.emit, (parts.format, parts.colour)),
+            outlet: Outlet::new(
+                parts.specification,
+                parts.sinks,
+                parts.emit,
+                (parts.format, parts.colour),
+                parts.witness,
+            ),
             clock: parts.specification.is_timed().then(Clock::default),
             armed: None,
             ended: false,
@@ -176,7 +185,7 @@ impl Pipeline {
         };
         state.pass(Instant::now());
         let State { monitor, outlet, .. } = &mut *state;
-        outlet.take(monitor.end());
+        outlet.take(None, monitor.end());
         state.counts.last.get_or_insert_with(now);
         state.ended = true;
         self.sooner.notify_all();
@@ -307,7 +316,7 @@ impl State {
             let latest = (0..self.block.len()).map(|row| self.block.time(row)).max();
             clock.set(latest.unwrap_or(self.time), Instant::now());
         }
-        self.outlet.take(self.monitor.step(&self.block));
+        self.outlet.take(Some((&self.block, first)), self.monitor.step(&self.block));
         self.block.clear();
     }
 
@@ -326,7 +335,7 @@ impl State {
                 return Some(due);
             }
             // No further than needed: an event that is still on its way keeps its time.
-            self.outlet.take(self.monitor.advance(deadline));
+            self.outlet.take(None, self.monitor.advance(deadline));
             if self.monitor.next_deadline().is_some_and(|next| next <= deadline) {
                 return Some(at);
             }
@@ -411,6 +420,7 @@ mod tests {
             batching: false,
             format: Format::Json,
             colour: false,
+            witness: None,
             stop_after: None,
             stop: mpsc::channel().0,
         });

@@ -6,6 +6,7 @@ use rondel_event::{Block, TimeUnit, Timestamp, Value, Verdict};
 use rondel_net::file::Lines;
 use rondel_spec::{Expectation, Test};
 
+use crate::evidence::{Evidence, Witness};
 use crate::specification::Specification;
 
 /// How often time is let go on after the last message. A machine that goes round and round by itself
@@ -29,6 +30,8 @@ pub struct Given {
     pub after: bool,
     /// The message that brought it; otherwise time itself did.
     pub message: Option<usize>,
+    /// Why it is so, for people, where that is asked for.
+    pub evidence: Option<String>,
 }
 
 impl Given {
@@ -64,7 +67,11 @@ impl Ran {
 ///
 /// After the last message time goes on to where the test ends; if it does not say where, until nothing
 /// is left that time could bring.
-pub fn run(specification: &Specification, test: &Test) -> Ran {
+pub fn run(specification: &Specification, test: &Test, witness: Option<&mut Witness>) -> Ran {
+    let mut witness = witness;
+    if let Some(witness) = &mut witness {
+        witness.restart();
+    }
     let mut monitor = Monitor::new(specification.program.clone());
     let mut block = Block::new(specification.program.layout());
     let mut lines = Lines::new(&specification.trace_topics(), false, TimeUnit::Seconds);
@@ -79,14 +86,15 @@ pub fn run(specification: &Specification, test: &Test) -> Ran {
         if let Err(error) = lines.decode(line.as_bytes(), 0, line.len(), &mut block) {
             ran.unreadable.push(format!("{}: {}", message.json, error.kind));
         }
-        ran.take(monitor.step(&block), Some(i));
+        let first = monitor.position();
+        ran.take(Some((&block, first)), monitor.step(&block), Some(i), &mut witness);
         block.clear();
     }
     match test.end {
         // What becomes certain at the end has still to be seen.
         Some(end) => {
             let end = Timestamp::from_nanos(end.as_nanos().saturating_add(1));
-            ran.take(monitor.advance(end), None);
+            ran.take(None, monitor.advance(end), None, &mut witness);
         }
         None => {
             let mut steps = 0;
@@ -96,29 +104,49 @@ pub fn run(specification: &Specification, test: &Test) -> Ran {
                     ran.endless = true;
                     break;
                 }
-                ran.take(monitor.advance(due), None);
+                ran.take(None, monitor.advance(due), None, &mut witness);
                 steps += 1;
                 last = Some(due);
             }
         }
     }
-    ran.take(monitor.end(), None);
+    ran.take(None, monitor.end(), None, &mut witness);
     ran.mistyped = lines.mistyped();
     ran.unmet = (0..test.expectations.len()).filter(|i| !ran.meets(&test.expectations[*i])).collect();
     ran
 }
 
 impl Ran {
-    fn take(&mut self, reports: &[Report], message: Option<usize>) {
-        self.given.extend(reports.iter().filter(|report| report.changed).map(|report| Given {
-            property: report.property,
-            keys: Vec::new(),
-            verdict: report.verdict,
-            time: report.time,
-            about: report.about,
-            after: report.row.is_none(),
-            message: message.filter(|_| report.row.is_some()),
-        }));
+    fn take(
+        &mut self,
+        block: Option<(&Block, u64)>,
+        reports: &[Report],
+        message: Option<usize>,
+        witness: &mut Option<&mut Witness>,
+    ) {
+        let mut give = |report: &Report, evidence: Option<Evidence<'_>>| {
+            let text = |evidence: Evidence<'_>| {
+                let mut text = Vec::new();
+                evidence.text(&mut text);
+                String::from_utf8_lossy(&text).into_owned()
+            };
+            if report.changed {
+                self.given.push(Given {
+                    property: report.property,
+                    keys: Vec::new(),
+                    verdict: report.verdict,
+                    time: report.time,
+                    about: report.about,
+                    after: report.row.is_none(),
+                    message: message.filter(|_| report.row.is_some()),
+                    evidence: evidence.map(text),
+                });
+            }
+        };
+        match witness {
+            Some(witness) => witness.take(block, reports, give),
+            None => reports.iter().for_each(|report| give(report, None)),
+        }
     }
 
     /// Whether what came is what was expected.
@@ -175,6 +203,7 @@ mod tests {
             about: None,
             after,
             message: None,
+            evidence: None,
         }
     }
 
@@ -232,7 +261,7 @@ mod tests {
             expectations: Vec::new(),
         };
         let came = |test: &Test| {
-            let ran = run(&specification, test);
+            let ran = run(&specification, test, None);
             assert!(ran.is_ok() && ran.mistyped == 0 && !ran.endless);
             ran.given.iter().map(|g| (g.time.to_string(), g.verdict, g.message)).collect::<Vec<_>>()
         };
@@ -244,7 +273,7 @@ mod tests {
         test.end = Some(Timestamp::from_nanos(4_000_000_000));
         assert_eq!(came(&test), [first, silent]);
         test.messages[0].json = "{".into();
-        assert!(!run(&specification, &test).is_ok());
+        assert!(!run(&specification, &test, None).is_ok());
     }
 
     #[test]

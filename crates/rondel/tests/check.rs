@@ -540,6 +540,87 @@ fn the_time_may_stand_in_a_field() {
 }
 
 #[test]
+fn a_violation_says_why() {
+    let input = concat!(
+        r#"{"time":1,"a":false,"x":1.5}"#,
+        "\n",
+        r#"{"time":2,"x":2.5}"#,
+        "\n",
+        r#"{"time":3,"x":3.5,"note":"q"}"#,
+        "\n",
+        r#"{"time":4,"x":4.5}"#,
+        "\n",
+        r#"{"time":5,"a":true,"x":"?"}"#,
+        "\n",
+        r#"{"time":6,"a":true,"x":9}"#,
+        "\n",
+    );
+    let check = |arguments: &[&str]| {
+        let formula = ["check", "-q", "-e", "violations", "-f", "a -> x <= 5 and once[0, 1] x > 4"];
+        rondel_with_input([&formula[..], arguments, &["-"]].concat(), input.as_bytes())
+    };
+    // Of the moments at which only a number changed the last two are left.
+    check(&["--explain"]).expect_status(1).expect_stdout(
+        "violated      formula                          step         5   time 6 s\n\
+        \x20   time                      1 s    3 s    4 s    5 s    6 s\n\
+        \x20   step                        0      2      3      4      5\n\
+        \x20   message                 trace  trace  trace  trace  trace\n\
+        \x20   trace.a                 false  false  false   true   true\n\
+        \x20   trace.x                   1.5    3.5    4.5      ?      9\n\
+        \x20   trace.x <= 5             true   true   true      ?  false\n\
+        \x20   once[0, 1] trace.x > 4  false  false   true   true   true\n\
+        \x20   trace.x > 4             false  false   true      ?   true\n",
+    );
+    let json = check(&["--explain", "--format", "json"]);
+    let verdict: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    let last = verdict["evidence"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        *last,
+        serde_json::json!({"time": 6, "step": 5, "topic": "trace", "values": {
+            "trace.a": true, "trace.x": 9.0, "trace.x <= 5": false,
+            "once[0, 1] trace.x > 4": true, "trace.x > 4": true,
+        }})
+    );
+    let before = &verdict["evidence"].as_array().unwrap().iter().rev().nth(1).unwrap()["values"];
+    assert_eq!(before["trace.x"], serde_json::Value::Null, "of another type is unknown");
+    // Nothing else is otherwise.
+    let bare = check(&["--format", "json"]);
+    assert!(json.stdout.starts_with(bare.stdout.trim_end().trim_end_matches('}')));
+}
+
+#[test]
+fn explaining_changes_no_verdict() {
+    let folder = Folder::new();
+    let spec = folder.file(
+        "some.rondel",
+        "topic s { v: bool, x: int }\n\
+         property steps = s.v -> once[1, 3] s.x > 2\n\
+         property dense = s.v -> once[0, 3 s] s.x > 2\n\
+         property updates = on(s) -> changed(s.x) or s.v since[0, 1 s] s.x == 1\n\
+         property alive = age(s) <= 1500 ms\n",
+    );
+    let line = |i: u64| {
+        format!("{{\"time\":{},\"v\":{},\"x\":{}}}\n", i * i % 7 + i, i.is_multiple_of(3), i * 5 % 4)
+    };
+    let input: String = (0..200).map(line).collect();
+    let check = |explain: &[&str]| {
+        let arguments = ["check", "-q", "-e", "every", "--format", "json", &spec, "-"];
+        rondel_with_input([&arguments[..], explain].concat(), input.as_bytes())
+    };
+    let (bare, explained) = (check(&[]), check(&["--explain"]));
+    assert_eq!(bare.status, explained.status);
+    let stripped: String = explained
+        .stdout
+        .lines()
+        .map(|line| {
+            line.split_once(",\"evidence\"").map_or(line.to_owned(), |(l, _)| format!("{l}}}")) + "\n"
+        })
+        .collect();
+    assert!(explained.stdout.contains("evidence"));
+    assert_eq!(stripped, bare.stdout);
+}
+
+#[test]
 fn a_specification_and_a_formula_mean_the_same() {
     let folder = Folder::new();
     let spec = folder.file("one.rondel", "topic trace property formula = once[0,1] trace.v");

@@ -297,7 +297,7 @@ fn every_option_is_in_the_reference() {
     let reference = fs::read_to_string(root().join("docs/reference/command.md")).unwrap();
     let folder = folder("options");
     for subcommand in
-        ["check", "run", "test", "explain", "help", "validate", "demo", "publish", "tap", "bench"]
+        ["check", "run", "test", "explain", "fmt", "help", "validate", "demo", "publish", "tap", "bench"]
     {
         assert!(reference.contains(&format!("## rondel {subcommand}")), "nothing about rondel {subcommand}");
         let (status, help, _) = rondel(&folder, &[subcommand, "--help"]);

@@ -4,7 +4,7 @@
 
 mod support;
 
-use support::{Folder, rondel};
+use support::{Folder, rondel, rondel_with_input};
 
 const HAZARD: &str = r#"topic emergency { emergency: bool }
 topic hazard { report: int }
@@ -110,4 +110,40 @@ fn help() {
     assert_eq!(check.expect_status(0).stdout, rondel(["check", "--help"]).stdout);
     assert!(rondel(["help"]).expect_status(0).stdout.contains("Exit status"));
     rondel(["help", "chek"]).expect_status(2).expect_stderr(&["chek"]);
+}
+
+#[test]
+fn one_layout() {
+    let folder = Folder::new();
+    let wild = "topic  s{v:bool}property p=s.v   // why\n";
+    let spec = folder.file("wild.rondel", wild);
+    let broken = folder.file("broken.rondel", "topic s {");
+    let rye = folder.file("a.rye", "{a}");
+    let shown = rondel(["fmt", "--stdout", &spec]);
+    shown.expect_status(0);
+    assert!(shown.stdout.contains("topic s { v: bool }\n") && shown.stdout.contains("// why"));
+    rondel(["fmt", "--check", &spec]).expect_status(1).expect_stdout(&format!("{spec}\n"));
+    assert_eq!(std::fs::read_to_string(&spec).unwrap(), wild, "looking changes nothing");
+    // What is wrong with one file does not keep another from being laid out.
+    rondel(["fmt", &broken, &spec]).expect_status(2).expect_stdout("").expect_stderr(&["broken.rondel:1:"]);
+    assert_eq!(std::fs::read_to_string(&spec).unwrap(), shown.stdout);
+    assert_eq!(std::fs::read_to_string(&broken).unwrap(), "topic s {");
+    rondel(["fmt", "--check", &spec]).expect_status(0).expect_stdout("");
+    rondel_with_input(["fmt", "-"], wild.as_bytes()).expect_status(0).expect_stdout(&shown.stdout);
+    rondel(["fmt", &rye]).expect_status(2).expect_stderr(&["Reelay"]);
+    rondel(["fmt", &folder.path("missing.rondel")]).expect_status(3).expect_stderr(&["missing.rondel"]);
+    rondel(["fmt"]).expect_status(2);
+}
+
+#[test]
+fn a_failed_test_says_why() {
+    let folder = Folder::new();
+    let spec = folder.file("hazard.rondel", HAZARD);
+    let finished = rondel(["test", "--explain", "--filter", "too late", &spec]);
+    let expected = "    violated at 2 s, as\n\
+                    \x20     time                 0 s    2 s\n\
+                    \x20     step                   0\n\
+                    \x20     message        emergency\n\
+                    \x20     on(emergency)       true  false\n";
+    assert!(finished.expect_status(1).stdout.contains(expected), "{}", finished.stdout);
 }

@@ -12,7 +12,8 @@ use rondel_event::{Block, Path as FieldPath, Verdict};
 use rondel_net::file::{Lines, Piece, ReadError, TraceReader};
 
 use crate::deployment::time_unit;
-use crate::output::{Emit, Format, Output, VerdictWriter, colour_of};
+use crate::evidence::{Evidence, Witness};
+use crate::output::{Emit, Format, Given, Output, VerdictWriter, colour_of};
 use crate::specification::{Reading, Specification, Syntax, TimeModel};
 use crate::tally::{Backwards, Tally, Unseen, counted, status};
 use crate::{complain, exit, warn};
@@ -53,6 +54,9 @@ pub struct Check {
     /// How to print them
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
+    /// Say with every violation why: what changed at the last moments
+    #[arg(long)]
+    explain: bool,
     /// No summary and no progress bar
     #[arg(short, long)]
     quiet: bool,
@@ -67,6 +71,8 @@ struct Checking<'a> {
     specification: &'a Specification,
     out: Output<BufWriter<io::StdoutLock<'static>>>,
     colour: bool,
+    /// What watches why properties are violated, where that is asked for.
+    witness: Option<Witness>,
     tallies: Vec<Tally>,
     unseen: Unseen,
     events: u64,
@@ -82,13 +88,14 @@ impl Check {
         }
         let reading = Reading { syntax: Some(self.syntax), time: self.time };
         let loaded = Specification::from_arguments(self.first.as_ref(), self.formula.as_deref(), reading);
-        let Ok(specification) = loaded else { return exit::USAGE };
+        let Ok(mut specification) = loaded else { return exit::USAGE };
         if self.traces.is_empty() {
             complain("no trace to check: name one or more files, or `-` for standard input");
             return exit::USAGE;
         }
         let started = Instant::now();
         let mut checking = Checking {
+            witness: self.explain.then(|| Witness::new(&mut specification)),
             options: &self,
             specification: &specification,
             out: Output::new(BufWriter::with_capacity(1 << 16, io::stdout().lock())),
@@ -114,11 +121,11 @@ impl Checking<'_> {
         let program = &self.specification.program;
         let name = path.display().to_string();
         let several = self.options.traces.len() > 1;
-        let writers: Vec<VerdictWriter> = program
-            .properties()
-            .iter()
-            .map(|property| VerdictWriter::new(property, several.then_some(name.as_str())))
-            .collect();
+        let spec = &self.specification.spec;
+        let writers = VerdictWriter::all(spec, several.then_some(name.as_str()));
+        if let Some(witness) = &mut self.witness {
+            witness.restart();
+        }
         let topics = self.specification.trace_topics();
         let unreadable = |error: ReadError| {
             complain(&error.to_string());
@@ -182,7 +189,7 @@ impl Checking<'_> {
             }
         }
         self.step(&mut monitor, &mut block, &mut backwards, &writers, &mut text);
-        self.report(monitor.end(), &writers, &mut text);
+        self.report(None, monitor.end(), &writers, &mut text);
         for tally in &mut self.tallies {
             tally.end(monitor.position());
         }
@@ -224,19 +231,31 @@ impl Checking<'_> {
         }
         self.unseen.look(block);
         let reports = monitor.step(block);
-        self.report(reports, writers, text);
+        self.report(Some((block, first)), reports, writers, text);
         self.events += block.len() as u64;
         block.clear();
     }
 
     /// Counts verdicts, and prints those that are asked for.
-    fn report(&mut self, reports: &[Report], writers: &[VerdictWriter], text: &mut Vec<u8>) {
-        for report in reports {
+    fn report(
+        &mut self,
+        block: Option<(&Block, u64)>,
+        reports: &[Report],
+        writers: &[VerdictWriter],
+        text: &mut Vec<u8>,
+    ) {
+        let Checking { tallies, options, colour, .. } = self;
+        let mut give = |report: &Report, evidence: Option<Evidence<'_>>| {
             let property = report.property as usize;
-            self.tallies[property].add(report);
-            if self.options.emit.wants(report) {
-                writers[property].write(self.options.format, report, self.colour, text);
+            tallies[property].add(report);
+            if options.emit.wants(report) {
+                let given = Given { report, keys: &[], evidence };
+                writers[property].write(options.format, &given, *colour, text);
             }
+        };
+        match &mut self.witness {
+            Some(witness) => witness.take(block, reports, give),
+            None => reports.iter().for_each(|report| give(report, None)),
         }
         if !text.is_empty() {
             self.out.write(text);
@@ -288,7 +307,7 @@ impl Checking<'_> {
     }
 
     fn summary(&self, elapsed: Duration) -> String {
-        let properties = self.specification.program.properties();
+        let properties = &self.specification.spec.properties;
         let mut summary = format!(
             "\n{} checked against {} in {:.3} s",
             counted(self.events, "event", "events"),
@@ -317,7 +336,8 @@ impl Checking<'_> {
                 (Verdict::Satisfied, String::new())
             };
             let (on, off) = if colour { (colour_of(verdict), "\x1b[0m") } else { ("", "") };
-            summary += format!("  {on}{:<12}{off}  {property:<32} {detail}", verdict.as_str()).trim_end();
+            summary +=
+                format!("  {on}{:<12}{off}  {:<32} {detail}", verdict.as_str(), property.name).trim_end();
             summary.push('\n');
         }
         summary

@@ -126,8 +126,14 @@ impl Demo {
             addresses.iter().map(|address| vehicle.publisher(address, false)).collect();
         let publishers = publishers?;
         let colour = io::stdout().is_terminal();
-        let options =
-            Options { format: Format::Text, colour, count: None, wait_subscribers: Duration::ZERO, stop };
+        let options = Options {
+            format: Format::Text,
+            colour,
+            witness: None,
+            count: None,
+            wait_subscribers: Duration::ZERO,
+            stop,
+        };
         let running = Running::start(&deployment, monitor, options, || false)?;
         for publisher in &publishers {
             if !publisher.wait_matched(Duration::from_secs(5)) {

@@ -4,6 +4,7 @@ mod bench;
 mod check;
 mod demo;
 mod explain;
+mod fmt;
 mod help;
 mod publish;
 mod run;
@@ -39,6 +40,7 @@ enum Command {
     Run(run::Run),
     Test(test::Test),
     Explain(explain::Explain),
+    Fmt(fmt::Fmt),
     Validate(validate::Validate),
     Demo(demo::Demo),
     Publish(publish::Publish),
@@ -55,6 +57,7 @@ impl Arguments {
             Command::Run(run) => run.run(),
             Command::Test(test) => test.run(),
             Command::Explain(explain) => explain.run(),
+            Command::Fmt(fmt) => fmt.run(),
             Command::Validate(validate) => validate.run(),
             Command::Demo(demo) => demo.run(),
             Command::Publish(publish) => publish.run(),

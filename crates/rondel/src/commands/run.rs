@@ -12,6 +12,7 @@ use rondel_event::{TimeUnit, TopicId, Verdict};
 use rondel_net::adapter::{Problems, Subscription};
 
 use crate::deployment::{self, Address, Binding, Deployment, spread, time_of_event};
+use crate::evidence::Witness;
 use crate::networks::{NetworkArguments, Networks};
 use crate::outlet::Sink;
 use crate::output::{Emit, Format, colour_of};
@@ -69,6 +70,9 @@ pub struct Run {
     /// How verdicts are printed on standard output
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
+    /// Say with every violation why: what changed at the last moments
+    #[arg(long)]
+    explain: bool,
     /// End after so many messages
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
@@ -88,7 +92,10 @@ impl Run {
     pub fn run(self) -> u8 {
         let started = Instant::now();
         match self.deployment() {
-            Ok(deployment) => run(&deployment, &self, started),
+            Ok(mut deployment) => {
+                let witness = self.explain.then(|| Witness::new(&mut deployment.specification));
+                run(&deployment, &self, witness, started)
+            }
             Err(status) => status,
         }
     }
@@ -203,7 +210,7 @@ impl Run {
     }
 }
 
-fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
+fn run(deployment: &Deployment, arguments: &Run, witness: Option<Witness>, started: Instant) -> u8 {
     let (stop, stopped) = mpsc::channel();
     let asking = stop.clone();
     // The receiver lives as long as this function; after it there is nothing to stop.
@@ -222,7 +229,7 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
     let colour = io::stdout().is_terminal();
     let Run { format, count, .. } = *arguments;
     let wait_subscribers = Duration::from_secs(arguments.wait_subscribers);
-    let options = Options { format, colour, count, wait_subscribers, stop };
+    let options = Options { format, colour, witness, count, wait_subscribers, stop };
     let running = Running::start(deployment, networks, options, || asked.yet());
     let running = match running {
         Ok(running) => running,
@@ -257,6 +264,8 @@ pub struct Options {
     pub format: Format,
     /// Whether in colour.
     pub colour: bool,
+    /// What watches why properties are violated, where that is asked for.
+    pub witness: Option<Witness>,
     /// After how many messages to stop.
     pub count: Option<u64>,
     /// How long to wait, before anything is received, until somebody has subscribed to the verdicts.
@@ -286,7 +295,6 @@ impl Running {
         options: Options,
         asked: impl Fn() -> bool,
     ) -> Result<Running, String> {
-        let program = &deployment.specification.program;
         let sink = |address: &Address| match address {
             Address::Stdout => Ok(Sink::Stdout),
             address => networks.publisher(address, true).map(Sink::Network),
@@ -316,6 +324,7 @@ impl Running {
             batching: deployment.sinks.iter().flatten().any(|a| matches!(a, Address::Dds(..))),
             format: options.format,
             colour: options.colour,
+            witness: options.witness,
             stop_after: options.count,
             stop: options.stop,
         }));
@@ -337,7 +346,7 @@ impl Running {
             keeper: keeper.transpose()?,
             networks,
             pipeline,
-            properties: program.properties().to_vec(),
+            properties: deployment.specification.spec.properties.iter().map(|p| p.name.clone()).collect(),
         })
     }
 

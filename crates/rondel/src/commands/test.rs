@@ -9,6 +9,7 @@ use rondel_event::{Timestamp, Value};
 use rondel_spec::{Expectation, Test as SpecTest};
 use serde_json::json;
 
+use crate::evidence::Witness;
 use crate::output::{Format, Output, colour_of, key_text};
 use crate::specification::{Reading, Specification, TimeModel};
 use crate::tally::counted;
@@ -34,6 +35,9 @@ pub struct Test {
     /// The model of time of properties that do not say so themselves
     #[arg(long, value_enum)]
     time: Option<TimeModel>,
+    /// Say of what did not come as expected why a property was violated
+    #[arg(long)]
+    explain: bool,
     /// How to print what became of them
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -53,14 +57,15 @@ impl Test {
         let (mut passed, mut failed, mut refused) = (0, 0, false);
         for file in &self.files {
             let reading = Reading { syntax: None, time: self.time };
-            let Ok(specification) = Specification::from_file(file, reading) else {
+            let Ok(mut specification) = Specification::from_file(file, reading) else {
                 refused = true;
                 continue;
             };
+            let mut witness = self.explain.then(|| Witness::new(&mut specification));
             let is_meant =
                 |test: &&SpecTest| self.filter.as_ref().is_none_or(|text| test.name.contains(text.as_str()));
             for test in specification.spec.tests.iter().filter(is_meant) {
-                let ran = testing::run(&specification, test);
+                let ran = testing::run(&specification, test, witness.as_mut());
                 *(if ran.is_ok() { &mut passed } else { &mut failed }) += 1_u64;
                 let shown = Shown { specification: &specification, test, ran: &ran, colour };
                 out.write(
@@ -147,6 +152,12 @@ impl Shown<'_> {
             text +=
                 &format!("  {}: expected {}\n", self.place(expectation.offset), self.expected(expectation));
             text += &self.table(expectation);
+            for given in self.ran.of(expectation) {
+                if let Some(evidence) = &given.evidence {
+                    text += &format!("    violated at {} s, as\n", given.about.unwrap_or(given.time));
+                    evidence.lines().for_each(|line| text += &format!("  {line}\n"));
+                }
+            }
         }
         text
     }

@@ -1,0 +1,357 @@
+//! Why a property was violated: what the fields that it reads and the parts of its formula were at the
+//! last moments at which one of them changed.
+//!
+//! The parts are watched as properties of their own, which are not reported. They share everything with
+//! the property that they are parts of, so that they cost little.
+
+mod show;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use rondel_engine::{Program, Report};
+use rondel_event::{Block, Path, Read, Slot, Timestamp, TopicId, Value, ValueType, Verdict};
+use rondel_spec::{Expr, ExprId, Property, Spec};
+
+use crate::formula::{self, word};
+use crate::specification::Specification;
+
+/// How many moments are kept for a property.
+const MOMENTS: usize = 6;
+/// How many parts of a formula are watched, besides the fields.
+const PARTS: usize = 12;
+
+/// Watches the parts of all properties of a specification.
+#[derive(Clone, Debug)]
+pub struct Witness {
+    topics: Vec<String>,
+    /// For every property what is shown of it.
+    columns: Vec<Vec<String>>,
+    /// The fields that are read, with the properties that show them and in which column.
+    fields: Vec<WatchedField>,
+    /// The parts that are watched.
+    parts: Vec<Part>,
+    /// For every property what it was.
+    kept: Vec<Kept>,
+    /// The rows of the present block that have been looked at.
+    looked: usize,
+}
+
+#[derive(Clone, Debug)]
+struct WatchedField {
+    topic: TopicId,
+    path: Path,
+    value_type: ValueType,
+    /// Where its values are in a block.
+    slot: Option<Slot>,
+    /// The properties that show it, and in which column.
+    shown: Vec<(usize, usize)>,
+}
+
+/// A part of a formula.
+#[derive(Clone, Debug)]
+struct Part {
+    /// Whether it says no more than that a message came.
+    is_update: bool,
+    /// The properties that show it, and in which column.
+    shown: Vec<(usize, usize)>,
+}
+
+/// The last moments of a property.
+#[derive(Clone, Debug, Default)]
+struct Kept {
+    moments: VecDeque<Moment>,
+    /// The values from the last moment on.
+    now: Vec<Option<Value>>,
+}
+
+/// What was at a moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moment {
+    /// When it was.
+    pub time: Timestamp,
+    /// The step, where a message made it.
+    pub step: Option<u64>,
+    /// The topic of the message.
+    pub topic: Option<TopicId>,
+    /// The values, as far as they are known.
+    pub values: Vec<Option<Value>>,
+    /// Whether nothing has changed but numbers, and which message came. Of such moments in a row only
+    /// the last two are kept: what moves all the time would push out all else.
+    is_minor: bool,
+}
+
+/// Why a property was violated.
+#[derive(Clone, Copy, Debug)]
+pub struct Evidence<'a> {
+    topics: &'a [String],
+    columns: &'a [String],
+    moments: &'a VecDeque<Moment>,
+}
+
+impl Witness {
+    /// Watches the parts of the properties of a specification, which is compiled anew for that.
+    pub fn new(specification: &mut Specification) -> Witness {
+        let spec = &specification.spec;
+        let mut augmented = spec.clone();
+        let mut columns = Vec::new();
+        let mut fields: Vec<WatchedField> = Vec::new();
+        let mut parts: Vec<Part> = Vec::new();
+        let mut at = HashMap::new();
+        for (i, property) in spec.properties.iter().enumerate() {
+            let mut names = Vec::new();
+            let (read, watched) = parts_of(spec, property.formula);
+            for id in read {
+                let Expr::Field { topic, path, value_type } = &spec.nodes[id.index()] else { continue };
+                let (topic, path, value_type) = (*topic, path.clone(), *value_type);
+                let is_known =
+                    |f: &WatchedField| (f.topic, &f.path, f.value_type) == (topic, &path, value_type);
+                let known = fields.iter().position(is_known).unwrap_or_else(|| {
+                    fields.push(WatchedField { topic, path, value_type, slot: None, shown: Vec::new() });
+                    fields.len() - 1
+                });
+                fields[known].shown.push((i, names.len()));
+                names.push(formula::written(spec, id, property.time));
+            }
+            for id in watched.into_iter().take(PARTS) {
+                let part = *at.entry((id, property.time, property.slice)).or_insert_with(|| {
+                    let hidden = Property {
+                        time: property.time,
+                        slice: property.slice,
+                        ..Property::new(format!("{}#{}", property.name, parts.len()), id)
+                    };
+                    augmented.properties.push(hidden);
+                    let is_update = matches!(spec.nodes[id.index()], Expr::On(_) | Expr::Carried { .. });
+                    parts.push(Part { is_update, shown: Vec::new() });
+                    parts.len() - 1
+                });
+                parts[part].shown.push((i, names.len()));
+                names.push(formula::written(spec, id, property.time));
+            }
+            columns.push(names);
+        }
+        match Program::compile(&augmented) {
+            Ok(program) => specification.program = Arc::new(program),
+            // Without them it can be said what the fields were.
+            Err(_) => parts.clear(),
+        }
+        for field in &mut fields {
+            let read = Read::Value(field.value_type);
+            let projection = specification.program.projections().get(field.topic.index());
+            let mut places = projection.into_iter().flat_map(|projection| &projection.fields);
+            field.slot = places.find(|f| f.path == field.path && f.read == read).map(|f| f.slot);
+        }
+        let mut witness = Witness {
+            topics: specification.spec.topics.iter().map(|topic| topic.name.clone()).collect(),
+            kept: Vec::new(),
+            columns,
+            fields,
+            parts,
+            looked: 0,
+        };
+        witness.restart();
+        witness
+    }
+
+    /// Begins a new trace.
+    pub fn restart(&mut self) {
+        let kept = |columns: &Vec<String>| Kept { moments: VecDeque::new(), now: vec![None; columns.len()] };
+        self.kept = self.columns.iter().map(kept).collect();
+    }
+
+    /// Takes the reports of a monitor on a block, whose first event is step `first`, or on time passing.
+    /// Gives those that are not its own, violations with the reason.
+    pub fn take<'r>(
+        &mut self,
+        block: Option<(&Block, u64)>,
+        reports: &'r [Report],
+        mut give: impl FnMut(&'r Report, Option<Evidence<'_>>),
+    ) {
+        self.looked = 0;
+        let mut rest = reports;
+        while let Some(report) = rest.first() {
+            let together = |r: &Report| (r.row, r.step, r.time) == (report.row, report.step, report.time);
+            let (group, others) = rest.split_at(rest.iter().take_while(|r| together(r)).count());
+            rest = others;
+            let mut topic = None;
+            if let Some((block, first)) = block {
+                // What time brings comes after the event before it.
+                let before = || usize::try_from((report.step + 1).saturating_sub(first)).unwrap_or(0);
+                let end = report.row.map_or_else(before, |row| usize::from(row) + 1);
+                self.look(block, first, end.min(block.len()));
+                topic = report.row.and_then(|row| block.topic(usize::from(row)));
+            }
+            let own = self.kept.len();
+            for part in group.iter().filter(|r| r.changed && r.property as usize >= own) {
+                self.part(part, topic);
+            }
+            for report in group.iter().filter(|r| (r.property as usize) < own) {
+                let kept = &mut self.kept[report.property as usize];
+                let step = report.row.map(|_| report.step);
+                if report.changed && (step.is_some() || kept.is_otherwise(report.time)) {
+                    kept.moment(report.time, step, topic);
+                }
+                if let Some(last) = kept.moments.back_mut().filter(|_| report.changed) {
+                    last.is_minor = false;
+                }
+                if report.changed && report.verdict == Verdict::Violated {
+                    let columns = &self.columns[report.property as usize];
+                    give(report, Some(Evidence { topics: &self.topics, columns, moments: &kept.moments }));
+                } else {
+                    give(report, None);
+                }
+            }
+        }
+        if let Some((block, first)) = block {
+            self.look(block, first, block.len());
+        }
+    }
+
+    /// Notes what the events before this row carry, from where it has been looked before.
+    fn look(&mut self, block: &Block, first: u64, end: usize) {
+        for row in self.looked..end {
+            let topic = block.topic(row);
+            for field in self.fields.iter().filter(|field| Some(field.topic) == topic) {
+                let carried = field.slot.and_then(|slot| value(block, slot, field.value_type, row));
+                let Some(value) = carried else { continue };
+                let is_number = !matches!(field.value_type, ValueType::Bool | ValueType::String);
+                for &(property, column) in &field.shown {
+                    let kept = &mut self.kept[property];
+                    if kept.now[column] != value {
+                        kept.moment(block.time(row), Some(first + row as u64), topic);
+                        kept.set(column, value.clone(), is_number);
+                    }
+                }
+            }
+        }
+        self.looked = self.looked.max(end);
+    }
+
+    /// Notes what a part of a formula has become.
+    fn part(&mut self, report: &Report, topic: Option<TopicId>) {
+        let value = match report.verdict {
+            Verdict::Satisfied => Some(Value::Bool(true)),
+            Verdict::Violated => Some(Value::Bool(false)),
+            Verdict::Inconclusive => None,
+        };
+        let Some(part) = self.parts.get(report.property as usize - self.kept.len()) else { return };
+        for &(property, column) in &part.shown {
+            let kept = &mut self.kept[property];
+            match (report.about, report.row) {
+                (Some(about), _) => kept.revise(about, column, &value),
+                (None, Some(_)) => {
+                    kept.moment(report.time, Some(report.step), topic);
+                    kept.set(column, value.clone(), part.is_update);
+                }
+                // What is otherwise right after a moment is seen at the next one.
+                (None, None) if kept.moments.back().is_some_and(|last| last.time == report.time) => {
+                    kept.now[column].clone_from(&value);
+                }
+                (None, None) => {
+                    kept.moment(report.time, None, None);
+                    kept.set(column, value.clone(), part.is_update);
+                }
+            }
+        }
+    }
+}
+
+impl Kept {
+    /// Whether something is otherwise at this time than at the last moment.
+    fn is_otherwise(&self, time: Timestamp) -> bool {
+        self.moments.back().is_none_or(|last| last.time != time || last.values != self.now)
+    }
+
+    /// Begins a moment, if it is not the last one already.
+    fn moment(&mut self, time: Timestamp, step: Option<u64>, topic: Option<TopicId>) {
+        if self.moments.back().is_some_and(|last| last.time == time && last.step == step && step.is_some()) {
+            return;
+        }
+        let (len, is_minor) = (self.moments.len(), |moment: &Moment| moment.is_minor);
+        if len > 1 && self.moments.range(len - 2..).all(is_minor) {
+            self.moments.remove(len - 2);
+        } else if len == MOMENTS {
+            self.moments.pop_front();
+        }
+        self.moments.push_back(Moment { time, step, topic, values: self.now.clone(), is_minor: true });
+    }
+
+    /// Sets a value from the last moment on.
+    fn set(&mut self, column: usize, value: Option<Value>, is_minor: bool) {
+        if let Some(last) = self.moments.back_mut() {
+            last.is_minor &= is_minor;
+            last.values[column].clone_from(&value);
+        }
+        self.now[column] = value;
+    }
+
+    /// Sets a value from a moment in the past on, that has turned out only now.
+    fn revise(&mut self, from: Timestamp, column: usize, value: &Option<Value>) {
+        for moment in self.moments.iter_mut().filter(|moment| moment.time >= from) {
+            moment.values[column].clone_from(value);
+        }
+        self.now[column].clone_from(value);
+    }
+}
+
+/// The value that an event carries, if it carries the field; nothing in it where it is of another type.
+fn value(block: &Block, slot: Slot, value_type: ValueType, row: usize) -> Option<Option<Value>> {
+    if block.present(slot) >> row & 1 == 0 {
+        return None;
+    }
+    let valid = |rows: u64| rows >> row & 1 == 1;
+    Some(match slot {
+        Slot::Bool(at) => {
+            let column = block.bools(at);
+            valid(column.valid).then(|| Value::Bool(column.values >> row & 1 == 1))
+        }
+        Slot::Int(at) => {
+            let column = block.ints(at);
+            valid(column.valid).then(|| match value_type {
+                ValueType::Time => Value::Time(column.values[row]),
+                ValueType::Duration => Value::Duration(column.values[row]),
+                _ => Value::Int(column.values[row]),
+            })
+        }
+        Slot::Float(at) => {
+            let column = block.floats(at);
+            valid(column.valid).then(|| Value::Float(column.values[row]))
+        }
+        Slot::String(at) => valid(block.strings(at).valid)
+            .then(|| Value::String(String::from_utf8_lossy(block.text(at, row)).into())),
+    })
+}
+
+/// The fields that a formula reads, and the parts of it that are worth watching, from the outside in.
+fn parts_of(spec: &Spec, formula: ExprId) -> (Vec<ExprId>, Vec<ExprId>) {
+    let (mut fields, mut parts) = (Vec::new(), Vec::new());
+    let mut seen = HashSet::from([formula]);
+    let mut open = vec![formula];
+    while let Some(id) = open.pop() {
+        let node = &spec.nodes[id.index()];
+        let mut below: Vec<ExprId> = node.operands().collect();
+        let mut is_part = match node {
+            Expr::Field { .. } => {
+                fields.push(id);
+                false
+            }
+            Expr::Not(_) | Expr::And(..) | Expr::Or(..) | Expr::Definitely(_) => false,
+            // A part must not depend on who is meant.
+            Expr::Literal(_) | Expr::Key(..) | Expr::Variable(..) | Expr::Bind { .. } => false,
+            Expr::Exists(..) | Expr::ForAll(..) => {
+                below.clear();
+                true
+            }
+            _ => spec.value_type(id) == ValueType::Bool,
+        };
+        if let Some(word) = word(spec, id) {
+            below = vec![word.operand];
+            is_part = true;
+        }
+        if is_part && id != formula {
+            parts.push(id);
+        }
+        open.extend(below.into_iter().rev().filter(|operand| seen.insert(*operand)));
+    }
+    (fields, parts)
+}
