@@ -54,6 +54,8 @@ pub(crate) struct MachineState {
     pub(crate) place: Place,
     /// On the span after it, if it is another there.
     pub(crate) span: Option<Place>,
+    /// Which of the transitions that leave the state were possible on that span: bit `i` for the `i`-th.
+    possible: u64,
     /// Whether there was a moment yet.
     begun: bool,
 }
@@ -118,6 +120,8 @@ impl MachineRows {
 #[derive(Clone, Copy)]
 pub(crate) struct Moment {
     pub(crate) row: usize,
+    /// Whether it is an event, and not brought by time alone.
+    pub(crate) is_event: bool,
     /// Its time in nanoseconds, and that of the moment before.
     pub(crate) time: i64,
     pub(crate) before: i64,
@@ -128,7 +132,7 @@ pub(crate) struct Moment {
 impl MachineState {
     pub(crate) fn new(initial: u32, variables: Vec<Option<Value>>) -> MachineState {
         let place = Place { state: initial, entered: 0, ambiguous: None, variables };
-        MachineState { place, span: None, begun: false }
+        MachineState { place, span: None, possible: 0, begun: false }
     }
 
     /// Lets the machine see a moment, and writes where it is then.
@@ -139,7 +143,7 @@ impl MachineState {
         moment: Moment,
         rows: &mut MachineRows,
     ) {
-        let Moment { row, time, before, position } = moment;
+        let Moment { row, is_event, time, before, position } = moment;
         let now = if plan.steps { i64::try_from(position).unwrap_or(i64::MAX) } else { time };
         if !self.begun {
             self.begun = true;
@@ -157,7 +161,10 @@ impl MachineState {
             rows[0].write(row, variable.as_ref());
         }
         let place = instant(now);
-        match self.place.possible(plan, reading, row, 0, place, |_| true) {
+        // Where time alone brings a moment, what was possible before is no reason to move again.
+        let was_possible = self.possible;
+        let moves = |i: usize| is_event || i >= 64 || was_possible >> i & 1 == 0;
+        match self.place.possible(plan, reading, row, 0, place, moves) {
             Possible::None => {}
             found => self.place.take(plan, found, reading, row, 0, now),
         }
@@ -166,8 +173,8 @@ impl MachineState {
         if !plan.dense {
             return;
         }
-        let is_new =
-            |transition: &TransitionPlan| !self.place.is_possible(transition, reading, row, 0, place);
+        let leaving = &plan.leaving[self.place.state as usize];
+        let is_new = |i: usize| !self.place.is_possible(&leaving[i], reading, row, 0, place);
         match self.place.possible(plan, reading, row, 1, place + 1, is_new) {
             Possible::None => {}
             found => {
@@ -177,6 +184,10 @@ impl MachineState {
             }
         }
         let span = self.span.as_ref().unwrap_or(&self.place);
+        self.possible = 0;
+        for (i, transition) in plan.leaving[span.state as usize].iter().enumerate().take(64) {
+            self.possible |= u64::from(span.is_possible(transition, reading, row, 1, place + 1)) << i;
+        }
         for (variable, rows) in span.variables.iter().zip(&mut rows.variables) {
             rows[1].write(row, variable.as_ref());
         }
@@ -242,14 +253,14 @@ impl Place {
         row: usize,
         side: usize,
         place: i64,
-        is_meant: impl Fn(&TransitionPlan) -> bool,
+        is_meant: impl Fn(usize) -> bool,
     ) -> Possible {
         if self.ambiguous.is_some() {
             return Possible::None;
         }
         let leaving = plan.leaving[self.state as usize].iter().enumerate();
         let mut possible =
-            leaving.filter(|(_, t)| self.is_possible(t, reading, row, side, place) && is_meant(t));
+            leaving.filter(|(i, t)| self.is_possible(t, reading, row, side, place) && is_meant(*i));
         match (possible.next(), possible.next()) {
             (None, _) => Possible::None,
             (Some((i, _)), None) => Possible::One(i),
@@ -289,7 +300,11 @@ impl Place {
         while self.ambiguous.is_none() {
             let leaving = &plan.leaving[self.state as usize];
             let alone = leaving.iter().filter(|t| t.guard.is_none() && t.assignments.is_empty());
-            let mut due = alone.filter_map(|t| Some((self.entered.saturating_add(span_of(t.after?)), t)));
+            let mut due = alone.filter_map(|t| {
+                // Just after the one time the other must not have run out.
+                let after = t.after.filter(|&after| t.within.is_none_or(|within| within > after))?;
+                Some((self.entered.saturating_add(span_of(after)), t))
+            });
             let Some(mut first) = due.next() else { return };
             let mut second = None;
             for other in due {

@@ -494,7 +494,9 @@ impl<'a> Frame<'a> {
             Reading { words: self.words, columns: self.columns, block, buffers: &self.values.buffers };
         let rows = &mut self.machine_rows[machine as usize];
         for (row, &time) in times.iter().enumerate() {
-            let moment = Moment { row, time, before, position: position.saturating_add(row as u64) };
+            let is_event = self.step.events >> row & 1 == 1;
+            let position = position.saturating_add(row as u64);
+            let moment = Moment { row, is_event, time, before, position };
             self.machines[machine as usize].step(&section.machines[machine as usize], &reading, moment, rows);
             before = time;
         }
