@@ -1,12 +1,18 @@
-//! Machines as they are written: their errors, and what is reported of them.
+//! Machines and chains as they are written: what their properties ask.
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
+mod definition;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rondel_engine::{Monitor, Program};
-use rondel_event::{Block, Timestamp, TopicId, Verdict};
-use rondel_spec::parse;
+use rondel_event::{Block, Timestamp, TopicId, Value, Verdict};
+use rondel_spec::{SliceId, parse};
+
+use self::definition::slice::instances;
+use self::definition::{Content, Event, Timed};
 
 const TOPICS: &str = "topic go topic back topic up topic down let high = not on(down) since on(up)";
 
@@ -88,4 +94,48 @@ fn two_transitions_at_once_are_an_error_for_good() {
         run(machine, &[('b', 0), ('g', 1), ('u', 2), ('g', 3), ('b', 4), ('u', 5)], 100),
         [fine, (false, 4)]
     );
+}
+
+/// What the definition says of every message on `go`: messages are a topic, tenths of a second, a stamp.
+fn chained(chain: &str, events: &[(char, i64, i64)]) -> Vec<Verdict> {
+    let spec = parse(&format!("{TOPICS} property _used = high {chain}")).spec.unwrap();
+    let trace: Vec<_> = events
+        .iter()
+        .map(|(topic, time, stamp)| Timed {
+            time: time * 100_000_000,
+            arrival: None,
+            event: Event {
+                topic: "gbud".find(*topic).unwrap() as u32,
+                fields: vec![("t", Content::Value(Value::Time(*stamp)))],
+            },
+        })
+        .collect();
+    let mut verdicts = BTreeMap::new();
+    for instance in instances(&spec, SliceId(0), &trace, 100_000_000_000) {
+        for spot in instance.spots.values().flatten() {
+            let Some(event) = spot.event.filter(|event| events[*event].0 == 'g') else { continue };
+            verdicts.insert(event, spot.verdict.unwrap_or(Verdict::Inconclusive));
+        }
+    }
+    verdicts.into_values().collect()
+}
+
+#[test]
+fn a_chain_is_gone_through_in_order_and_in_time() {
+    use Verdict::{Satisfied, Violated};
+    let all = |events: &[_]| chained("chain go -> back -> up by t within 1 s", events);
+    assert_eq!(all(&[('g', 0, 1), ('b', 5, 1), ('u', 10, 1)]), [Satisfied]);
+    assert_eq!(all(&[('g', 0, 1), ('b', 0, 1), ('u', 0, 1)]), [Satisfied]);
+    assert_eq!(all(&[('g', 0, 1), ('b', 5, 1), ('u', 11, 1)]), [Violated]);
+    assert_eq!(all(&[('g', 0, 1), ('u', 5, 1)]), [Violated], "not through all");
+    assert_eq!(all(&[('g', 0, 1), ('u', 4, 1), ('b', 5, 1)]), [Violated], "not in order");
+    assert_eq!(all(&[('g', 0, 1), ('u', 4, 1), ('b', 5, 1), ('u', 9, 1)]), [Satisfied]);
+    assert_eq!(all(&[('b', 0, 1), ('g', 1, 1), ('u', 5, 1)]), [Violated], "what came before does not count");
+    let stamps = [('g', 0, 1), ('g', 1, 2), ('b', 2, 2), ('b', 3, 1), ('u', 4, 2), ('u', 12, 1)];
+    assert_eq!(all(&stamps), [Violated, Satisfied]);
+    let again = [('g', 0, 1), ('b', 1, 1), ('u', 2, 1), ('g', 50, 1), ('u', 51, 1)];
+    assert_eq!(all(&again), [Satisfied, Violated], "what an ended instance knew is gone");
+    let two = |events: &[_]| chained("chain go -> up by t within 1 s", events);
+    assert_eq!(two(&[('g', 0, 1), ('g', 5, 1), ('u', 10, 1), ('u', 30, 1)]), [Satisfied, Satisfied]);
+    assert_eq!(two(&[('u', 0, 1), ('g', 5, 1), ('u', 10, 2)]), [Violated]);
 }

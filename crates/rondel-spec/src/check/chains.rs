@@ -74,7 +74,8 @@ impl<'a> Checker<'a> {
         }
         let followed = self.graph.add(Expr::Eventually(Bounds { lower: 0, upper: Some(upper) }, came));
         let formula = self.graph.implies(first, followed);
-        let slice = self.lower_keys(chain.each, Some(last), &chain.attributes)?;
+        // Not as soon as the last topic comes: what did not come through all of them is still owed.
+        let slice = self.lower_keys(chain.each, Some(came), &chain.attributes)?;
         Some((formula, Some(slice), model))
     }
 }
