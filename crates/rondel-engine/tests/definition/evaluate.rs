@@ -19,8 +19,10 @@ pub type Column = Rc<Vec<Datum>>;
 pub struct Evaluator<'a> {
     pub spec: &'a Spec,
     pub timeline: &'a Timeline<'a>,
-    /// The keys of the instance.
+    /// The keys of the instance, and the event from which on it exists. Before, there is only the template, of
+    /// which no key is known.
     pub keys: &'a [Value],
+    pub begin: usize,
     /// The data of a machine before the transition of each sample, while it is being worked out.
     open: Option<(MachineId, &'a [Vec<Datum>])>,
     variables: HashMap<VariableId, Value>,
@@ -34,6 +36,7 @@ impl<'a> Evaluator<'a> {
             spec,
             timeline,
             keys,
+            begin: 0,
             open: None,
             variables: HashMap::new(),
             columns: HashMap::new(),
@@ -171,6 +174,7 @@ impl<'a> Evaluator<'a> {
         let known = |x: bool| Datum::Truth(Truth::known(x));
         match expr {
             Expr::Literal(value) => Datum::of(Some(value.clone())),
+            Expr::Key(..) if now.latest < self.begin => Datum::Unknown,
             Expr::Key(n, _) => Datum::of(Some(self.keys[*n as usize].clone())),
             Expr::Variable(id, _) => Datum::of(Some(self.variables[id].clone())),
             Expr::Field { topic, path, value_type } => self.held(*topic, path, &Read::Value(*value_type), k),

@@ -25,16 +25,16 @@ pub struct Spot {
 pub fn outcomes(spec: &Spec, trace: &[Timed], now: i64) -> Vec<Vec<Spot>> {
     let chosen: Vec<usize> =
         (0..spec.properties.len()).filter(|&p| spec.properties[p].slice.is_none()).collect();
-    let mut all = of_properties(spec, trace, now, &[], &chosen);
+    let mut all = of_properties(spec, trace, now, (&[], 0), &chosen);
     (0..spec.properties.len()).map(|p| all.remove(&p).unwrap_or_default()).collect()
 }
 
-/// Some properties over a trace that they all see.
+/// Some properties over a trace that they all see, for an instance with these keys from its first event on.
 pub fn of_properties(
     spec: &Spec,
     trace: &[Timed],
     now: i64,
-    keys: &[Value],
+    (keys, begin): (&[Value], usize),
     chosen: &[usize],
 ) -> BTreeMap<usize, Vec<Spot>> {
     let mut result = BTreeMap::new();
@@ -51,6 +51,7 @@ pub fn of_properties(
         let none = BTreeSet::new();
         let timeline = Timeline::new(model, trace, now, critical_times.as_ref().unwrap_or(&none));
         let mut evaluator = Evaluator::new(spec, &timeline, keys);
+        evaluator.begin = begin;
         for p in chosen {
             let column = evaluator.column(spec.properties[p].formula);
             let spots = timeline.samples.iter().zip(column.iter()).map(|(sample, datum)| Spot {

@@ -1,13 +1,14 @@
 //! Properties divided by key: every instance evaluated alone, over what it sees.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use rondel_event::{Read, TopicId, Value};
-use rondel_spec::{ExprId, Slice, SliceId, Spec, TimeModel};
+use rondel_spec::{ExprId, Property, Slice, SliceId, Spec, TimeModel};
 
 use super::evaluate::Evaluator;
 use super::outcome::{Spot, of_properties};
 use super::timeline::{Timeline, critical};
+use super::truth::Truth;
 use super::{Timed, decode};
 
 /// An instance, from an event of its key until it ends.
@@ -18,8 +19,8 @@ pub struct Instance {
     pub first: usize,
     /// The event at which it ended, if it did.
     pub ended: Option<usize>,
-    /// For each property of the slice what it says; events count in the whole trace.
-    pub spots: BTreeMap<usize, Vec<Spot>>,
+    /// What the property says; events count in the whole trace.
+    pub spots: Vec<Spot>,
 }
 
 /// The keys of an event on a topic that has them: none where one is missing or of another type.
@@ -36,11 +37,9 @@ fn keyed(slice: &Slice, timed: &Timed) -> bool {
     slice.keys[0].fields.iter().any(|(topic, _)| topic.0 == timed.event.topic)
 }
 
-/// The topics that instances see: those with keys, and those that the properties of the slice read.
-fn seen(spec: &Spec, id: SliceId) -> BTreeSet<TopicId> {
-    let slice = &spec.slices[id.0 as usize];
-    let formulas = spec.properties.iter().filter(|p| p.slice == Some(id)).map(|p| p.formula);
-    let read = formulas.chain(slice.until).flat_map(|formula| spec.topics_of(formula));
+/// The topics that instances of a property see: those with keys, and those that it or `until` reads.
+fn seen(spec: &Spec, property: &Property, slice: &Slice) -> BTreeSet<TopicId> {
+    let read = [Some(property.formula), slice.until].into_iter().flatten().flat_map(|x| spec.topics_of(x));
     read.chain(slice.keys[0].fields.iter().map(|(topic, _)| *topic)).collect()
 }
 
@@ -50,11 +49,10 @@ pub fn refused(spec: &Spec, id: SliceId, trace: &[Timed]) -> usize {
     trace.iter().filter(|timed| keyed(slice, timed) && keys_of(slice, timed).is_none()).count()
 }
 
-/// All instances, in order of their first events.
-pub fn instances(spec: &Spec, id: SliceId, trace: &[Timed], now: i64) -> Vec<Instance> {
-    let slice = &spec.slices[id.0 as usize];
+/// All instances of a property, in order of their first events.
+pub fn instances(spec: &Spec, p: usize, trace: &[Timed], now: i64) -> Vec<Instance> {
+    let slice = &spec.slices[spec.properties[p].slice.unwrap().0 as usize];
     let now = trace.last().map_or(now, |last| last.time.max(now));
-    let topics = seen(spec, id);
     let mut all: Vec<Vec<Value>> = Vec::new();
     for timed in trace.iter().filter(|timed| keyed(slice, timed)) {
         all.extend(keys_of(slice, timed).filter(|keys| !all.contains(keys)));
@@ -62,7 +60,7 @@ pub fn instances(spec: &Spec, id: SliceId, trace: &[Timed], now: i64) -> Vec<Ins
     let mut result = Vec::new();
     for keys in all {
         let mut from = 0;
-        while let Some(instance) = instance(spec, id, &topics, &keys, trace, from, now) {
+        while let Some(instance) = instance(spec, p, &keys, trace, from, now) {
             from = instance.ended.map_or(trace.len(), |ended| ended + 1);
             result.push(instance);
         }
@@ -74,14 +72,15 @@ pub fn instances(spec: &Spec, id: SliceId, trace: &[Timed], now: i64) -> Vec<Ins
 /// The next instance of these keys, of whose events it sees those at and after `from`.
 fn instance(
     spec: &Spec,
-    id: SliceId,
-    topics: &BTreeSet<TopicId>,
+    p: usize,
     keys: &[Value],
     trace: &[Timed],
     from: usize,
     now: i64,
 ) -> Option<Instance> {
-    let slice = &spec.slices[id.0 as usize];
+    let property = &spec.properties[p];
+    let slice = &spec.slices[property.slice?.0 as usize];
+    let topics = seen(spec, property, slice);
     let own = |i: usize| keyed(slice, &trace[i]) && keys_of(slice, &trace[i]).is_some_and(|k| k == keys);
     let sees = |i: usize| match keyed(slice, &trace[i]) {
         true => i >= from && own(i),
@@ -89,32 +88,35 @@ fn instance(
     };
     let first = (from..trace.len()).find(|&i| own(i))?;
     let mut origins: Vec<usize> = (0..trace.len()).filter(|&i| sees(i)).collect();
+    let part = |origins: &[usize]| origins.iter().map(|&i| trace[i].clone()).collect::<Vec<Timed>>();
+    let begin = origins.iter().position(|&i| i == first)?;
     let mut ended = None;
     if let Some(until) = slice.until {
-        let part: Vec<Timed> = origins.iter().map(|&i| trace[i].clone()).collect();
-        let over = over(spec, id, until, &part, now, keys);
+        let over = over(spec, property.time, until, &part(&origins), now, (keys, begin));
         ended = (0..origins.len()).find(|&i| origins[i] >= first && over[i]).map(|i| origins[i]);
         origins.retain(|&i| ended.is_none_or(|ended| i <= ended));
     }
-    let part: Vec<Timed> = origins.iter().map(|&i| trace[i].clone()).collect();
-    let chosen: Vec<usize> =
-        (0..spec.properties.len()).filter(|&p| spec.properties[p].slice == Some(id)).collect();
     let now = ended.map_or(now, |ended| trace[ended].time);
-    let mut spots = of_properties(spec, &part, now, keys, &chosen);
-    for spots in spots.values_mut() {
-        // What was before its first event, it knows, but it did not exist.
-        let begin = spots.iter().position(|spot| spot.event.is_some_and(|i| origins[i] == first)).unwrap();
-        spots.drain(..begin);
-        spots.iter_mut().for_each(|spot| spot.event = spot.event.map(|i| origins[i]));
-    }
+    let mut spots = of_properties(spec, &part(&origins), now, (keys, begin), &[p]).remove(&p)?;
+    // What was before its first event, it knows, but it did not exist.
+    let before = spots.iter().position(|spot| spot.event == Some(begin))?;
+    spots.drain(..before);
+    spots.iter_mut().for_each(|spot| spot.event = spot.event.map(|i| origins[i]));
     Some(Instance { keys: keys.to_vec(), first, ended, spots })
 }
 
 /// Whether `until` is true, at every event.
-fn over(spec: &Spec, id: SliceId, until: ExprId, part: &[Timed], now: i64, keys: &[Value]) -> Vec<bool> {
-    let model = spec.properties.iter().find(|p| p.slice == Some(id)).map_or(TimeModel::Steps, |p| p.time);
+fn over(
+    spec: &Spec,
+    model: TimeModel,
+    until: ExprId,
+    part: &[Timed],
+    now: i64,
+    (keys, begin): (&[Value], usize),
+) -> Vec<bool> {
     let timeline = Timeline::new(model, part, now, &critical(spec, part, now));
     let mut evaluator = Evaluator::new(spec, &timeline, keys);
+    evaluator.begin = begin;
     let column = evaluator.column(until);
-    timeline.events().map(|k| column[k].truth() == super::truth::Truth::TRUE).collect()
+    timeline.events().map(|k| column[k].truth() == Truth::TRUE).collect()
 }
