@@ -20,7 +20,6 @@ proptest! {
     }
 
     #[test]
-    #[ignore = "the past among the operands is not right yet"]
     fn measurements(case in case(Palette { measures: true, ..PAST }, 1..8, 0..14)) {
         agree(&case)?;
     }

@@ -130,7 +130,28 @@ pub fn signal(given: &[Given], property: usize, trace: &[Timed], now: i64) -> Si
     (at_events, changes)
 }
 
-/// The same from the definitions; what is open ends it.
+/// Every property at every event, also where it is known only later. What is open at the end is inconclusive.
+pub fn agree_in_time(case: &Case) -> Result<(), TestCaseError> {
+    let Case { spec, trace, now, ride } = case;
+    let given = drive(spec, trace, *now, ride);
+    // Verdicts about two events of one time may be given in any order.
+    let sorted = |mut all: Vec<(i64, &'static str)>| {
+        all.sort_unstable();
+        all
+    };
+    for (p, spots) in outcomes(spec, trace, *now).iter().enumerate() {
+        let of_property = given.iter().map(|given| &given.report).filter(|r| r.property as usize == p);
+        let about = |r: &Report| (r.about.unwrap_or(r.time).as_nanos(), r.verdict.as_str());
+        let at_events = spots.iter().filter(|spot| spot.event.is_some());
+        let known = |spot: &Spot| (spot.time, spot.verdict.unwrap_or(Verdict::Inconclusive).as_str());
+        let (found, expected) =
+            (sorted(of_property.map(about).collect()), sorted(at_events.map(known).collect()));
+        prop_assert_eq!(found, expected, "{:?}", spec.properties[p].formula);
+    }
+    Ok(())
+}
+
+/// Its [`signal`] from the definitions; what is open ends it.
 pub fn expected(spots: &[Spot]) -> Signal {
     let known = |spot: &Spot| spot.verdict.unwrap_or(Verdict::Inconclusive);
     let at_events = spots.iter().filter(|spot| spot.event.is_some()).map(known).collect();
