@@ -25,8 +25,8 @@ pub struct Given<'a> {
 /// One JSON object, always in this form: `{"property":"p","time":1.5,"step":3,"verdict":"violated"}`,
 /// `time` in seconds, `step` from 0. With several traces a member `trace` comes first. A property with keys
 /// has `key` after its name. A verdict that time
-/// brings has no `step`; one about another time than that at which it became certain has `about`. With
-/// evidence, that comes last.
+/// brings has no `step`; one about another time than that at which it became certain has `about`. After
+/// the verdict come robustness and evidence, where they are asked for.
 #[derive(Clone, Debug)]
 pub struct VerdictWriter {
     name: String,
@@ -96,6 +96,10 @@ impl VerdictWriter {
             Verdict::Violated => b",\"verdict\":\"violated\"",
             Verdict::Inconclusive => b",\"verdict\":\"inconclusive\"",
         });
+        if let Some(robustness) = report.robustness {
+            out.extend_from_slice(b",\"robustness\":");
+            write_value(&Value::Float(robustness), out);
+        }
         if let Some(evidence) = evidence {
             out.extend_from_slice(b",\"evidence\":");
             evidence.json(out);
@@ -120,6 +124,9 @@ impl VerdictWriter {
         let _ = write!(out, "time {}", Seconds(time));
         if let Some(about) = report.about {
             let _ = write!(out, ", about {}", Seconds(about));
+        }
+        if let Some(robustness) = report.robustness {
+            let _ = write!(out, ", robustness {robustness}");
         }
         out.push(b'\n');
         if let Some(evidence) = evidence {

@@ -385,3 +385,47 @@ fn the_demo_shows_a_violation_and_ends() {
     }
     assert!(shown.contains("undecodable 0, dropped 0"), "{shown}");
 }
+
+/// `alive` holds for so long after each message.
+const ALIVE: &str = "topic s { n: int } property alive = once[0, 300 ms] on(s)";
+
+/// The verdicts of one message that is 5 s old by its own clock: one that it brings, one that time does.
+#[track_caller]
+fn time_passes(lines: &[String]) {
+    let expected = [
+        r#"{"property":"alive","time":5,"step":0,"verdict":"satisfied"}"#,
+        r#"{"property":"alive","time":5.3,"verdict":"violated"}"#,
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn time_passes_where_no_message_comes() {
+    let folder = Folder::new();
+    let spec = folder.file("alive.rondel", ALIVE);
+    let endpoint = free_endpoint();
+    let own = ["run", &spec, "--topic", "zenoh:demo/state", "--time-from", "t", "--format", "json"];
+    let mut run = Process::rondel(arguments(&own, &zenoh_listening("peer", &endpoint)));
+    run.wait_stderr("ready");
+    publish("zenoh:demo/state", &zenoh("peer", &endpoint), "{\"t\":5}\n");
+    time_passes(&run.take_stdout(2));
+    let finished = end(run, 1, 2);
+    finished.expect_stderr(&["alive: became violated 1 time, first at time 5.3 s"]);
+}
+
+/// What time brings must not wait in a packet that no message fills.
+#[test]
+fn time_passes_on_dds() {
+    let folder = Folder::new();
+    let spec = folder.file("alive.rondel", ALIVE);
+    let network = dds(&dds_domain());
+    let tap = tap("dds:verdict", 2, &network);
+    let own = ["run", &spec, "--topic", "dds:state", "--publish", "dds:verdict", "--time-from", "t"];
+    let wait = ["--wait-subscribers", "60"];
+    let mut run = Process::rondel(arguments(&[&own[..], &wait].concat(), &network));
+    run.wait_stderr("ready");
+    publish("dds:state", &network, "{\"t\":5}\n");
+    let finished = tap.finish();
+    time_passes(&finished.expect_status(0).stdout.lines().map(str::to_owned).collect::<Vec<_>>());
+    end(run, 1, 2);
+}
