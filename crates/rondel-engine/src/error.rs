@@ -1,5 +1,5 @@
 use rondel_event::{TopicId, ValueType};
-use rondel_spec::ExprId;
+use rondel_spec::{ExprId, VariableId};
 
 /// Why a [`Spec`](rondel_spec::Spec) is not one: a mistake of whoever built it, since the front
 /// ends report the mistakes of a writer themselves.
@@ -31,6 +31,16 @@ pub enum CompileError {
         node: ExprId,
         /// What it is.
         what: &'static str,
+    },
+    /// A formula with variables cannot be monitored in bounded memory.
+    #[error("node {}: {}{why}", node.0, variable.map(|v| format!("variable {}: ", v.0)).unwrap_or_default())]
+    NotMonitorable {
+        /// The part that cannot be.
+        node: ExprId,
+        /// The variable that it is about, if it is about one.
+        variable: Option<VariableId>,
+        /// Why.
+        why: &'static str,
     },
     /// An operand has a type that the node cannot work on.
     #[error("node {}: an operand of type {found} where {expected} is needed", node.0)]

@@ -6,6 +6,7 @@ use std::ops::Not;
 use rondel_event::TopicId;
 use rondel_spec::{BinaryOp, UnaryOp};
 
+use crate::relation::source::Relation as Quantified;
 use crate::translate::MachineSource;
 
 /// The word that a node computes, or its complement. Negation is thus free, and a formula and its
@@ -201,6 +202,12 @@ pub(crate) enum Node {
         side: u8,
         value: bool,
     },
+    /// A quantified formula, by its number; it has these operands, and reads these fields.
+    Quantified {
+        relation: u32,
+        operands: Box<[NodeId]>,
+        fields: Box<[FieldId]>,
+    },
     /// In rows of the clock the value at the position before, held in the others.
     Latch(Kind, NodeId, Wire),
     /// In rows of the clock the value, held in the others. Of integers.
@@ -311,7 +318,9 @@ impl Node {
             | Node::MachineAfter(of)
             | Node::MachineValue { machine: of, .. }
             | Node::MachineTruth { machine: of, .. } => f(of),
-            Node::Machine { ref operands, .. } => operands.iter().copied().for_each(f),
+            Node::Machine { ref operands, .. } | Node::Quantified { ref operands, .. } => {
+                operands.iter().copied().for_each(f)
+            }
             Node::Shift(x, _) | Node::Recently(x, _) => f(x.node()),
             Node::And(x, y) | Node::Since(x, y) | Node::Delay { of: x, forget: y, .. } => {
                 f(x.node());
@@ -408,11 +417,12 @@ impl Node {
             Node::RobustSince { .. } => 59,
             Node::RobustDense { .. } => 60,
             Node::AfterFloat(_) => 61,
+            Node::Quantified { .. } => 62,
         }
     }
 
     /// One more than the largest [`sort`](Node::sort).
-    pub(crate) const SORTS: usize = 62;
+    pub(crate) const SORTS: usize = 63;
 }
 
 /// Nodes, each only once, operands before the nodes that use them.
@@ -422,6 +432,8 @@ pub(crate) struct Graph {
     index: HashMap<Node, NodeId>,
     /// What the nodes of machines stand for.
     machines: Vec<MachineSource>,
+    /// What the nodes of quantified formulas stand for.
+    relations: Vec<Quantified>,
     overflow: bool,
 }
 
@@ -430,8 +442,13 @@ impl Graph {
     pub(crate) const LIMIT: usize = 1 << 31;
 
     pub(crate) fn new() -> Graph {
-        let mut graph =
-            Graph { nodes: Vec::new(), index: HashMap::new(), machines: Vec::new(), overflow: false };
+        let mut graph = Graph {
+            nodes: Vec::new(),
+            index: HashMap::new(),
+            machines: Vec::new(),
+            relations: Vec::new(),
+            overflow: false,
+        };
         graph.add(Node::False);
         graph
     }
@@ -444,6 +461,21 @@ impl Graph {
     pub(crate) fn add_machine(&mut self, machine: MachineSource, operands: Box<[NodeId]>) -> NodeId {
         self.machines.push(machine);
         self.add(Node::Machine { machine: self.machines.len() as u32 - 1, operands })
+    }
+
+    pub(crate) fn relations(&self) -> &[Quantified] {
+        &self.relations
+    }
+
+    /// A quantified formula with these operands; one like it, if there is one.
+    pub(crate) fn add_relation(&mut self, relation: Quantified, operands: Box<[NodeId]>) -> Wire {
+        let known = self.relations.iter().position(|other| *other == relation);
+        let fields = relation.fields.clone();
+        let number = known.unwrap_or_else(|| {
+            self.relations.push(relation);
+            self.relations.len() - 1
+        });
+        self.wire(Node::Quantified { relation: number as u32, operands, fields })
     }
 
     pub(crate) fn nodes(&self) -> &[Node] {

@@ -175,6 +175,11 @@ pub(crate) enum Instruction {
         out: u32,
     },
 
+    /// A quantified formula, by its number.
+    Quantified {
+        relation: u32,
+    },
+
     HeldInt {
         column: u32,
         state: u32,

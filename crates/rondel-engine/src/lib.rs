@@ -52,6 +52,7 @@ mod machine;
 mod monitor;
 mod program;
 mod ranges;
+mod relation;
 mod report;
 mod robust;
 mod run;

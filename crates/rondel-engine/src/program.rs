@@ -121,6 +121,13 @@ impl Binding {
                 slots[field as usize] = Some(self.slot(&fields[field as usize]));
             }
         }
+        for node in nodes.clone() {
+            if let Node::Quantified { fields: read, .. } = node {
+                for &field in read {
+                    slots[field as usize] = Some(self.slot(&fields[field as usize]));
+                }
+            }
+        }
         // A field that is read has its presence beside its values.
         for node in nodes {
             if let Node::Carried(field) = *node {

@@ -7,6 +7,8 @@ use crate::graph::Wire;
 use crate::instruction::Instruction;
 use crate::machine::{MachineRows, MachineState, Moment};
 use crate::ranges::Ranges;
+use crate::relation::source::Reading as Registered;
+use crate::relation::state::RelationState;
 use crate::robust;
 use crate::scalar::Reading;
 use crate::section::{Deadline, Margin, Section};
@@ -345,6 +347,7 @@ struct Frame<'a> {
     seconds: &'a mut [Rows],
     machines: &'a mut [MachineState],
     machine_rows: &'a mut [MachineRows],
+    relations: &'a mut [RelationState],
     columns: &'a mut Columns,
     values: &'a mut ValueState,
 }
@@ -364,6 +367,7 @@ impl<'a> Frame<'a> {
             seconds: &mut registers.seconds,
             machines: &mut state.machines,
             machine_rows: &mut registers.machines,
+            relations: &mut state.relations,
             columns: &mut registers.columns,
             values: &mut state.values,
         }
@@ -482,10 +486,21 @@ impl<'a> Frame<'a> {
                 let rows = &self.machine_rows[machine as usize].variables[variable as usize][side as usize];
                 rows.known & if value { rows.truths } else { !rows.truths }
             }
+            Instruction::Quantified { relation } => self.quantified(relation),
             // What works on columns costs more than a call, and stays out of this loop.
             _ => values::evaluate(instruction, self.step, self.words, self.columns, self.values),
         }
     }
+
+    /// The truth of a quantified formula.
+    fn quantified(&mut self, relation: u32) -> Rows {
+        let Step { section, block, start, len, position, moments, .. } = self.step;
+        let (words, columns, buffers) = (&*self.words, &*self.columns, &*self.values.buffers);
+        let reading = Registered { words, columns, block, start, buffers };
+        let state = &mut self.relations[relation as usize];
+        section.relations[relation as usize].step(state, &reading, len, position, moments).at
+    }
+
     /// Takes a machine through the rows.
     #[inline(never)]
     fn machine(&mut self, machine: u32, out: u32) -> Rows {

@@ -8,6 +8,8 @@ use crate::graph::{Constant, FieldId, Graph, Kind, Node, NodeId, Reach, Relation
 use crate::instruction::Instruction;
 use crate::machine::{MachinePlan, MachineRows, MachineState};
 use crate::ranges::Ranges;
+use crate::relation::source::Relation as Quantified;
+use crate::relation::state::RelationState;
 use crate::robust;
 use crate::schedule::{Schedule, schedule};
 use crate::state::{Held, Latched, Registers, State};
@@ -53,6 +55,7 @@ pub(crate) struct Section {
     pub(crate) robust: Vec<Option<Margin>>,
     /// The columns of dense robustness, each for both sides.
     pub(crate) robust_operands: Vec<[[u32; 2]; 2]>,
+    pub(crate) relations: Vec<Quantified>,
     /// The operators whose changes between events matter.
     pub(crate) deadlines: Vec<Deadline>,
     /// No sooner than so long after a moment something changes by itself because of it.
@@ -194,6 +197,7 @@ fn section(
         machines: Vec::new(),
         windows: Vec::new(),
         robust_operands: Vec::new(),
+        relations: Vec::new(),
         deadlines: Vec::new(),
         shortest: u64::MAX,
         state: State::default(),
@@ -219,7 +223,8 @@ fn section(
         | Instruction::Together
         | Instruction::TimedRecently { .. }
         | Instruction::TimedSince { .. }
-        | Instruction::Machine { .. } => true,
+        | Instruction::Machine { .. }
+        | Instruction::Quantified { .. } => true,
         Instruction::Window { window, .. } => assembly.windows[*window as usize].timed,
         Instruction::Greatest { timed, .. } | Instruction::RobustSince { timed, .. } => *timed,
         _ => false,
@@ -239,6 +244,7 @@ fn section(
         windows: assembly.windows,
         robust,
         robust_operands: assembly.robust_operands,
+        relations: assembly.relations,
         deadlines: assembly.deadlines,
         shortest: assembly.shortest,
         initial: assembly.state,
@@ -263,6 +269,7 @@ struct Assembly<'a> {
     machines: Vec<MachinePlan>,
     windows: Vec<Operands>,
     robust_operands: Vec<[[u32; 2]; 2]>,
+    relations: Vec<Quantified>,
     deadlines: Vec<Deadline>,
     shortest: u64,
     state: State,
@@ -466,6 +473,13 @@ impl Assembly<'_> {
                 // No other column has two sides.
                 _ => I::False,
             },
+            Node::Quantified { relation, ref fields, .. } => {
+                let mut relation = self.graph.relations()[relation as usize].clone();
+                relation.place(wire, column);
+                relation.slots = fields.iter().map(|&field| slot(field)).collect();
+                push(&mut state.relations, RelationState::new(&relation.plan));
+                I::Quantified { relation: push(&mut self.relations, relation) }
+            }
             Node::Compare(relation, a, b) => {
                 let (a, b) = (column(a), column(b));
                 match relation {

@@ -3,6 +3,7 @@ use crate::delay::Delay;
 use crate::extreme::Greatest;
 use crate::machine::{MachineRows, MachineState};
 use crate::ranges::Ranges;
+use crate::relation::state::RelationState;
 use crate::robust::{self, DenseSince};
 use crate::texts::TextColumn;
 use crate::timed::{TimedRecently, TimedSince};
@@ -20,6 +21,7 @@ pub(crate) struct State {
     pub(crate) timed_since: Vec<TimedSince>,
     pub(crate) ranges: Vec<Ranges>,
     pub(crate) machines: Vec<MachineState>,
+    pub(crate) relations: Vec<RelationState>,
     pub(crate) values: ValueState,
 }
 

@@ -228,7 +228,8 @@ impl Translator<'_> {
         let mut open = vec![expr];
         while let Some(id) = open.pop() {
             let Some(node) = self.spec.nodes.get(id.index()) else { continue };
-            open.extend(node.operands().filter(|operand| *operand < id && needed.insert(*operand)));
+            let asked_for = self.asked_for(id, node)?;
+            open.extend(asked_for.into_iter().filter(|operand| *operand < id && needed.insert(*operand)));
         }
         for needed in needed {
             if self.done.get(needed.index()).is_some_and(Option::is_none) {

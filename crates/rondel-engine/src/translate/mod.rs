@@ -5,16 +5,19 @@
 mod machine;
 mod measured;
 mod operands;
+mod relation;
 mod robust;
 mod values;
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use rondel_event::{Comparison, Path, Read, TopicId, ValueType};
 use rondel_spec::{Bounds, Expr, ExprId, MachineId, Spec, TimeModel};
 
 use crate::CompileError;
 use crate::graph::{FieldId, Graph, Node, NodeId, Relation, Sides, Wire};
+use crate::relation::safe::Scope;
 pub(crate) use machine::MachineSource;
 use operands::Operands;
 pub(crate) use robust::Robustness;
@@ -142,6 +145,10 @@ pub(crate) struct Translator<'a> {
     robust: Vec<Option<Robustness>>,
     /// For every node its robustness in this model, if it has been asked for.
     margins: HashMap<ExprId, Robustness>,
+    /// The variables of all nodes, if there are any.
+    scope: Option<Rc<Scope<'a>>>,
+    /// For every node whether a relation in it may keep every value ever seen.
+    unbounded: Vec<bool>,
     /// The machines in this model; none while one is being translated.
     machines: HashMap<MachineId, Option<NodeId>>,
     sets: Vec<Vec<TopicId>>,
@@ -161,6 +168,8 @@ impl<'a> Translator<'a> {
             formulas: Vec::new(),
             robust: Vec::new(),
             margins: HashMap::new(),
+            scope: None,
+            unbounded: Vec::new(),
             machines: HashMap::new(),
             sets: vec![Vec::new()],
             set_index: HashMap::from([(Vec::new(), 0)]),
@@ -179,20 +188,26 @@ impl<'a> Translator<'a> {
         self.margins.clear();
         self.machines.clear();
         let mut needed = vec![false; spec.nodes.len()];
+        self.unbounded = needed.clone();
         for &property in properties {
             let property = &spec.properties[property as usize];
             let (name, formula) = (&property.name, property.formula);
             match needed.get_mut(formula.index()) {
-                Some(needed) => *needed = true,
+                Some(needed) => {
+                    *needed = true;
+                    let unbounded = property.attributes.iter().any(|(name, _)| name == "unbounded");
+                    self.unbounded[formula.index()] |= unbounded;
+                }
                 None => return Err(CompileError::UnknownFormula { property: name.clone(), formula }),
             }
         }
         for (i, expr) in spec.nodes.iter().enumerate().rev() {
             if needed[i] {
-                for operand in expr.operands() {
+                for operand in self.asked_for(ExprId(i as u32), expr)? {
                     // A node that is not there, or not before this one, is reported when this one is translated.
                     if let Some(needed) = needed.get_mut(operand.index()) {
                         *needed = true;
+                        self.unbounded[operand.index()] |= self.unbounded[i];
                     }
                 }
             }
@@ -235,6 +250,7 @@ impl<'a> Translator<'a> {
 
     fn expr(&mut self, id: ExprId, expr: &Expr) -> Result<(Meaning, SetId), CompileError> {
         let meaning = match expr {
+            Expr::Exists(..) | Expr::ForAll(..) => self.quantified(id)?,
             // These have no operands, but translate others.
             Expr::InState(machine, states) => self.in_state(id, *machine, states)?,
             Expr::Ambiguous(machine) => self.ambiguous(id, *machine)?,
@@ -249,9 +265,11 @@ impl<'a> Translator<'a> {
             }
         };
         let own = match expr {
-            Expr::InState(..) | Expr::Ambiguous(_) | Expr::MachineVariable(..) => {
-                self.set(self.spec.topics_of(id))
-            }
+            Expr::InState(..)
+            | Expr::Ambiguous(_)
+            | Expr::MachineVariable(..)
+            | Expr::Exists(..)
+            | Expr::ForAll(..) => self.set(self.spec.topics_of(id)),
             Expr::Window { topics, .. } => {
                 let mut own = 0;
                 for &topic in topics {

@@ -1,0 +1,147 @@
+//! Short lists of tuples: what a part holds at an instant, or how it has changed.
+
+/// Tuples of one arity, each with a weight: 1 where it is or has come to be in the relation, -1 where
+/// it has left it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Batch {
+    arity: usize,
+    values: Vec<u64>,
+    weights: Vec<i8>,
+}
+
+impl Batch {
+    pub(crate) fn new(arity: usize) -> Batch {
+        Batch { arity, ..Batch::default() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.weights.len()
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.weights.is_empty()
+    }
+
+    #[inline(always)]
+    pub(crate) fn clear(&mut self) {
+        self.values.clear();
+        self.weights.clear();
+    }
+
+    #[inline(always)]
+    pub(crate) fn push(&mut self, tuple: &[u64], weight: i8) {
+        debug_assert_eq!(tuple.len(), self.arity, "one arity");
+        self.values.extend_from_slice(tuple);
+        self.weights.push(weight);
+    }
+
+    pub(crate) fn push_columns(&mut self, tuple: &[u64], columns: &[u32], weight: i8) {
+        self.values.extend(columns.iter().map(|&c| tuple[c as usize]));
+        self.weights.push(weight);
+    }
+
+    /// Adds a tuple to be filled in.
+    #[inline(always)]
+    pub(crate) fn push_blank(&mut self) -> &mut [u64] {
+        let start = self.values.len();
+        self.values.resize(start + self.arity, 0);
+        self.weights.push(1);
+        &mut self.values[start..]
+    }
+
+    #[inline(always)]
+    pub(crate) fn tuple(&self, i: usize) -> &[u64] {
+        &self.values[i * self.arity..(i + 1) * self.arity]
+    }
+
+    #[inline(always)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u64], i8)> {
+        (0..self.len()).map(|i| (self.tuple(i), self.weights[i]))
+    }
+
+    pub(crate) fn contains(&self, tuple: &[u64]) -> bool {
+        self.iter().any(|(other, _)| other == tuple)
+    }
+
+    pub(crate) fn extend(&mut self, other: &Batch) {
+        self.values.extend_from_slice(&other.values);
+        self.weights.extend_from_slice(&other.weights);
+    }
+
+    /// The sum of the weights.
+    pub(crate) fn balance(&self) -> i64 {
+        self.weights.iter().map(|&w| i64::from(w)).sum()
+    }
+
+    /// All values, to be marked as in use.
+    pub(crate) fn values(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.values.iter().enumerate().map(|(i, &value)| (i % self.arity.max(1), value))
+    }
+
+    /// Every tuple once, with the sum of its weights, cut to -1..=1; without those whose weights
+    /// cancel.
+    pub(crate) fn consolidate(&mut self) {
+        match self.len() {
+            0 => return,
+            1 if self.weights[0] != 0 => return,
+            _ => {}
+        }
+        // Sums in a wider type: many of one tuple can meet.
+        let mut sums: Vec<i32>;
+        if self.len() <= 8 {
+            sums = self.weights.iter().map(|&w| i32::from(w)).collect();
+            for i in 1..self.len() {
+                if let Some(first) = (0..i).find(|&j| self.tuple(j) == self.tuple(i)) {
+                    sums[first] += sums[i];
+                    sums[i] = 0;
+                }
+            }
+        } else {
+            let mut order: Vec<usize> = (0..self.len()).collect();
+            order.sort_by(|&a, &b| self.tuple(a).cmp(self.tuple(b)));
+            sums = vec![0; self.len()];
+            let mut first = order[0];
+            for &i in &order {
+                if self.tuple(i) != self.tuple(first) {
+                    first = i;
+                }
+                sums[first] += i32::from(self.weights[i]);
+            }
+        }
+        let mut kept = 0;
+        for (i, sum) in sums.into_iter().enumerate() {
+            if sum != 0 {
+                self.values.copy_within(i * self.arity..(i + 1) * self.arity, kept * self.arity);
+                self.weights[kept] = sum.signum() as i8;
+                kept += 1;
+            }
+        }
+        self.values.truncate(kept * self.arity);
+        self.weights.truncate(kept);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn consolidation_is_a_sum() {
+        for copies in [1, 20] {
+            let mut batch = Batch::new(2);
+            for _ in 0..copies {
+                batch.push(&[1, 2], 1);
+                batch.push(&[3, 4], -1);
+                batch.push(&[5, 6], 1);
+                batch.push(&[5, 6], -1);
+            }
+            batch.push(&[1, 3], -1);
+            batch.consolidate();
+            let mut found: Vec<_> = batch.iter().map(|(t, w)| (t.to_vec(), w)).collect();
+            found.sort();
+            assert_eq!(found, [(vec![1, 2], 1), (vec![1, 3], -1), (vec![3, 4], -1)]);
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Conjunctions: in what order the conjuncts bind variables and test tuples.
+
+use rondel_event::Comparison;
+use rondel_spec::{Expr, ExprId, VariableId};
+
+use super::plan::{Condition, Lookup, Op, PartId, Side, Stage, Term};
+use super::safe::{Compiler, Conjunct, Literal, Meaning, Refusal, constant, place};
+
+/// Conjuncts by what can be done with them.
+#[derive(Default)]
+pub(crate) struct Conjuncts {
+    node: Option<ExprId>,
+    /// They bind.
+    finite: Vec<PartId>,
+    /// They test tuples.
+    infinite: Vec<(PartId, ExprId)>,
+    tests: Vec<Literal>,
+    conditions: Vec<Condition>,
+    /// They are none of these by themselves; with tuples from the others each way may be.
+    ways: Vec<(Literal, Vec<Vec<Conjunct>>)>,
+}
+
+impl Conjuncts {
+    pub(crate) fn gather(
+        compiler: &mut Compiler<'_>,
+        node: ExprId,
+        conjuncts: Vec<Conjunct>,
+    ) -> Result<Conjuncts, Refusal> {
+        let mut gathered = Conjuncts { node: Some(node), ..Conjuncts::default() };
+        let mut open = compiler.flatten(&conjuncts);
+        open.reverse();
+        while let Some(conjunct) = open.pop() {
+            let literal = match conjunct {
+                Conjunct::In(part) => {
+                    gathered.finite.push(part);
+                    continue;
+                }
+                Conjunct::NotIn(part) => {
+                    gathered.infinite.push((part, node));
+                    continue;
+                }
+                Conjunct::NotFirst(wanted) => {
+                    gathered.conditions.push(Condition::NotFirst(wanted));
+                    continue;
+                }
+                Conjunct::Literal(literal) => literal,
+            };
+            if compiler.scope.is_closed(literal.node) {
+                let truth = compiler.truth(literal);
+                gathered.conditions.push(truth);
+            } else if let Some(ways) = compiler.ways(literal) {
+                match compiler.union(literal.node, ways.clone()) {
+                    Ok(part) => gathered.finite.push(part),
+                    Err(_) => gathered.ways.push((literal, ways)),
+                }
+            } else if compiler.is_test(literal.node) {
+                gathered.tests.push(literal);
+            } else {
+                match compiler.meaning(literal)? {
+                    Meaning::In(part) => gathered.finite.push(part),
+                    Meaning::NotIn(part) => gathered.infinite.push((part, literal.node)),
+                    Meaning::All(conjuncts) => open.extend(conjuncts),
+                    Meaning::Any(ways) => gathered.ways.push((literal, ways)),
+                }
+            }
+        }
+        gathered.finite.sort_unstable();
+        gathered.finite.dedup();
+        Ok(gathered)
+    }
+
+    /// One part for all of them.
+    pub(crate) fn join(mut self, compiler: &mut Compiler<'_>) -> Result<PartId, Refusal> {
+        let node = self.node.unwrap_or(ExprId(0));
+        let momentary = self.finite.iter().filter(|p| !compiler.part(**p).lasts);
+        let widest = momentary.max_by_key(|p| compiler.part(**p).variables.len()).copied();
+        let so_far = match widest {
+            Some(part) => {
+                self.finite.retain(|p| *p != part);
+                self.chain(compiler, node, part)?
+            }
+            None if self.finite.is_empty() => {
+                if self.assignment(compiler, &[]).is_none() && !self.conditions_only() {
+                    return Err(self.unbound(compiler, node, &[]));
+                }
+                let unit = compiler.add(node, Op::Unit, Vec::new(), false)?;
+                self.chain(compiler, node, unit)?
+            }
+            None => self.lasting(compiler, node)?,
+        };
+        self.rest(compiler, node, so_far)
+    }
+
+    fn conditions_only(&self) -> bool {
+        self.infinite.is_empty() && self.tests.is_empty() && self.ways.is_empty()
+    }
+
+    /// What is left when all parts that bind are joined.
+    fn rest(mut self, compiler: &mut Compiler<'_>, node: ExprId, so_far: PartId) -> Result<PartId, Refusal> {
+        if self.conditions_only() {
+            return Ok(so_far);
+        }
+        let bound = compiler.part(so_far).variables.clone();
+        // Something can only be left to assign if there was no chain to do it in.
+        if compiler.part(so_far).lasts && self.assignment(compiler, &bound).is_some() {
+            let scan = compiler.scan(node, so_far)?;
+            let chain = self.chain(compiler, node, scan)?;
+            return self.rest(compiler, node, chain);
+        }
+        let Some((_, ways)) = self.ways.pop() else {
+            return Err(self.unbound(compiler, node, &bound));
+        };
+        let mut others = vec![Conjunct::In(so_far)];
+        others.extend(self.infinite.iter().map(|(part, _)| Conjunct::NotIn(*part)));
+        others
+            .extend(self.tests.iter().chain(self.ways.iter().map(|(l, _)| l)).map(|l| Conjunct::Literal(*l)));
+        let ways = ways.into_iter().map(|way| [others.clone(), way].concat()).collect();
+        compiler.union(node, ways)
+    }
+
+    /// Why what is left cannot be tested.
+    fn unbound(&self, compiler: &Compiler<'_>, node: ExprId, bound: &[VariableId]) -> Refusal {
+        let free = |variables: &[VariableId]| variables.iter().find(|v| !bound.contains(v)).copied();
+        let literals = self.tests.iter().chain(self.ways.iter().map(|(literal, _)| literal));
+        let of_literals = literals.filter_map(|l| Some((l.node, free(compiler.scope.free(l.node))?)));
+        let infinite = self.infinite.iter();
+        let of_parts =
+            infinite.filter_map(|(part, node)| Some((*node, free(&compiler.part(*part).variables)?)));
+        let first = of_literals.chain(of_parts).next();
+        Refusal {
+            node: first.map_or(node, |(node, _)| node),
+            variable: first.map(|(_, variable)| variable),
+            why: "nothing beside it, joined with `and`, binds the variable, so that it can have any value",
+        }
+    }
+
+    /// An equation that gives one more variable its value.
+    fn assignment(&self, compiler: &Compiler<'_>, bound: &[VariableId]) -> Option<(usize, VariableId, Term)> {
+        let nodes = &compiler.scope.spec.nodes;
+        let unbound = |node: ExprId| match nodes[node.index()] {
+            Expr::Variable(variable, _) if !bound.contains(&variable) => Some(variable),
+            _ => None,
+        };
+        let known = |node: ExprId| match &nodes[node.index()] {
+            Expr::Literal(value) => constant(value).map(Term::Constant),
+            Expr::Variable(variable, _) if bound.contains(variable) => {
+                Some(Term::Slot(place(bound, *variable)))
+            }
+            _ => None,
+        };
+        self.tests.iter().enumerate().find_map(|(i, literal)| match nodes[literal.node.index()] {
+            Expr::Compare(comparison, x, y) => {
+                let equal = match comparison {
+                    Comparison::Equal => literal.positive,
+                    Comparison::NotEqual => !literal.positive,
+                    _ => false,
+                };
+                let sides = [(x, y), (y, x)];
+                let mut found = sides.into_iter().filter(|_| equal);
+                found.find_map(|(x, y)| Some((i, unbound(x)?, known(y)?)))
+            }
+            Expr::Variable(variable, _) if !bound.contains(&variable) => {
+                Some((i, variable, Term::Constant(u64::from(literal.positive))))
+            }
+            _ => None,
+        })
+    }
+
+    /// The tests that the bound variables allow.
+    fn allowed(
+        &mut self,
+        compiler: &mut Compiler<'_>,
+        bound: &[VariableId],
+    ) -> Result<Vec<Condition>, Refusal> {
+        let mut conditions = std::mem::take(&mut self.conditions);
+        for literal in std::mem::take(&mut self.tests) {
+            if compiler.scope.free(literal.node).iter().all(|v| bound.contains(v)) {
+                conditions.push(compiler.test(literal, bound)?);
+            } else {
+                self.tests.push(literal);
+            }
+        }
+        Ok(conditions)
+    }
+
+    /// The next part that tests what is bound.
+    fn tested(&mut self, compiler: &Compiler<'_>, bound: &[VariableId]) -> Option<PartId> {
+        let is_bound = |part: PartId| compiler.part(part).variables.iter().all(|v| bound.contains(v));
+        let next = self.infinite.iter().position(|(part, _)| is_bound(*part))?;
+        Some(self.infinite.remove(next).0)
+    }
+
+    /// The next part that binds: first what does not last, then what shares most.
+    fn next(&mut self, compiler: &Compiler<'_>, bound: &[VariableId]) -> Option<PartId> {
+        let rank = |part: PartId| {
+            let part = compiler.part(part);
+            let shared = part.variables.iter().filter(|v| bound.contains(v)).count();
+            (!part.lasts && shared > 0, shared, !part.lasts)
+        };
+        let next = (0..self.finite.len()).max_by_key(|&i| rank(self.finite[i]))?;
+        Some(self.finite.remove(next))
+    }
+
+    /// From the tuples of a part that does not last, all others are looked up.
+    fn chain(&mut self, compiler: &mut Compiler<'_>, node: ExprId, of: PartId) -> Result<PartId, Refusal> {
+        let mut bound = compiler.part(of).variables.clone();
+        let mut stages = Vec::new();
+        loop {
+            stages.extend(self.allowed(compiler, &bound)?.into_iter().map(Stage::Test));
+            while let Some(part) = self.tested(compiler, &bound) {
+                let (lookup, _) = lookup(compiler, part, &bound);
+                stages.push(Stage::Without(lookup));
+            }
+            if let Some((test, variable, term)) = self.assignment(compiler, &bound) {
+                self.tests.remove(test);
+                stages.push(Stage::Assign(term));
+                bound.push(variable);
+                continue;
+            }
+            let Some(part) = self.next(compiler, &bound) else { break };
+            let (lookup, binds) = lookup(compiler, part, &bound);
+            bound.extend(binds.iter().map(|&c| compiler.part(part).variables[c as usize]));
+            stages.push(Stage::With(lookup, binds));
+        }
+        if stages.is_empty() {
+            return Ok(of);
+        }
+        let mut variables = bound.clone();
+        variables.sort_unstable();
+        let output = variables.iter().map(|v| place(&bound, *v)).collect();
+        compiler.add(node, Op::Chain { of, stages, output }, variables, false)
+    }
+
+    /// A relation that changes as those do that it is joined from.
+    fn lasting(&mut self, compiler: &mut Compiler<'_>, node: ExprId) -> Result<PartId, Refusal> {
+        let widest = |i: &usize| compiler.part(self.finite[*i]).variables.len();
+        let first = (0..self.finite.len()).max_by_key(widest).unwrap_or(0);
+        let mut so_far = self.finite.remove(first);
+        loop {
+            let bound = compiler.part(so_far).variables.clone();
+            let conditions = self.allowed(compiler, &bound)?;
+            if !conditions.is_empty() {
+                if conditions.iter().any(|c| !c.is_fixed()) {
+                    compiler.keep(so_far);
+                }
+                so_far = compiler.add(node, Op::Select(so_far, conditions), bound.clone(), true)?;
+            }
+            if let Some(part) = self.tested(compiler, &bound) {
+                let part = compiler.lasting(node, part)?;
+                let (left, right) = sides(compiler, so_far, part);
+                so_far = compiler.add(node, Op::Without(left, right), bound, true)?;
+                continue;
+            }
+            let Some(part) = self.next(compiler, &bound) else { return Ok(so_far) };
+            let (left, right) = sides(compiler, so_far, part);
+            let of_part = compiler.part(part).variables.clone();
+            let mut variables = [bound.clone(), of_part.clone()].concat();
+            variables.sort_unstable();
+            variables.dedup();
+            let column = |v: &VariableId| match bound.contains(v) {
+                true => (false, place(&bound, *v)),
+                false => (true, place(&of_part, *v)),
+            };
+            let output = variables.iter().map(column).collect();
+            so_far = compiler.add(node, Op::Join(left, right, output), variables, true)?;
+        }
+    }
+}
+
+/// How a part is searched for what agrees with bound variables, and the columns that it binds.
+fn lookup(compiler: &mut Compiler<'_>, part: PartId, bound: &[VariableId]) -> (Lookup, Vec<u32>) {
+    let variables = compiler.part(part).variables.clone();
+    let (columns, binds): (Vec<u32>, Vec<u32>) =
+        (0..variables.len() as u32).partition(|&c| bound.contains(&variables[c as usize]));
+    let slots = columns.iter().map(|&c| place(bound, variables[c as usize])).collect();
+    let access = compiler.access(part, &columns);
+    (Lookup { part, access, columns, slots }, binds)
+}
+
+fn sides(compiler: &mut Compiler<'_>, left: PartId, right: PartId) -> (Side, Side) {
+    let [of_left, of_right] = [left, right].map(|part| compiler.part(part).variables.clone());
+    let shared: Vec<VariableId> = of_left.iter().filter(|v| of_right.contains(v)).copied().collect();
+    let mut side = |part, variables: &[VariableId]| {
+        let columns: Vec<u32> = shared.iter().map(|v| place(variables, *v)).collect();
+        Side { part, access: compiler.access(part, &columns), columns }
+    };
+    (side(left, &of_left), side(right, &of_right))
+}

@@ -1,0 +1,36 @@
+//! Quantifiers over data: `exists x. request{id: x} and not once[0, 10 s] grant{id: x}`.
+//!
+//! A subformula with variables is a relation: the set of the values of its variables for which it
+//! holds. What an atom binds holds for one tuple, and only at its message; `once` keeps tuples; `and`
+//! joins, `or` unites, `exists` drops a column. [`safe`] finds for a formula a [`plan`] in which every
+//! relation is finite; [`state`] runs it, and [`table`] is where what lasts is kept. A quantified
+//! formula without free variables is a truth like any other, a word for each block.
+//!
+//! # What can be monitored
+//!
+//! A variable ranges over all values of its type, so that somewhere a finite relation must bind it:
+//! `not p(x)` alone is refused, and `q(x) and not p(x)` tests the tuples of `q`. What binds are atoms,
+//! `once`, `since` (by its second operand), `previously` and `exists` of what binds, `and` of which one
+//! side binds, `or` of which both do, and equations with a constant or with a variable that is bound.
+//! `forall x. p` is `not exists x. not p`, and `historically p` is `not once not p`; so `forall x.
+//! grant(x) -> once[0, 10 s] request(x)` is asked of the values of `grant`. The first operand of
+//! `since` may speak only of what the second binds.
+//!
+//! Memory follows the values that can still matter. `once` without an upper bound keeps every value
+//! ever seen: it is refused, unless the property has `@unbounded`. `since` without one is not: what
+//! its first operand says ends what is kept.
+
+mod batch;
+mod chain;
+mod join;
+pub(crate) mod plan;
+pub(crate) mod safe;
+mod since;
+pub(crate) mod source;
+pub(crate) mod state;
+mod table;
+mod term;
+mod text;
+
+#[cfg(test)]
+mod tests;

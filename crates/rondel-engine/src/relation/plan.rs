@@ -1,0 +1,336 @@
+//! What is computed: parts, each a relation over variables, in an order in which operands come first.
+
+use rondel_event::{Comparison, Path, TopicId, ValueType};
+use rondel_spec::{BinaryOp, ExprId, UnaryOp, VariableId};
+
+use super::table::Access;
+
+/// A closed quantified formula, or its complement, as a plan.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Plan {
+    pub(crate) parts: Vec<Part>,
+    /// It holds where one of these does.
+    pub(crate) roots: Vec<Root>,
+    /// Or where none does.
+    pub(crate) negated: bool,
+    pub(crate) atoms: Vec<Atom>,
+    /// What the atoms read from messages.
+    pub(crate) fields: Vec<FieldRead>,
+    /// Truths without variables, which whoever runs the plan knows.
+    pub(crate) truths: Vec<Truth>,
+    /// Values without variables, likewise.
+    pub(crate) values: Vec<ExprId>,
+    pub(crate) texts: Vec<Box<str>>,
+}
+
+/// A part of a plan, by its position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct PartId(pub(crate) u32);
+
+impl PartId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A relation over some variables, its columns.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Part {
+    pub(crate) op: Op,
+    /// In order; their types tell which columns are texts.
+    pub(crate) variables: Vec<VariableId>,
+    pub(crate) is_text: Vec<bool>,
+    /// Whether it lasts from tick to tick, and says what changes. Another one is made anew in each.
+    pub(crate) lasts: bool,
+    /// Whether its tuples are kept in a table for those that look them up.
+    pub(crate) is_kept: bool,
+    pub(crate) indexes: Vec<Vec<u32>>,
+}
+
+/// How a part comes from others.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Op {
+    /// The one tuple without columns.
+    Unit,
+    /// The tuple of an atom.
+    Bind(u32),
+    /// The tuples of a part that does not last, each led through stages.
+    Chain { of: PartId, stages: Vec<Stage>, output: Vec<u32> },
+    /// The tuples of all of them.
+    Union(Vec<PartId>),
+    /// Some of the columns.
+    Project(PartId, Vec<u32>),
+    /// What it was at the tick before.
+    Previously(PartId),
+    /// The changes of what does not last.
+    Changes(PartId),
+    /// What lasts, all of it at every tick.
+    Scan(PartId),
+    /// What lasts, so much later.
+    Delay(PartId, i64),
+    /// The pairs that agree in the columns that both have. Both last.
+    Join(Side, Side, Vec<(bool, u32)>),
+    /// The tuples of the first that agree with none of the second, whose columns it has. Both last.
+    Without(Side, Side),
+    /// The tuples of what lasts that pass.
+    Select(PartId, Vec<Condition>),
+    /// `left since[lower,upper] right`, without a left side `once`.
+    Since { lower: i64, upper: Option<i64>, left: Vec<Left>, right: PartId },
+    /// The tuples that have been in what lasts all the time, for so long.
+    Lasting(PartId, Option<i64>),
+}
+
+/// One side of a join.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Side {
+    pub(crate) part: PartId,
+    /// How the rows of this side are found that agree with a tuple of the other.
+    pub(crate) access: Access,
+    /// The columns that agree.
+    pub(crate) columns: Vec<u32>,
+}
+
+/// A step of a chain. A tuple on its way has slots, of which it fills more and more.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Stage {
+    /// It goes on only where this holds.
+    Test(Condition),
+    /// The next slot is a copy of this.
+    Assign(Term),
+    /// It goes on with every tuple of a part that agrees: of which these columns fill the next slots.
+    With(Lookup, Vec<u32>),
+    /// It goes on if no tuple of a part agrees.
+    Without(Lookup),
+}
+
+/// How a part is searched.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Lookup {
+    pub(crate) part: PartId,
+    pub(crate) access: Access,
+    /// The columns that must agree.
+    pub(crate) columns: Vec<u32>,
+    /// The slots, or columns of the tuple, that they must agree with.
+    pub(crate) slots: Vec<u32>,
+}
+
+/// What keeps a tuple of `since` alive.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Left {
+    Test(Condition),
+    /// A part that must have it, or must not; and how the rows of the `since` are found that a tuple
+    /// of that part concerns.
+    Member {
+        lookup: Lookup,
+        wanted: bool,
+        back: Access,
+    },
+}
+
+/// A test of a tuple.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Condition {
+    /// A truth without variables.
+    Truth(u32),
+    /// There was a tick before, or there was none.
+    NotFirst(bool),
+    Compare {
+        comparison: Comparison,
+        value_type: ValueType,
+        left: Term,
+        right: Term,
+        /// Whether it must hold, or must not.
+        wanted: bool,
+        /// What it is if a term is unknown.
+        unknown: bool,
+    },
+    StartsWith {
+        left: Term,
+        right: Term,
+        wanted: bool,
+        unknown: bool,
+    },
+}
+
+/// A value of a tuple.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Term {
+    Slot(u32),
+    /// A value without variables.
+    Input(u32),
+    /// The bits of a constant.
+    Constant(u64),
+    ConstantText(u32),
+    ToFloat(Box<Term>),
+    Unary(UnaryOp, ValueType, Box<Term>),
+    Binary(BinaryOp, Arithmetic, Box<[Term; 2]>),
+}
+
+/// On what numbers arithmetic works.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Arithmetic {
+    Whole,
+    Float,
+    /// Of two durations.
+    Ratio,
+}
+
+impl Condition {
+    /// Whether it can change its mind about a tuple.
+    pub(crate) fn is_fixed(&self) -> bool {
+        match self {
+            Condition::Truth(_) | Condition::NotFirst(_) => false,
+            Condition::Compare { left, right, .. } | Condition::StartsWith { left, right, .. } => {
+                left.is_fixed() && right.is_fixed()
+            }
+        }
+    }
+
+    /// Whether it does not depend on the tuple.
+    pub(crate) fn is_closed(&self) -> bool {
+        matches!(self, Condition::Truth(_) | Condition::NotFirst(_))
+    }
+
+    pub(crate) fn inputs(&self, out: &mut Vec<u32>) {
+        match self {
+            Condition::Truth(_) | Condition::NotFirst(_) => {}
+            Condition::Compare { left, right, .. } | Condition::StartsWith { left, right, .. } => {
+                left.inputs(out);
+                right.inputs(out);
+            }
+        }
+    }
+}
+
+impl Term {
+    fn is_fixed(&self) -> bool {
+        let mut inputs = Vec::new();
+        self.inputs(&mut inputs);
+        inputs.is_empty()
+    }
+
+    fn inputs(&self, out: &mut Vec<u32>) {
+        match self {
+            Term::Input(input) => out.push(*input),
+            Term::Slot(_) | Term::Constant(_) | Term::ConstantText(_) => {}
+            Term::ToFloat(x) | Term::Unary(_, _, x) => x.inputs(out),
+            Term::Binary(_, _, both) => both.iter().for_each(|x| x.inputs(out)),
+        }
+    }
+}
+
+/// An atom: a message on the topic, with these fields.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Atom {
+    pub(crate) topic: TopicId,
+    /// For every field of the plan that it reads the column of its tuple.
+    pub(crate) columns: Vec<(u32, u32)>,
+}
+
+/// A field of a message.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FieldRead {
+    pub(crate) topic: TopicId,
+    pub(crate) path: Path,
+    pub(crate) value_type: ValueType,
+}
+
+/// Which side of Kleene's unknown is meant: where a formula is certainly true, or where it is possibly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Rail {
+    Certain,
+    Possible,
+}
+
+impl Rail {
+    /// That of the negation.
+    pub(crate) fn opposite(self) -> Rail {
+        match self {
+            Rail::Certain => Rail::Possible,
+            Rail::Possible => Rail::Certain,
+        }
+    }
+}
+
+/// A node without variables, or its negation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Truth {
+    pub(crate) node: ExprId,
+    /// The rail of the node.
+    pub(crate) rail: Rail,
+    pub(crate) negated: bool,
+}
+
+/// A way in which the formula can hold: all of the truths, and a tuple in the part.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Root {
+    pub(crate) conditions: Vec<Condition>,
+    pub(crate) part: PartId,
+}
+
+impl Op {
+    /// The parts that it is made of.
+    pub(crate) fn operands_mut(&mut self) -> Vec<&mut PartId> {
+        match self {
+            Op::Unit | Op::Bind(_) => Vec::new(),
+            Op::Chain { of, stages, .. } => {
+                let of_stages = stages.iter_mut().filter_map(|stage| match stage {
+                    Stage::With(lookup, _) | Stage::Without(lookup) => Some(&mut lookup.part),
+                    Stage::Test(_) | Stage::Assign(_) => None,
+                });
+                std::iter::once(of).chain(of_stages).collect()
+            }
+            Op::Union(parts) => parts.iter_mut().collect(),
+            Op::Project(of, _)
+            | Op::Previously(of)
+            | Op::Changes(of)
+            | Op::Scan(of)
+            | Op::Delay(of, _)
+            | Op::Select(of, _)
+            | Op::Lasting(of, _) => vec![of],
+            Op::Join(left, right, _) | Op::Without(left, right) => vec![&mut left.part, &mut right.part],
+            Op::Since { left, right, .. } => {
+                let members = left.iter_mut().filter_map(|left| match left {
+                    Left::Member { lookup, .. } => Some(&mut lookup.part),
+                    Left::Test(_) => None,
+                });
+                std::iter::once(right).chain(members).collect()
+            }
+        }
+    }
+}
+
+impl Plan {
+    /// Without the parts that no root needs.
+    pub(crate) fn pruned(mut self) -> Plan {
+        let mut needed = vec![false; self.parts.len()];
+        for root in &self.roots {
+            needed[root.part.index()] = true;
+        }
+        // Operands stand before what is made of them.
+        for i in (0..self.parts.len()).rev() {
+            if needed[i] {
+                for operand in self.parts[i].op.operands_mut() {
+                    needed[operand.index()] = true;
+                }
+            }
+        }
+        let mut place = Vec::with_capacity(needed.len());
+        let mut count = 0;
+        for &needed in &needed {
+            place.push(PartId(count));
+            count += u32::from(needed);
+        }
+        let mut keep = needed.iter();
+        self.parts.retain(|_| keep.next().is_some_and(|needed| *needed));
+        for part in &mut self.parts {
+            for operand in part.op.operands_mut() {
+                *operand = place[operand.index()];
+            }
+        }
+        for root in &mut self.roots {
+            root.part = place[root.part.index()];
+        }
+        self
+    }
+}

@@ -1,0 +1,238 @@
+//! `since`: the tuples of the right side, for as long as the left side holds and no longer than the
+//! bounds say.
+//!
+//! A tuple has one row. While only the latest of its times counts, that one is all that is kept: a
+//! later time needs the left side for less long, and stays longer within the upper bound. The rows are
+//! in a list in order of these times, so that those that grow too old are at its front. With a lower
+//! bound a time first waits in a queue until it is old enough.
+
+use std::collections::VecDeque;
+
+use super::plan::{Left, Lookup, Part, PartId};
+use super::state::{Keyed, PartState, Tick};
+use super::table::{Access, NONE, Table};
+use super::term::{Source, Watch};
+
+/// What a `since` keeps besides its table.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SinceState {
+    /// Times, their ticks and rows that are not old enough.
+    waiting: VecDeque<(i64, u64, u32)>,
+    /// The rows with a time of the tick before: the left side has not been asked about them.
+    fresh: Vec<u32>,
+    /// What came before this tick is over.
+    cut: u64,
+    watch: Watch,
+    doomed: Vec<u32>,
+}
+
+/// A `since` as it is planned.
+pub(crate) struct Since<'a> {
+    pub(crate) lower: i64,
+    pub(crate) upper: Option<i64>,
+    pub(crate) left: &'a [Left],
+    pub(crate) right: PartId,
+}
+
+impl SinceState {
+    pub(crate) fn new(left: &[Left]) -> SinceState {
+        let tests = left.iter().filter_map(|left| match left {
+            Left::Test(condition) if !condition.is_fixed() => Some(condition),
+            _ => None,
+        });
+        SinceState { watch: Watch::new(tests), ..SinceState::default() }
+    }
+
+    /// The time at which something changes by itself, if nothing else happens.
+    #[allow(dead_code)]
+    pub(crate) fn deadline(&self, since: &Since<'_>, table: &Table) -> Option<i64> {
+        let waits = self.waiting.front().map(|(time, ..)| time.saturating_add(since.lower));
+        let ends = table.first().zip(since.upper);
+        let ends = ends.map(|((_, meta), upper)| meta.time.saturating_add(upper).saturating_add(1));
+        waits.into_iter().chain(ends).min()
+    }
+}
+
+impl Since<'_> {
+    /// The changes of this tick are left touched in the table.
+    pub(crate) fn step<S: Source>(
+        &self,
+        state: &mut SinceState,
+        table: &mut Table,
+        earlier: &[PartState],
+        parts: &[Part],
+        tick: &Tick<'_, S>,
+    ) {
+        let right = &earlier[self.right.index()].out;
+        let lasts = parts[self.right.index()].lasts;
+        let asks = !self.left.is_empty();
+        std::mem::swap(&mut state.doomed, &mut state.fresh);
+        state.fresh.clear();
+        for (tuple, weight) in right.iter() {
+            if weight < 0 {
+                // It held at the tick before for the last time.
+                if let Some(row) = table.find(tuple) {
+                    table.touch(row);
+                    let meta = table.meta(row);
+                    (meta.held, meta.time, meta.tick) = (false, tick.before, tick.number - 1);
+                    table.link_last(row);
+                    state.doomed.push(row);
+                }
+                continue;
+            }
+            let row = table.insert(tuple);
+            table.touch(row);
+            if self.lower > 0 {
+                table.meta(row).count += 1;
+                state.waiting.push_back((tick.now, tick.number, row));
+            } else {
+                let meta = table.meta(row);
+                (meta.present, meta.held, meta.time, meta.tick) = (true, lasts, tick.now, tick.number);
+                if lasts {
+                    table.unlink(row);
+                } else {
+                    table.link_last(row);
+                }
+            }
+            if asks && !lasts {
+                state.fresh.push(row);
+            }
+        }
+        if asks {
+            self.end(state, table, earlier, parts, tick);
+        }
+        while let Some(&(time, number, row)) = state.waiting.front() {
+            if time > tick.now.saturating_sub(self.lower) {
+                break;
+            }
+            state.waiting.pop_front();
+            table.touch(row);
+            let meta = table.meta(row);
+            meta.count -= 1;
+            if number >= meta.cut.max(state.cut) {
+                (meta.present, meta.time, meta.tick) = (true, time, number);
+                table.link_last(row);
+            }
+        }
+        if let Some(upper) = self.upper {
+            while let Some((row, meta)) = table.first() {
+                if meta.time >= tick.now.saturating_sub(upper) {
+                    break;
+                }
+                table.touch(row);
+                table.meta(row).present = false;
+                table.unlink(row);
+            }
+        }
+    }
+
+    /// Ends the tuples for which the left side does not hold.
+    fn end<S: Source>(
+        &self,
+        state: &mut SinceState,
+        table: &mut Table,
+        earlier: &[PartState],
+        parts: &[Part],
+        tick: &Tick<'_, S>,
+    ) {
+        let context = tick.context();
+        let ask_all = state.watch.has_changed(tick.source, tick.is_first);
+        let mut fresh = std::mem::take(&mut state.doomed);
+        for left in self.left {
+            match left {
+                Left::Test(condition) if condition.is_closed() => {
+                    if !context.holds(condition, &[]) {
+                        state.cut = tick.number;
+                        while let Some((row, meta)) = table.first().filter(|(_, m)| m.tick < tick.number) {
+                            debug_assert!(!meta.held, "what is held is in no list");
+                            end_row(table, row, tick.number);
+                        }
+                    }
+                }
+                Left::Test(condition) => {
+                    if ask_all {
+                        let rows: Vec<u32> = table.rows().collect();
+                        for row in rows {
+                            if !context.holds(condition, table.tuple(row)) {
+                                end_row(table, row, tick.number);
+                            }
+                        }
+                    }
+                    for &row in &fresh {
+                        if !context.holds(condition, table.tuple(row)) {
+                            end_row(table, row, tick.number);
+                        }
+                    }
+                }
+                Left::Member { lookup, wanted, back } => {
+                    let part = &earlier[lookup.part.index()];
+                    let lasts = parts[lookup.part.index()].lasts;
+                    match (lasts, wanted) {
+                        (false, false) => {
+                            for (tuple, _) in part.out.iter() {
+                                end_matching(table, *back, tuple, tick.number);
+                            }
+                        }
+                        (false, true) => {
+                            let rows: Vec<u32> = table.rows().collect();
+                            for row in rows {
+                                if !Keyed::new(table.tuple(row), &lookup.slots).is_in(&part.out) {
+                                    end_row(table, row, tick.number);
+                                }
+                            }
+                        }
+                        (true, wanted) => {
+                            // Where it comes to be that the left side does not hold.
+                            let ends = if *wanted { -1 } else { 1 };
+                            for (tuple, _) in part.out.iter().filter(|(_, weight)| *weight == ends) {
+                                end_matching(table, *back, tuple, tick.number);
+                            }
+                            for &row in &fresh {
+                                if self.is_member(part, lookup, table.tuple(row)) != *wanted {
+                                    end_row(table, row, tick.number);
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        fresh.clear();
+        state.doomed = fresh;
+    }
+
+    fn is_member(&self, part: &PartState, lookup: &Lookup, tuple: &[u64]) -> bool {
+        let table = part.table.as_ref();
+        table.is_some_and(|table| table.has(lookup.access, Keyed::new(tuple, &lookup.slots).key()))
+    }
+}
+
+/// Ends what the row has from before this tick.
+fn end_row(table: &mut Table, row: u32, number: u64) {
+    let meta = table.meta(row);
+    if !meta.live {
+        return;
+    }
+    // Times that wait are told from later ones when they are old enough.
+    meta.cut = number;
+    if meta.present && !meta.held && meta.tick < number {
+        table.touch(row);
+        table.meta(row).present = false;
+        table.unlink(row);
+    }
+}
+
+fn end_matching(table: &mut Table, back: Access, tuple: &[u64], number: u64) {
+    if back == Access::Whole {
+        if let Some(row) = table.find(tuple) {
+            end_row(table, row, number);
+        }
+        return;
+    }
+    // Ending changes no chain of an index.
+    let mut rows = table.matching(back, tuple).cursor();
+    while rows != NONE {
+        end_row(table, rows, number);
+        rows = table.follow(back, rows);
+    }
+}

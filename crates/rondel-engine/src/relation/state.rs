@@ -1,0 +1,516 @@
+//! A plan on its way over a trace.
+//!
+//! At every tick each part is computed from those before it: one that does not last anew, which is at
+//! most a few tuples; one that lasts only where it changes. So the cost of a tick follows what its
+//! event touches, and not what the tables hold.
+
+use std::collections::VecDeque;
+
+use rondel_spec::TimeModel;
+
+use super::batch::Batch;
+use super::chain;
+use super::plan::{Condition, Op, Part, PartId, Plan, Side};
+use super::since::{Since, SinceState};
+use super::table::Table;
+use super::term::{Cell, Context, Source, Watch};
+use super::text::Texts;
+
+/// What is remembered of the events so far.
+#[derive(Clone, Debug)]
+pub(crate) struct RelationState {
+    parts: Vec<PartState>,
+    texts: Texts,
+    /// The number of the last tick, from 1.
+    number: u64,
+    /// The time of the first moment.
+    first: Option<i64>,
+    /// The place of the last tick.
+    last: i64,
+}
+
+/// What a part is, and how it has changed.
+#[derive(Clone, Debug)]
+pub(crate) struct PartState {
+    /// Of a part that lasts the changes of this tick, of another one its tuples.
+    pub(crate) out: Batch,
+    pub(crate) table: Option<Table>,
+    /// How many tuples it has.
+    size: i64,
+    own: Own,
+}
+
+/// What an operator keeps besides a table.
+#[derive(Clone, Debug)]
+enum Own {
+    Nothing,
+    /// What is to come at the next tick.
+    Next(Batch),
+    Delayed {
+        ticks: VecDeque<(i64, i8)>,
+        values: VecDeque<u64>,
+    },
+    Watch(Watch),
+    Since(SinceState),
+}
+
+/// A moment at which a plan is asked.
+pub(crate) struct Tick<'a, S> {
+    pub(crate) now: i64,
+    /// The time of the tick before; the least number at the first.
+    pub(crate) before: i64,
+    pub(crate) number: u64,
+    pub(crate) is_first: bool,
+    /// Whether it stands for the time after a moment, up to the next.
+    pub(crate) is_span: bool,
+    pub(crate) source: &'a S,
+    pub(crate) texts: &'a Texts,
+    pub(crate) constants: &'a [Box<str>],
+}
+
+impl<S> Tick<'_, S> {
+    pub(crate) fn context(&self) -> Context<'_, S> {
+        let Tick { source, texts, constants, is_first, .. } = *self;
+        Context { source, texts, constants, is_first }
+    }
+}
+
+/// Some columns of a tuple, in place as long as they are few.
+pub(crate) enum Keyed {
+    Few([u64; 4], usize),
+    Many(Vec<u64>),
+}
+
+impl Keyed {
+    #[inline(always)]
+    pub(crate) fn new(tuple: &[u64], columns: &[u32]) -> Keyed {
+        if columns.len() <= 4 {
+            let mut few = [0; 4];
+            for (value, &column) in few.iter_mut().zip(columns) {
+                *value = tuple[column as usize];
+            }
+            Keyed::Few(few, columns.len())
+        } else {
+            Keyed::Many(columns.iter().map(|&column| tuple[column as usize]).collect())
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn key(&self) -> &[u64] {
+        match self {
+            Keyed::Few(few, len) => &few[..*len],
+            Keyed::Many(many) => many,
+        }
+    }
+
+    pub(crate) fn is_in(&self, batch: &Batch) -> bool {
+        batch.contains(self.key())
+    }
+}
+
+impl RelationState {
+    /// Before the first event.
+    pub(crate) fn new(plan: &Plan) -> RelationState {
+        let part = |part: &Part| {
+            let arity = part.variables.len();
+            let fixed = |conditions: &[Condition]| conditions.iter().all(Condition::is_fixed);
+            let own_table = match &part.op {
+                Op::Since { .. } | Op::Lasting(..) => true,
+                Op::Union(_) | Op::Project(..) => part.lasts,
+                Op::Select(_, conditions) => !fixed(conditions),
+                _ => false,
+            };
+            let own = match &part.op {
+                Op::Previously(_) | Op::Changes(_) => Own::Next(Batch::new(arity)),
+                Op::Delay(..) => Own::Delayed { ticks: VecDeque::new(), values: VecDeque::new() },
+                Op::Select(_, conditions) if !fixed(conditions) => Own::Watch(Watch::new(conditions.iter())),
+                Op::Since { left, .. } => Own::Since(SinceState::new(left)),
+                _ => Own::Nothing,
+            };
+            let table = (own_table || part.is_kept).then(|| Table::new(arity, &part.indexes));
+            PartState { out: Batch::new(arity), table, size: 0, own }
+        };
+        RelationState {
+            parts: plan.parts.iter().map(part).collect(),
+            texts: Texts::new(&plan.texts),
+            number: 0,
+            first: None,
+            last: i64::MIN,
+        }
+    }
+
+    /// Whether the formula holds at the next moment, at a time or in a step.
+    #[inline(always)]
+    pub(crate) fn moment<S: Source>(&mut self, plan: &Plan, model: TimeModel, now: i64, source: &S) -> bool {
+        let first = *self.first.get_or_insert(now);
+        // Places are counted from the first, so that none is far from zero.
+        let now = now.saturating_sub(first).max(0);
+        let before = match (self.number, model) {
+            (0, _) => i64::MIN,
+            (_, TimeModel::Steps) => now - 1,
+            _ => self.last,
+        };
+        self.last = now;
+        self.tick(plan, (now, before), false, source)
+    }
+
+    /// Whether the formula holds at the next tick. Times never go back.
+    pub(crate) fn tick<S: Source>(
+        &mut self,
+        plan: &Plan,
+        (now, before): (i64, i64),
+        is_span: bool,
+        source: &S,
+    ) -> bool {
+        self.number += 1;
+        if self.texts.is_due() {
+            self.sweep(plan);
+        }
+        for (i, part) in plan.parts.iter().enumerate() {
+            if let Op::Bind(atom) = part.op {
+                self.bind(plan, i, atom, is_span, source);
+            }
+        }
+        let RelationState { parts, texts, number, .. } = self;
+        let (number, is_first) = (*number, *number == 1);
+        let tick = Tick { now, before, number, is_first, is_span, source, texts, constants: &plan.texts };
+        for (i, part) in plan.parts.iter().enumerate() {
+            let (earlier, rest) = parts.split_at_mut(i);
+            if let Some(state) = rest.first_mut() {
+                state.step(part, &plan.parts, earlier, &tick);
+            }
+        }
+        let context = tick.context();
+        let holds = plan.roots.iter().any(|root| {
+            parts[root.part.index()].size > 0 && root.conditions.iter().all(|c| context.holds(c, &[]))
+        });
+        holds != plan.negated
+    }
+
+    /// The tuple of an atom.
+    fn bind<S: Source>(&mut self, plan: &Plan, part: usize, atom: u32, is_span: bool, source: &S) {
+        let atom = &plan.atoms[atom as usize];
+        let out = &mut self.parts[part].out;
+        out.clear();
+        if is_span || !source.on(atom.topic) {
+            return;
+        }
+        let tuple = out.push_blank();
+        for (i, &(field, column)) in atom.columns.iter().enumerate() {
+            let value = match source.field(field) {
+                Some(Cell::Bits(bits)) => bits,
+                Some(Cell::Text(text)) => self.texts.intern(text),
+                None => return out.clear(),
+            };
+            // One variable in two places: both must have one value.
+            let again = atom.columns[..i].iter().any(|&(_, other)| other == column);
+            if again && tuple[column as usize] != value {
+                return out.clear();
+            }
+            tuple[column as usize] = value;
+        }
+    }
+
+    /// Forgets the texts that nothing has any more.
+    fn sweep(&mut self, plan: &Plan) {
+        let texts = &mut self.texts;
+        for (state, part) in self.parts.iter().zip(&plan.parts) {
+            if !part.is_text.contains(&true) {
+                continue;
+            }
+            let mut mark = |(column, value): (usize, u64)| {
+                if part.is_text[column] {
+                    texts.mark(value);
+                }
+            };
+            state.out.values().for_each(&mut mark);
+            if let Some(table) = &state.table {
+                for row in table.rows() {
+                    table.tuple(row).iter().copied().enumerate().for_each(&mut mark);
+                }
+            }
+            match &state.own {
+                Own::Next(next) => next.values().for_each(&mut mark),
+                Own::Delayed { values, .. } => {
+                    let arity = part.variables.len();
+                    values.iter().enumerate().for_each(|(i, &value)| mark((i % arity, value)));
+                }
+                Own::Nothing | Own::Watch(_) | Own::Since(_) => {}
+            }
+        }
+        texts.sweep();
+    }
+
+    /// The first tick at which something changes by itself.
+    #[allow(dead_code)]
+    pub(crate) fn deadline(&self, plan: &Plan) -> Option<i64> {
+        let of_part = |(state, part): (&PartState, &Part)| match (&part.op, &state.own) {
+            (Op::Since { lower, upper, left, right }, Own::Since(own)) => {
+                let since = Since { lower: *lower, upper: *upper, left, right: *right };
+                own.deadline(&since, state.table.as_ref()?)
+            }
+            (Op::Lasting(_, Some(upper)), _) => {
+                let (_, meta) = state.table.as_ref()?.first()?;
+                Some(meta.time.saturating_add(*upper).saturating_add(1))
+            }
+            (Op::Delay(_, by), Own::Delayed { ticks, .. }) => Some(ticks.front()?.0.saturating_add(*by)),
+            _ => None,
+        };
+        self.parts.iter().zip(&plan.parts).filter_map(of_part).min()
+    }
+
+    /// How many tuples and texts are kept: what the memory grows with.
+    #[cfg(test)]
+    pub(crate) fn kept(&self) -> usize {
+        let tables = self.parts.iter().filter_map(|part| part.table.as_ref());
+        tables.map(Table::len).sum::<usize>() + self.texts.len()
+    }
+}
+
+impl PartState {
+    fn step<S: Source>(&mut self, part: &Part, parts: &[Part], earlier: &[PartState], tick: &Tick<'_, S>) {
+        let out_of = |of: &PartId| &earlier[of.index()].out;
+        if !matches!(part.op, Op::Bind(_)) {
+            self.out.clear();
+        }
+        let mut is_settled = false;
+        match &part.op {
+            Op::Bind(_) => {}
+            Op::Unit => self.out.push(&[], 1),
+            Op::Chain { of, stages, output } => {
+                chain::run(out_of(of), stages, output, earlier, parts, tick, &mut self.out);
+            }
+            Op::Union(of) if !part.lasts => {
+                of.iter().for_each(|of| self.out.extend(out_of(of)));
+                self.out.consolidate();
+            }
+            Op::Project(of, columns) if !part.lasts => {
+                for (tuple, weight) in out_of(of).iter() {
+                    self.out.push_columns(tuple, columns, weight);
+                }
+                self.out.consolidate();
+            }
+            Op::Union(of) => {
+                is_settled = true;
+                let Some(table) = &mut self.table else { return };
+                for of in of {
+                    out_of(of).iter().for_each(|(tuple, weight)| count(table, tuple, weight));
+                }
+                settle(table, &mut self.out);
+            }
+            Op::Project(of, columns) => {
+                is_settled = true;
+                let Some(table) = &mut self.table else { return };
+                for (tuple, weight) in out_of(of).iter() {
+                    count(table, Keyed::new(tuple, columns).key(), weight);
+                }
+                settle(table, &mut self.out);
+            }
+            Op::Previously(of) => self.previously(out_of(of), part.lasts, tick.is_span),
+            Op::Changes(of) => {
+                let Own::Next(before) = &mut self.own else { return };
+                let now = out_of(of);
+                if !before.is_empty() || !now.is_empty() {
+                    self.out.extend(now);
+                    before.iter().for_each(|(tuple, _)| self.out.push(tuple, -1));
+                    self.out.consolidate();
+                    before.clear();
+                    before.extend(now);
+                }
+            }
+            Op::Scan(of) => {
+                let table = earlier[of.index()].table.as_ref();
+                let tuples = table.into_iter().flat_map(Table::present);
+                tuples.for_each(|tuple| self.out.push(tuple, 1));
+            }
+            Op::Delay(of, by) => self.delay(out_of(of), *by, tick.now),
+            Op::Join(left, right, output) => {
+                let [a, b] = [left, right].map(|side| &earlier[side.part.index()]);
+                let mut pair = Vec::new();
+                let mut emit = |a: &[u64], b: &[u64], weight: i8| {
+                    pair.clear();
+                    let value = |&(of_b, c): &(bool, u32)| if of_b { b[c as usize] } else { a[c as usize] };
+                    pair.extend(output.iter().map(value));
+                    self.out.push(&pair, weight);
+                };
+                product(a, b, left, right, |a, b, weight| emit(a, b, weight));
+                self.out.consolidate();
+            }
+            Op::Without(left, right) => {
+                let [a, b] = [left, right].map(|side| &earlier[side.part.index()]);
+                a.out.iter().for_each(|(tuple, weight)| self.out.push(tuple, weight));
+                product(a, b, left, right, |a, _, weight| self.out.push(a, -weight));
+                self.out.consolidate();
+            }
+            Op::Select(of, conditions) => {
+                let context = tick.context();
+                let passes = |tuple: &[u64]| conditions.iter().all(|c| context.holds(c, tuple));
+                let Own::Watch(watch) = &mut self.own else {
+                    for (tuple, weight) in out_of(of).iter().filter(|(tuple, _)| passes(tuple)) {
+                        self.out.push(tuple, weight);
+                    }
+                    self.finish(part, false);
+                    return;
+                };
+                is_settled = true;
+                let Some(table) = &mut self.table else { return };
+                let set = |table: &mut Table, tuple: &[u64], present| {
+                    if present {
+                        let row = table.insert(tuple);
+                        table.touch(row);
+                        table.meta(row).present = true;
+                    } else if let Some(row) = table.find(tuple) {
+                        table.touch(row);
+                        table.meta(row).present = false;
+                    }
+                };
+                for (tuple, weight) in out_of(of).iter() {
+                    set(table, tuple, weight > 0 && passes(tuple));
+                }
+                if watch.has_changed(tick.source, tick.is_first) {
+                    let all = earlier[of.index()].table.as_ref();
+                    all.into_iter()
+                        .flat_map(Table::present)
+                        .for_each(|tuple| set(table, tuple, passes(tuple)));
+                }
+                settle(table, &mut self.out);
+            }
+            Op::Since { lower, upper, left, right } => {
+                is_settled = true;
+                let (Some(table), Own::Since(own)) = (&mut self.table, &mut self.own) else { return };
+                let since = Since { lower: *lower, upper: *upper, left, right: *right };
+                since.step(own, table, earlier, parts, tick);
+                settle(table, &mut self.out);
+            }
+            Op::Lasting(of, upper) => {
+                is_settled = true;
+                let Some(table) = &mut self.table else { return };
+                for (tuple, weight) in out_of(of).iter() {
+                    let row = table.insert(tuple);
+                    table.touch(row);
+                    let meta = table.meta(row);
+                    (meta.present, meta.time, meta.count) = (false, tick.before, u32::from(weight > 0));
+                    table.unlink(row);
+                    if weight > 0 {
+                        table.link_last(row);
+                    }
+                }
+                // It did not hold at the tick of its time, which must be beyond the bound.
+                let beyond = upper.map_or(i64::MIN + 1, |upper| tick.now.saturating_sub(upper));
+                while let Some((row, _)) = table.first().filter(|(_, meta)| meta.time < beyond) {
+                    table.touch(row);
+                    table.meta(row).present = true;
+                    table.unlink(row);
+                }
+                settle(table, &mut self.out);
+            }
+        }
+        self.finish(part, is_settled);
+    }
+
+    /// Counts the tuples, and keeps them for those that look them up.
+    fn finish(&mut self, part: &Part, is_settled: bool) {
+        if !part.lasts {
+            self.size = self.out.len() as i64;
+            return;
+        }
+        if self.out.is_empty() {
+            return;
+        }
+        self.size += self.out.balance();
+        let Some(table) = self.table.as_mut().filter(|_| !is_settled) else { return };
+        for (tuple, weight) in self.out.iter() {
+            if weight > 0 {
+                let row = table.insert(tuple);
+                table.meta(row).present = true;
+            } else if let Some(row) = table.find(tuple) {
+                table.remove(row);
+            }
+        }
+    }
+
+    fn previously(&mut self, of: &Batch, lasts: bool, is_span: bool) {
+        let Own::Next(next) = &mut self.own else { return };
+        // In the time after a moment it is what its operand is.
+        match (lasts, is_span) {
+            (_, false) => {
+                std::mem::swap(&mut self.out, next);
+                next.clear();
+                next.extend(of);
+            }
+            (false, true) => {
+                next.clear();
+                next.extend(of);
+                self.out.extend(of);
+            }
+            (true, true) => {
+                self.out.extend(next);
+                self.out.extend(of);
+                self.out.consolidate();
+                next.clear();
+            }
+        }
+    }
+
+    fn delay(&mut self, of: &Batch, by: i64, now: i64) {
+        let Own::Delayed { ticks, values } = &mut self.own else { return };
+        for (tuple, weight) in of.iter() {
+            ticks.push_back((now, weight));
+            values.extend(tuple);
+        }
+        let mut tuple = Vec::new();
+        while let Some(&(_, weight)) = ticks.front().filter(|(time, _)| time.saturating_add(by) <= now) {
+            ticks.pop_front();
+            tuple.clear();
+            let arity = values.len() / (ticks.len() + 1);
+            tuple.extend(values.drain(..arity));
+            self.out.push(&tuple, weight);
+        }
+        self.out.consolidate();
+    }
+}
+
+/// Adds to how often a tuple is derived.
+fn count(table: &mut Table, tuple: &[u64], weight: i8) {
+    let row = table.insert(tuple);
+    table.touch(row);
+    let meta = table.meta(row);
+    meta.count = meta.count.saturating_add_signed(weight.into());
+    meta.present = meta.count > 0;
+}
+
+fn settle(table: &mut Table, out: &mut Batch) {
+    table.settle(|tuple, weight| out.push(tuple, weight), |meta| meta.count > 0);
+}
+
+/// The changes of a product: what has changed on one side with all that the other side has now; where
+/// both have changed that counts it twice, and once is taken back.
+fn product(
+    a: &PartState,
+    b: &PartState,
+    left: &Side,
+    right: &Side,
+    mut emit: impl FnMut(&[u64], &[u64], i8),
+) {
+    let (Some(table_a), Some(table_b)) = (&a.table, &b.table) else { return };
+    for (tuple, weight) in a.out.iter() {
+        let key = Keyed::new(tuple, &left.columns);
+        table_b.tuples(right.access, key.key()).for_each(|other| emit(tuple, other, weight));
+    }
+    for (tuple, weight) in b.out.iter() {
+        let key = Keyed::new(tuple, &right.columns);
+        table_a.tuples(left.access, key.key()).for_each(|other| emit(other, tuple, weight));
+    }
+    if a.out.is_empty() || b.out.is_empty() {
+        return;
+    }
+    let agree = |x: &[u64], y: &[u64]| {
+        let mut columns = left.columns.iter().zip(&right.columns);
+        columns.all(|(&c, &d)| x[c as usize] == y[d as usize])
+    };
+    for (x, weight) in a.out.iter() {
+        for (y, other) in b.out.iter().filter(|(y, _)| agree(x, y)) {
+            emit(x, y, -weight * other);
+        }
+    }
+}

@@ -1,0 +1,458 @@
+//! Relations that last: hash tables of tuples.
+
+use hashbrown::HashTable;
+
+/// No row.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// What is known of a tuple besides that it is there. Each part uses of it what it needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Meta {
+    /// When it last held, or what else decides how long it stays.
+    pub(crate) time: i64,
+    /// The tick of that.
+    pub(crate) tick: u64,
+    /// What came before this tick is over for it.
+    pub(crate) cut: u64,
+    /// How often it is derived, or how many times of it are still to come.
+    pub(crate) count: u32,
+    /// Whether the row is in use.
+    pub(crate) live: bool,
+    /// Whether the tuple is in the relation; others wait to be.
+    pub(crate) present: bool,
+    /// Whether the tuple was in the relation before this tick, once it is noted as touched.
+    pub(crate) was_present: bool,
+    pub(crate) touched: bool,
+    /// Whether the operand has it now.
+    pub(crate) held: bool,
+    linked: bool,
+    before: u32,
+    after: u32,
+}
+
+const EMPTY: Meta = Meta {
+    time: 0,
+    tick: 0,
+    cut: 0,
+    count: 0,
+    live: false,
+    present: false,
+    was_present: false,
+    touched: false,
+    held: false,
+    linked: false,
+    before: NONE,
+    after: NONE,
+};
+
+/// How the rows with certain values in certain columns are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// All rows: nothing is known of them.
+    All,
+    /// All columns are known: at most one row.
+    Whole,
+    /// By the index of this number.
+    Index(u32),
+}
+
+/// A set of tuples with rows that keep their number, indexes over some of the columns, and a list of
+/// rows in order of time.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    arity: usize,
+    values: Vec<u64>,
+    meta: Vec<Meta>,
+    free: Vec<u32>,
+    primary: HashTable<u32>,
+    indexes: Vec<Index>,
+    first: u32,
+    last: u32,
+    /// The rows touched in this tick.
+    touched: Vec<u32>,
+}
+
+/// Rows by some of their columns: for each combination of values a chain of rows.
+#[derive(Clone, Debug)]
+struct Index {
+    columns: Vec<u32>,
+    heads: HashTable<u32>,
+    before: Vec<u32>,
+    after: Vec<u32>,
+}
+
+/// A hash of words.
+#[inline(always)]
+pub(crate) fn hash(words: impl IntoIterator<Item = u64>) -> u64 {
+    let mut hash = 0x243F_6A88_85A3_08D3_u64;
+    for word in words {
+        let product = u128::from(hash ^ word) * 0x9E37_79B9_7F4A_7C15_u128;
+        hash = (product as u64 ^ (product >> 64) as u64).rotate_left(23);
+    }
+    let product = u128::from(hash) * 0xD6E8_FEB8_6659_FD93_u128;
+    product as u64 ^ (product >> 64) as u64
+}
+
+#[inline(always)]
+fn row_values(values: &[u64], arity: usize, row: u32) -> &[u64] {
+    &values[row as usize * arity..(row as usize + 1) * arity]
+}
+
+impl Index {
+    #[inline(always)]
+    fn hash_row(&self, tuple: &[u64]) -> u64 {
+        hash(self.columns.iter().map(|&c| tuple[c as usize]))
+    }
+
+    fn add(&mut self, values: &[u64], arity: usize, row: u32) {
+        let needed = row as usize + 1;
+        if self.after.len() < needed {
+            self.after.resize(needed, NONE);
+            self.before.resize(needed, NONE);
+        }
+        let tuple = row_values(values, arity, row);
+        let hash = self.hash_row(tuple);
+        let columns = &self.columns;
+        let same = |&head: &u32| {
+            let other = row_values(values, arity, head);
+            columns.iter().all(|&c| other[c as usize] == tuple[c as usize])
+        };
+        self.before[row as usize] = NONE;
+        match self.heads.find_mut(hash, same) {
+            Some(head) => {
+                self.after[row as usize] = *head;
+                self.before[*head as usize] = row;
+                *head = row;
+            }
+            None => {
+                self.after[row as usize] = NONE;
+                let rehash = |&head: &u32| {
+                    let tuple = row_values(values, arity, head);
+                    self::hash(columns.iter().map(|&c| tuple[c as usize]))
+                };
+                self.heads.insert_unique(hash, row, rehash);
+            }
+        }
+    }
+
+    fn remove(&mut self, values: &[u64], arity: usize, row: u32) {
+        let (before, after) = (self.before[row as usize], self.after[row as usize]);
+        if after != NONE {
+            self.before[after as usize] = before;
+        }
+        if before != NONE {
+            self.after[before as usize] = after;
+            return;
+        }
+        let hash = self.hash_row(row_values(values, arity, row));
+        if let Ok(mut entry) = self.heads.find_entry(hash, |&head| head == row) {
+            if after == NONE {
+                entry.remove();
+            } else {
+                *entry.get_mut() = after;
+            }
+        }
+    }
+}
+
+impl Table {
+    pub(crate) fn new(arity: usize, indexes: &[Vec<u32>]) -> Table {
+        let index = |columns: &Vec<u32>| Index {
+            columns: columns.clone(),
+            heads: HashTable::new(),
+            before: Vec::new(),
+            after: Vec::new(),
+        };
+        Table {
+            arity,
+            values: Vec::new(),
+            meta: Vec::new(),
+            free: Vec::new(),
+            primary: HashTable::new(),
+            indexes: indexes.iter().map(index).collect(),
+            first: NONE,
+            last: NONE,
+            touched: Vec::new(),
+        }
+    }
+
+    /// How many rows are in use.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.primary.len()
+    }
+
+    #[inline(always)]
+    pub(crate) fn tuple(&self, row: u32) -> &[u64] {
+        row_values(&self.values, self.arity, row)
+    }
+
+    #[inline(always)]
+    pub(crate) fn meta(&mut self, row: u32) -> &mut Meta {
+        &mut self.meta[row as usize]
+    }
+
+    #[inline(always)]
+    pub(crate) fn find(&self, tuple: &[u64]) -> Option<u32> {
+        let hash = hash(tuple.iter().copied());
+        self.primary.find(hash, |&row| self.tuple(row) == tuple).copied()
+    }
+
+    /// The row of a tuple, made if there is none.
+    #[inline(always)]
+    pub(crate) fn insert(&mut self, tuple: &[u64]) -> u32 {
+        let hash = hash(tuple.iter().copied());
+        if let Some(&row) = self.primary.find(hash, |&row| self.tuple(row) == tuple) {
+            return row;
+        }
+        let row = match self.free.pop() {
+            Some(row) => {
+                let start = row as usize * self.arity;
+                self.values[start..start + self.arity].copy_from_slice(tuple);
+                self.meta[row as usize] = EMPTY;
+                row
+            }
+            None => {
+                self.values.extend_from_slice(tuple);
+                self.meta.push(EMPTY);
+                self.meta.len() as u32 - 1
+            }
+        };
+        self.meta[row as usize].live = true;
+        let (values, arity) = (&self.values, self.arity);
+        let rehash = |&row: &u32| self::hash(row_values(values, arity, row).iter().copied());
+        self.primary.insert_unique(hash, row, rehash);
+        for index in &mut self.indexes {
+            index.add(values, arity, row);
+        }
+        row
+    }
+
+    pub(crate) fn remove(&mut self, row: u32) {
+        self.unlink(row);
+        let hash = hash(self.tuple(row).iter().copied());
+        if let Ok(entry) = self.primary.find_entry(hash, |&other| other == row) {
+            entry.remove();
+        }
+        for index in &mut self.indexes {
+            index.remove(&self.values, self.arity, row);
+        }
+        self.meta[row as usize].live = false;
+        self.meta[row as usize].present = false;
+        self.free.push(row);
+    }
+
+    /// Notes that a row may come into the relation or leave it.
+    #[inline(always)]
+    pub(crate) fn touch(&mut self, row: u32) {
+        let meta = &mut self.meta[row as usize];
+        if !meta.touched {
+            (meta.touched, meta.was_present) = (true, meta.present);
+            self.touched.push(row);
+        }
+    }
+
+    /// Tells what came and what left since the last time, and removes the rows that are neither in
+    /// the relation nor `kept`.
+    #[inline(always)]
+    pub(crate) fn settle(&mut self, mut changed: impl FnMut(&[u64], i8), kept: impl Fn(&Meta) -> bool) {
+        for i in 0..self.touched.len() {
+            let row = self.touched[i];
+            let meta = &mut self.meta[row as usize];
+            meta.touched = false;
+            let meta = *meta;
+            if meta.present != meta.was_present {
+                changed(self.tuple(row), if meta.present { 1 } else { -1 });
+            }
+            if !meta.present && !kept(&meta) {
+                self.remove(row);
+            }
+        }
+        self.touched.clear();
+    }
+
+    /// Puts the row last in the list.
+    #[inline(always)]
+    pub(crate) fn link_last(&mut self, row: u32) {
+        if self.last == row {
+            return;
+        }
+        self.unlink(row);
+        let last = self.last;
+        let meta = &mut self.meta[row as usize];
+        (meta.linked, meta.before, meta.after) = (true, last, NONE);
+        match last {
+            NONE => self.first = row,
+            last => self.meta[last as usize].after = row,
+        }
+        self.last = row;
+    }
+
+    #[inline(always)]
+    pub(crate) fn unlink(&mut self, row: u32) {
+        let Meta { linked, before, after, .. } = self.meta[row as usize];
+        if !linked {
+            return;
+        }
+        match before {
+            NONE => self.first = after,
+            before => self.meta[before as usize].after = after,
+        }
+        match after {
+            NONE => self.last = before,
+            after => self.meta[after as usize].before = before,
+        }
+        self.meta[row as usize].linked = false;
+    }
+
+    /// The first row of the list, with what is known of it.
+    #[inline(always)]
+    pub(crate) fn first(&self) -> Option<(u32, &Meta)> {
+        let row = self.first;
+        self.meta.get(row as usize).map(|meta| (row, meta))
+    }
+
+    /// The row after another in the list.
+    #[cfg(test)]
+    pub(crate) fn next(&self, row: u32) -> u32 {
+        self.meta[row as usize].after
+    }
+
+    /// All rows in use.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = u32> {
+        self.meta.iter().enumerate().filter(|(_, meta)| meta.live).map(|(row, _)| row as u32)
+    }
+
+    /// The tuples of the relation.
+    pub(crate) fn present(&self) -> impl Iterator<Item = &[u64]> {
+        let present = self.meta.iter().enumerate().filter(|(_, meta)| meta.present);
+        present.map(|(row, _)| self.tuple(row as u32))
+    }
+
+    /// The rows, waiting ones too, that have `key` in the columns of an access.
+    #[inline(always)]
+    pub(crate) fn matching(&self, access: Access, key: &[u64]) -> Matching<'_> {
+        match access {
+            Access::All => Matching { table: self, chain: None, row: 0 },
+            Access::Whole => Matching { table: self, chain: Some(&[]), row: self.find(key).unwrap_or(NONE) },
+            Access::Index(index) => {
+                let index = &self.indexes[index as usize];
+                let same = |&row: &u32| {
+                    let tuple = self.tuple(row);
+                    index.columns.iter().zip(key).all(|(&c, &value)| tuple[c as usize] == value)
+                };
+                let head = index.heads.find(hash(key.iter().copied()), same);
+                Matching { table: self, chain: Some(&index.after), row: head.copied().unwrap_or(NONE) }
+            }
+        }
+    }
+
+    /// The row that an index has after another one.
+    pub(crate) fn follow(&self, access: Access, row: u32) -> u32 {
+        match access {
+            Access::All | Access::Whole => NONE,
+            Access::Index(index) => self.indexes[index as usize].after[row as usize],
+        }
+    }
+
+    /// Whether the relation has a tuple with `key` in the columns of an access.
+    #[inline(always)]
+    pub(crate) fn has(&self, access: Access, key: &[u64]) -> bool {
+        self.matching(access, key).any(|row| self.meta[row as usize].present)
+    }
+
+    /// The tuples of the relation with `key` in the columns of an access.
+    #[inline(always)]
+    pub(crate) fn tuples(&self, access: Access, key: &[u64]) -> impl Iterator<Item = &[u64]> {
+        let present = self.matching(access, key).filter(|&row| self.meta[row as usize].present);
+        present.map(|row| self.tuple(row))
+    }
+}
+
+/// An iterator over rows.
+pub(crate) struct Matching<'a> {
+    table: &'a Table,
+    /// The row after each; without it all rows of the table.
+    chain: Option<&'a [u32]>,
+    row: u32,
+}
+
+impl Matching<'_> {
+    /// The first row of a chain.
+    pub(crate) fn cursor(&self) -> u32 {
+        self.row
+    }
+}
+
+impl Iterator for Matching<'_> {
+    type Item = u32;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<u32> {
+        let row = self.row;
+        match self.chain {
+            None => {
+                let live = |meta: &Meta| meta.live;
+                let skipped = self.table.meta.get(row as usize..)?.iter().position(live)?;
+                let row = row + skipped as u32;
+                self.row = row + 1;
+                Some(row)
+            }
+            Some(_) if row == NONE => None,
+            Some(chain) => {
+                self.row = chain.get(row as usize).copied().unwrap_or(NONE);
+                Some(row)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_by_index_what_a_scan_finds() {
+        let mut table = Table::new(3, &[vec![1], vec![0, 2]]);
+        let mut model: Vec<[u64; 3]> = Vec::new();
+        let mut x = 7_u64;
+        for step in 0..4000 {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let tuple = [x >> 60, x >> 50 & 7, x >> 40 & 3];
+            if x >> 20 & 1 == 0 {
+                let row = table.insert(&tuple);
+                table.meta(row).present = true;
+                table.link_last(row);
+                model.retain(|other| *other != tuple);
+                model.push(tuple);
+            } else if let Some(row) = table.find(&tuple) {
+                table.remove(row);
+                model.retain(|other| *other != tuple);
+            }
+            if step % 17 == 0 {
+                let mut listed = Vec::new();
+                let mut row = table.first().map_or(NONE, |(row, _)| row);
+                while row != NONE {
+                    listed.push(<[u64; 3]>::try_from(table.tuple(row)).unwrap());
+                    row = table.next(row);
+                }
+                assert_eq!(listed, model);
+                let sorted = |mut tuples: Vec<Vec<u64>>| {
+                    tuples.sort();
+                    tuples
+                };
+                let expected = |keep: &dyn Fn(&[u64; 3]) -> bool| {
+                    sorted(model.iter().filter(|t| keep(t)).map(|t| t.to_vec()).collect())
+                };
+                let found =
+                    |access, key: &[u64]| sorted(table.tuples(access, key).map(|t| t.to_vec()).collect());
+                assert_eq!(found(Access::All, &[]), expected(&|_| true));
+                assert_eq!(found(Access::Whole, &tuple), expected(&|t| *t == tuple));
+                assert_eq!(found(Access::Index(0), &tuple[1..2]), expected(&|t| t[1] == tuple[1]));
+                let key = [tuple[0], tuple[2]];
+                assert_eq!(found(Access::Index(1), &key), expected(&|t| [t[0], t[2]] == key));
+            }
+        }
+        assert_eq!(table.len(), model.len());
+    }
+}

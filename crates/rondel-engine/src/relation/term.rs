@@ -1,0 +1,209 @@
+//! Tests of tuples.
+
+use std::cmp::Ordering;
+
+use rondel_event::{Comparison, TopicId, ValueType};
+use rondel_spec::{BinaryOp, UnaryOp};
+
+use super::plan::{Arithmetic, Condition, Term};
+use super::safe::float;
+use super::text::Texts;
+
+/// A value without variables.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Cell<'a> {
+    /// A number, time or boolean, as bits.
+    Bits(u64),
+    Text(&'a [u8]),
+}
+
+/// What a plan is told at a tick.
+pub(crate) trait Source {
+    /// Whether a message came on the topic.
+    fn on(&self, topic: TopicId) -> bool;
+    /// What the message has in a field of the plan, if it is of the field's type.
+    fn field(&self, field: u32) -> Option<Cell<'_>>;
+    /// Whether a truth of the plan holds.
+    fn truth(&self, truth: u32) -> bool;
+    /// A value of the plan, where it is known.
+    fn value(&self, value: u32) -> Option<Cell<'_>>;
+}
+
+/// What a test of tuples needs besides the tuple.
+pub(crate) struct Context<'a, S> {
+    pub(crate) source: &'a S,
+    pub(crate) texts: &'a Texts,
+    pub(crate) constants: &'a [Box<str>],
+    pub(crate) is_first: bool,
+}
+
+impl<S: Source> Context<'_, S> {
+    pub(crate) fn holds(&self, condition: &Condition, tuple: &[u64]) -> bool {
+        match condition {
+            Condition::Truth(truth) => self.source.truth(*truth),
+            Condition::NotFirst(wanted) => self.is_first != *wanted,
+            Condition::Compare { comparison, value_type, left, right, wanted, unknown } => {
+                let order = if *value_type == ValueType::String {
+                    self.text(left, tuple).zip(self.text(right, tuple)).map(|(x, y)| Some(x.cmp(y)))
+                } else {
+                    let values = self.bits(left, tuple).zip(self.bits(right, tuple));
+                    values.map(|(x, y)| compare(*value_type, x, y))
+                };
+                order.map_or(*unknown, |order| is(*comparison, order) == *wanted)
+            }
+            Condition::StartsWith { left, right, wanted, unknown } => {
+                let texts = self.text(left, tuple).zip(self.text(right, tuple));
+                texts.map_or(*unknown, |(x, y)| x.starts_with(y) == *wanted)
+            }
+        }
+    }
+
+    pub(crate) fn bits(&self, term: &Term, tuple: &[u64]) -> Option<u64> {
+        Some(match term {
+            Term::Slot(slot) => tuple[*slot as usize],
+            Term::Constant(bits) => *bits,
+            Term::Input(input) => match self.source.value(*input)? {
+                Cell::Bits(bits) => bits,
+                Cell::Text(_) => return None,
+            },
+            Term::ConstantText(_) => return None,
+            Term::ToFloat(x) => (self.bits(x, tuple)? as i64 as f64).to_bits(),
+            Term::Unary(op, ValueType::Float, x) => {
+                let x = f64::from_bits(self.bits(x, tuple)?);
+                let result = match op {
+                    UnaryOp::Negate => -x,
+                    UnaryOp::Abs => x.abs(),
+                };
+                result.to_bits()
+            }
+            Term::Unary(op, _, x) => {
+                let x = self.bits(x, tuple)? as i64;
+                let result = match op {
+                    UnaryOp::Negate => x.checked_neg()?,
+                    UnaryOp::Abs => x.checked_abs()?,
+                };
+                result as u64
+            }
+            Term::Binary(op, Arithmetic::Float, both) => {
+                let [x, y] = [&both[0], &both[1]].map(|x| self.bits(x, tuple).map(f64::from_bits));
+                crate::columns::float(*op, x?, y?).to_bits()
+            }
+            Term::Binary(op, Arithmetic::Ratio, both) => {
+                let [x, y] = [&both[0], &both[1]].map(|x| self.bits(x, tuple).map(|x| x as i64 as f64));
+                crate::columns::float(*op, x?, y?).to_bits()
+            }
+            Term::Binary(op, Arithmetic::Whole, both) => {
+                let (x, y) = (self.bits(&both[0], tuple)? as i64, self.bits(&both[1], tuple)? as i64);
+                let result = match op {
+                    BinaryOp::Add => x.checked_add(y)?,
+                    BinaryOp::Subtract => x.checked_sub(y)?,
+                    BinaryOp::Multiply => x.checked_mul(y)?,
+                    BinaryOp::Divide => x.checked_div(y)?,
+                    BinaryOp::Remainder if y == 0 => return None,
+                    BinaryOp::Remainder => x.wrapping_rem(y),
+                    BinaryOp::Min => x.min(y),
+                    BinaryOp::Max => x.max(y),
+                };
+                result as u64
+            }
+        })
+    }
+
+    fn text(&self, term: &Term, tuple: &[u64]) -> Option<&[u8]> {
+        match term {
+            Term::Slot(slot) => Some(self.texts.get(tuple[*slot as usize])),
+            Term::ConstantText(text) => Some(self.constants.get(*text as usize)?.as_bytes()),
+            Term::Input(input) => match self.source.value(*input)? {
+                Cell::Text(text) => Some(text),
+                Cell::Bits(_) => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// How two values compare; not at all if one is no number.
+fn compare(value_type: ValueType, x: u64, y: u64) -> Option<Ordering> {
+    match value_type {
+        ValueType::Float => f64::from_bits(x).partial_cmp(&f64::from_bits(y)),
+        _ => Some((x as i64).cmp(&(y as i64))),
+    }
+}
+
+fn is(comparison: Comparison, order: Option<Ordering>) -> bool {
+    match comparison {
+        Comparison::Equal => order == Some(Ordering::Equal),
+        Comparison::NotEqual => order != Some(Ordering::Equal),
+        Comparison::Less => order.is_some_and(Ordering::is_lt),
+        Comparison::LessOrEqual => order.is_some_and(Ordering::is_le),
+        Comparison::Greater => order.is_some_and(Ordering::is_gt),
+        Comparison::GreaterOrEqual => order.is_some_and(Ordering::is_ge),
+    }
+}
+
+/// What values without variables were at the tick before.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Watch {
+    inputs: Vec<u32>,
+    truths: Vec<(u32, bool)>,
+    bits: Vec<Option<u64>>,
+    texts: Vec<Vec<u8>>,
+    /// Whether there was a tick before.
+    begun: bool,
+}
+
+impl Watch {
+    pub(crate) fn new<'a>(conditions: impl Iterator<Item = &'a Condition>) -> Watch {
+        let mut watch = Watch::default();
+        for condition in conditions {
+            condition.inputs(&mut watch.inputs);
+            if let Condition::Truth(truth) = condition {
+                watch.truths.push((*truth, false));
+            }
+        }
+        watch.inputs.sort_unstable();
+        watch.inputs.dedup();
+        watch.bits = vec![None; watch.inputs.len()];
+        watch.texts = vec![Vec::new(); watch.inputs.len()];
+        watch
+    }
+
+    /// Whether something is not as it was at the tick before; always so at the first two, when
+    /// `NotFirst` changes.
+    pub(crate) fn has_changed<S: Source>(&mut self, source: &S, is_first: bool) -> bool {
+        let mut changed = is_first || !self.begun;
+        self.begun = !is_first;
+        for (truth, before) in &mut self.truths {
+            let now = source.truth(*truth);
+            changed |= now != *before;
+            *before = now;
+        }
+        for (i, input) in self.inputs.iter().enumerate() {
+            match source.value(*input) {
+                Some(Cell::Text(text)) => {
+                    if self.bits[i] != Some(1) || self.texts[i] != text {
+                        changed = true;
+                        self.bits[i] = Some(1);
+                        self.texts[i].clear();
+                        self.texts[i].extend_from_slice(text);
+                    }
+                }
+                cell => {
+                    let bits = match cell {
+                        Some(Cell::Bits(bits)) => Some(bits),
+                        _ => None,
+                    };
+                    changed |= self.bits[i] != bits;
+                    self.bits[i] = bits;
+                }
+            }
+        }
+        changed
+    }
+}
+
+/// A floating-point number as a cell of a relation; none if it is no number, which equals nothing.
+#[inline(always)]
+pub(crate) fn float_cell(x: f64) -> Option<Cell<'static>> {
+    float(x).map(Cell::Bits)
+}

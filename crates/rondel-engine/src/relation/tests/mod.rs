@@ -1,0 +1,184 @@
+//! Plans say what the definitions say.
+
+mod definition;
+mod random;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use definition::{Definition, Message};
+use proptest::prelude::*;
+use random::{spec, trace};
+use rondel_event::{Block, Read, Slot, Timestamp, TopicId, Value, Verdict};
+use rondel_spec::{Expr, ExprId, Property, Spec, TimeModel};
+
+use super::plan::{Plan, Rail};
+use super::safe::{Compiler, Refusal, Scope};
+use super::state::RelationState;
+use super::term::{Cell, Source, float_cell};
+use crate::{CompileError, Monitor, Program};
+
+/// What a plan is told, from the definition.
+struct Told<'a> {
+    definition: &'a Definition<'a>,
+    plan: &'a Plan,
+    row: usize,
+    /// What values are, kept so that texts can be lent.
+    fields: Vec<Option<Value>>,
+    values: Vec<Option<Value>>,
+}
+
+impl<'a> Told<'a> {
+    fn new(definition: &'a Definition<'a>, plan: &'a Plan, row: usize) -> Told<'a> {
+        let message = &definition.trace[row];
+        let fields = plan.fields.iter().map(|f| message.get(f.topic, &f.path, f.value_type)).collect();
+        let values = plan.values.iter().map(|x| definition.value(*x, &HashMap::new(), row)).collect();
+        Told { definition, plan, row, fields, values }
+    }
+}
+
+fn cell(value: &Value) -> Option<Cell<'_>> {
+    Some(match value {
+        Value::Bool(x) => Cell::Bits((*x).into()),
+        Value::Int(x) | Value::Time(x) | Value::Duration(x) => Cell::Bits(*x as u64),
+        Value::Float(x) => return float_cell(*x),
+        Value::String(x) => Cell::Text(x.as_bytes()),
+    })
+}
+
+impl Source for Told<'_> {
+    fn on(&self, topic: TopicId) -> bool {
+        self.definition.trace[self.row].topic == topic.0
+    }
+
+    fn field(&self, field: u32) -> Option<Cell<'_>> {
+        self.fields[field as usize].as_ref().and_then(cell)
+    }
+
+    fn truth(&self, truth: u32) -> bool {
+        let truth = self.plan.truths[truth as usize];
+        let found = self.definition.truth(truth.node, &HashMap::new(), self.row);
+        found.unwrap_or(truth.rail == Rail::Possible) != truth.negated
+    }
+
+    fn value(&self, value: u32) -> Option<Cell<'_>> {
+        self.values[value as usize].as_ref().and_then(cell)
+    }
+}
+
+fn compile(spec: &Spec, rail: Rail, model: TimeModel) -> Result<Plan, Refusal> {
+    let scope = Scope::new(spec);
+    let known = |node: ExprId| matches!(spec.nodes[node.index()], Expr::Literal(_) | Expr::On(_));
+    Compiler::compile(&scope, ExprId(spec.nodes.len() as u32 - 1), rail, model, true, &known)
+}
+
+/// The truth of the last node at every message.
+fn run(plan: &Plan, definition: &Definition<'_>) -> Vec<bool> {
+    let mut state = RelationState::new(plan);
+    let trace = definition.trace;
+    let times: Vec<i64> = match definition.model {
+        TimeModel::Steps => (0..trace.len() as i64).collect(),
+        _ => trace.iter().map(|m| m.time - trace[0].time).collect(),
+    };
+    let mut found = Vec::new();
+    for (row, &now) in times.iter().enumerate() {
+        let before = if row == 0 { i64::MIN } else { times[row - 1] };
+        found.push(state.tick(plan, (now, before), false, &Told::new(definition, plan, row)));
+    }
+    found
+}
+
+/// The same, of a property of a program.
+fn by_program(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[usize]) -> Option<Vec<Option<bool>>> {
+    let mut property = Property::new("p", ExprId(spec.nodes.len() as u32 - 1));
+    property.time = model;
+    property.attributes.push(("unbounded".into(), String::new()));
+    let spec = Spec { properties: vec![property], ..spec.clone() };
+    let program = match Program::compile(&spec) {
+        Ok(program) => Arc::new(program),
+        // A closed part can be one that cannot be monitored.
+        Err(CompileError::NotMonitorable { .. }) => return None,
+        Err(error) => panic!("{error}"),
+    };
+    let mut monitor = Monitor::new(Arc::clone(&program));
+    monitor.report_every(true);
+    let mut block = Block::new(program.layout());
+    let (mut found, mut rest) = (Vec::new(), trace);
+    for &cut in cuts.iter().cycle() {
+        let (now, later) = rest.split_at(cut.min(rest.len()));
+        block.clear();
+        for message in now {
+            write(&program, &mut block, message);
+        }
+        found.extend(monitor.step(&block).iter().map(|report| match report.verdict {
+            Verdict::Satisfied => Some(true),
+            Verdict::Violated => Some(false),
+            Verdict::Inconclusive => None,
+        }));
+        rest = later;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    Some(found)
+}
+
+fn write(program: &Program, block: &mut Block, message: &Message) {
+    let topic = TopicId(message.topic);
+    let row = block.push(topic, Timestamp::from_nanos(message.time));
+    for field in &program.projections()[topic.index()].fields {
+        let name = field.path.to_string();
+        let Some((_, value)) = message.fields.iter().find(|(key, _)| *key == name) else { continue };
+        match (value, field.slot) {
+            (_, Slot::Bool(column)) if field.read == Read::Presence => block.set_bool(column, row, true),
+            (Value::Int(x), Slot::Int(column)) => block.set_int(column, row, *x),
+            (Value::String(x), Slot::String(column)) => block.set_string(column, row, x),
+            (_, slot) => block.set_invalid(slot, row),
+        }
+    }
+}
+
+/// Whether it could be monitored.
+fn assert_agreement(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[usize]) -> bool {
+    let rails = [Rail::Certain, Rail::Possible].map(|rail| compile(spec, rail, model));
+    let [Ok(certain), Ok(possible)] = rails else { return false };
+    let definition = Definition::new(spec, trace, model);
+    let root = ExprId(spec.nodes.len() as u32 - 1);
+    let expected: Vec<_> = (0..trace.len()).map(|i| definition.truth(root, &HashMap::new(), i)).collect();
+    let found: Vec<_> = run(&certain, &definition)
+        .into_iter()
+        .zip(run(&possible, &definition))
+        .map(|(certain, possible)| if certain == possible { Some(certain) } else { None })
+        .collect();
+    assert_eq!(found, expected, "{certain:#?}");
+    // What events at one time mean to formulas without variables is tested where those are.
+    if model == TimeModel::Points && trace.windows(2).any(|pair| pair[0].time == pair[1].time) {
+        return true;
+    }
+    let by_program = by_program(spec, trace, model, cuts);
+    let is_monitored = by_program.is_some();
+    assert_eq!(by_program.unwrap_or(expected.clone()), expected, "in a program: {certain:#?}");
+    is_monitored
+}
+
+#[test]
+fn what_can_be_monitored_agrees_with_the_definitions() {
+    let config = ProptestConfig {
+        cases: std::env::var("RONDEL_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(3000),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let mut runner = proptest::test_runner::TestRunner::new(config);
+    let cuts = proptest::collection::vec(1..5_usize, 1..4);
+    let (tried, monitored) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
+    let result = runner.run(&(spec(), trace(), any::<bool>(), cuts), |(spec, trace, steps, cuts)| {
+        let model = if steps { TimeModel::Steps } else { TimeModel::Points };
+        tried.set(tried.get() + 1);
+        monitored.set(monitored.get() + u32::from(assert_agreement(&spec, &trace, model, &cuts)));
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+    assert!(2 * monitored.get() > tried.get(), "only {} of {}", monitored.get(), tried.get());
+}

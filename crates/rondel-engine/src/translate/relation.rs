@@ -1,0 +1,151 @@
+//! Quantified formulas: what has variables becomes the plan of a relation, the rest wires and columns.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use rondel_event::{Read, ValueType};
+use rondel_spec::{Expr, ExprId, TimeModel};
+
+use super::{Meaning, Rails, Translator, Truth};
+use crate::CompileError;
+use crate::graph::Wire;
+use crate::relation::plan::{Plan, Rail};
+use crate::relation::safe::{Compiler, Refusal, Scope};
+use crate::relation::source::{Input, Relation};
+
+impl<'a> Translator<'a> {
+    /// The variables of all nodes.
+    fn scope(&mut self) -> Rc<Scope<'a>> {
+        let spec = self.spec;
+        Rc::clone(self.scope.get_or_insert_with(|| Rc::new(Scope::new(spec))))
+    }
+
+    /// What the translation of a node asks for: its operands, or, of a quantifier, the nodes without
+    /// variables that its body mentions.
+    pub(super) fn asked_for(&mut self, id: ExprId, expr: &Expr) -> Result<Vec<ExprId>, CompileError> {
+        if !matches!(expr, Expr::Exists(..) | Expr::ForAll(..)) {
+            return Ok(expr.operands().collect());
+        }
+        let scope = self.scope();
+        let nodes = &self.spec.nodes;
+        let (mut seen, mut open, mut inputs) = (HashSet::from([id]), vec![id], Vec::new());
+        while let Some(node) = open.pop() {
+            let expr = &nodes[node.index()];
+            if let Some(topic) = expr.topic() {
+                self.topic_set(node, topic)?;
+            }
+            scope.check(node)?;
+            for operand in expr.operands() {
+                if operand >= node {
+                    return Err(CompileError::ForwardReference { node, operand });
+                }
+                if scope.is_closed(operand) {
+                    inputs.push(operand);
+                } else if seen.insert(operand) {
+                    open.push(operand);
+                }
+            }
+        }
+        Ok(inputs)
+    }
+
+    /// The truth of a quantified formula.
+    pub(super) fn quantified(&mut self, id: ExprId) -> Result<Meaning, CompileError> {
+        let scope = self.scope();
+        if let Some(&variable) = scope.free(id).first() {
+            let why = "no quantifier binds the variable";
+            return Err(not_monitorable(Refusal { node: id, variable: Some(variable), why }));
+        }
+        if self.model == TimeModel::Dense {
+            return Err(CompileError::Unsupported { node: id, what: "a quantifier in dense time" });
+        }
+        let (model, unbounded) = (self.model, self.unbounded[id.index()]);
+        let done = &self.done;
+        let two_valued = |node: ExprId| match done.get(node.index()).copied().flatten() {
+            Some((Meaning::Truth(Truth { at, after }), _)) => {
+                at.certain == at.possible && after.certain == after.possible
+            }
+            Some((Meaning::Values(values), _)) => {
+                values.at.known == Wire::TRUE && values.after.known == Wire::TRUE
+            }
+            None => false,
+        };
+        let plan = |rail| {
+            Compiler::compile(&scope, id, rail, model, unbounded, &two_valued).map_err(not_monitorable)
+        };
+        let (certain, possible) = (plan(Rail::Certain)?, plan(Rail::Possible)?);
+        let one = certain == possible;
+        let certain = self.planned(id, certain)?;
+        let possible = if one { certain } else { self.planned(id, possible)? };
+        Ok(Meaning::Truth(Truth::lasting(Rails { certain, possible })))
+    }
+
+    /// The truth of a plan.
+    fn planned(&mut self, id: ExprId, plan: Plan) -> Result<Wire, CompileError> {
+        let fields = plan.fields.iter();
+        let fields = fields.map(|read| (read.topic, read.path.clone(), Read::Value(read.value_type)));
+        let fields: Vec<_> = fields.collect();
+        let fields = fields.into_iter().map(|(topic, path, read)| self.field(topic, &path, read)).collect();
+        let meaning = |node: ExprId| {
+            let meaning = self.done.get(node.index()).copied().flatten();
+            meaning
+                .map(|(meaning, _)| meaning)
+                .ok_or(CompileError::ForwardReference { node: id, operand: node })
+        };
+        let mut truths = Vec::new();
+        for truth in &plan.truths {
+            match meaning(truth.node)? {
+                Meaning::Truth(Truth { at, after }) => truths.push([at, after].map(|rails| {
+                    let wire = match truth.rail {
+                        Rail::Certain => rails.certain,
+                        Rail::Possible => rails.possible,
+                    };
+                    if truth.negated { !wire } else { wire }
+                })),
+                Meaning::Values(values) => {
+                    let (node, found) = (truth.node, values.value_type);
+                    return Err(CompileError::WrongType { node, expected: "bool", found });
+                }
+            }
+        }
+        let mut values = Vec::new();
+        for node in &plan.values {
+            values.push(match meaning(*node)? {
+                Meaning::Truth(Truth { at, after }) => {
+                    Input::Truth([at, after].map(|rails| [rails.certain, rails.possible]))
+                }
+                Meaning::Values(values) => Input::Column(
+                    values.value_type,
+                    [values.at, values.after].map(|column| (column.node.0, column.known)),
+                ),
+            });
+        }
+        let relation = Relation { plan, model: self.model, truths, values, fields, slots: Vec::new() };
+        let mut operands = Vec::new();
+        relation.for_each_register(|node| operands.push(node));
+        operands.sort_unstable();
+        operands.dedup();
+        Ok(self.graph.add_relation(relation, operands.into()))
+    }
+}
+
+impl Scope<'_> {
+    /// Whether a variable has the same type here as everywhere.
+    fn check(&self, node: ExprId) -> Result<(), CompileError> {
+        let same = |variable, right: ValueType| match self.type_of(variable) {
+            Some(left) if left != right => Err(CompileError::MixedTypes { node, left, right }),
+            _ => Ok(()),
+        };
+        match &self.spec.nodes[node.index()] {
+            Expr::Variable(variable, value_type) => same(*variable, *value_type),
+            Expr::Bind { fields, .. } => {
+                fields.iter().try_for_each(|(_, variable, value_type)| same(*variable, *value_type))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn not_monitorable(Refusal { node, variable, why }: Refusal) -> CompileError {
+    CompileError::NotMonitorable { node, variable, why }
+}
