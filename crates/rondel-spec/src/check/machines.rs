@@ -353,10 +353,14 @@ impl<'a> Checker<'a> {
         transitions: &[Transition],
         machine: &ast::Machine,
     ) {
+        let mut next: HashMap<u32, Vec<u32>> = HashMap::new();
+        for transition in transitions {
+            next.entry(transition.from).or_default().push(transition.to);
+        }
         let mut reached = HashSet::from([initial]);
         let mut open = vec![initial];
         while let Some(state) = open.pop() {
-            let next = transitions.iter().filter(|t| t.from == state).map(|t| t.to);
+            let next = next.get(&state).into_iter().flatten().copied();
             open.extend(next.filter(|to| reached.insert(*to)));
         }
         for (place, name) in (0..).zip(&all.names) {
@@ -454,6 +458,9 @@ impl<'a> Checker<'a> {
         slice: Option<SliceId>,
         time: TimeModel,
     ) {
+        if self.ast.machines.is_empty() {
+            return;
+        }
         let until = slice.and_then(|id| self.graph.spec().slices.get(id.0 as usize)?.until);
         let mut seen = HashSet::new();
         for (id, _) in self.machines_in(roots.into_iter().chain(until).collect()) {
