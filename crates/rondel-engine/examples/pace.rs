@@ -18,6 +18,8 @@ use rondel_spec::{Bounds, Expr, ExprId, Property, Spec, Topic};
 struct Formulas {
     nodes: Vec<Expr>,
     two_valued: bool,
+    /// Atoms compare a number with a constant.
+    numeric: bool,
 }
 
 impl Formulas {
@@ -31,7 +33,13 @@ impl Formulas {
     }
 
     fn atom(&mut self, name: &str) -> ExprId {
-        let field = self.field(name, ValueType::Bool);
+        let field = if self.numeric {
+            let x = self.field(name, ValueType::Float);
+            let limit = self.add(Expr::Literal(Value::Float(50.0)));
+            self.add(Expr::Compare(Comparison::Less, x, limit))
+        } else {
+            self.field(name, ValueType::Bool)
+        };
         if self.two_valued { self.add(Expr::Definitely(field)) } else { field }
     }
 
@@ -181,6 +189,19 @@ fn main() -> Result<(), CompileError> {
             });
         }
         measure("300 properties over 12 fields", &f.spec(&formulas), 5)?;
+    }
+
+    println!("# robustness");
+    for (name, two_valued, numeric) in
+        [("truths", true, false), ("numbers, two-valued", true, true), ("numbers, three-valued", false, true)]
+    {
+        for (lower, upper) in [(3, 10), (30, 100), (300, 1000)] {
+            let mut f = Formulas { two_valued, numeric, ..Formulas::default() };
+            let formula = f.always(["p", "q", "r"], lower, upper);
+            let mut spec = f.spec(&[formula]);
+            spec.properties[0].robust = true;
+            measure(&format!("always [{lower},{upper}] over {name}"), &spec, 2)?;
+        }
     }
 
     println!("# values");
