@@ -321,12 +321,6 @@ fn trace() -> impl Strategy<Value = Vec<Timed>> {
     })
 }
 
-/// The same events, no two of them at one time.
-fn apart(trace: Vec<Timed>) -> Vec<Timed> {
-    let later = |(i, (time, event)): (usize, Timed)| (time + i as i64, event);
-    trace.into_iter().enumerate().map(later).collect()
-}
-
 /// All reports of a run, up to a time.
 fn run(spec: &Spec, trace: &[Timed], cuts: &[usize], end: i64) -> Vec<Report> {
     let program = Arc::new(Program::compile(spec).unwrap());
@@ -361,7 +355,6 @@ proptest! {
         cuts in cuts(),
         model in proptest::sample::select(vec![TimeModel::Steps, TimeModel::Points, TimeModel::Dense]),
     ) {
-        let trace = if model == TimeModel::Dense { apart(trace) } else { trace };
         let count = nodes.len() as u32;
         let mut spec = spec(2, nodes, (count - 3..count).map(ExprId));
         for property in &mut spec.properties {

@@ -55,15 +55,6 @@ fn trace() -> impl Strategy<Value = Vec<Timed>> {
     })
 }
 
-/// The same messages, no two of them at one time.
-fn apart(mut trace: Vec<Timed>) -> Vec<Timed> {
-    for (i, timed) in (0..).zip(&mut trace) {
-        timed.time += i;
-        timed.arrival = timed.arrival.map(|arrival| arrival + i);
-    }
-    trace
-}
-
 /// Fields of topic 0, what is measured of them, and comparisons of that with constants.
 fn measurements(model: TimeModel, over: u64, all_topics: bool) -> (Spec, Vec<Expr>) {
     let field = |name, value_type| Expr::Field { topic: TopicId(0), path: Path::keys([name]), value_type };
@@ -260,7 +251,6 @@ proptest! {
         model in proptest::sample::select(MODELS.to_vec()),
         all_topics in any::<bool>(),
     ) {
-        let trace = if model == TimeModel::Dense { apart(trace) } else { trace };
         let over = if over == u64::MAX && model != TimeModel::Steps { i64::MAX as u64 } else { over };
         let (spec, expressions) = measurements(model, over, all_topics);
         let events: Vec<Event> = trace.iter().map(|timed| timed.event.clone()).collect();
