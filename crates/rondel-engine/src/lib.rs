@@ -46,6 +46,7 @@ mod columns;
 mod delay;
 mod error;
 mod extreme;
+mod future;
 mod graph;
 mod instruction;
 mod machine;

@@ -1,7 +1,10 @@
+mod future;
+
 use std::sync::Arc;
 
 use rondel_event::{Block, Rows, Timestamp};
 
+use crate::future::{Decision, Pending, Scratch};
 use crate::program::Program;
 use crate::report::Report;
 use crate::run::{Outcome, Rowed, Serial};
@@ -31,6 +34,11 @@ pub struct Monitor {
     grid: Grid,
     outcomes: Vec<Outcome>,
     reports: Vec<Report>,
+    /// Room for what properties with operators of the future need while they are evaluated.
+    words: Vec<[Rows; 2]>,
+    pasts: (Vec<u8>, Vec<u8>),
+    room: Scratch,
+    decisions: Vec<Decision>,
 }
 
 impl Monitor {
@@ -48,6 +56,10 @@ impl Monitor {
             grid: Grid::default(),
             outcomes: Vec::new(),
             reports: Vec::new(),
+            words: Vec::new(),
+            pasts: (Vec::new(), Vec::new()),
+            room: Scratch::default(),
+            decisions: Vec::new(),
             program,
         }
     }
@@ -55,6 +67,8 @@ impl Monitor {
     /// Whether it reports the verdict at every event (and the changes in between), or changes only.
     pub fn report_every(&mut self, every: bool) {
         self.every = every;
+        let pending = self.sections.iter_mut().flat_map(|section| &mut section.pending);
+        pending.for_each(|pending| pending.keep_apart(every));
     }
 
     /// The program it runs.
@@ -89,7 +103,8 @@ impl Monitor {
             }
         }
         // Those of a single section of events come in order.
-        if program.sections.len() > 1 || program.sections.iter().any(|s| s.moments == Moments::Dense) {
+        let mixes = |s: &Section| s.moments == Moments::Dense || !s.futures.is_empty();
+        if program.sections.len() > 1 || program.sections.iter().any(mixes) {
             self.sort();
         }
         self.position = self.position.saturating_add(len as u64);
@@ -111,6 +126,7 @@ impl Monitor {
                     }
                     self.span(i, section, now, 0);
                 }
+                self.future_until(i, section, now);
             }
             self.sort();
             self.time = now;
@@ -121,6 +137,11 @@ impl Monitor {
     /// Ends the trace, and reports what is then left open.
     pub fn end(&mut self) -> &[Report] {
         self.reports.clear();
+        let program = Arc::clone(&self.program);
+        for (i, section) in program.sections.iter().enumerate() {
+            self.future_end(i, section);
+        }
+        self.sort();
         &self.reports
     }
 
@@ -135,7 +156,10 @@ impl Monitor {
         let sections = self.program.sections.iter().zip(&self.sections);
         let next = sections.filter_map(|(section, serial)| {
             let dense = section.moments == Moments::Dense;
-            if dense && serial.has_span() { Some(serial.time) } else { serial.next_change(section) }
+            let past =
+                if dense && serial.has_span() { Some(serial.time) } else { serial.next_change(section) };
+            let futures = section.futures.iter().zip(&serial.pending);
+            futures.filter_map(|(future, pending)| pending.deadline(&future.plan)).chain(past).min()
         });
         let next = next.min();
         next.map(|time| Timestamp::from_nanos(time.saturating_add(1)))
@@ -150,6 +174,12 @@ impl Monitor {
     /// is unknown.
     pub fn dropped_samples(&self) -> u64 {
         self.sections.iter().map(Serial::dropped_samples).sum()
+    }
+
+    /// How many verdicts of properties with operators of the future were given up, as inconclusive, because
+    /// too many were waited for.
+    pub fn given_up(&self) -> u64 {
+        self.sections.iter().flat_map(|section| &section.pending).map(Pending::lost).sum()
     }
 
     /// The longest queue that any bounded operator keeps at the moment, in entries: what its memory
@@ -197,6 +227,7 @@ impl Monitor {
                 }
             }
         }
+        self.future_events(i, section, block);
     }
 
     /// Evaluates a block, and in between the times at which something changes by itself.
@@ -318,6 +349,7 @@ impl Monitor {
                 }
             }
         }
+        self.future_moments(i, section, times, next_event);
     }
 
     /// Reports what is otherwise on the span after the last moment, if there is time before the next at `time`.

@@ -42,11 +42,11 @@ impl Program {
             let mut properties = Vec::new();
             for &model in models {
                 let these = positions(spec, |property| property.time == model);
-                translator.add(model, &these)?;
-                properties.extend(these);
+                properties.extend(translator.add(model, &these)?);
             }
-            if !properties.is_empty() {
-                let ordered = Ordered::new(translator.finish(), moments);
+            let translation = translator.finish();
+            if !properties.is_empty() || !translation.futures.is_empty() {
+                let ordered = Ordered::new(translation, moments);
                 let slots = binding.bind(ordered.fields(), ordered.nodes());
                 sections.push(ordered.assemble(properties, &slots));
             }

@@ -3,6 +3,7 @@
 use rondel_event::{Block, Rows, Slot, TopicId, Verdict};
 
 use crate::delay::Delay;
+use crate::future::Pending;
 use crate::graph::Wire;
 use crate::instruction::Instruction;
 use crate::machine::{MachineRows, MachineState, Moment};
@@ -36,6 +37,8 @@ pub(crate) struct Serial {
     last: Vec<[u64; 2]>,
     /// The same on the span after the last moment, which may turn out to be empty.
     last_after: Vec<[u64; 2]>,
+    /// What the properties that look ahead have pending.
+    pub(crate) pending: Vec<Pending>,
 }
 
 /// Rows of a block that are moments.
@@ -90,6 +93,11 @@ impl Serial {
             last_row: 0,
             last: vec![[1, 1]; section.formulas.len()],
             last_after: vec![[1, 1]; section.formulas.len()],
+            pending: section
+                .futures
+                .iter()
+                .map(|future| Pending::new(&future.plan, Pending::LIMIT))
+                .collect(),
         };
         // They read no block; all rows are computed, for every block to come.
         let step = Step {
@@ -201,6 +209,11 @@ impl Serial {
         self.last != self.last_after
     }
 
+    /// The rails of a truth at the rows that were evaluated last.
+    pub(crate) fn words(&self, Rails { certain, possible }: Rails) -> [Rows; 2] {
+        [read(&self.registers.words, certain), read(&self.registers.words, possible)]
+    }
+
     #[inline(always)]
     fn sides(&self, Rails { certain, possible }: Rails, rows: Rows) -> (Rows, Rows) {
         let words = &self.registers.words;
@@ -286,7 +299,8 @@ impl Serial {
     pub(crate) fn longest_queue(&self) -> usize {
         let State { delays, timed_since, ranges, .. } = &self.state;
         let timed = timed_since.iter().map(TimedSince::kept).chain(ranges.iter().map(Ranges::kept));
-        delays.iter().map(Delay::kept).chain(timed).max().unwrap_or(0)
+        let ahead = self.pending.iter().map(Pending::kept);
+        delays.iter().map(Delay::kept).chain(timed).chain(ahead).max().unwrap_or(0)
     }
 }
 

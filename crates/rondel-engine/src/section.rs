@@ -15,7 +15,7 @@ use crate::schedule::{Schedule, schedule};
 use crate::state::{Held, Latched, Registers, State};
 use crate::texts;
 use crate::timed::{TimedRecently, TimedSince};
-use crate::translate::{MachineSource, Rails, Robustness, Translation, Truth};
+use crate::translate::{Future, MachineSource, Rails, Robustness, Translation, Truth};
 use crate::window::{LIMIT, Operands, Window};
 use crate::words::Recently;
 
@@ -37,6 +37,8 @@ pub(crate) struct Section {
     pub(crate) properties: Vec<u32>,
     /// Their formulas, in the same order.
     pub(crate) formulas: Vec<Truth>,
+    /// The properties with operators of the future.
+    pub(crate) futures: Vec<Future>,
     /// What is evaluated ahead of the rest, if anything is: see [`ranges`](crate::ranges).
     pub(crate) scout: Option<Box<Section>>,
     pub(crate) instructions: Vec<Instruction>,
@@ -100,7 +102,8 @@ pub(crate) struct Ordered {
 impl Ordered {
     pub(crate) fn new(translation: Translation, moments: Moments) -> Ordered {
         let wires = |rails: Rails| [rails.certain.node(), rails.possible.node()];
-        let outputs = translation.formulas.iter().flat_map(|truth| {
+        let pasts = translation.futures.iter().flat_map(|future| &future.pasts);
+        let outputs = translation.formulas.iter().chain(pasts).flat_map(|truth| {
             // What is not asked for between events is not computed there.
             let after = if moments == Moments::Dense { truth.after } else { truth.at };
             wires(truth.at).into_iter().chain(wires(after))
@@ -133,19 +136,22 @@ impl Ordered {
 
     /// The section, given the columns of the fields.
     pub(crate) fn assemble(self, properties: Vec<u32>, slots: &[Option<Slot>]) -> Section {
-        let Ordered {
-            translation: Translation { graph, formulas, robust, .. },
-            moments,
-            schedule,
-            ahead,
-            scout,
-        } = self;
+        let Ordered { translation, moments, schedule, ahead, scout } = self;
+        let Translation { graph, mut formulas, robust, mut futures, .. } = translation;
+        let plain = formulas.len();
+        formulas.extend(futures.iter().flat_map(|future| &future.pasts));
         let scout = (!ahead.is_empty()).then(|| {
             Box::new(section(&graph, (&[], &[]), scout, moments, Vec::new(), slots, Ahead::Writes(&ahead)))
         });
-        let section =
+        let mut section =
             section(&graph, (&formulas, &robust), schedule, moments, properties, slots, Ahead::Reads(&ahead));
-        Section { scout, ..section }
+        let mut pasts = section.formulas.drain(plain..);
+        for future in &mut futures {
+            future.pasts.iter_mut().zip(&mut pasts).for_each(|(past, placed)| *past = placed);
+        }
+        drop(pasts);
+        section.reads_time |= !futures.is_empty();
+        Section { scout, futures, ..section }
     }
 }
 
@@ -250,6 +256,7 @@ fn section(
         initial: assembly.state,
         registers: assembly.registers,
         scout: None,
+        futures: Vec::new(),
     }
 }
 

@@ -2,6 +2,7 @@
 //! values two rails, truth between events a second side, and the operators of the language the few of
 //! the graph.
 
+mod future;
 mod machine;
 mod measured;
 mod operands;
@@ -18,6 +19,8 @@ use rondel_spec::{Bounds, Expr, ExprId, MachineId, Spec, TimeModel};
 use crate::CompileError;
 use crate::graph::{FieldId, Graph, Node, NodeId, Relation, Sides, Wire};
 use crate::relation::safe::Scope;
+pub(crate) use future::Future;
+use future::look_ahead;
 pub(crate) use machine::MachineSource;
 use operands::Operands;
 pub(crate) use robust::Robustness;
@@ -31,6 +34,8 @@ pub(crate) struct Translation {
     pub(crate) formulas: Vec<Truth>,
     /// The robustness of each, where it is asked for.
     pub(crate) robust: Vec<Option<Robustness>>,
+    /// The properties that look ahead.
+    pub(crate) futures: Vec<Future>,
 }
 
 /// Something read from the messages of a topic.
@@ -149,6 +154,7 @@ pub(crate) struct Translator<'a> {
     scope: Option<Rc<Scope<'a>>>,
     /// For every node whether a relation in it may keep every value ever seen.
     unbounded: Vec<bool>,
+    futures: Vec<Future>,
     /// The machines in this model; none while one is being translated.
     machines: HashMap<MachineId, Option<NodeId>>,
     sets: Vec<Vec<TopicId>>,
@@ -170,6 +176,7 @@ impl<'a> Translator<'a> {
             margins: HashMap::new(),
             scope: None,
             unbounded: Vec::new(),
+            futures: Vec::new(),
             machines: HashMap::new(),
             sets: vec![Vec::new()],
             set_index: HashMap::from([(Vec::new(), 0)]),
@@ -177,11 +184,12 @@ impl<'a> Translator<'a> {
         }
     }
 
-    /// Adds the properties at these positions, all of which have the model `model`.
+    /// Adds the properties at these positions, all of which have the model `model`, and gives those of them
+    /// that do not look ahead.
     ///
     /// # Errors
     /// As [`Program::compile`](crate::Program::compile).
-    pub(crate) fn add(&mut self, model: TimeModel, properties: &[u32]) -> Result<(), CompileError> {
+    pub(crate) fn add(&mut self, model: TimeModel, properties: &[u32]) -> Result<Vec<u32>, CompileError> {
         let spec = self.spec;
         self.model = model;
         self.done = vec![None; spec.nodes.len()];
@@ -212,13 +220,24 @@ impl<'a> Translator<'a> {
                 }
             }
         }
+        let ahead = look_ahead(&spec.nodes);
         for (i, expr) in spec.nodes.iter().enumerate() {
-            if needed[i] {
+            if needed[i] && !ahead[i] {
                 self.done[i] = Some(self.expr(ExprId(i as u32), expr)?);
             }
         }
-        for &property in properties {
-            let property = &spec.properties[property as usize];
+        let mut plain = Vec::with_capacity(properties.len());
+        for &position in properties {
+            let property = &spec.properties[position as usize];
+            if ahead[property.formula.index()] {
+                if property.robust {
+                    let (node, what) = (property.formula, "the robustness of an operator of the future");
+                    return Err(CompileError::Unsupported { node, what });
+                }
+                self.futures.push(self.plan(position, property.formula, model, &ahead)?);
+                continue;
+            }
+            plain.push(position);
             match self.done[property.formula.index()] {
                 Some((Meaning::Truth(truth), _)) => {
                     self.formulas.push(truth);
@@ -237,11 +256,17 @@ impl<'a> Translator<'a> {
         if self.graph.has_overflowed() {
             return Err(CompileError::TooLarge { limit: Graph::LIMIT });
         }
-        Ok(())
+        Ok(plain)
     }
 
     pub(crate) fn finish(self) -> Translation {
-        Translation { graph: self.graph, fields: self.fields, formulas: self.formulas, robust: self.robust }
+        Translation {
+            graph: self.graph,
+            fields: self.fields,
+            formulas: self.formulas,
+            robust: self.robust,
+            futures: self.futures,
+        }
     }
 
     fn set_of(&self, node: ExprId) -> SetId {

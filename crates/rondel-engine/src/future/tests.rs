@@ -1,0 +1,373 @@
+//! The core says what the definitions say, and says it as soon as it is certain.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use rondel_event::Verdict;
+use rondel_spec::TimeModel;
+
+use super::key::{self, Key};
+use super::pending::{Decision, Pending, Scratch, Truth};
+use super::plan::{Formula, Plan};
+
+const PASTS: usize = 3;
+
+/// Truths as numbers: 0 false, 1 unknown, 2 true. The two of a pair are what it is if the future turns
+/// out for the worse, and for the better.
+type Pair = [u8; 2];
+
+/// One place of the trace: its coordinate, when it is seen, and what the pasts are there. In points a
+/// place without pasts has no event.
+#[derive(Clone, Debug)]
+struct Spot {
+    axis: i128,
+    pasts: Option<[u8; PASTS]>,
+    /// Only repeats the one before, and says that no other has its time.
+    is_close: bool,
+    /// Another may come at the same time.
+    is_event: bool,
+}
+
+/// What the definitions say about every spot, if nothing but the first `seen` of them is known.
+fn evaluate(nodes: &[Formula], time: TimeModel, spots: &[Spot], seen: usize) -> Vec<Vec<Pair>> {
+    let unit = if time == TimeModel::Dense { 2 } else { 1 };
+    let mut all: Vec<Vec<Pair>> = Vec::new();
+    // Nothing more comes at or before this coordinate.
+    let closed = match (time, spots[..seen].last()) {
+        (_, None) => i128::MIN,
+        (TimeModel::Steps, Some(spot)) => spot.axis,
+        (_, Some(spot)) => spot.axis - i128::from(spot.is_event),
+    };
+    let real = |i: usize| spots[i].pasts.is_some();
+    for node in nodes {
+        let at = |x: u32, i: usize| all[x as usize][i];
+        let not = |[a, b]: Pair| [2 - b, 2 - a];
+        let and = |a: Pair, b: Pair| [a[0].min(b[0]), a[1].min(b[1])];
+        let or = |a: Pair, b: Pair| [a[0].max(b[0]), a[1].max(b[1])];
+        let until = |i: usize, lower: u64, upper: u64, left: Option<u32>, right: u32| -> Pair {
+            let (from, to) =
+                (spots[i].axis + unit * i128::from(lower), spots[i].axis + unit * i128::from(upper));
+            let (mut result, mut held): (Pair, Pair) = ([0, 0], [2, 2]);
+            if lower > upper {
+                return result;
+            }
+            for j in (i..seen).filter(|&j| real(j)) {
+                if from <= spots[j].axis && spots[j].axis <= to {
+                    result = or(result, and(at(right, j), held));
+                }
+                held = left.map_or(held, |left| and(held, at(left, j)));
+            }
+            if to > closed { or(result, [0, held[1]]) } else { result }
+        };
+        let column = (0..seen).map(|i| {
+            if !real(i) {
+                return [0, 0];
+            }
+            match *node {
+                Formula::Past(p) => [spots[i].pasts.unwrap()[p as usize]; 2],
+                Formula::Not(x) => not(at(x, i)),
+                Formula::And(x, y) => and(at(x, i), at(y, i)),
+                Formula::Or(x, y) => or(at(x, i), at(y, i)),
+                Formula::Definitely(x) => at(x, i).map(|v| if v == 2 { 2 } else { 0 }),
+                Formula::If(c, x, y) => choose(at(c, i), at(x, i), at(y, i)),
+                Formula::Same(x, y) => choose(at(x, i), at(y, i), not(at(y, i))),
+                Formula::Next(x) if time == TimeModel::Points => {
+                    (i + 1..seen).find(|&j| real(j)).map_or([0, 2], |j| at(x, j))
+                }
+                Formula::Next(x) => until(i, 1, 1, None, x),
+                Formula::Until { lower, upper, left, right } => until(i, lower, upper, left, right),
+            }
+        });
+        let column = column.collect();
+        all.push(column);
+    }
+    all
+}
+
+fn choose(c: Pair, x: Pair, y: Pair) -> Pair {
+    // Certainly true and certainly false, in the worst and in the best case.
+    let yes = |v: Pair, side: usize| v[side] == 2;
+    let no = |v: Pair, side: usize| v[1 - side] == 0;
+    let is = |side| yes(c, side) && yes(x, side) || no(c, side) && yes(y, side);
+    let isnt = |side| yes(c, side) && no(x, side) || no(c, side) && no(y, side);
+    let side = |side: usize| {
+        if is(side) {
+            2
+        } else if isnt(1 - side) {
+            0
+        } else {
+            1
+        }
+    };
+    [side(0), side(1)]
+}
+
+fn verdict(v: u8) -> Verdict {
+    [Verdict::Violated, Verdict::Inconclusive, Verdict::Satisfied][v as usize]
+}
+
+/// For every spot the verdict and at which spot it becomes certain.
+fn expected(nodes: &[Formula], time: TimeModel, spots: &[Spot]) -> Vec<Option<(Verdict, usize)>> {
+    let mut found = vec![None; spots.len()];
+    for seen in 1..=spots.len() {
+        let all = evaluate(nodes, time, spots, seen);
+        for (i, [worst, best]) in all.last().unwrap().iter().enumerate() {
+            match &mut found[i] {
+                Some((given, _)) => assert!(worst == best && verdict(*worst) == *given),
+                none if worst == best => *none = Some((verdict(*worst), seen - 1)),
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+fn truth(v: u8) -> Truth {
+    [0b00, 0b10, 0b11][v as usize]
+}
+
+fn formula() -> impl Strategy<Value = Vec<Formula>> {
+    let node = (0..16_u8, any::<[u16; 3]>(), 0..4_u64, 0..4_u64);
+    vec(node, 1..9).prop_map(|choices| {
+        let mut nodes: Vec<Formula> = (0..PASTS as u32).map(Formula::Past).collect();
+        for (kind, picks, lower, width) in choices {
+            let pick = |i: usize| {
+                // Mostly what was made last, so that formulas are deep.
+                let n = nodes.len() as u32;
+                let r = u32::from(picks[i]);
+                if r % 3 == 0 { n - 1 } else { r % n }
+            };
+            let (x, y, z) = (pick(0), pick(1), pick(2));
+            let upper = (lower + width).saturating_sub(u64::from(picks[2] % 9 == 0));
+            nodes.push(match kind {
+                0 => Formula::Not(x),
+                1 | 2 => Formula::And(x, y),
+                3 | 4 => Formula::Or(x, y),
+                5 => Formula::Definitely(x),
+                6 => Formula::If(x, y, z),
+                7 => Formula::Same(x, y),
+                8 => Formula::Next(x),
+                9..12 => Formula::Until { lower, upper, left: None, right: x },
+                _ => Formula::Until { lower, upper, left: Some(x), right: y },
+            });
+        }
+        nodes
+    })
+}
+
+type Moment = (u8, [u8; PASTS], [u8; PASTS]);
+
+fn moments() -> impl Strategy<Value = Vec<Moment>> {
+    // Unknown is rare, and gaps are short but for some.
+    let value = || prop_oneof![4 => Just(0_u8), 1 => Just(1), 3 => Just(2)];
+    let values = move || [value(), value(), value()];
+    let gap = prop_oneof![2 => Just(0_u8), 4 => Just(1), 2 => Just(2), 1 => 3..9_u8];
+    vec((gap, values(), values()), 1..10)
+}
+
+fn check(
+    nodes: &[Formula],
+    spots: &[Spot],
+    decisions: &[Decision],
+    place: impl Fn(&Spot, usize) -> (Key, Key),
+    certain: impl Fn(&Spot) -> i128,
+    time: TimeModel,
+    left: Option<Key>,
+) {
+    let expected = expected(nodes, time, spots);
+    let places: Vec<(Key, Key)> = spots.iter().enumerate().map(|(i, spot)| place(spot, i)).collect();
+    let mut given: Vec<Option<Verdict>> = vec![None; spots.len()];
+    for (i, spot) in spots.iter().enumerate() {
+        if spot.pasts.is_none() || spot.is_close {
+            continue;
+        }
+        let about: Vec<&Decision> =
+            decisions.iter().filter(|d| d.from <= places[i].0 && places[i].1 <= d.to).collect();
+        match (expected[i], &about[..]) {
+            (None, []) => {}
+            (Some((verdict, at)), [decision]) => {
+                assert_eq!(verdict, decision.verdict, "about {i}");
+                let (should, is) = (certain(&spots[at]), decision.certain);
+                if decision.from == places[i].0 {
+                    assert_eq!(should, key::axis(is), "about {i}: certain at {should}");
+                } else {
+                    assert!(should >= key::axis(is));
+                }
+            }
+            (expected, found) => panic!("about {i}: {expected:?}, not {found:?}"),
+        }
+    }
+    // Whether they changed, as it is defined.
+    let mut order: Vec<(Key, Key)> = Vec::new();
+    for d in decisions {
+        order.push((d.certain, d.from));
+        let here = places.iter().position(|p| p.0 == d.from).unwrap();
+        let earlier = given[..here].iter().rev().find_map(|v| *v);
+        assert_eq!(d.changed, earlier != Some(d.verdict), "changed about {here}");
+        for (place, given) in places.iter().zip(&mut given) {
+            if d.from <= place.0 && place.1 <= d.to {
+                *given = Some(d.verdict);
+            }
+        }
+    }
+    assert!(order.is_sorted(), "not in order: {decisions:?}");
+    let oldest =
+        (0..spots.len()).find(|&i| spots[i].pasts.is_some() && !spots[i].is_close && expected[i].is_none());
+    assert_eq!(oldest.map(|i| places[i].0), left);
+}
+
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 20_000, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config(1500))]
+
+    #[test]
+    fn in_steps(nodes in formula(), moments in moments()) {
+        let plan = Plan::new(TimeModel::Steps, &nodes).unwrap();
+        let mut pending = Pending::new(&plan, Pending::LIMIT);
+        let (mut scratch, mut out, mut spots) = (Scratch::default(), Vec::new(), Vec::new());
+        for (i, (_, pasts, _)) in moments.iter().enumerate() {
+            pending.step(&plan, i as u64, i as i64, &pasts.map(truth), &mut scratch, &mut out);
+            spots.push(Spot { axis: i as i128, pasts: Some(*pasts), is_close: false, is_event: true });
+        }
+        let place = |spot: &Spot, _| (key::first(spot.axis), key::last(spot.axis));
+        let left = pending.oldest().map(|x| x.0);
+        check(&nodes, &spots, &out, place, |spot| spot.axis, TimeModel::Steps, left);
+        prop_assert_eq!(pending.lost(), 0);
+    }
+
+    #[test]
+    fn in_points(nodes in formula(), moments in moments(), advance in any::<u16>()) {
+        let plan = Plan::new(TimeModel::Points, &nodes).unwrap();
+        let mut pending = Pending::new(&plan, Pending::LIMIT);
+        let (mut scratch, mut out, mut spots) = (Scratch::default(), Vec::new(), Vec::new());
+        let (mut keys, mut time, mut number) = (Vec::new(), 0_i128, 0);
+        for (i, (gap, pasts, _)) in moments.iter().enumerate() {
+            number = if *gap == 0 && i > 0 { number + 1 } else { 0 };
+            // Time may be let pass explicitly: what is then certain is so from that time on.
+            if advance >> i & 1 == 1 && *gap > 1 && i > 0 {
+                let now = time + i128::from(*gap) - 1;
+                pending.advance(&plan, now as i64, &mut scratch, &mut out);
+                spots.push(Spot { axis: now - 1, pasts: None, is_close: true, is_event: false });
+                keys.push((key::last(now - 1), key::last(now - 1)));
+            } else if *gap > 0 && i > 0 {
+                spots.push(Spot { axis: time + i128::from(*gap) - 1, pasts: None, is_close: true, is_event: false });
+                keys.push((key::last(spots.last().unwrap().axis), Key::MAX));
+            }
+            time += i128::from(*gap);
+            pending.point(&plan, time as i64, &pasts.map(truth), &mut scratch, &mut out);
+            spots.push(Spot { axis: time, pasts: Some(*pasts), is_close: false, is_event: true });
+            keys.push((key::nth(time, number), key::nth(time, number)));
+        }
+        // What time alone makes certain is certain at the event that shows it.
+        let certain = |spot: &Spot| spot.axis + i128::from(spot.is_close);
+        let left = pending.oldest().map(|x| x.0);
+        check(&nodes, &spots, &out, |_, i| keys[i], certain, TimeModel::Points, left);
+    }
+
+    #[test]
+    fn in_dense_time(nodes in formula(), moments in moments(), rest in 0..10_i64, advance in any::<u16>()) {
+        let nodes: Vec<Formula> = nodes
+            .into_iter()
+            .map(|node| match node {
+                Formula::Next(x) => Formula::Not(x),
+                node => node,
+            })
+            .collect();
+        let plan = Plan::new(TimeModel::Dense, &nodes).unwrap();
+        let mut pending = Pending::new(&plan, Pending::LIMIT);
+        let (mut scratch, mut out, mut spots) = (Scratch::default(), Vec::new(), Vec::new());
+        let (mut time, mut number, mut keys) = (0_i64, 0, Vec::new());
+        let mut last: Option<([u8; PASTS], [u8; PASTS])> = None;
+        let pass = |spots: &mut Vec<Spot>, keys: &mut Vec<(Key, Key)>, from: i64, to: i64, last: Option<([u8; PASTS], [u8; PASTS])>| {
+            let Some((at, after)) = last else { return };
+            for axis in 2 * i128::from(from)..2 * i128::from(to) {
+                let is_close = axis == 2 * i128::from(from);
+                let spot = Spot { axis, pasts: Some(if is_close { at } else { after }), is_close, is_event: false };
+                keys.push((key::first(axis) + i128::from(is_close), key::last(axis)));
+                // Within a span an instant is closed with what is after it.
+                spots.push(spot);
+            }
+        };
+        for (i, (gap, at, after)) in moments.iter().enumerate() {
+            let next = time + i64::from(*gap);
+            number = if *gap == 0 && i > 0 { number + 1 } else { 0 };
+            if i > 0 && *gap > 0 {
+                pass(&mut spots, &mut keys, time, next, last);
+                for now in time..next {
+                    if advance >> ((i as i64 + now) % 16) & 1 == 1 {
+                        let deadline = pending.deadline(&plan);
+                        let before = out.len();
+                        pending.advance(&plan, now, &mut scratch, &mut out);
+                        // Nothing comes by itself before it is said to.
+                        prop_assert!(out[before..].iter().all(|d| !d.changed || deadline.is_some_and(|d| d < now) || d.is_fresh));
+                    }
+                }
+            }
+            time = next;
+            pending.moment(&plan, (time, 0), (&at.map(truth), &after.map(truth)), &mut scratch, &mut out);
+            spots.push(Spot { axis: 2 * i128::from(time), pasts: Some(*at), is_close: false, is_event: true });
+            let place = key::nth(2 * i128::from(time), number);
+            keys.push((place, place));
+            last = Some((*at, *after));
+        }
+        if rest > 0 {
+            pass(&mut spots, &mut keys, time, time + rest, last);
+            pending.advance(&plan, time + rest, &mut scratch, &mut out);
+        }
+        let left = pending.oldest().map(|x| x.0);
+        // Instants in a span are seen together with what is before and after them.
+        check(&nodes, &spots, &out, |_, i| keys[i], |spot| spot.axis, TimeModel::Dense, left);
+    }
+}
+
+/// What is kept follows what waits, and what waits is bounded.
+#[test]
+fn what_waits_is_bounded() {
+    // always[0, 100] p, and eventually[0, 1000] (q until[0, 50] r)
+    let nodes = [
+        Formula::Past(0),
+        Formula::Not(0),
+        Formula::Until { lower: 0, upper: 100, left: None, right: 1 },
+        Formula::Not(2),
+        Formula::Past(1),
+        Formula::Past(2),
+        Formula::Until { lower: 0, upper: 50, left: Some(4), right: 5 },
+        Formula::Until { lower: 0, upper: 1000, left: None, right: 6 },
+        Formula::And(3, 7),
+    ];
+    for time in [TimeModel::Steps, TimeModel::Points, TimeModel::Dense] {
+        let plan = Plan::new(time, &nodes).unwrap();
+        let (mut scratch, mut out) = (Scratch::default(), Vec::new());
+        let mut limited = Pending::new(&plan, 20);
+        let mut pending = Pending::new(&plan, Pending::LIMIT);
+        let mut x = 1_u64;
+        let (mut about, mut about_limited) = (0, 0);
+        for i in 0..6000 {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let pasts = [3, if x >> 60 < 3 { 0 } else { 3 }, if x >> 50 & 1023 == 0 { 3 } else { 0 }];
+            for (pending, about) in [(&mut pending, &mut about), (&mut limited, &mut about_limited)] {
+                match time {
+                    TimeModel::Steps => pending.step(&plan, i, 0, &pasts, &mut scratch, &mut out),
+                    TimeModel::Points => pending.point(&plan, i as i64, &pasts, &mut scratch, &mut out),
+                    TimeModel::Dense => {
+                        pending.moment(&plan, (i as i64, 0), (&pasts, &pasts), &mut scratch, &mut out);
+                    }
+                }
+                *about += out.drain(..).filter(|d| d.is_fresh).count();
+            }
+            assert!(pending.kept() < 3 * 1150, "{time:?}: {}", pending.kept());
+            assert!(limited.kept() < 1500, "{time:?}: {}", limited.kept());
+        }
+        assert_eq!(pending.lost(), 0);
+        assert!(time == TimeModel::Dense || limited.lost() > 1000);
+        if time == TimeModel::Steps {
+            // Every step has one verdict, but for those that still wait.
+            assert_eq!(about_limited + limited.verdicts_waiting(), 6000);
+            assert_eq!(about + pending.verdicts_waiting(), 6000);
+        }
+    }
+}

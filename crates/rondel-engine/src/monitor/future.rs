@@ -1,0 +1,133 @@
+//! Properties that look ahead, at the moments of their section.
+
+use rondel_event::{Block, Timestamp};
+use rondel_spec::TimeModel;
+
+use super::{Monitor, at, before};
+use crate::future::{Decision, Events, Survey};
+use crate::report::Report;
+use crate::section::Section;
+
+/// What was noted of a moment that is an event.
+const EVENT: i64 = 1;
+
+impl Monitor {
+    /// Takes the events of a block, which have been evaluated.
+    pub(super) fn future_events(&mut self, i: usize, section: &Section, block: &Block) {
+        for (k, future) in section.futures.iter().enumerate() {
+            let serial = &mut self.sections[i];
+            self.words.clear();
+            self.words.extend(future.pasts.iter().map(|past| serial.words(past.at)));
+            let survey = Survey::new(&future.plan, &self.words, &mut self.room);
+            let times = &self.times[..block.len()];
+            let events = Events { position: self.position, times, pasts: &self.words };
+            let mut first = 0;
+            while first < block.len() {
+                let pending = &mut serial.pending[k];
+                let count =
+                    pending.take(&future.plan, events, first, survey, &mut self.room, &mut self.decisions);
+                for decision in self.decisions.drain(..) {
+                    let own = decision.from == decision.certain;
+                    for row in first..first + if own { count } else { 1 } {
+                        let changed = decision.changed && row == first;
+                        if changed || self.every {
+                            self.reports.push(Report {
+                                property: future.property,
+                                verdict: decision.verdict,
+                                changed,
+                                row: Some(row as u8),
+                                step: self.position + row as u64,
+                                time: block.time(row),
+                                about: about(&decision, future.plan.time),
+                                robustness: None,
+                                order: at(row),
+                            });
+                        }
+                    }
+                }
+                first += count;
+            }
+        }
+    }
+
+    /// Takes moments of the dense model, which have been evaluated, as they are there.
+    pub(super) fn future_moments(&mut self, i: usize, section: &Section, times: &[i64], next_event: &[u8]) {
+        for (k, future) in section.futures.iter().enumerate() {
+            for (n, &time) in times.iter().enumerate() {
+                let serial = &mut self.sections[i];
+                let (mut at, mut after) = std::mem::take(&mut self.pasts);
+                at.clear();
+                after.clear();
+                let bits = |words: [u64; 2]| (words[0] >> n & 1 | (words[1] >> n & 1) << 1) as u8;
+                at.extend(future.pasts.iter().map(|past| bits(serial.words(past.at))));
+                after.extend(future.pasts.iter().map(|past| bits(serial.words(past.after))));
+                let is_event = next_event[n] != next_event[n + 1];
+                let tag = if is_event { EVENT } else { 0 };
+                let (scratch, decisions) = (&mut self.room, &mut self.decisions);
+                serial.pending[k].moment(&future.plan, (time, tag), (&at, &after), scratch, decisions);
+                self.pasts = (at, after);
+                let moment = Some((time, is_event, next_event[n].into()));
+                self.report_decisions(future.property, TimeModel::Dense, moment);
+            }
+        }
+    }
+
+    /// Lets time pass.
+    pub(super) fn future_until(&mut self, i: usize, section: &Section, now: i64) {
+        for (k, future) in section.futures.iter().enumerate() {
+            let pending = &mut self.sections[i].pending[k];
+            pending.advance(&future.plan, now, &mut self.room, &mut self.decisions);
+            self.report_decisions(future.property, future.plan.time, None);
+        }
+    }
+
+    /// Ends the trace: what is still open is inconclusive.
+    pub(super) fn future_end(&mut self, i: usize, section: &Section) {
+        for (k, future) in section.futures.iter().enumerate() {
+            let model = future.plan.time;
+            self.sections[i].pending[k].end(&mut self.decisions);
+            let first = self.reports.len();
+            self.report_decisions(future.property, model, None);
+            for report in &mut self.reports[first..] {
+                report.time = Timestamp::from_nanos(self.time);
+            }
+        }
+    }
+
+    /// Reports decisions: those that time brought, up to a moment, and those made at it. Of that there is
+    /// the time, whether it is an event, and the row of that or of the next.
+    fn report_decisions(&mut self, property: u32, model: TimeModel, moment: Option<(i64, bool, usize)>) {
+        let mut decisions = std::mem::take(&mut self.decisions);
+        for decision in decisions.drain(..) {
+            let is_event = model != TimeModel::Dense
+                || decision.is_instant() && decision.is_fresh && decision.tag == EVENT;
+            let is_asked_for = self.every && is_event;
+            if !(decision.changed || is_asked_for) {
+                continue;
+            }
+            let time = decision.certain_time(model);
+            let (row, order) = match moment {
+                Some((now, true, row)) if time >= now => (Some(row), at(row)),
+                Some((.., row)) => (None, before(row)),
+                None => (None, 0),
+            };
+            self.reports.push(Report {
+                property,
+                verdict: decision.verdict,
+                changed: decision.changed,
+                row: row.map(|row| row as u8),
+                step: row.map_or(self.step_before(order), |row| self.position + row as u64),
+                time: Timestamp::from_nanos(time),
+                about: about(&decision, model),
+                robustness: None,
+                order,
+            });
+        }
+        self.decisions = decisions;
+    }
+}
+
+/// The time that a decision is about, if it is not given at the moment that it is about.
+fn about(decision: &Decision, model: TimeModel) -> Option<Timestamp> {
+    (decision.from != decision.certain).then(|| Timestamp::from_nanos(decision.about_time(model)))
+}

@@ -1,0 +1,124 @@
+//! Formulas that look ahead: what of them is past becomes wires, the rest a plan.
+
+use std::collections::{BTreeSet, HashMap};
+
+use rondel_event::Comparison;
+use rondel_spec::{Bounds, Expr, ExprId, TimeModel};
+
+use super::operands::Operands;
+use super::{Translator, Truth};
+use crate::CompileError;
+use crate::future::{Formula, Plan};
+
+/// A property that looks ahead.
+#[derive(Clone, Debug)]
+pub(crate) struct Future {
+    /// Its position in the specification.
+    pub(crate) property: u32,
+    pub(crate) plan: Plan,
+    /// The pasts of the plan.
+    pub(crate) pasts: Vec<Truth>,
+}
+
+/// For every node whether it looks ahead.
+pub(super) fn look_ahead(nodes: &[Expr]) -> Vec<bool> {
+    let mut ahead = Vec::with_capacity(nodes.len());
+    for expr in nodes {
+        let own = matches!(expr, Expr::Next(_) | Expr::Eventually(..) | Expr::Always(..) | Expr::Until(..));
+        let inherited = expr.operands().any(|operand| ahead.get(operand.index()) == Some(&true));
+        ahead.push(own || inherited);
+    }
+    ahead
+}
+
+impl Translator<'_> {
+    /// A property whose formula looks ahead; all that does not has been translated.
+    pub(super) fn plan(
+        &self,
+        property: u32,
+        formula: ExprId,
+        model: TimeModel,
+        ahead: &[bool],
+    ) -> Result<Future, CompileError> {
+        // The nodes of it that look ahead, and those that they have as operands.
+        let mut needed = BTreeSet::from([formula]);
+        let mut open = vec![formula];
+        while let Some(id) = open.pop() {
+            let operands = self.spec.nodes[id.index()].operands().filter(|operand| operand.0 < id.0);
+            open.extend(operands.filter(|operand| {
+                needed.insert(*operand) && ahead.get(operand.index()).is_some_and(|&ahead| ahead)
+            }));
+        }
+        let mut pasts = Vec::new();
+        let mut nodes: Vec<Formula> = Vec::new();
+        let mut place: HashMap<ExprId, u32> = HashMap::new();
+        for id in needed {
+            let operands = Operands { id, done: &self.done };
+            let node = if ahead[id.index()] {
+                self.node(id, &place, &operands, &mut nodes)?
+            } else {
+                // What is not a truth can be no operand of what looks ahead; that one says so.
+                let Ok(truth) = operands.truth(id) else { continue };
+                pasts.push(truth);
+                Formula::Past(pasts.len() as u32 - 1)
+            };
+            place.insert(id, add(&mut nodes, node));
+        }
+        let plan = Plan::new(model, &nodes).map_err(|_| CompileError::Unsupported {
+            node: formula,
+            what: "a formula with so many operators of the future",
+        })?;
+        Ok(Future { property, plan, pasts })
+    }
+
+    fn node(
+        &self,
+        id: ExprId,
+        place: &HashMap<ExprId, u32>,
+        operands: &Operands<'_>,
+        nodes: &mut Vec<Formula>,
+    ) -> Result<Formula, CompileError> {
+        let at = |operand: &ExprId| match place.get(operand) {
+            Some(&at) => Ok(at),
+            // It was left out because it is no truth, or it is not there: say what it is.
+            None => operands
+                .truth(*operand)
+                .and(Err(CompileError::ForwardReference { node: id, operand: *operand })),
+        };
+        let until = |bounds: &Bounds, left, right| {
+            let upper = bounds.upper.unwrap_or(u64::MAX);
+            Formula::Until { lower: bounds.lower, upper, left, right }
+        };
+        Ok(match &self.spec.nodes[id.index()] {
+            Expr::Not(x) => Formula::Not(at(x)?),
+            Expr::And(x, y) => Formula::And(at(x)?, at(y)?),
+            Expr::Or(x, y) => Formula::Or(at(x)?, at(y)?),
+            Expr::Definitely(x) => Formula::Definitely(at(x)?),
+            Expr::If(condition, x, y) => Formula::If(at(condition)?, at(x)?, at(y)?),
+            Expr::Compare(Comparison::Equal, x, y) => Formula::Same(at(x)?, at(y)?),
+            Expr::Compare(Comparison::NotEqual, x, y) => {
+                let same = Formula::Same(at(x)?, at(y)?);
+                Formula::Not(add(nodes, same))
+            }
+            Expr::Next(x) => Formula::Next(at(x)?),
+            Expr::Eventually(bounds, x) => until(bounds, None, at(x)?),
+            Expr::Always(bounds, x) => {
+                let not = Formula::Not(at(x)?);
+                let not = add(nodes, not);
+                Formula::Not(add(nodes, until(bounds, None, not)))
+            }
+            Expr::Until(bounds, x, y) => until(bounds, Some(at(x)?), at(y)?),
+            _ => {
+                return Err(CompileError::Unsupported {
+                    node: id,
+                    what: "an operator of the future inside this operator",
+                });
+            }
+        })
+    }
+}
+
+fn add(nodes: &mut Vec<Formula>, node: Formula) -> u32 {
+    nodes.push(node);
+    nodes.len() as u32 - 1
+}

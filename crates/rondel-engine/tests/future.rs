@@ -1,0 +1,130 @@
+//! Operators of the future: there is a verdict about every event as soon as the definitions say what it
+//! is, whatever comes, and none before.
+
+#![allow(clippy::panic, clippy::unwrap_used)]
+
+mod definition;
+
+use std::collections::BTreeMap;
+
+use definition::drive::{Given, agree_in_time, config, drive};
+use definition::outcome::{Spot, outcomes};
+use definition::timed::{Case, Palette, case};
+use proptest::prelude::*;
+use rondel_engine::Program;
+use rondel_event::Verdict;
+use rondel_spec::{Expr, Spec, TimeModel};
+
+fn palette(model: TimeModel) -> Palette {
+    Palette { model, future: true, measures: false, extreme: false }
+}
+
+/// Whether a node has an operator of the future in it.
+fn looks_ahead(spec: &Spec) -> Vec<bool> {
+    let mut ahead: Vec<bool> = Vec::new();
+    for expr in &spec.nodes {
+        let own = matches!(expr, Expr::Next(_) | Expr::Eventually(..) | Expr::Always(..) | Expr::Until(..));
+        ahead.push(own || expr.operands().any(|operand| ahead[operand.index()]));
+    }
+    ahead
+}
+
+/// Whether a node has a choice in it that looks ahead: the engine may decide it sooner than the oracle.
+fn has_choice(spec: &Spec, ahead: &[bool]) -> Vec<bool> {
+    let mut choice: Vec<bool> = Vec::new();
+    for expr in &spec.nodes {
+        let own = match expr {
+            Expr::If(condition, ..) => ahead[condition.index()],
+            Expr::Compare(_, x, y) => ahead[x.index()] || ahead[y.index()],
+            _ => false,
+        };
+        choice.push(own || expr.operands().any(|operand| choice[operand.index()]));
+    }
+    choice
+}
+
+/// With only the properties that look ahead and that can be monitored.
+fn chosen(case: &Case) -> Spec {
+    let ahead = looks_ahead(&case.spec);
+    let choice = has_choice(&case.spec, &ahead);
+    let mut spec = case.spec.clone();
+    spec.properties.retain(|property| {
+        let alone = Spec { properties: vec![property.clone()], ..case.spec.clone() };
+        let formula = property.formula.index();
+        ahead[formula] && !choice[formula] && Program::compile(&alone).is_ok()
+    });
+    spec
+}
+
+fn about(given: &Given) -> i64 {
+    given.report.about.unwrap_or(given.report.time).as_nanos()
+}
+
+/// By time, how often each verdict is given.
+fn by_time(verdicts: impl Iterator<Item = (i64, Verdict)>) -> BTreeMap<(i64, &'static str), usize> {
+    let mut found = BTreeMap::new();
+    for (time, verdict) in verdicts {
+        *found.entry((time, verdict.as_str())).or_default() += 1;
+    }
+    found
+}
+
+fn agree(case: &Case) -> Result<(), TestCaseError> {
+    let case = Case { spec: chosen(case), ..case.clone() };
+    if palette_of(&case) != Some(TimeModel::Dense) {
+        return agree_in_time(&case);
+    }
+    let given = drive(&case.spec, &case.trace, case.now, &case.ride);
+    for (p, spots) in outcomes(&case.spec, &case.trace, case.now).iter().enumerate() {
+        let found: Vec<&Given> = given.iter().filter(|g| g.report.property as usize == p).collect();
+        let formula = case.spec.properties[p].formula;
+        dense(spots, &found, &case).map_err(|why| TestCaseError::fail(format!("{formula:?}: {why}")))?;
+    }
+    Ok(())
+}
+
+fn palette_of(case: &Case) -> Option<TimeModel> {
+    case.spec.properties.first().map(|property| property.time)
+}
+
+/// In dense time every verdict is right, and about every event there is one.
+fn dense(spots: &[Spot], found: &[&Given], case: &Case) -> Result<(), String> {
+    for g in found {
+        // The instant, or the time just after it: that of the last spot that begins by then.
+        let time = about(g);
+        let last = spots.iter().rev().find(|spot| spot.time <= time);
+        let mut here = spots.iter().filter(|spot| spot.time == time).chain(last);
+        if !here.any(|spot| spot.verdict.unwrap_or(Verdict::Inconclusive) == g.report.verdict) {
+            return Err(format!("at {time} there is no {}", g.report.verdict));
+        }
+    }
+    let mut events = BTreeMap::new();
+    for spot in spots.iter().filter(|spot| spot.event.is_some()) {
+        let verdict = spot.verdict.unwrap_or(Verdict::Inconclusive);
+        *events.entry((case.trace[spot.event.unwrap()].time, verdict.as_str())).or_insert(0) += 1;
+    }
+    let found = by_time(found.iter().map(|g| (about(g), g.report.verdict)));
+    match events.into_iter().find(|(key, count)| found.get(key).is_none_or(|found| found < count)) {
+        None => Ok(()),
+        Some((event, count)) => Err(format!("not {count} of {event:?}: {found:?}")),
+    }
+}
+
+proptest! {
+    #![proptest_config(config(1500))]
+
+    #[test]
+    fn in_steps(case in case(palette(TimeModel::Steps), 1..10, 0..16)) {
+        agree(&case)?;
+    }
+
+    #[test]
+    fn in_points(case in case(palette(TimeModel::Points), 1..10, 0..16)) {
+        agree(&case)?;
+    }
+
+    #[test]
+    fn in_dense_time(case in case(palette(TimeModel::Dense), 1..10, 0..12)) {
+        agree(&case)?;
+    }
+}
