@@ -1,3 +1,4 @@
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 use rondel_event::Rows;
@@ -10,7 +11,7 @@ use crate::words;
 /// number of changes, not the length of the delay. A bounded `since[a,b]` delays something that
 /// once true stays true for `b-a` rows, which bounds the queue by about `a/(b-a)` intervals
 /// however often the operand holds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Delay {
     by: u64,
     /// First and last positions, in order, neither overlapping nor touching.

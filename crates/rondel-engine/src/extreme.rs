@@ -1,5 +1,6 @@
 //! The greatest value within bounds of the present, one row at a time.
 
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 use crate::columns::Values;
@@ -11,7 +12,7 @@ use crate::window::{Blind, Stamps, age};
 /// A value to which a later one is at least equal will never be the greatest again. What remains is
 /// in order of age, and in order of value: the first is the greatest. Every value is put in once and
 /// taken out once.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Greatest<T> {
     lower: u64,
     upper: Option<u64>,

@@ -7,6 +7,7 @@
 //! until then the machine remembers both.
 
 use rondel_event::{Block, Rows, Value};
+use serde::{Deserialize, Serialize};
 
 use crate::scalar::{Reading, Scalar};
 use crate::timed::instant;
@@ -36,7 +37,7 @@ pub(crate) struct TransitionPlan {
 }
 
 /// Where a machine is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Place {
     pub(crate) state: u32,
     /// When it entered that state: a time in nanoseconds, or a position.
@@ -44,11 +45,12 @@ pub(crate) struct Place {
     /// The two transitions that were possible at once, if that happened.
     pub(crate) ambiguous: Option<(u32, u32)>,
     /// The values of its variables; none where the value is unknown.
+    #[serde(with = "crate::snapshot::values")]
     pub(crate) variables: Vec<Option<Value>>,
 }
 
 /// A machine on its way.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MachineState {
     /// After the last moment.
     pub(crate) place: Place,

@@ -2,12 +2,14 @@ mod future;
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use rondel_event::{Block, Rows, Timestamp};
 
 use crate::future::{Decision, Pending, Scratch};
 use crate::program::Program;
 use crate::report::Report;
-use crate::run::{Outcome, Rowed, Serial};
+use crate::run::{Outcome, Rowed, SavedSerial, Serial};
 use crate::section::{Moments, Section};
 
 /// The engine doubles times, and adds one.
@@ -41,7 +43,41 @@ pub struct Monitor {
     decisions: Vec<Decision>,
 }
 
+/// What of a [`Monitor`] goes into a snapshot.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Saved {
+    sections: Vec<SavedSerial>,
+    position: u64,
+    time: i64,
+    beyond: u64,
+}
+
 impl Monitor {
+    pub(crate) fn saved(&self) -> Saved {
+        Saved {
+            sections: self.sections.iter().map(Serial::saved).collect(),
+            position: self.position,
+            time: self.time,
+            beyond: self.beyond,
+        }
+    }
+
+    /// A monitor with what was saved; none if that does not belong to the program.
+    pub(crate) fn from_saved(program: Arc<Program>, saved: Saved) -> Option<Monitor> {
+        let mut monitor = Monitor::new(program);
+        let Saved { sections, position, time, beyond } = saved;
+        (monitor.position, monitor.time, monitor.beyond) = (position, time, beyond);
+        if sections.len() != monitor.sections.len() {
+            return None;
+        }
+        let sections = monitor.sections.iter_mut().zip(&monitor.program.sections).zip(sections);
+        let mut all = true;
+        for ((serial, section), saved) in sections {
+            all &= serial.restore(section, saved);
+        }
+        all.then_some(monitor)
+    }
+
     /// A monitor before the first event. It reports changes of verdicts.
     pub fn new(program: Arc<Program>) -> Monitor {
         let no_event = Block::new(program.layout());

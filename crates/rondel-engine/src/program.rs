@@ -17,6 +17,7 @@ pub struct Program {
     layout: Layout,
     projections: Vec<Projection>,
     pub(crate) sections: Vec<Section>,
+    fingerprint: u64,
 }
 
 impl Program {
@@ -57,7 +58,13 @@ impl Program {
             layout: binding.layout,
             projections: binding.projections,
             sections,
+            fingerprint: fingerprint(spec),
         })
+    }
+
+    /// What tells it from other programs, and from the same specification in other releases.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        self.fingerprint
     }
 
     /// The columns that its blocks must have.
@@ -84,6 +91,13 @@ impl Program {
     pub fn node_count(&self) -> usize {
         self.sections.iter().map(|section| section.instructions.len() - section.constant).sum()
     }
+}
+
+fn fingerprint(spec: &Spec) -> u64 {
+    let Spec { topics, properties, nodes, slices, machines, .. } = spec;
+    let text =
+        format!("{} {topics:?} {properties:?} {nodes:?} {slices:?} {machines:?}", env!("CARGO_PKG_VERSION"));
+    crate::snapshot::sum(text.as_bytes())
 }
 
 /// The positions of the properties that are meant.

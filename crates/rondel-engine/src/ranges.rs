@@ -5,6 +5,7 @@
 //! ranges of places at which it holds; their ends are the moments that have to stand between the events. The rest of
 //! the program is then evaluated for events and moments together, and reads the ranges.
 
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 use rondel_event::Rows;
@@ -16,7 +17,7 @@ use crate::words::low;
 const ALWAYS: i64 = i64::MAX;
 
 /// `p since[lower, upper] q`, as the ranges of places at which it holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ranges {
     lower: i64,
     upper: i64,

@@ -5,6 +5,7 @@
 //! `p since[a,b] q` it is the greatest, over all witnesses for `q` within the bounds, of the least of
 //! the robustness of `q` there and of `p` ever since. No robustness is NaN.
 
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 use crate::columns::Values;
@@ -22,7 +23,7 @@ fn max(a: f64, b: f64) -> f64 {
 
 /// The best witnesses, oldest first, with the robustness that each still gives: decreasing, since a
 /// witness that is older and not better will never be needed. What ends a witness is `E`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Witnesses<E> {
     list: VecDeque<(E, f64)>,
 }
@@ -64,7 +65,7 @@ impl<E: Copy> Witnesses<E> {
 }
 
 /// A queue that knows its least entry.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Least {
     /// Those that no later one is less than, in order: the first is the least of all.
     list: VecDeque<f64>,
@@ -94,7 +95,7 @@ impl Least {
 }
 
 /// In steps and points: at rows only.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Since {
     lower: u64,
     upper: Option<u64>,
@@ -227,7 +228,7 @@ impl Since {
 /// half nanoseconds, the instant `t` is the place `2t`, and the span from `t` to `u` reaches from
 /// `2t + 1` to `2u - 1`; bounds become closed at both ends, and what is true just after `t` is what is
 /// true at `2t + 1`. Places are wider than times: nothing overflows.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct DenseSince {
     lower: i128,
     upper: Option<i128>,
@@ -245,7 +246,7 @@ pub(crate) struct DenseSince {
     dropped: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Piece {
     first: i128,
     last: i128,

@@ -1,5 +1,7 @@
 //! The instructions of a section run over rows that follow each other.
 
+use serde::{Deserialize, Serialize};
+
 use rondel_event::{Block, Rows, Slot, TopicId, Verdict};
 
 use crate::delay::Delay;
@@ -81,7 +83,65 @@ impl Outcome {
     }
 }
 
+/// What of a [`Serial`] goes into a snapshot.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct SavedSerial {
+    state: State,
+    scout: Option<Box<SavedSerial>>,
+    position: u64,
+    time: i64,
+    last: Vec<[u64; 2]>,
+    last_after: Vec<[u64; 2]>,
+    /// The registers at the last row: what they say of the span after it may still be reported.
+    words: Vec<u64>,
+    ints: Vec<i64>,
+    floats: Vec<f64>,
+}
+
 impl Serial {
+    pub(crate) fn saved(&self) -> SavedSerial {
+        let row = self.last_row();
+        SavedSerial {
+            state: self.state.clone(),
+            scout: self.scout.as_ref().map(|scout| Box::new(scout.saved())),
+            position: self.position,
+            time: self.time,
+            last: self.last.clone(),
+            last_after: self.last_after.clone(),
+            words: self.registers.words.iter().map(|word| word >> row & 1).collect(),
+            ints: self.registers.columns.ints.iter().map(|column| column[row]).collect(),
+            floats: self.registers.columns.floats.iter().map(|column| column[row]).collect(),
+        }
+    }
+
+    /// Takes over what was saved; false if it does not belong to this section.
+    pub(crate) fn restore(&mut self, section: &Section, saved: SavedSerial) -> bool {
+        let SavedSerial { state, scout, position, time, last, last_after, words, ints, floats } = saved;
+        let scouts = match (&mut self.scout, &section.scout, scout) {
+            (None, None, None) => true,
+            (Some(scout), Some(section), Some(saved)) => scout.restore(section, *saved),
+            _ => false,
+        };
+        let Registers { words: own_words, columns, .. } = &mut self.registers;
+        let fits = scouts
+            && state.fits(&self.state)
+            && (last.len(), last_after.len()) == (self.last.len(), self.last_after.len())
+            && (words.len(), ints.len(), floats.len())
+                == (own_words.len(), columns.ints.len(), columns.floats.len());
+        if !fits {
+            return false;
+        }
+        // What is the same for every block has been computed for all rows.
+        for (own, word) in own_words.iter_mut().zip(words).skip(section.constant) {
+            *own = word;
+        }
+        columns.ints.iter_mut().zip(ints).for_each(|(own, value)| own[0] = value);
+        columns.floats.iter_mut().zip(floats).for_each(|(own, value)| own[0] = value);
+        (self.state, self.position, self.time) = (state, position, time);
+        (self.last, self.last_after, self.last_row) = (last, last_after, 0);
+        true
+    }
+
     /// Before the first moment.
     pub(crate) fn new(section: &Section, no_block: &Block) -> Serial {
         let mut serial = Serial {

@@ -9,9 +9,10 @@ use crate::texts::TextColumn;
 use crate::timed::{TimedRecently, TimedSince};
 use crate::window::Window;
 use crate::words::Recently;
+use serde::{Deserialize, Serialize};
 
 /// What a monitor carries from block to block: plain data.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct State {
     /// Single truths (0 or 1), and for shifts the last 64.
     pub(crate) bits: Vec<u64>,
@@ -25,8 +26,38 @@ pub(crate) struct State {
     pub(crate) values: ValueState,
 }
 
+impl State {
+    /// Whether it is a state of the same program as `other`, as far as sizes tell.
+    pub(crate) fn fits(&self, other: &State) -> bool {
+        let sizes = |s: &State| {
+            let v = &s.values;
+            [
+                s.bits.len(),
+                s.recently.len(),
+                s.delays.len(),
+                s.timed_recently.len(),
+                s.timed_since.len(),
+                s.ranges.len(),
+                s.machines.len(),
+                v.held_ints.len(),
+                v.held_floats.len(),
+                v.known_texts.len(),
+                v.latched_ints.len(),
+                v.latched_floats.len(),
+                v.sampled.len(),
+                v.windows.len(),
+                v.greatest.len(),
+                v.robust_since.len(),
+                v.robust_dense.len(),
+                v.buffers.len(),
+            ]
+        };
+        sizes(self) == sizes(other)
+    }
+}
+
 /// The part of it that instructions with columns have.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ValueState {
     pub(crate) held_ints: Vec<Held<i64>>,
     pub(crate) held_floats: Vec<Held<f64>>,
@@ -46,7 +77,7 @@ pub(crate) struct ValueState {
 }
 
 /// The last value of a field.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Held<T> {
     pub(crate) value: T,
     /// 0 or 1.
@@ -54,7 +85,7 @@ pub(crate) struct Held<T> {
 }
 
 /// What a latch gives, and what it will give at the next tick.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Latched<T> {
     pub(crate) now: T,
     pub(crate) next: T,

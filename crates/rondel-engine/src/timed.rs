@@ -5,6 +5,7 @@
 //! `2t - 1`. So the ends of an interval, open or closed, are whole numbers, and a truth that holds on
 //! the places `x..=y` holds, seen from `a` to `b` later, on `x + 2a ..= y + 2b`.
 
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 use rondel_event::Rows;
@@ -50,7 +51,7 @@ pub(crate) struct Moments<'a> {
 }
 
 /// `once[0, span] q`: all there is to know is how long the latest `q` still counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TimedRecently {
     /// The distance.
     span: i64,
@@ -101,7 +102,7 @@ impl TimedRecently {
 }
 
 /// `p since[lower, upper] q` with a lower bound above 0: the places at which it will hold if `p` goes on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TimedSince {
     lower: i64,
     /// [`ALWAYS`] where there is none.

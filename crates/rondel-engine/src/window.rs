@@ -7,6 +7,7 @@
 //! What samples have left and which have not depends on the rows with samples alone: rows in between
 //! (of other topics, or where only time passes) may be there or not.
 
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 use rondel_event::{Block, Rows};
@@ -45,7 +46,7 @@ impl Stamps<'_> {
 
 /// The latest sample that a window cannot speak of, because its value is unknown or because there
 /// was no room for it: while it is in the window, the measurement is unknown.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Blind {
     latest: Option<i64>,
     /// How many samples there was no room for.
@@ -86,7 +87,7 @@ fn first_leaves(oldest: Option<i64>, blind: &Blind, over: u64) -> Option<i64> {
 }
 
 /// How many samples there are.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Count {
     over: u64,
     limit: usize,
@@ -123,7 +124,7 @@ impl Count {
 }
 
 /// The sum of integers. Unknown where it does not fit.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SumInt {
     over: u64,
     limit: usize,
@@ -179,7 +180,7 @@ impl SumInt {
 /// subtracted. What has left the window leaves no trace, be it large, infinite or NaN, and the
 /// result is off by no more than its own last digit, unless the terms cancel out to less than
 /// 2⁻⁵⁰ of what they were. Infinite where the terms added so far exceed the range.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SumFloat {
     over: u64,
     limit: usize,
@@ -254,7 +255,7 @@ impl SumFloat {
 }
 
 /// A sum, and what rounding took from it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Twofold {
     sum: f64,
     rest: f64,
@@ -296,7 +297,7 @@ pub(crate) struct Operands {
 }
 
 /// A measurement: what an instruction keeps.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Window {
     Count(Count),
     SumInt(SumInt),
@@ -392,7 +393,7 @@ impl Window {
 ///
 /// The samples are kept as integers in the order of their values: of the least the complement, which
 /// turns the order round.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Extreme {
     least: bool,
     over: u64,

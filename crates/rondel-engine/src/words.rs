@@ -5,6 +5,7 @@
 //! from the last row in use.
 
 use rondel_event::Rows;
+use serde::{Deserialize, Serialize};
 
 /// `p since q`, where `carry` (0 or 1) is its truth before the first row.
 ///
@@ -57,7 +58,7 @@ pub(crate) fn spread(word: Rows, mut rows: Rows) -> Rows {
 }
 
 /// Truth that lasts: `once[0, span] q`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Recently {
     /// How many rows after a row with `q` it still holds.
     pub(crate) span: u64,
