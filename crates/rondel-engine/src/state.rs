@@ -22,6 +22,7 @@ pub(crate) struct State {
     pub(crate) timed_since: Vec<TimedSince>,
     pub(crate) ranges: Vec<Ranges>,
     pub(crate) machines: Vec<MachineState>,
+    #[serde(skip)]
     pub(crate) relations: Vec<RelationState>,
     pub(crate) values: ValueState,
 }
