@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rondel_engine::{Monitor, Program};
 use rondel_event::{Block, Timestamp, TopicId, Value, Verdict};
-use rondel_spec::{SliceId, parse};
+use rondel_spec::parse;
 
 use self::definition::slice::instances;
 use self::definition::{Content, Event, Timed};
@@ -111,8 +111,8 @@ fn chained(chain: &str, events: &[(char, i64, i64)]) -> Vec<Verdict> {
         })
         .collect();
     let mut verdicts = BTreeMap::new();
-    for instance in instances(&spec, SliceId(0), &trace, 100_000_000_000) {
-        for spot in instance.spots.values().flatten() {
+    for instance in instances(&spec, 1, &trace, 100_000_000_000) {
+        for spot in instance.spots {
             let Some(event) = spot.event.filter(|event| events[*event].0 == 'g') else { continue };
             verdicts.insert(event, spot.verdict.unwrap_or(Verdict::Inconclusive));
         }
