@@ -87,6 +87,7 @@ impl Outcome {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SavedSerial {
     state: State,
+    pending: Vec<Pending>,
     scout: Option<Box<SavedSerial>>,
     position: u64,
     time: i64,
@@ -103,6 +104,7 @@ impl Serial {
         let row = self.last_row();
         SavedSerial {
             state: self.state.clone(),
+            pending: self.pending.clone(),
             scout: self.scout.as_ref().map(|scout| Box::new(scout.saved())),
             position: self.position,
             time: self.time,
@@ -116,7 +118,8 @@ impl Serial {
 
     /// Takes over what was saved; false if it does not belong to this section.
     pub(crate) fn restore(&mut self, section: &Section, saved: SavedSerial) -> bool {
-        let SavedSerial { state, scout, position, time, last, last_after, words, ints, floats } = saved;
+        let SavedSerial { state, pending, scout, position, time, last, last_after, words, ints, floats } =
+            saved;
         let scouts = match (&mut self.scout, &section.scout, scout) {
             (None, None, None) => true,
             (Some(scout), Some(section), Some(saved)) => scout.restore(section, *saved),
@@ -125,6 +128,7 @@ impl Serial {
         let Registers { words: own_words, columns, .. } = &mut self.registers;
         let fits = scouts
             && state.fits(&self.state)
+            && pending.len() == self.pending.len()
             && (last.len(), last_after.len()) == (self.last.len(), self.last_after.len())
             && (words.len(), ints.len(), floats.len())
                 == (own_words.len(), columns.ints.len(), columns.floats.len());
@@ -137,7 +141,8 @@ impl Serial {
         }
         columns.ints.iter_mut().zip(ints).for_each(|(own, value)| own[0] = value);
         columns.floats.iter_mut().zip(floats).for_each(|(own, value)| own[0] = value);
-        (self.state, self.position, self.time) = (state, position, time);
+        (self.state, self.pending) = (state, pending);
+        (self.position, self.time) = (position, time);
         (self.last, self.last_after, self.last_row) = (last, last_after, 0);
         true
     }

@@ -145,3 +145,19 @@ pub(crate) mod values {
         Ok(Vec::<Saved>::deserialize(from)?.into_iter().map(value).collect())
     }
 }
+
+/// A verdict, or none yet.
+pub(crate) mod verdict {
+    use rondel_event::Verdict;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    const ALL: [Verdict; 3] = [Verdict::Satisfied, Verdict::Violated, Verdict::Inconclusive];
+
+    pub(crate) fn serialize<S: Serializer>(verdict: &Option<Verdict>, to: S) -> Result<S::Ok, S::Error> {
+        ALL.iter().position(|known| Some(*known) == *verdict).serialize(to)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Verdict>, D::Error> {
+        Ok(Option::<usize>::deserialize(from)?.and_then(|i| ALL.get(i).copied()))
+    }
+}

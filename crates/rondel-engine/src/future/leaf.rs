@@ -1,3 +1,5 @@
+use serde::{Deserialize, Serialize};
+
 use super::key::{self, Key};
 use super::runs::Runs;
 
@@ -20,7 +22,7 @@ pub(crate) struct Piece {
 
 /// What is known of an operand: where it is true, where it is false, and where either. What can play
 /// no role any more is forgotten.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Signal {
     ones: Runs,
     zeros: Runs,
@@ -41,7 +43,7 @@ impl Signal {
 /// it is *false* once no `q` can do that any more: within the bounds, up to the first false `p`, all
 /// are false. Every rule below finds the places about which a new truth of an operand decides
 /// this, and they are always an interval.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Until {
     q: Signal,
     /// Without it `p` is always true: `eventually`.

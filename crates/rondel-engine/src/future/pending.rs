@@ -1,5 +1,7 @@
 mod drive;
 
+use serde::{Deserialize, Serialize};
+
 use std::collections::VecDeque;
 
 use rondel_event::Verdict;
@@ -61,7 +63,7 @@ fn time_of(place: Key, tag: i64, model: TimeModel) -> i64 {
 pub(crate) type Truth = u8;
 
 /// `next` in points, on one rail: the events, and whether the operand is decided there.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Next {
     events: VecDeque<(Key, bool)>,
 }
@@ -85,14 +87,14 @@ impl Next {
 }
 
 /// One rail of a leaf.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 enum Rail {
     Until(Until),
     Next(Next),
 }
 
 /// What a property with operators of the future has pending: plain data.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Pending {
     queues: Vec<Queue>,
     rails: Vec<[Rail; 2]>,

@@ -1,3 +1,5 @@
+use serde::{Deserialize, Serialize};
+
 use std::collections::VecDeque;
 
 use rondel_event::Verdict;
@@ -8,7 +10,7 @@ use super::plan::{Plan, Range, Skeleton};
 
 /// Places about which a skeleton is not decided yet: all with the same pasts, and about which the same
 /// is known of its leaves.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) from: Key,
     pub(crate) to: Key,
@@ -28,8 +30,10 @@ pub(crate) struct Entry {
     /// Its beginning moves on with time, unless something happened since: the number of that moment.
     moved: u32,
     /// The verdict about what lies between it and the entry before, if anything does.
+    #[serde(with = "crate::snapshot::verdict")]
     before: Option<Verdict>,
     /// The verdict about it, once it is given.
+    #[serde(with = "crate::snapshot::verdict")]
     verdict: Option<Verdict>,
     /// What the caller noted of the moment.
     pub(crate) tag: i64,
@@ -57,12 +61,13 @@ pub(crate) struct Arrival {
 }
 
 /// The entries of a skeleton, in order.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Queue {
     entries: VecDeque<Entry>,
     /// How many of them are open.
     open: usize,
     /// The last verdict given about what lies behind all entries.
+    #[serde(with = "crate::snapshot::verdict")]
     behind: Option<Verdict>,
 }
 

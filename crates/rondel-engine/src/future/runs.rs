@@ -1,3 +1,5 @@
+use serde::{Deserialize, Serialize};
+
 use std::collections::VecDeque;
 
 use super::key::Key;
@@ -5,7 +7,7 @@ use super::key::Key;
 /// A set of places, as intervals in order that neither overlap nor touch.
 ///
 /// Nearly all that is added is added at the end, and nearly all that is asked for is near an end.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Runs {
     runs: VecDeque<(Key, Key)>,
 }
