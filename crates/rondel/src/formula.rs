@@ -1,6 +1,6 @@
 //! Formulas as people write them, from the nodes that became of them.
 
-use rondel_event::{Quantifier, Timestamp, TopicId, Value};
+use rondel_event::{Path, Quantifier, Timestamp, TopicId, Value};
 use rondel_spec::{BinaryOp, Bounds, Expr, ExprId, Spec, TimeModel, UnaryOp};
 
 /// How deep a formula is followed: more can nobody read, and the stack has an end.
@@ -65,6 +65,17 @@ pub fn written(spec: &Spec, id: ExprId, time: TimeModel) -> String {
     writer.out
 }
 
+/// A field as it is written.
+pub fn field(spec: &Spec, topic: TopicId, path: &Path) -> String {
+    let path = path.to_string();
+    let dot = if path.is_empty() || path.starts_with('[') { "" } else { "." };
+    format!("{}{dot}{path}", topic_name(spec, topic))
+}
+
+fn topic_name(spec: &Spec, topic: TopicId) -> &str {
+    spec.topics.get(topic.index()).map_or("?", |topic| &topic.name)
+}
+
 struct Writer<'a> {
     spec: &'a Spec,
     time: TimeModel,
@@ -76,8 +87,8 @@ impl Writer<'_> {
         self.out.push_str(text);
     }
 
-    fn topic(&self, topic: TopicId) -> String {
-        self.spec.topics.get(topic.index()).map_or_else(|| "?".to_owned(), |topic| topic.name.clone())
+    fn topic(&self, topic: TopicId) -> &str {
+        topic_name(self.spec, topic)
     }
 
     /// Writes a node, in parentheses where it binds looser than `least`.
@@ -131,8 +142,8 @@ impl Writer<'_> {
             Expr::Historically(bounds, _) => Some(format!("historically{}", self.bounds(*bounds))),
             Expr::Eventually(bounds, _) => Some(format!("eventually{}", self.bounds(*bounds))),
             Expr::Always(bounds, _) => Some(format!("always{}", self.bounds(*bounds))),
-            Expr::Exists(variable, _) => Some(format!("exists ?{}.", variable.0)),
-            Expr::ForAll(variable, _) => Some(format!("forall ?{}.", variable.0)),
+            Expr::Exists(variable, _) => Some(format!("exists x{}.", variable.0)),
+            Expr::ForAll(variable, _) => Some(format!("forall x{}.", variable.0)),
             _ => None,
         };
         if let (Some(prefix), [a]) = (prefix, &operands[..]) {
@@ -186,17 +197,13 @@ impl Writer<'_> {
 
     fn samples(&mut self, name: &str, window: &Expr) {
         if let Expr::Window { topics, .. } = window {
-            let topics: Vec<String> = topics.iter().map(|topic| self.topic(*topic)).collect();
+            let topics: Vec<&str> = topics.iter().map(|topic| self.topic(*topic)).collect();
             self.text(&format!("{name}({})", topics.join(", ")));
         }
     }
 
     fn leaf(&self, node: &Expr, id: ExprId) -> String {
-        let field = |topic: &TopicId, path: &rondel_event::Path| {
-            let path = path.to_string();
-            let dot = if path.is_empty() || path.starts_with('[') { "" } else { "." };
-            format!("{}{dot}{path}", self.topic(*topic))
-        };
+        let field = |topic: &TopicId, path: &Path| field(self.spec, *topic, path);
         match node {
             Expr::Literal(value) => value_text(value),
             Expr::Field { topic, path, .. } => field(topic, path),
@@ -221,6 +228,16 @@ impl Writer<'_> {
                 let machine = self.spec.machines.get(machine.0 as usize);
                 let variable = machine.and_then(|m| m.variables.get(*variable as usize));
                 variable.map_or_else(|| "?".to_owned(), |variable| variable.name.clone())
+            }
+            Expr::Variable(variable, _) => format!("x{}", variable.0),
+            Expr::Bind { topic, fields } => {
+                let fields: Vec<String> =
+                    fields.iter().map(|(path, variable, _)| format!("{path}: x{}", variable.0)).collect();
+                format!("{}{{{}}}", self.topic(*topic), fields.join(", "))
+            }
+            Expr::Ambiguous(machine) => {
+                let name = self.spec.machines.get(machine.0 as usize).map_or("?", |machine| &machine.name);
+                format!("{name} had two ways to go")
             }
             // What has no written form of its own.
             _ => self.spec.print(id).to_string(),

@@ -101,9 +101,8 @@ impl Witness {
         for (i, property) in spec.properties.iter().enumerate() {
             let mut names = Vec::new();
             let (read, watched) = parts_of(spec, property.formula);
-            for id in read {
-                let Expr::Field { topic, path, value_type } = &spec.nodes[id.index()] else { continue };
-                let (topic, path, value_type) = (*topic, path.clone(), *value_type);
+            for (topic, path, value_type) in read {
+                let name = formula::field(spec, topic, &path);
                 let is_known =
                     |f: &WatchedField| (f.topic, &f.path, f.value_type) == (topic, &path, value_type);
                 let known = fields.iter().position(is_known).unwrap_or_else(|| {
@@ -111,7 +110,7 @@ impl Witness {
                     fields.len() - 1
                 });
                 fields[known].shown.push((i, names.len()));
-                names.push(formula::written(spec, id, property.time));
+                names.push(name);
             }
             for id in watched.into_iter().take(PARTS) {
                 let part = *at.entry((id, property.time, property.slice)).or_insert_with(|| {
@@ -322,36 +321,43 @@ fn value(block: &Block, slot: Slot, value_type: ValueType, row: usize) -> Option
     })
 }
 
+/// A field that a formula reads.
+type ReadField = (TopicId, Path, ValueType);
+
 /// The fields that a formula reads, and the parts of it that are worth watching, from the outside in.
-fn parts_of(spec: &Spec, formula: ExprId) -> (Vec<ExprId>, Vec<ExprId>) {
+fn parts_of(spec: &Spec, formula: ExprId) -> (Vec<ReadField>, Vec<ExprId>) {
     let (mut fields, mut parts) = (Vec::new(), Vec::new());
     let mut seen = HashSet::from([formula]);
-    let mut open = vec![formula];
-    while let Some(id) = open.pop() {
+    // With each node whether it may depend on a variable: then it is no property of its own.
+    let mut open = vec![(formula, false)];
+    while let Some((id, bound)) = open.pop() {
         let node = &spec.nodes[id.index()];
         let mut below: Vec<ExprId> = node.operands().collect();
         let mut is_part = match node {
-            Expr::Field { .. } => {
-                fields.push(id);
+            Expr::Field { topic, path, value_type } => {
+                fields.push((*topic, path.clone(), *value_type));
+                false
+            }
+            Expr::Bind { topic, fields: these } => {
+                fields.extend(these.iter().map(|(path, _, value_type)| (*topic, path.clone(), *value_type)));
                 false
             }
             Expr::Not(_) | Expr::And(..) | Expr::Or(..) | Expr::Definitely(_) => false,
-            // A part must not depend on who is meant.
-            Expr::Literal(_) | Expr::Key(..) | Expr::Variable(..) | Expr::Bind { .. } => false,
-            Expr::Exists(..) | Expr::ForAll(..) => {
-                below.clear();
-                true
-            }
+            Expr::Literal(_) | Expr::Key(..) | Expr::Variable(..) => false,
             _ => spec.value_type(id) == ValueType::Bool,
         };
         if let Some(word) = word(spec, id) {
             below = vec![word.operand];
             is_part = true;
         }
-        if is_part && id != formula {
+        if is_part && !bound && id != formula {
             parts.push(id);
         }
-        open.extend(below.into_iter().rev().filter(|operand| seen.insert(*operand)));
+        let bound = bound || matches!(node, Expr::Exists(..) | Expr::ForAll(..));
+        let below = below.into_iter().rev().filter(|operand| seen.insert(*operand));
+        open.extend(below.map(|operand| (operand, bound)));
     }
+    let mut known = HashSet::new();
+    fields.retain(|(topic, path, value_type)| known.insert((*topic, path.to_string(), *value_type)));
     (fields, parts)
 }
