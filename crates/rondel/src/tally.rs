@@ -28,6 +28,11 @@ pub struct Tally {
     pub by_steps: bool,
     /// Whether it was satisfied or violated at any time.
     decided: bool,
+    /// The time that the last verdict is about, and whether it came later: verdicts may come in another
+    /// order.
+    about: Option<(Timestamp, bool)>,
+    /// Whether the trace is over, so that what is still inconclusive stays so.
+    over: bool,
     /// The step since which the last verdict stands: the steps from there on are not counted yet.
     since: u64,
 }
@@ -70,7 +75,13 @@ impl Tally {
         } else {
             self.inconclusive += u64::from(report.verdict == Verdict::Inconclusive);
         }
-        self.last = Some(report.verdict);
+        let about = report.about.unwrap_or(report.time);
+        let is_late = report.about.is_some();
+        let is_last = |(last, was_late)| about > last || about == last && (was_late || !is_late);
+        if self.by_steps || self.about.is_none_or(is_last) {
+            (self.last, self.about) = (Some(report.verdict), Some((about, is_late)));
+        }
+        self.open |= self.over && report.verdict == Verdict::Inconclusive;
         self.decided |= report.verdict != Verdict::Inconclusive;
         if report.verdict == Verdict::Violated {
             self.violations += 1;
@@ -81,13 +92,18 @@ impl Tally {
         }
     }
 
+    /// Says that the trace is over: only what it leaves open is still to come.
+    pub fn over(&mut self) {
+        self.over = true;
+    }
+
     /// Says that the trace has so many steps and ends here; the next one begins with step 0.
     pub fn end(&mut self, steps: u64) {
         if self.by_steps {
             self.count(steps);
         }
         self.open |= self.last == Some(Verdict::Inconclusive);
-        self.since = 0;
+        (self.since, self.about, self.over) = (0, None, false);
     }
 
     /// Counts the steps before this one.
@@ -181,5 +197,35 @@ impl Backwards {
         let first_ever = (back != 0 && self.count == 0).then(|| back.trailing_zeros() as usize);
         self.count += u64::from(back.count_ones());
         first_ever
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_verdict_is_that_about_the_latest_time() {
+        let at = Timestamp::from_nanos;
+        let given = |time, about: Option<i64>, verdict| {
+            let mut report = Report::at_event(verdict, 0, at(time));
+            (report.about, report.row) = (about.map(at), None);
+            report
+        };
+        let mut tally = Tally::default();
+        tally.add(&given(0, None, Verdict::Satisfied));
+        tally.add(&given(2, Some(0), Verdict::Inconclusive));
+        assert_eq!((tally.last, tally.inconclusive), (Some(Verdict::Satisfied), 1));
+        tally.add(&given(9, Some(5), Verdict::Violated));
+        let first = tally.first.as_ref().map(ToString::to_string);
+        assert_eq!((tally.last, first), (Some(Verdict::Violated), Some("at time 0.000000005 s".into())));
+        let mut closed = tally.clone();
+        closed.end(3);
+        assert!(!closed.open);
+        // What is left open at the end stays so, whatever is known of later times.
+        tally.over();
+        tally.add(&given(9, Some(4), Verdict::Inconclusive));
+        tally.end(3);
+        assert!(tally.open && tally.last == Some(Verdict::Violated));
     }
 }

@@ -589,6 +589,25 @@ fn a_violation_says_why() {
 }
 
 #[test]
+fn verdicts_about_earlier_times() {
+    let input = "{\"time\":1,\"a\":true,\"b\":false}\n{\"time\":5,\"a\":false}\n{\"time\":6,\"b\":true}\n";
+    let check = |input: &str, format: &[&str]| {
+        let arguments = ["check", "-f", "a -> eventually[0, 2 s] b", "-"];
+        rondel_with_input([&arguments[..], format].concat(), input.as_bytes())
+    };
+    check(input, &["-q", "--format", "json"]).expect_status(1).expect_stdout(
+        "{\"property\":\"formula\",\"time\":3,\"about\":1,\"verdict\":\"violated\"}\n\
+         {\"property\":\"formula\",\"time\":5,\"step\":1,\"verdict\":\"satisfied\"}\n\
+         {\"property\":\"formula\",\"time\":6,\"about\":4,\"step\":2,\"verdict\":\"satisfied\"}\n",
+    );
+    let finished = check(input, &[]);
+    assert!(finished.stdout.contains("became so 1 time, first at time 1 s"), "{}", finished.stdout);
+    // An obligation that is pending at the end is inconclusive, though all before was satisfied.
+    let pending = check("{\"time\":1,\"a\":false,\"b\":false}\n{\"time\":2,\"a\":true}\n", &["-q"]);
+    pending.expect_status(4);
+}
+
+#[test]
 fn explaining_changes_no_verdict() {
     let folder = Folder::new();
     let spec = folder.file(

@@ -189,6 +189,7 @@ impl Checking<'_> {
             }
         }
         self.step(&mut monitor, &mut block, &mut backwards, &writers, &mut text);
+        self.tallies.iter_mut().for_each(Tally::over);
         self.report(None, monitor.end(), &writers, &mut text);
         for tally in &mut self.tallies {
             tally.end(monitor.position());
