@@ -5,6 +5,7 @@ use rondel_spec::{Property, Spec, TimeModel, Topic};
 
 use crate::CompileError;
 use crate::graph::Node;
+use crate::instruction::Instruction;
 use crate::section::{Moments, Ordered, Section};
 use crate::translate::{FieldRead, Translator};
 
@@ -85,6 +86,13 @@ impl Program {
     /// The topics, in order of declaration.
     pub fn topics(&self) -> &[Topic] {
         &self.topics
+    }
+
+    /// Whether a property asks when events arrived: who fills blocks then sets that of each, if it is known
+    /// (see [`Block::set_arrival`](rondel_event::Block::set_arrival)).
+    pub fn reads_arrivals(&self) -> bool {
+        let instructions = self.sections.iter().flat_map(|section| &section.instructions);
+        instructions.into_iter().any(|i| matches!(i, Instruction::Latency { .. }))
     }
 
     /// How many instructions are run for every block: the size of the program after sharing.

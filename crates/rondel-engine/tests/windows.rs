@@ -256,6 +256,7 @@ proptest! {
         let events: Vec<Event> = trace.iter().map(|timed| timed.event.clone()).collect();
         let fields = values(&spec.nodes[..3], &events);
         let program = Arc::new(Program::compile(&spec).unwrap());
+        prop_assert!(program.reads_arrivals());
         let mut monitor = Monitor::new(program.clone());
         monitor.report_every(true);
         let mut block = Block::new(program.layout());
