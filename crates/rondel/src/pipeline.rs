@@ -72,6 +72,8 @@ pub struct Pipeline {
 struct State {
     decoders: Vec<JsonDecoder>,
     times: Vec<TimeOfEvent>,
+    /// Whether a property asks when events arrived.
+    reads_arrivals: bool,
     /// The time of the last event.
     time: Timestamp,
     block: Block,
@@ -125,6 +127,7 @@ impl Pipeline {
         let state = State {
             decoders: decoders.collect(),
             times: parts.bindings.iter().map(|b| b.time.clone()).collect(),
+            reads_arrivals: program.reads_arrivals(),
             time: Timestamp::ZERO,
             block: Block::new(program.layout()),
             monitor,
@@ -265,16 +268,22 @@ impl State {
     fn receive(&mut self, topic: TopicId, samples: &[Sample<'_>]) {
         for sample in samples {
             self.counts.received += 1;
+            // The clock is read once for a sample, if at all.
+            let mut arrival = self.reads_arrivals.then(|| sample.arrival());
             let time = match self.times[topic.index()] {
                 TimeOfEvent::Source => sample.source_time.unwrap_or_else(|| sample.arrival()),
-                TimeOfEvent::Arrival => sample.arrival(),
+                TimeOfEvent::Arrival => *arrival.get_or_insert_with(|| sample.arrival()),
                 // Where the field is missing, the event is as late as the one before it.
                 TimeOfEvent::Field(_) => self.time,
             };
             match self.decoders[topic.index()].decode(sample.payload, time, &mut self.block) {
                 Ok(()) => {
                     self.counts.checked += 1;
-                    self.time = self.block.time(self.block.len() - 1);
+                    let row = self.block.len() - 1;
+                    self.time = self.block.time(row);
+                    if let Some(arrival) = arrival.filter(|_| self.reads_arrivals) {
+                        self.block.set_arrival(row, arrival);
+                    }
                 }
                 Err(error) => {
                     self.counts.undecodable += 1;
@@ -403,6 +412,10 @@ mod tests {
             nodes: vec![Expr::On(TopicId(0)), Expr::Once(bounds, ExprId(0))],
             ..Spec::default()
         };
+        pipeline_of(spec)
+    }
+
+    fn pipeline_of(spec: Spec) -> (Pipeline, mpsc::Receiver<String>) {
         let program = Arc::new(Program::compile(&spec).unwrap());
         let specification =
             Specification { spec, program, is_formula: false, source: String::new(), text: String::new() };
@@ -465,6 +478,21 @@ mod tests {
         assert_eq!(brought, r#"{"property":"alive","time":5.05,"verdict":"violated"}"#);
         assert!(pipeline.end(Duration::from_secs(60)).is_some());
         keeper.join().unwrap();
+    }
+
+    #[test]
+    fn it_is_known_when_messages_arrived() {
+        let text = "topic beat property quick = latency(beat) <= 1 s";
+        let (pipeline, told) = pipeline_of(rondel_spec::parse(text).spec.unwrap());
+        let arrive = |payload: &str, seconds: i64| {
+            let arrival = Some(Timestamp::from_nanos(seconds * 1_000_000_000));
+            pipeline.receive(TopicId(0), &[Sample::new(payload.as_bytes(), None, arrival)]);
+            pipeline.idle();
+        };
+        arrive(r#"{"t": 5}"#, 6);
+        assert_eq!(told.recv(), Ok(r#"{"property":"quick","time":5,"step":0,"verdict":"satisfied"}"#.into()));
+        arrive(r#"{"t": 7}"#, 9);
+        assert_eq!(told.recv(), Ok(r#"{"property":"quick","time":7,"step":1,"verdict":"violated"}"#.into()));
     }
 
     #[test]
