@@ -129,6 +129,7 @@ impl Serial {
         let fits = scouts
             && state.fits(&self.state)
             && pending.len() == self.pending.len()
+            && pending.iter().zip(&self.pending).all(|(saved, own)| saved.fits(own))
             && (last.len(), last_after.len()) == (self.last.len(), self.last_after.len())
             && (words.len(), ints.len(), floats.len())
                 == (own_words.len(), columns.ints.len(), columns.floats.len());

@@ -128,3 +128,18 @@ proptest! {
         agree(&case)?;
     }
 }
+
+proptest! {
+    #![proptest_config(config(300))]
+
+    /// Times there are not told apart, but nothing breaks.
+    #[test]
+    fn at_the_ends_of_time(
+        points in case(Palette { extreme: true, ..palette(TimeModel::Points) }, 1..8, 0..12),
+        spans in case(Palette { extreme: true, ..palette(TimeModel::Dense) }, 1..8, 0..12),
+    ) {
+        for case in [points, spans] {
+            drive(&chosen(&case), &case.trace, case.now, &case.ride);
+        }
+    }
+}

@@ -56,6 +56,11 @@ impl Until {
         Until { q: Signal::default(), p: has_left.then(Signal::default), decided: Runs::default() }
     }
 
+    /// Whether it is of the same operator.
+    pub(crate) fn fits(&self, other: &Until) -> bool {
+        self.p.is_some() == other.p.is_some()
+    }
+
     /// There is nothing before `first`.
     pub(crate) fn begin(&mut self, first: Key) {
         self.decided.add(key::START, first - 1);

@@ -176,6 +176,18 @@ impl Pending {
         }
     }
 
+    /// Whether it is of the same property.
+    pub(crate) fn fits(&self, other: &Pending) -> bool {
+        let same = |(a, b): (&Rail, &Rail)| match (a, b) {
+            (Rail::Until(a), Rail::Until(b)) => a.fits(b),
+            (Rail::Next(_), Rail::Next(_)) => true,
+            _ => false,
+        };
+        self.queues.len() == other.queues.len()
+            && self.rails.len() == other.rails.len()
+            && self.rails.iter().flatten().zip(other.rails.iter().flatten()).all(same)
+    }
+
     /// How many obligations were given up because there were too many.
     pub(crate) fn lost(&self) -> u64 {
         self.lost

@@ -230,10 +230,6 @@ impl<'a> Translator<'a> {
         for &position in properties {
             let property = &spec.properties[position as usize];
             if ahead[property.formula.index()] {
-                if property.robust {
-                    let (node, what) = (property.formula, "the robustness of an operator of the future");
-                    return Err(CompileError::Unsupported { node, what });
-                }
                 self.futures.push(self.plan(position, property.formula, model, &ahead)?);
                 continue;
             }

@@ -229,7 +229,8 @@ impl Pending {
             TimeModel::Dense if key::axis(seen + 1) == key::axis(seen) => Some(key::axis(seen) >> 1),
             TimeModel::Dense => self.next_change(plan, key::axis(seen)).map(|axis| axis >> 1),
         };
-        axis.map(|axis| i64::try_from(axis).unwrap_or(i64::MAX))
+        // What is later than any time never comes.
+        axis.and_then(|axis| i64::try_from(axis).ok())
     }
 
     /// The place of a moment at a coordinate, or at the last one that was seen.
