@@ -178,6 +178,7 @@ pub(crate) enum Instruction {
     /// A quantified formula, by its number.
     Quantified {
         relation: u32,
+        second: u32,
     },
 
     HeldInt {

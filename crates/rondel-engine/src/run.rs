@@ -325,6 +325,10 @@ impl Serial {
                 let plan = &section.machines[machine as usize];
                 self.state.machines[machine as usize].next_change(plan, self.time)
             }
+            Deadline::Relation(relation) => {
+                let plan = &section.relations[relation as usize].plan;
+                self.state.relations[relation as usize].next_change(plan)
+            }
             Deadline::Since(state) => self.state.timed_since[state as usize].next_change(self.time),
             Deadline::Window(state) => self.state.values.windows[state as usize].next_change(),
             Deadline::Robust(state) => self.state.values.robust_dense[state as usize].next_change(),
@@ -566,19 +570,21 @@ impl<'a> Frame<'a> {
                 let rows = &self.machine_rows[machine as usize].variables[variable as usize][side as usize];
                 rows.known & if value { rows.truths } else { !rows.truths }
             }
-            Instruction::Quantified { relation } => self.quantified(relation),
+            Instruction::Quantified { relation, second } => self.quantified(relation, second),
             // What works on columns costs more than a call, and stays out of this loop.
             _ => values::evaluate(instruction, self.step, self.words, self.columns, self.values),
         }
     }
 
     /// The truth of a quantified formula.
-    fn quantified(&mut self, relation: u32) -> Rows {
+    fn quantified(&mut self, relation: u32, second: u32) -> Rows {
         let Step { section, block, start, len, position, moments, .. } = self.step;
         let (words, columns, buffers) = (&*self.words, &*self.columns, &*self.values.buffers);
         let reading = Registered { words, columns, block, start, buffers };
         let state = &mut self.relations[relation as usize];
-        section.relations[relation as usize].step(state, &reading, len, position, moments).at
+        let out = section.relations[relation as usize].step(state, &reading, len, position, moments);
+        self.seconds[second as usize] = out.after;
+        out.at
     }
 
     /// Takes a machine through the rows.

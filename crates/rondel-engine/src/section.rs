@@ -1,6 +1,7 @@
 //! Properties that are evaluated together: one list of instructions, one kind of moments.
 
 use rondel_event::{Rows, Slot, TopicId};
+use rondel_spec::TimeModel;
 
 use crate::delay::Delay;
 use crate::extreme::Greatest;
@@ -76,6 +77,7 @@ pub(crate) enum Deadline {
     Recently(u32),
     Since(u32),
     Machine(u32),
+    Relation(u32),
     Window(u32),
     Robust(u32),
 }
@@ -390,6 +392,8 @@ impl Assembly<'_> {
                 let (second, deadline) = match self.instructions[place[of.index()] as usize] {
                     I::TimedRecently { state, second, .. } => (second, Deadline::Recently(state)),
                     I::TimedSince { state, second, .. } => (second, Deadline::Since(state)),
+                    // Its deadlines are there in any case.
+                    I::Quantified { second, .. } => return I::After { second },
                     // Its changes are known before.
                     I::LookedAhead { second, .. } => return I::After { second },
                     // No other node has two sides.
@@ -485,7 +489,14 @@ impl Assembly<'_> {
                 relation.place(wire, column);
                 relation.slots = fields.iter().map(|&field| slot(field)).collect();
                 push(&mut state.relations, RelationState::new(&relation.plan));
-                I::Quantified { relation: push(&mut self.relations, relation) }
+                let (dense, soonest) = (relation.model == TimeModel::Dense, relation.plan.soonest());
+                let relation = push(&mut self.relations, relation);
+                if dense {
+                    // What it keeps changes by itself, also where nobody asks for its truth between events.
+                    self.deadlines.push(Deadline::Relation(relation));
+                    self.shortest = self.shortest.min(soonest);
+                }
+                I::Quantified { relation, second: push(&mut registers.seconds, 0) }
             }
             Node::Compare(relation, a, b) => {
                 let (a, b) = (column(a), column(b));

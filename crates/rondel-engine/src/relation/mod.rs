@@ -24,6 +24,7 @@ mod batch;
 mod chain;
 mod join;
 pub(crate) mod plan;
+mod reel;
 pub(crate) mod safe;
 mod since;
 pub(crate) mod source;

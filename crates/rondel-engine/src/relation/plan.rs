@@ -301,6 +301,24 @@ impl Op {
 }
 
 impl Plan {
+    /// In dense time, in nanoseconds: nothing changes by itself sooner than so long after a moment.
+    pub(crate) fn soonest(&self) -> u64 {
+        let of_part = |part: &Part| match part.op {
+            Op::Since { lower, upper, .. } => {
+                if lower > 0 {
+                    Some(lower)
+                } else {
+                    upper
+                }
+            }
+            Op::Lasting(_, upper) => upper,
+            Op::Delay(_, by) => Some(by),
+            _ => None,
+        };
+        let places = self.parts.iter().filter_map(of_part).min();
+        places.map_or(u64::MAX, |places| (places / 2).unsigned_abs())
+    }
+
     /// Without the parts that no root needs.
     pub(crate) fn pruned(mut self) -> Plan {
         let mut needed = vec![false; self.parts.len()];

@@ -477,6 +477,10 @@ impl<'a> Compiler<'a> {
                 why: "without an upper bound every value ever seen is kept",
             });
         }
+        if self.model == TimeModel::Dense && !self.is_instant(right) {
+            // What holds for a while holds between moments too.
+            right = self.lasting(node, right)?;
+        }
         if self.part(right).lasts {
             match (self.model, lower, left.is_empty()) {
                 (TimeModel::Dense, _, false) => {
@@ -484,7 +488,11 @@ impl<'a> Compiler<'a> {
                     return Err(Refusal { node, variable: variables.first().copied(), why });
                 }
                 (_, 0, _) => {}
-                (TimeModel::Steps | TimeModel::Dense, by, true) => {
+                (TimeModel::Dense, ..) => {
+                    let why = "in dense time what has a lower bound must be made of instants";
+                    return Err(Refusal { node, variable: variables.first().copied(), why });
+                }
+                (TimeModel::Steps, by, true) => {
                     right = self.add(node, Op::Delay(right, by), variables.clone(), true)?;
                     upper = upper.map(|upper| upper - lower);
                     lower = 0;
@@ -493,6 +501,18 @@ impl<'a> Compiler<'a> {
             }
         }
         self.add(node, Op::Since { lower, upper, left, right }, variables, true)
+    }
+
+    /// Whether it is empty between events.
+    fn is_instant(&self, part: PartId) -> bool {
+        match &self.part(part).op {
+            Op::Bind(_) => true,
+            Op::Chain { of, .. } | Op::Project(of, _) | Op::Previously(of) => {
+                !self.part(part).lasts && self.is_instant(*of)
+            }
+            Op::Union(of) => !self.part(part).lasts && of.iter().all(|part| self.is_instant(*part)),
+            _ => false,
+        }
     }
 
     /// What keeps the tuples of a `since` alive.

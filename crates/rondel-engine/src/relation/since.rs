@@ -6,9 +6,8 @@
 //! in a list in order of these times, so that those that grow too old are at its front. With a lower
 //! bound a time first waits in a queue until it is old enough.
 
-use std::collections::VecDeque;
-
 use super::plan::{Left, Lookup, Part, PartId};
+use super::reel::Reel;
 use super::state::{Keyed, PartState, Tick};
 use super::table::{Access, NONE, Table};
 use super::term::{Source, Watch};
@@ -17,7 +16,7 @@ use super::term::{Source, Watch};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SinceState {
     /// Times, their ticks and rows that are not old enough.
-    waiting: VecDeque<(i64, u64, u32)>,
+    waiting: Reel<(i64, u64, u32)>,
     /// The rows with a time of the tick before: the left side has not been asked about them.
     fresh: Vec<u32>,
     /// What came before this tick is over.
@@ -43,8 +42,23 @@ impl SinceState {
         SinceState { watch: Watch::new(tests), ..SinceState::default() }
     }
 
+    /// From here on all is done on trial; what is small is given away to be put back.
+    pub(crate) fn try_out(&mut self) -> SinceState {
+        self.waiting.try_out();
+        let SinceState { fresh, cut, watch, .. } = self;
+        SinceState { fresh: fresh.clone(), cut: *cut, watch: watch.clone(), ..SinceState::default() }
+    }
+
+    pub(crate) fn confirm(&mut self) {
+        self.waiting.confirm();
+    }
+
+    pub(crate) fn take_back(&mut self, before: SinceState) {
+        self.waiting.take_back();
+        (self.fresh, self.cut, self.watch) = (before.fresh, before.cut, before.watch);
+    }
+
     /// The time at which something changes by itself, if nothing else happens.
-    #[allow(dead_code)]
     pub(crate) fn deadline(&self, since: &Since<'_>, table: &Table) -> Option<i64> {
         let waits = self.waiting.front().map(|(time, ..)| time.saturating_add(since.lower));
         let ends = table.first().zip(since.upper);

@@ -83,11 +83,16 @@ impl Relation {
                 TimeModel::Steps => i64::try_from(position.saturating_add(row as u64)).unwrap_or(i64::MAX),
                 TimeModel::Points | TimeModel::Dense => moments.times.get(row).copied().unwrap_or(0),
             };
-            let at = RowSource { relation: self, reading, row, side: 0 };
-            let holds = state.moment(&self.plan, self.model, now, &at);
+            let source = |side| RowSource { relation: self, reading, row, side };
+            if self.model == TimeModel::Dense {
+                let (at, after) = state.dense_moment(&self.plan, now, &source(0), &source(1));
+                out.at |= Rows::from(at) << row;
+                out.after |= Rows::from(after) << row;
+                continue;
+            }
+            let holds = state.moment(&self.plan, self.model, now, &source(0));
             out.at |= Rows::from(holds) << row;
         }
-        out.after = out.at;
         out
     }
 }

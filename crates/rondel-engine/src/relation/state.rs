@@ -4,13 +4,12 @@
 //! most a few tuples; one that lasts only where it changes. So the cost of a tick follows what its
 //! event touches, and not what the tables hold.
 
-use std::collections::VecDeque;
-
 use rondel_spec::TimeModel;
 
 use super::batch::Batch;
 use super::chain;
 use super::plan::{Condition, Op, Part, PartId, Plan, Side};
+use super::reel::Reel;
 use super::since::{Since, SinceState};
 use super::table::Table;
 use super::term::{Cell, Context, Source, Watch};
@@ -25,8 +24,10 @@ pub(crate) struct RelationState {
     number: u64,
     /// The time of the first moment.
     first: Option<i64>,
-    /// The place of the last tick.
+    /// The place of the last moment.
     last: i64,
+    /// Whether the span after it is on trial.
+    is_trial: bool,
 }
 
 /// What a part is, and how it has changed.
@@ -38,6 +39,8 @@ pub(crate) struct PartState {
     /// How many tuples it has.
     size: i64,
     own: Own,
+    /// The size, and what was small of its own, before what is done on trial.
+    before: Option<Box<(i64, Own)>>,
 }
 
 /// What an operator keeps besides a table.
@@ -46,10 +49,8 @@ enum Own {
     Nothing,
     /// What is to come at the next tick.
     Next(Batch),
-    Delayed {
-        ticks: VecDeque<(i64, i8)>,
-        values: VecDeque<u64>,
-    },
+    /// Changes that wait: when they came, and their tuples.
+    Delayed(Reel<(i64, i8, Box<[u64]>)>),
     Watch(Watch),
     Since(SinceState),
 }
@@ -122,13 +123,13 @@ impl RelationState {
             };
             let own = match &part.op {
                 Op::Previously(_) | Op::Changes(_) => Own::Next(Batch::new(arity)),
-                Op::Delay(..) => Own::Delayed { ticks: VecDeque::new(), values: VecDeque::new() },
+                Op::Delay(..) => Own::Delayed(Reel::default()),
                 Op::Select(_, conditions) if !fixed(conditions) => Own::Watch(Watch::new(conditions.iter())),
                 Op::Since { left, .. } => Own::Since(SinceState::new(left)),
                 _ => Own::Nothing,
             };
             let table = (own_table || part.is_kept).then(|| Table::new(arity, &part.indexes));
-            PartState { out: Batch::new(arity), table, size: 0, own }
+            PartState { out: Batch::new(arity), table, size: 0, own, before: None }
         };
         RelationState {
             parts: plan.parts.iter().map(part).collect(),
@@ -136,6 +137,7 @@ impl RelationState {
             number: 0,
             first: None,
             last: i64::MIN,
+            is_trial: false,
         }
     }
 
@@ -152,6 +154,42 @@ impl RelationState {
         };
         self.last = now;
         self.tick(plan, (now, before), false, source)
+    }
+
+    /// Whether it holds at the next moment in dense time, and on the span after it. That there is such a
+    /// span shows only when the moment after it comes; until then what it brings is on trial.
+    pub(crate) fn dense_moment<S: Source>(
+        &mut self,
+        plan: &Plan,
+        time: i64,
+        at: &S,
+        after: &S,
+    ) -> (bool, bool) {
+        let first = *self.first.get_or_insert(time);
+        let now = time.saturating_sub(first).clamp(0, i64::MAX / 4) * 2;
+        if self.is_trial {
+            if now > self.last {
+                self.parts.iter_mut().for_each(PartState::confirm);
+            } else {
+                self.parts.iter_mut().for_each(PartState::take_back);
+                self.number -= 1;
+            }
+        }
+        let before = match self.number {
+            0 => i64::MIN,
+            _ if now == self.last => now,
+            _ => now - 1,
+        };
+        let holds = self.tick(plan, (now, before), false, at);
+        (self.last, self.is_trial) = (now, true);
+        self.parts.iter_mut().for_each(PartState::try_out);
+        (holds, self.tick(plan, (now + 1, now), true, after))
+    }
+
+    /// The time at which something changes by itself in dense time, if nothing else happens.
+    pub(crate) fn next_change(&self, plan: &Plan) -> Option<i64> {
+        let place = self.deadline(plan)?.max(self.last.saturating_add(2));
+        Some(self.first?.saturating_add(place.div_euclid(2)))
     }
 
     /// Whether the formula holds at the next tick. Times never go back.
@@ -231,9 +269,9 @@ impl RelationState {
             }
             match &state.own {
                 Own::Next(next) => next.values().for_each(&mut mark),
-                Own::Delayed { values, .. } => {
-                    let arity = part.variables.len();
-                    values.iter().enumerate().for_each(|(i, &value)| mark((i % arity, value)));
+                Own::Delayed(waiting) => {
+                    let tuples = waiting.iter().flat_map(|(_, _, tuple)| tuple.iter().copied().enumerate());
+                    tuples.for_each(&mut mark);
                 }
                 Own::Nothing | Own::Watch(_) | Own::Since(_) => {}
             }
@@ -242,8 +280,7 @@ impl RelationState {
     }
 
     /// The first tick at which something changes by itself.
-    #[allow(dead_code)]
-    pub(crate) fn deadline(&self, plan: &Plan) -> Option<i64> {
+    fn deadline(&self, plan: &Plan) -> Option<i64> {
         let of_part = |(state, part): (&PartState, &Part)| match (&part.op, &state.own) {
             (Op::Since { lower, upper, left, right }, Own::Since(own)) => {
                 let since = Since { lower: *lower, upper: *upper, left, right: *right };
@@ -253,7 +290,7 @@ impl RelationState {
                 let (_, meta) = state.table.as_ref()?.first()?;
                 Some(meta.time.saturating_add(*upper).saturating_add(1))
             }
-            (Op::Delay(_, by), Own::Delayed { ticks, .. }) => Some(ticks.front()?.0.saturating_add(*by)),
+            (Op::Delay(_, by), Own::Delayed(waiting)) => Some(waiting.front()?.0.saturating_add(*by)),
             _ => None,
         };
         self.parts.iter().zip(&plan.parts).filter_map(of_part).min()
@@ -453,20 +490,54 @@ impl PartState {
     }
 
     fn delay(&mut self, of: &Batch, by: i64, now: i64) {
-        let Own::Delayed { ticks, values } = &mut self.own else { return };
+        let Own::Delayed(waiting) = &mut self.own else { return };
         for (tuple, weight) in of.iter() {
-            ticks.push_back((now, weight));
-            values.extend(tuple);
+            waiting.push_back((now, weight, tuple.into()));
         }
-        let mut tuple = Vec::new();
-        while let Some(&(_, weight)) = ticks.front().filter(|(time, _)| time.saturating_add(by) <= now) {
-            ticks.pop_front();
-            tuple.clear();
-            let arity = values.len() / (ticks.len() + 1);
-            tuple.extend(values.drain(..arity));
-            self.out.push(&tuple, weight);
+        while waiting.front().is_some_and(|(time, ..)| time.saturating_add(by) <= now) {
+            if let Some((_, weight, tuple)) = waiting.pop_front() {
+                self.out.push(&tuple, weight);
+            }
         }
         self.out.consolidate();
+    }
+
+    /// From here on all is done on trial.
+    fn try_out(&mut self) {
+        self.table.iter_mut().for_each(Table::try_out);
+        let own = match &mut self.own {
+            Own::Nothing => Own::Nothing,
+            Own::Next(next) => Own::Next(next.clone()),
+            Own::Watch(watch) => Own::Watch(watch.clone()),
+            Own::Since(since) => Own::Since(since.try_out()),
+            Own::Delayed(waiting) => {
+                waiting.try_out();
+                Own::Nothing
+            }
+        };
+        self.before = Some(Box::new((self.size, own)));
+    }
+
+    fn confirm(&mut self) {
+        self.before = None;
+        self.table.iter_mut().for_each(Table::confirm);
+        match &mut self.own {
+            Own::Since(since) => since.confirm(),
+            Own::Delayed(waiting) => waiting.confirm(),
+            Own::Nothing | Own::Next(_) | Own::Watch(_) => {}
+        }
+    }
+
+    fn take_back(&mut self) {
+        let Some(before) = self.before.take() else { return };
+        let (size, own) = *before;
+        self.size = size;
+        self.table.iter_mut().for_each(Table::take_back);
+        match (&mut self.own, own) {
+            (Own::Since(since), Own::Since(before)) => since.take_back(before),
+            (Own::Delayed(waiting), _) => waiting.take_back(),
+            (own, before) => *own = before,
+        }
     }
 }
 

@@ -70,6 +70,26 @@ pub(crate) struct Table {
     last: u32,
     /// The rows touched in this tick.
     touched: Vec<u32>,
+    /// What to do to take back what was done on trial, if something is.
+    journal: Option<Journal>,
+}
+
+/// What was done on trial, in order; and the ends of the list before.
+#[derive(Clone, Debug)]
+struct Journal {
+    first: u32,
+    last: u32,
+    undo: Vec<Undo>,
+}
+
+#[derive(Clone, Debug)]
+enum Undo {
+    /// The row was like this.
+    Meta(u32, Meta),
+    /// The row was not there.
+    Inserted(u32),
+    /// The row was there, like this, with these values.
+    Removed(u32, Meta, Box<[u64]>),
 }
 
 /// Rows by some of their columns: for each combination of values a chain of rows.
@@ -173,6 +193,67 @@ impl Table {
             first: NONE,
             last: NONE,
             touched: Vec::new(),
+            journal: None,
+        }
+    }
+
+    /// From here on all is done on trial, until it is [confirmed](Table::confirm) or
+    /// [taken back](Table::take_back).
+    pub(crate) fn try_out(&mut self) {
+        self.journal = Some(Journal { first: self.first, last: self.last, undo: Vec::new() });
+    }
+
+    pub(crate) fn confirm(&mut self) {
+        self.journal = None;
+    }
+
+    pub(crate) fn take_back(&mut self) {
+        let Some(Journal { first, last, undo }) = self.journal.take() else { return };
+        for undo in undo.into_iter().rev() {
+            match undo {
+                Undo::Meta(row, meta) => self.meta[row as usize] = meta,
+                Undo::Inserted(row) => {
+                    self.forget(row);
+                    self.meta[row as usize] = EMPTY;
+                    self.free.push(row);
+                }
+                Undo::Removed(row, meta, values) => {
+                    self.free.pop();
+                    let start = row as usize * self.arity;
+                    self.values[start..start + self.arity].copy_from_slice(&values);
+                    self.meta[row as usize] = meta;
+                    self.know(row);
+                }
+            }
+        }
+        (self.first, self.last) = (first, last);
+    }
+
+    /// The row as it is to be found by its values.
+    fn know(&mut self, row: u32) {
+        let (values, arity) = (&self.values, self.arity);
+        let rehash = |&row: &u32| self::hash(row_values(values, arity, row).iter().copied());
+        self.primary.insert_unique(rehash(&row), row, rehash);
+        for index in &mut self.indexes {
+            index.add(values, arity, row);
+        }
+    }
+
+    /// The row as it is not to be found any more.
+    fn forget(&mut self, row: u32) {
+        let hash = hash(self.tuple(row).iter().copied());
+        if let Ok(entry) = self.primary.find_entry(hash, |&other| other == row) {
+            entry.remove();
+        }
+        for index in &mut self.indexes {
+            index.remove(&self.values, self.arity, row);
+        }
+    }
+
+    #[inline(always)]
+    fn note(&mut self, row: u32) {
+        if let Some(journal) = &mut self.journal {
+            journal.undo.push(Undo::Meta(row, self.meta[row as usize]));
         }
     }
 
@@ -189,6 +270,7 @@ impl Table {
 
     #[inline(always)]
     pub(crate) fn meta(&mut self, row: u32) -> &mut Meta {
+        self.note(row);
         &mut self.meta[row as usize]
     }
 
@@ -219,23 +301,19 @@ impl Table {
             }
         };
         self.meta[row as usize].live = true;
-        let (values, arity) = (&self.values, self.arity);
-        let rehash = |&row: &u32| self::hash(row_values(values, arity, row).iter().copied());
-        self.primary.insert_unique(hash, row, rehash);
-        for index in &mut self.indexes {
-            index.add(values, arity, row);
+        self.know(row);
+        if let Some(journal) = &mut self.journal {
+            journal.undo.push(Undo::Inserted(row));
         }
         row
     }
 
     pub(crate) fn remove(&mut self, row: u32) {
         self.unlink(row);
-        let hash = hash(self.tuple(row).iter().copied());
-        if let Ok(entry) = self.primary.find_entry(hash, |&other| other == row) {
-            entry.remove();
-        }
-        for index in &mut self.indexes {
-            index.remove(&self.values, self.arity, row);
+        self.forget(row);
+        if self.journal.is_some() {
+            let undo = Undo::Removed(row, self.meta[row as usize], self.tuple(row).into());
+            self.journal.iter_mut().for_each(|journal| journal.undo.push(undo.clone()));
         }
         self.meta[row as usize].live = false;
         self.meta[row as usize].present = false;
@@ -245,6 +323,7 @@ impl Table {
     /// Notes that a row may come into the relation or leave it.
     #[inline(always)]
     pub(crate) fn touch(&mut self, row: u32) {
+        self.note(row);
         let meta = &mut self.meta[row as usize];
         if !meta.touched {
             (meta.touched, meta.was_present) = (true, meta.present);
@@ -258,6 +337,7 @@ impl Table {
     pub(crate) fn settle(&mut self, mut changed: impl FnMut(&[u64], i8), kept: impl Fn(&Meta) -> bool) {
         for i in 0..self.touched.len() {
             let row = self.touched[i];
+            self.note(row);
             let meta = &mut self.meta[row as usize];
             meta.touched = false;
             let meta = *meta;
@@ -279,6 +359,10 @@ impl Table {
         }
         self.unlink(row);
         let last = self.last;
+        self.note(row);
+        if last != NONE {
+            self.note(last);
+        }
         let meta = &mut self.meta[row as usize];
         (meta.linked, meta.before, meta.after) = (true, last, NONE);
         match last {
@@ -293,6 +377,11 @@ impl Table {
         let Meta { linked, before, after, .. } = self.meta[row as usize];
         if !linked {
             return;
+        }
+        for changed in [row, before, after] {
+            if changed != NONE {
+                self.note(changed);
+            }
         }
         match before {
             NONE => self.first = after,

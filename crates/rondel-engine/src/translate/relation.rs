@@ -6,9 +6,9 @@ use std::rc::Rc;
 use rondel_event::{Read, ValueType};
 use rondel_spec::{Expr, ExprId, TimeModel};
 
-use super::{Meaning, Rails, Translator, Truth};
+use super::{Meaning, Translator, Truth};
 use crate::CompileError;
-use crate::graph::Wire;
+use crate::graph::{Node, Sides, Wire};
 use crate::relation::plan::{Plan, Rail};
 use crate::relation::safe::{Compiler, Refusal, Scope};
 use crate::relation::source::{Input, Relation};
@@ -56,9 +56,6 @@ impl<'a> Translator<'a> {
             let why = "no quantifier binds the variable";
             return Err(not_monitorable(Refusal { node: id, variable: Some(variable), why }));
         }
-        if self.model == TimeModel::Dense {
-            return Err(CompileError::Unsupported { node: id, what: "a quantifier in dense time" });
-        }
         let (model, unbounded) = (self.model, self.unbounded[id.index()]);
         let done = &self.done;
         let two_valued = |node: ExprId| match done.get(node.index()).copied().flatten() {
@@ -77,11 +74,11 @@ impl<'a> Translator<'a> {
         let one = certain == possible;
         let certain = self.planned(id, certain)?;
         let possible = if one { certain } else { self.planned(id, possible)? };
-        Ok(Meaning::Truth(Truth::lasting(Rails { certain, possible })))
+        Ok(Meaning::Truth(Truth::of(certain, possible)))
     }
 
     /// The truth of a plan.
-    fn planned(&mut self, id: ExprId, plan: Plan) -> Result<Wire, CompileError> {
+    fn planned(&mut self, id: ExprId, plan: Plan) -> Result<Sides, CompileError> {
         let fields = plan.fields.iter();
         let fields = fields.map(|read| (read.topic, read.path.clone(), Read::Value(read.value_type)));
         let fields: Vec<_> = fields.collect();
@@ -125,7 +122,10 @@ impl<'a> Translator<'a> {
         relation.for_each_register(|node| operands.push(node));
         operands.sort_unstable();
         operands.dedup();
-        Ok(self.graph.add_relation(relation, operands.into()))
+        let dense = self.model == TimeModel::Dense;
+        let at = self.graph.add_relation(relation, operands.into());
+        let after = if dense { self.graph.wire(Node::After(at.node())) } else { at };
+        Ok(Sides { at, after })
     }
 }
 

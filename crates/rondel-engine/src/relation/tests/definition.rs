@@ -27,6 +27,41 @@ pub(super) struct Definition<'a> {
     pub(super) trace: &'a [Message],
     pub(super) model: TimeModel,
     domain: Vec<Value>,
+    pub(super) positions: Vec<Position>,
+}
+
+/// Where there is truth: at a message, or, in dense time, at an instant or on the span after it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Position {
+    /// A step, a time, or in dense time twice the time; one more on the span after that.
+    pub(super) place: i64,
+    pub(super) message: Option<usize>,
+    /// How many messages there were up to here.
+    pub(super) seen: usize,
+}
+
+fn positions(trace: &[Message], model: TimeModel) -> Vec<Position> {
+    let of_message = |(i, m): (usize, &Message)| {
+        let place = if model == TimeModel::Steps { i as i64 } else { m.time };
+        Position { place, message: Some(i), seen: i + 1 }
+    };
+    if model != TimeModel::Dense {
+        return trace.iter().enumerate().map(of_message).collect();
+    }
+    let mut out: Vec<Position> = Vec::new();
+    let mut seen = 0;
+    for time in trace[0].time..=trace[trace.len() - 1].time + 6 {
+        let before = seen;
+        while trace.get(seen).is_some_and(|m| m.time == time) {
+            seen += 1;
+            out.push(Position { place: 2 * time, message: Some(seen - 1), seen });
+        }
+        if before == seen {
+            out.push(Position { place: 2 * time, message: None, seen });
+        }
+        out.push(Position { place: 2 * time + 1, message: None, seen });
+    }
+    out
 }
 
 type Valuation = HashMap<VariableId, Value>;
@@ -50,14 +85,21 @@ impl<'a> Definition<'a> {
                 domain.push(value);
             }
         }
-        Definition { spec, trace, model, domain }
+        Definition { spec, trace, model, domain, positions: positions(trace, model) }
     }
 
     fn at(&self, i: usize) -> i64 {
-        if self.model == TimeModel::Steps { i as i64 } else { self.trace[i].time }
+        self.positions[i].place
+    }
+
+    pub(super) fn is_span(&self, i: usize) -> bool {
+        self.model == TimeModel::Dense && self.positions[i].place % 2 != 0
     }
 
     fn within(&self, bounds: Bounds, now: usize) -> Vec<usize> {
+        let unit = if self.model == TimeModel::Dense { 2 } else { 1 };
+        let Bounds { lower, upper } = bounds;
+        let bounds = Bounds { lower: unit * lower, upper: upper.map(|upper| unit * upper) };
         let ago = |i: usize| (self.at(now) - self.at(i)) as u64;
         let inside = |i: &usize| ago(*i) >= bounds.lower && bounds.upper.is_none_or(|upper| ago(*i) <= upper);
         (0..=now).filter(inside).collect()
@@ -91,12 +133,16 @@ impl<'a> Definition<'a> {
                 let carries = |m: &&Message| {
                     m.topic == topic.0 && m.fields.iter().any(|(key, _)| *key == path.to_string())
                 };
-                let last = self.trace[..=now].iter().rev().find(carries)?;
+                let last = self.trace[..self.positions[now].seen].iter().rev().find(carries)?;
                 last.get(*topic, path, *value_type)
             }
-            Expr::On(topic) => Some(Value::Bool(self.trace[now].topic == topic.0)),
+            Expr::On(topic) => {
+                let message = self.positions[now].message;
+                Some(Value::Bool(message.is_some_and(|i| self.trace[i].topic == topic.0)))
+            }
             Expr::Bind { topic, fields } => {
-                let message = &self.trace[now];
+                let Some(message) = self.positions[now].message else { return Some(Value::Bool(false)) };
+                let message = &self.trace[message];
                 let has = |(path, variable, value_type): &(Path, VariableId, ValueType)| {
                     message.get(*topic, path, *value_type).is_some_and(|value| value == variables[variable])
                 };
@@ -131,6 +177,7 @@ impl<'a> Definition<'a> {
             Expr::And(x, y) => bool(and(truth(*x, now), truth(*y, now))),
             Expr::Or(x, y) => bool(or(truth(*x, now), truth(*y, now))),
             Expr::Definitely(x) => Some(Value::Bool(truth(*x, now) == Some(true))),
+            Expr::Previously(x) if self.is_span(now) => value(*x),
             Expr::Previously(x) => bool(if now == 0 { Some(false) } else { truth(*x, now - 1) }),
             Expr::Once(bounds, x) => {
                 bool(any(&mut self.within(*bounds, now).into_iter().map(|i| truth(*x, i))))
@@ -141,7 +188,9 @@ impl<'a> Definition<'a> {
             }
             Expr::Since(bounds, p, q) => {
                 let holds = |i: usize| {
-                    let since = (i + 1..=now).map(|j| truth(*p, j)).fold(Some(true), and);
+                    // From a witness within a span on some of the span is left.
+                    let first = if self.is_span(i) && i < now { i } else { i + 1 };
+                    let since = (first..=now).map(|j| truth(*p, j)).fold(Some(true), and);
                     and(truth(*q, i), since)
                 };
                 bool(any(&mut self.within(*bounds, now).into_iter().map(holds)))

@@ -12,7 +12,7 @@ use random::{spec, trace};
 use rondel_event::{Block, Read, Slot, Timestamp, TopicId, Value, Verdict};
 use rondel_spec::{Expr, ExprId, Property, Spec, TimeModel};
 
-use super::plan::{Plan, Rail};
+use super::plan::{FieldRead, Plan, Rail};
 use super::safe::{Compiler, Refusal, Scope};
 use super::state::RelationState;
 use super::term::{Cell, Source, float_cell};
@@ -30,8 +30,9 @@ struct Told<'a> {
 
 impl<'a> Told<'a> {
     fn new(definition: &'a Definition<'a>, plan: &'a Plan, row: usize) -> Told<'a> {
-        let message = &definition.trace[row];
-        let fields = plan.fields.iter().map(|f| message.get(f.topic, &f.path, f.value_type)).collect();
+        let message = definition.positions[row].message.map(|i| &definition.trace[i]);
+        let field = |f: &FieldRead| message?.get(f.topic, &f.path, f.value_type);
+        let fields = plan.fields.iter().map(field).collect();
         let values = plan.values.iter().map(|x| definition.value(*x, &HashMap::new(), row)).collect();
         Told { definition, plan, row, fields, values }
     }
@@ -48,7 +49,8 @@ fn cell(value: &Value) -> Option<Cell<'_>> {
 
 impl Source for Told<'_> {
     fn on(&self, topic: TopicId) -> bool {
-        self.definition.trace[self.row].topic == topic.0
+        let message = self.definition.positions[self.row].message;
+        message.is_some_and(|i| self.definition.trace[i].topic == topic.0)
     }
 
     fn field(&self, field: u32) -> Option<Cell<'_>> {
@@ -84,6 +86,45 @@ fn run(plan: &Plan, definition: &Definition<'_>) -> Vec<bool> {
     for (row, &now) in times.iter().enumerate() {
         let before = if row == 0 { i64::MIN } else { times[row - 1] };
         found.push(state.tick(plan, (now, before), false, &Told::new(definition, plan, row)));
+    }
+    found
+}
+
+/// The truth at every position in dense time, from moments at messages and deadlines.
+fn run_dense(plan: &Plan, definition: &Definition<'_>) -> Vec<Option<bool>> {
+    let mut state = RelationState::new(plan);
+    let mut found = vec![None; definition.positions.len()];
+    let (mut span, mut spans_since) = (None, 0);
+    for (i, position) in definition.positions.iter().enumerate() {
+        if definition.is_span(i) {
+            continue;
+        }
+        let time = position.place.div_euclid(2);
+        // What does not change between events in the definition is told at deadlines all the same.
+        let inputs_change = |i: usize| {
+            let told = |i| Told::new(definition, plan, i);
+            let (now, before) = (told(i), told(i - 1));
+            (0..plan.truths.len() as u32).any(|truth| now.truth(truth) != before.truth(truth))
+                || now.values != before.values
+        };
+        let is_due = position.message.is_some()
+            || state.next_change(plan) == Some(time)
+            || inputs_change(i)
+            || inputs_change(i + 1);
+        assert!(state.next_change(plan).is_none_or(|due| due >= time), "a deadline was missed");
+        if !is_due {
+            continue;
+        }
+        for between in found.iter_mut().take(i).skip(spans_since) {
+            *between = span;
+        }
+        let (at, after) = (Told::new(definition, plan, i), Told::new(definition, plan, i + 1));
+        let (holds, holds_after) = state.dense_moment(plan, time, &at, &after);
+        found[i] = Some(holds);
+        (span, spans_since) = (Some(holds_after), i + 1);
+    }
+    for between in found.iter_mut().skip(spans_since) {
+        *between = span;
     }
     found
 }
@@ -144,7 +185,17 @@ fn assert_agreement(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[us
     let [Ok(certain), Ok(possible)] = rails else { return false };
     let definition = Definition::new(spec, trace, model);
     let root = ExprId(spec.nodes.len() as u32 - 1);
-    let expected: Vec<_> = (0..trace.len()).map(|i| definition.truth(root, &HashMap::new(), i)).collect();
+    let expected: Vec<_> =
+        (0..definition.positions.len()).map(|i| definition.truth(root, &HashMap::new(), i)).collect();
+    if model == TimeModel::Dense {
+        let found: Vec<_> = run_dense(&certain, &definition)
+            .into_iter()
+            .zip(run_dense(&possible, &definition))
+            .map(|(certain, possible)| if certain == possible { certain } else { None })
+            .collect();
+        assert_eq!(found, expected, "{certain:#?} {:?}", definition.positions);
+        return true;
+    }
     let found: Vec<_> = run(&certain, &definition)
         .into_iter()
         .zip(run(&possible, &definition))
@@ -171,8 +222,8 @@ fn what_can_be_monitored_agrees_with_the_definitions() {
     let mut runner = proptest::test_runner::TestRunner::new(config);
     let cuts = proptest::collection::vec(1..5_usize, 1..4);
     let (tried, monitored) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
-    let result = runner.run(&(spec(), trace(), any::<bool>(), cuts), |(spec, trace, steps, cuts)| {
-        let model = if steps { TimeModel::Steps } else { TimeModel::Points };
+    let result = runner.run(&(spec(), trace(), 0..3_usize, cuts), |(spec, trace, model, cuts)| {
+        let model = [TimeModel::Steps, TimeModel::Points, TimeModel::Dense][model];
         tried.set(tried.get() + 1);
         monitored.set(monitored.get() + u32::from(assert_agreement(&spec, &trace, model, &cuts)));
         Ok(())
