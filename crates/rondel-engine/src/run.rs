@@ -578,9 +578,9 @@ impl<'a> Frame<'a> {
 
     /// The truth of a quantified formula.
     fn quantified(&mut self, relation: u32, second: u32) -> Rows {
-        let Step { section, block, start, len, position, moments, .. } = self.step;
+        let Step { section, block, start, events, len, position, moments, .. } = self.step;
         let (words, columns, buffers) = (&*self.words, &*self.columns, &*self.values.buffers);
-        let reading = Registered { words, columns, block, start, buffers };
+        let reading = Registered { words, columns, block, start, events, buffers };
         let state = &mut self.relations[relation as usize];
         let out = section.relations[relation as usize].step(state, &reading, len, position, moments);
         self.seconds[second as usize] = out.after;

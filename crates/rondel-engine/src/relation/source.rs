@@ -11,6 +11,7 @@ use crate::graph::{FieldId, NodeId, Wire};
 use crate::run::read;
 use crate::state::Columns;
 use crate::timed::{Moments, Sides};
+use crate::words::low;
 
 /// A closed quantified formula on the way to a program: wires and nodes are those of the graph.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,8 +104,10 @@ pub(crate) struct Reading<'a> {
     pub(crate) words: &'a [Rows],
     pub(crate) columns: &'a Columns,
     pub(crate) block: &'a Block,
-    /// The row of the block that row 0 of the registers is about.
+    /// The row of the block that the first event is.
     pub(crate) start: u32,
+    /// The rows that are events.
+    pub(crate) events: Rows,
     pub(crate) buffers: &'a [Vec<u8>],
 }
 
@@ -117,6 +120,13 @@ struct RowSource<'a> {
 }
 
 impl RowSource<'_> {
+    /// The row of the block that the event in this row is.
+    #[inline(always)]
+    fn block_row(&self) -> usize {
+        let before = self.reading.events & low(self.row as u64);
+        self.reading.start as usize + before.count_ones() as usize
+    }
+
     fn is_set(&self, wire: Wire) -> bool {
         read(self.reading.words, wire) >> self.row & 1 == 1
     }
@@ -125,12 +135,13 @@ impl RowSource<'_> {
 impl Source for RowSource<'_> {
     #[inline(always)]
     fn on(&self, topic: TopicId) -> bool {
-        self.reading.block.topic_rows(topic) >> (self.reading.start as usize + self.row) & 1 == 1
+        let is_event = self.reading.events >> self.row & 1 == 1;
+        is_event && self.reading.block.topic_rows(topic) >> self.block_row() & 1 == 1
     }
 
     #[inline(always)]
     fn field(&self, field: u32) -> Option<Cell<'_>> {
-        let (block, row) = (self.reading.block, self.reading.start as usize + self.row);
+        let (block, row) = (self.reading.block, self.block_row());
         let is_valid = |present: Rows, valid: Rows| (present & valid) >> row & 1 == 1;
         match self.relation.slots[field as usize]? {
             Slot::Bool(column) => {
