@@ -75,6 +75,23 @@ impl Delay {
         }
     }
 
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.queue.clear();
+    }
+
+    /// What is kept, as distances from a position.
+    pub(crate) fn after(&self, position: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.queue
+            .iter()
+            .map(move |(first, last)| (first.saturating_sub(position), last.saturating_sub(position)))
+    }
+
+    /// How many bytes are kept.
+    pub(crate) fn bytes(&self) -> usize {
+        self.queue.capacity() * size_of::<(u64, u64)>()
+    }
+
     /// How many intervals are kept.
     pub(crate) fn kept(&self) -> usize {
         self.queue.len()

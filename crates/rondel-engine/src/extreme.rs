@@ -125,6 +125,17 @@ impl<T: Copy + PartialOrd> Greatest<T> {
         [leaves, self.blind.leaves(over)].into_iter().flatten().min()
     }
 
+    /// The stamp of the latest value that counts, or the latest that there was no room for. Only for a
+    /// `lower` of 0.
+    pub(crate) fn newest(&self) -> Option<i64> {
+        self.candidates.back().map(|&(stamp, _)| stamp).max(self.blind.latest())
+    }
+
+    /// How many bytes are kept.
+    pub(crate) fn bytes(&self) -> usize {
+        (self.waiting.capacity() + self.candidates.capacity()) * size_of::<(i64, T)>()
+    }
+
     /// How many values there was no room for.
     pub(crate) fn dropped(&self) -> u64 {
         self.blind.dropped

@@ -176,6 +176,10 @@ pub(crate) enum Node {
     Latency,
     /// The value of the field, held; the word says where it is known.
     Held(Kind, FieldId),
+    /// A key of the slice; the word says where it is known, which is in every instance.
+    Key(Kind, u32),
+    /// Where a boolean key of the slice has this value.
+    KeyBool(u32, bool),
     ToFloat(NodeId),
     Unary(Kind, UnaryOp, NodeId),
     Binary(Kind, BinaryOp, NodeId, NodeId),
@@ -279,6 +283,7 @@ impl Node {
             | Node::AfterFloat(_) => Some(Kind::Float),
             Node::Constant(Constant::Text(_)) => Some(Kind::Text),
             Node::Held(kind, ..)
+            | Node::Key(kind, _)
             | Node::Unary(kind, ..)
             | Node::Binary(kind, ..)
             | Node::Select(kind, ..)
@@ -299,6 +304,8 @@ impl Node {
             | Node::Time
             | Node::Latency
             | Node::Together
+            | Node::Key(..)
+            | Node::KeyBool(..)
             | Node::Held(..) => {}
             Node::TimedRecently { q, .. } => {
                 f(q.at.node());
@@ -418,11 +425,13 @@ impl Node {
             Node::RobustDense { .. } => 60,
             Node::AfterFloat(_) => 61,
             Node::Quantified { .. } => 62,
+            Node::Key(kind, _) => 63 + *kind as usize,
+            Node::KeyBool(..) => 66,
         }
     }
 
     /// One more than the largest [`sort`](Node::sort).
-    pub(crate) const SORTS: usize = 63;
+    pub(crate) const SORTS: usize = 67;
 }
 
 /// Nodes, each only once, operands before the nodes that use them.

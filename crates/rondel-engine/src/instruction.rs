@@ -136,6 +136,18 @@ pub(crate) enum Instruction {
     Latency {
         out: u32,
     },
+    KeyBool {
+        key: u32,
+        value: bool,
+    },
+    KeyInt {
+        key: u32,
+        out: u32,
+    },
+    KeyText {
+        key: u32,
+        out: u32,
+    },
     ConstantInt {
         constant: u32,
         out: u32,

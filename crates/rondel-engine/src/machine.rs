@@ -10,6 +10,7 @@ use rondel_event::{Block, Rows, Value};
 use serde::{Deserialize, Serialize};
 
 use crate::scalar::{Reading, Scalar};
+use crate::state::Columns;
 use crate::timed::instant;
 
 /// A machine, compiled.
@@ -118,6 +119,35 @@ impl MachineRows {
     }
 }
 
+/// What instructions read: each writes the column `out` if it has one, and gives the word.
+impl MachineRows {
+    /// The states on the spans, and where they are ambiguous.
+    pub(crate) fn after(&self, columns: &mut Columns, out: u32) -> Rows {
+        columns.ints[out as usize] = *self.states[1];
+        self.ambiguous[1]
+    }
+
+    /// A variable that is a number or a time, and where it is known.
+    pub(crate) fn int(&self, variable: u32, side: u8, columns: &mut Columns, out: u32) -> Rows {
+        let rows = &self.variables[variable as usize][side as usize];
+        columns.ints[out as usize] = *rows.ints;
+        rows.known
+    }
+
+    /// The same of a floating-point number.
+    pub(crate) fn float(&self, variable: u32, side: u8, columns: &mut Columns, out: u32) -> Rows {
+        let rows = &self.variables[variable as usize][side as usize];
+        columns.floats[out as usize] = *rows.floats;
+        rows.known
+    }
+
+    /// Where a boolean has this value.
+    pub(crate) fn truth(&self, variable: u32, side: u8, value: bool) -> Rows {
+        let rows = &self.variables[variable as usize][side as usize];
+        rows.known & if value { rows.truths } else { !rows.truths }
+    }
+}
+
 /// The moment at which a machine is asked.
 #[derive(Clone, Copy)]
 pub(crate) struct Moment {
@@ -195,6 +225,28 @@ impl MachineState {
         }
         rows.states[1][row] = i64::from(span.state);
         set(&mut rows.ambiguous[1], row, span.ambiguous.is_some());
+    }
+
+    /// Whether it goes on as another one of the same plan does. When a state was entered matters only where
+    /// times run from it.
+    pub(crate) fn goes_on_as(&self, other: &MachineState, plan: &MachinePlan) -> bool {
+        let alike = |a: &Place, b: &Place| {
+            let times = || plan.leaving[a.state as usize].iter().any(|t| t.within.or(t.after).is_some());
+            (a.state, a.ambiguous, &a.variables) == (b.state, b.ambiguous, &b.variables)
+                && (a.entered == b.entered || !times())
+        };
+        alike(&self.place, &other.place)
+            && self.possible == other.possible
+            && match (&self.span, &other.span) {
+                (None, None) => true,
+                (Some(a), Some(b)) => alike(a, b),
+                _ => false,
+            }
+    }
+
+    /// How many bytes it has outside of itself.
+    pub(crate) fn bytes(&self) -> usize {
+        self.place.variables.capacity() * size_of::<Option<Value>>()
     }
 
     /// When a time runs out, if one does, after the moment at `now`.

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use rondel_event::{Block, Rows, Timestamp};
+use rondel_event::{Block, Rows, Timestamp, Value};
 
 use crate::future::{Decision, Pending, Scratch};
 use crate::program::Program;
-use crate::report::Report;
+use crate::report::{Report, SliceStatus};
 use crate::run::{Outcome, Rowed, SavedSerial, Serial};
 use crate::section::{Moments, Section};
+use crate::slice::tell::tell;
+use crate::slice::{Events, Instances, Moment, Sliced};
 
 /// The engine doubles times, and adds one.
 const FARTHEST: i64 = i64::MAX / 2 - 1;
@@ -35,7 +37,11 @@ pub struct Monitor {
     no_event: Block,
     grid: Grid,
     outcomes: Vec<Outcome>,
+    /// For every section that is divided by key its instances.
+    instances: Vec<Instances>,
     reports: Vec<Report>,
+    /// The keys of the instances that the reports are of.
+    keys: Vec<Value>,
     /// Room for what properties with operators of the future need while they are evaluated.
     words: Vec<[Rows; 2]>,
     pasts: (Vec<u8>, Vec<u8>),
@@ -83,6 +89,7 @@ impl Monitor {
         let no_event = Block::new(program.layout());
         Monitor {
             sections: program.sections.iter().map(|section| Serial::new(section, &no_event)).collect(),
+            instances: program.sliced.iter().map(|sliced| Instances::new(sliced, &no_event)).collect(),
             every: false,
             position: 0,
             time: -FARTHEST,
@@ -92,6 +99,7 @@ impl Monitor {
             grid: Grid::default(),
             outcomes: Vec::new(),
             reports: Vec::new(),
+            keys: Vec::new(),
             words: Vec::new(),
             pasts: (Vec::new(), Vec::new()),
             room: Scratch::default(),
@@ -120,6 +128,7 @@ impl Monitor {
     /// never of the input.
     pub fn step(&mut self, block: &Block) -> &[Report] {
         self.reports.clear();
+        self.keys.clear();
         if block.is_empty() {
             return &self.reports;
         }
@@ -138,9 +147,13 @@ impl Monitor {
                 Moments::Dense => self.dense(i, section, block),
             }
         }
+        for i in 0..program.sliced.len() {
+            self.divided(i, &program.sliced[i], Some(block), self.time);
+        }
         // Those of a single section of events come in order.
         let mixes = |s: &Section| s.moments == Moments::Dense || !s.futures.is_empty();
-        if program.sections.len() > 1 || program.sections.iter().any(mixes) {
+        let sections = program.sections.len() + program.sliced.len();
+        if sections > 1 || program.sections.iter().any(mixes) || !program.sliced.is_empty() {
             self.sort();
         }
         self.position = self.position.saturating_add(len as u64);
@@ -152,6 +165,7 @@ impl Monitor {
     /// as of `now` from here on.
     pub fn advance(&mut self, now: Timestamp) -> &[Report] {
         self.reports.clear();
+        self.keys.clear();
         let now = now.as_nanos().clamp(-FARTHEST, FARTHEST);
         if self.position > 0 && now > self.time {
             let program = Arc::clone(&self.program);
@@ -163,6 +177,9 @@ impl Monitor {
                     self.span(i, section, now, 0);
                 }
                 self.future_until(i, section, now);
+            }
+            for (i, sliced) in program.sliced.iter().enumerate() {
+                self.divided(i, sliced, None, now);
             }
             self.sort();
             self.time = now;
@@ -181,6 +198,24 @@ impl Monitor {
         &self.reports
     }
 
+    /// The reports of the last call of [`Monitor::step`], [`Monitor::advance`] or [`Monitor::end`].
+    pub fn reports(&self) -> &[Report] {
+        &self.reports
+    }
+
+    /// The values of the keys of the instance that a report of the last call is of; none where the property
+    /// is not divided by key.
+    pub fn key(&self, report: &Report) -> &[Value] {
+        let range = report.key.map(|key| key.start as usize..(key.start + key.len) as usize);
+        range.and_then(|range| self.keys.get(range)).unwrap_or(&[])
+    }
+
+    /// How the divisions by key are at the moment.
+    pub fn slices(&self) -> impl Iterator<Item = SliceStatus<'_>> {
+        let slices = self.program.sliced.iter().zip(&self.instances);
+        slices.map(|(sliced, instances)| instances.status(sliced))
+    }
+
     /// The number of the step, from 0, that the first event of the next block will be.
     pub fn position(&self) -> u64 {
         self.position
@@ -197,7 +232,7 @@ impl Monitor {
             let futures = section.futures.iter().zip(&serial.pending);
             futures.filter_map(|(future, pending)| pending.deadline(&future.plan)).chain(past).min()
         });
-        let next = next.min();
+        let next = next.chain(self.instances.iter().filter_map(Instances::next_change)).min();
         next.map(|time| Timestamp::from_nanos(time.saturating_add(1)))
     }
 
@@ -209,7 +244,8 @@ impl Monitor {
     /// How many samples of windows there was no room for: while so many are in a window, what it measures
     /// is unknown.
     pub fn dropped_samples(&self) -> u64 {
-        self.sections.iter().map(Serial::dropped_samples).sum()
+        let divided = self.instances.iter().map(Instances::dropped_samples);
+        self.sections.iter().map(Serial::dropped_samples).chain(divided).fold(0, u64::saturating_add)
     }
 
     /// How many verdicts of properties with operators of the future were given up, as inconclusive, because
@@ -227,7 +263,19 @@ impl Monitor {
     /// The order of the reports is that of the events, and of the properties.
     fn sort(&mut self) {
         // The lowest bit of the order tells the span after a moment from the moment.
-        self.reports.sort_by_key(|r| (r.order & !1, r.time, r.order & 1, r.property));
+        self.reports.sort_by_key(|r| (r.order & !1, r.time, r.order & 1, r.instance, r.property));
+    }
+
+    /// Evaluates the events of a block, if there is one, for the instances that they concern, and what time
+    /// brings before `time`.
+    fn divided(&mut self, i: usize, sliced: &Sliced, block: Option<&Block>, time: i64) {
+        let Monitor { instances, times, reports, keys, every, .. } = self;
+        let times = &times[..block.map_or(0, Block::len)];
+        let mut tell = |moment: &Moment<'_>| tell(moment, sliced, block, times, *every, reports, keys);
+        if let Some(block) = block {
+            instances[i].step(sliced, Events { block, times }, &mut tell);
+        }
+        instances[i].advance(sliced, time, &mut tell);
     }
 
     /// Evaluates a block whose rows are the moments.
@@ -258,7 +306,9 @@ impl Monitor {
                         time: block.time(row),
                         about: None,
                         robustness: serial.robustness(section, formula, row, 0, verdict),
+                        key: None,
                         order: at(row),
+                        instance: 0,
                     });
                 }
             }
@@ -371,7 +421,9 @@ impl Monitor {
                     time: Timestamp::from_nanos(times[row]),
                     about: None,
                     robustness: serial.robustness(section, formula, row, 0, verdict),
+                    key: None,
                     order: if is_event { at(next) } else { before(next) },
+                    instance: 0,
                 };
                 if report.changed || every >> row & 1 == 1 {
                     self.reports.push(report);
@@ -406,7 +458,9 @@ impl Monitor {
                     time: Timestamp::from_nanos(serial.time),
                     about: None,
                     robustness: serial.robustness(section, formula, serial.last_row(), 1, verdict),
+                    key: None,
                     order: order + 1,
+                    instance: 0,
                 });
             }
         }
@@ -455,11 +509,11 @@ impl Grid {
 }
 
 /// The place in the order of reports of what happens at a row; right after it comes the span that follows.
-fn at(row: usize) -> u32 {
+pub(crate) fn at(row: usize) -> u32 {
     4 * row as u32 + 2
 }
 
 /// The place of what time brings before a row.
-fn before(row: usize) -> u32 {
+pub(crate) fn before(row: usize) -> u32 {
     4 * row as u32
 }

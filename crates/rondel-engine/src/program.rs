@@ -7,6 +7,8 @@ use crate::CompileError;
 use crate::graph::Node;
 use crate::instruction::Instruction;
 use crate::section::{Moments, Ordered, Section};
+use crate::slice::Sliced;
+use crate::slice::divide::divide;
 use crate::translate::{FieldRead, Translator};
 
 /// A specification compiled: its properties as lists of instructions, in which equal parts are computed
@@ -19,6 +21,8 @@ pub struct Program {
     projections: Vec<Projection>,
     pub(crate) sections: Vec<Section>,
     fingerprint: u64,
+    /// Those that are divided by key.
+    pub(crate) sliced: Vec<Sliced>,
 }
 
 impl Program {
@@ -30,12 +34,6 @@ impl Program {
     pub fn compile(spec: &Spec) -> Result<Program, CompileError> {
         let mut binding = Binding::new(spec.topics.len());
         let mut sections = Vec::new();
-        if let Some(property) = spec.properties.iter().find(|property| property.slice.is_some()) {
-            return Err(CompileError::Unsupported {
-                node: property.formula,
-                what: "a property for each key",
-            });
-        }
         for (moments, models) in [
             (Moments::Events, &[TimeModel::Steps, TimeModel::Points][..]),
             (Moments::Dense, &[TimeModel::Dense]),
@@ -43,16 +41,20 @@ impl Program {
             let mut translator = Translator::new(spec);
             let mut properties = Vec::new();
             for &model in models {
-                let these = positions(spec, |property| property.time == model);
+                let these = positions(spec, |property| property.slice.is_none() && property.time == model);
                 properties.extend(translator.add(model, &these)?);
             }
             let translation = translator.finish();
             if !properties.is_empty() || !translation.futures.is_empty() {
-                let ordered = Ordered::new(translation, moments);
+                let ordered = Ordered::new(translation, moments, true);
                 let slots = binding.bind(ordered.fields(), ordered.nodes());
                 sections.push(ordered.assemble(properties, &slots));
             }
         }
+        let sliced = divide(spec)?
+            .into_iter()
+            .map(|division| division.compile(spec, &mut binding))
+            .collect::<Result<_, _>>()?;
         Ok(Program {
             topics: spec.topics.clone(),
             properties: spec.properties.iter().map(|p| p.name.clone()).collect(),
@@ -60,6 +62,7 @@ impl Program {
             projections: binding.projections,
             sections,
             fingerprint: fingerprint(spec),
+            sliced,
         })
     }
 
@@ -97,7 +100,8 @@ impl Program {
 
     /// How many instructions are run for every block: the size of the program after sharing.
     pub fn node_count(&self) -> usize {
-        self.sections.iter().map(|section| section.instructions.len() - section.constant).sum()
+        let sliced = self.sliced.iter().map(|sliced| &sliced.section);
+        self.sections.iter().chain(sliced).map(|section| section.instructions.len() - section.constant).sum()
     }
 }
 
@@ -115,7 +119,7 @@ fn positions(spec: &Spec, is_meant: impl Fn(&Property) -> bool) -> Vec<u32> {
 }
 
 /// Which columns of a block the fields have, in all sections.
-struct Binding {
+pub(crate) struct Binding {
     layout: Layout,
     projections: Vec<Projection>,
     /// For every place in the messages of a topic what is read there, by the position in the projection.
@@ -132,7 +136,7 @@ impl Binding {
     }
 
     /// Gives a column to every field that a node reads, and says which.
-    fn bind<'a>(
+    pub(crate) fn bind<'a>(
         &mut self,
         fields: &[FieldRead],
         nodes: impl Iterator<Item = &'a Node> + Clone,
@@ -164,7 +168,7 @@ impl Binding {
         slots
     }
 
-    fn slot(&mut self, FieldRead { topic, path, read }: &FieldRead) -> Slot {
+    pub(crate) fn slot(&mut self, FieldRead { topic, path, read }: &FieldRead) -> Slot {
         let fields = &mut self.projections[topic.index()].fields;
         let here = self.places.entry((*topic, path.clone())).or_default();
         if let Some(&at) = here.iter().find(|&&at| fields[at].read == *read) {

@@ -1,4 +1,4 @@
-use rondel_event::{Timestamp, Verdict};
+use rondel_event::{Timestamp, Value, Verdict};
 
 /// A verdict that a monitor has given.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,8 +21,36 @@ pub struct Report {
     pub about: Option<Timestamp>,
     /// How far from being violated the property is, where that is asked for and known.
     pub robustness: Option<f64>,
+    /// The key of its instance, where the property is divided by key: see [`Monitor::key`](crate::Monitor::key).
+    pub key: Option<ReportKey>,
     /// Its place among the reports of one call.
     pub(crate) order: u32,
+    /// The number of its instance.
+    pub(crate) instance: u32,
+}
+
+/// Where the key of an instance is, among those of the reports of one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReportKey {
+    pub(crate) start: u32,
+    pub(crate) len: u32,
+}
+
+/// A division by key: how it is at the moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SliceStatus<'a> {
+    /// The properties that are divided so, by their positions.
+    pub properties: &'a [u32],
+    /// How many instances there are.
+    pub instances: u64,
+    /// How many bytes they take.
+    pub bytes: usize,
+    /// How many events have been left out because they had no key, or one of another type.
+    pub unkeyed: u64,
+    /// How many events have been left out because there were as many instances as allowed.
+    pub refused: u64,
+    /// The key of the first of those.
+    pub first_refused: Option<&'a [Value]>,
 }
 
 impl Report {
@@ -37,7 +65,9 @@ impl Report {
             time,
             about: None,
             robustness: None,
+            key: None,
             order: 0,
+            instance: 0,
         }
     }
 }

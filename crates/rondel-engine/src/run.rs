@@ -181,6 +181,11 @@ impl Serial {
         serial
     }
 
+    /// The registers, with the constants in them.
+    pub(crate) fn into_registers(self) -> Registers {
+        self.registers
+    }
+
     /// Evaluates all instructions in these rows.
     pub(crate) fn run(&mut self, section: &Section, Rowed { block, start, len, events, times }: Rowed<'_>) {
         let step = Step {
@@ -552,23 +557,16 @@ impl<'a> Frame<'a> {
             Instruction::After { second } => self.seconds[second as usize],
             Instruction::Machine { machine, out } => self.machine(machine, out),
             Instruction::MachineAfter { machine, out } => {
-                let rows = &self.machine_rows[machine as usize];
-                self.columns.ints[out as usize] = *rows.states[1];
-                rows.ambiguous[1]
+                self.machine_rows[machine as usize].after(self.columns, out)
             }
             Instruction::MachineInt { machine, variable, side, out } => {
-                let rows = &self.machine_rows[machine as usize].variables[variable as usize][side as usize];
-                self.columns.ints[out as usize] = *rows.ints;
-                rows.known
+                self.machine_rows[machine as usize].int(variable, side, self.columns, out)
             }
             Instruction::MachineFloat { machine, variable, side, out } => {
-                let rows = &self.machine_rows[machine as usize].variables[variable as usize][side as usize];
-                self.columns.floats[out as usize] = *rows.floats;
-                rows.known
+                self.machine_rows[machine as usize].float(variable, side, self.columns, out)
             }
             Instruction::MachineTruth { machine, variable, side, value } => {
-                let rows = &self.machine_rows[machine as usize].variables[variable as usize][side as usize];
-                rows.known & if value { rows.truths } else { !rows.truths }
+                self.machine_rows[machine as usize].truth(variable, side, value)
             }
             Instruction::Quantified { relation, second } => self.quantified(relation, second),
             // What works on columns costs more than a call, and stays out of this loop.

@@ -102,7 +102,8 @@ pub(crate) struct Ordered {
 }
 
 impl Ordered {
-    pub(crate) fn new(translation: Translation, moments: Moments) -> Ordered {
+    /// The nodes of a section. Where its rows follow each other, some operators can be looked ahead of.
+    pub(crate) fn new(translation: Translation, moments: Moments, follow: bool) -> Ordered {
         let wires = |rails: Rails| [rails.certain.node(), rails.possible.node()];
         let pasts = translation.futures.iter().flat_map(|future| &future.pasts);
         let outputs = translation.formulas.iter().chain(pasts).flat_map(|truth| {
@@ -120,7 +121,8 @@ impl Ordered {
         let outputs = outputs.chain(levels);
         let graph = &translation.graph;
         let all = schedule(graph, outputs.clone(), &[]);
-        let ahead = if moments == Moments::Dense { looked_ahead(graph, &all.order) } else { Vec::new() };
+        let is_dense = moments == Moments::Dense;
+        let ahead = if is_dense && follow { looked_ahead(graph, &all.order) } else { Vec::new() };
         let schedule_all = if ahead.is_empty() { all } else { schedule(graph, outputs, &ahead) };
         let scout = schedule(graph, ahead.iter().copied(), &[]);
         Ordered { schedule: schedule_all, scout, ahead, translation, moments }
@@ -498,6 +500,9 @@ impl Assembly<'_> {
                 }
                 I::Quantified { relation, second: push(&mut registers.seconds, 0) }
             }
+            Node::KeyBool(key, value) => I::KeyBool { key, value },
+            Node::Key(Kind::Text, key) => I::KeyText { key, out },
+            Node::Key(_, key) => I::KeyInt { key, out },
             Node::Compare(relation, a, b) => {
                 let (a, b) = (column(a), column(b));
                 match relation {

@@ -41,6 +41,9 @@ pub enum SnapshotError {
     /// What relations remember is not in a snapshot.
     #[error("a specification with `exists` or `forall` cannot go on from a snapshot yet")]
     Quantified,
+    /// What instances remember is not in a snapshot.
+    #[error("a specification with `for each` cannot go on from a snapshot yet")]
+    Divided,
     /// They are not what was written.
     #[error("this snapshot was altered: its check sum does not match")]
     Altered,
@@ -97,6 +100,9 @@ impl Monitor {
         }
         if program.sections.iter().any(|section| !section.initial.relations.is_empty()) {
             return Err(SnapshotError::Quantified);
+        }
+        if !program.sliced.is_empty() {
+            return Err(SnapshotError::Divided);
         }
         let saved: Saved = postcard::from_bytes(state).map_err(|_| SnapshotError::Altered)?;
         Monitor::from_saved(program, saved).ok_or(SnapshotError::Altered)

@@ -23,7 +23,7 @@ pub(crate) fn distance(span: u64) -> i64 {
 }
 
 /// No place: before all others.
-const NEVER: i64 = i64::MIN;
+pub(crate) const NEVER: i64 = i64::MIN;
 /// After all others.
 const ALWAYS: i64 = i64::MAX;
 
@@ -71,6 +71,11 @@ impl TimedRecently {
         TimedRecently { span: distance(span).saturating_sub(1), until: NEVER, open: false }
     }
 
+    /// The distance up to which a truth counts.
+    pub(crate) fn span(&self) -> i64 {
+        self.span
+    }
+
     pub(crate) fn step(&mut self, q: Sides, moments: Moments<'_>) -> Sides {
         let Moments { times, mut before } = moments;
         let mut out = Sides::default();
@@ -96,9 +101,14 @@ impl TimedRecently {
 
     /// When it changes by itself after the row at `now`, if it does.
     pub(crate) fn next_change(&self, now: i64) -> Option<i64> {
-        let lasts = !self.open && self.until > instant(now) && self.until != ALWAYS;
-        lasts.then(|| moment_of(self.until + 1))
+        next_change(self.until, self.open, now)
     }
+}
+
+/// When a truth that counts until a place changes by itself after the row at `now`.
+pub(crate) fn next_change(until: i64, open: bool, now: i64) -> Option<i64> {
+    let lasts = !open && until > instant(now) && until != ALWAYS;
+    lasts.then(|| moment_of(until + 1))
 }
 
 /// `p since[lower, upper] q` with a lower bound above 0: the places at which it will hold if `p` goes on.
@@ -205,6 +215,28 @@ impl TimedSince {
                 None => open,
             };
         (change != ALWAYS).then(|| moment_of(change))
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.queue.clear();
+        self.open = None;
+        self.broken = false;
+    }
+
+    /// Whether there is nothing to remember.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.open.is_none()
+    }
+
+    /// What of it can still matter at the time `now` or later.
+    pub(crate) fn left_at(&self, now: i64) -> ((Option<i64>, bool), impl Iterator<Item = &(i64, i64)>) {
+        ((self.open, self.broken), self.queue.iter().skip_while(move |(_, last)| *last < instant(now)))
+    }
+
+    /// How many bytes are kept.
+    pub(crate) fn bytes(&self) -> usize {
+        self.queue.capacity() * size_of::<(i64, i64)>()
     }
 
     /// How many intervals are kept.

@@ -74,6 +74,11 @@ impl Blind {
         self.latest.is_none()
     }
 
+    /// The stamp of the latest.
+    pub(crate) fn latest(&self) -> Option<i64> {
+        self.latest
+    }
+
     /// When it will be over, if ever.
     pub(crate) fn leaves(&self, over: u64) -> Option<i64> {
         self.latest?.checked_add_unsigned(over)
@@ -375,6 +380,38 @@ impl Window {
             Window::SumInt(sum) => sum.next_change(),
             Window::SumFloat(sum) => sum.next_change(),
             Window::ExtremeInt(extreme) | Window::ExtremeFloat(extreme) => extreme.next_change(),
+        }
+    }
+
+    /// Whether no sample is left that counts at `now` or later.
+    pub(crate) fn is_over(&self, now: i64) -> bool {
+        let (newest, blind, over) = match self {
+            Window::Count(count) => (count.stamps.back().copied(), &count.blind, count.over),
+            Window::SumInt(sum) => (sum.samples.back().map(|sample| sample.0), &sum.blind, sum.over),
+            Window::SumFloat(sum) => {
+                let newest = match sum.newer.last() {
+                    Some(&(stamp, _)) => Some(stamp),
+                    None => sum.older.first().map(|&(stamp, _)| stamp),
+                };
+                (newest, &sum.blind, sum.over)
+            }
+            Window::ExtremeInt(extreme) | Window::ExtremeFloat(extreme) => {
+                (extreme.greatest.newest(), &extreme.blind, extreme.over)
+            }
+        };
+        newest.into_iter().chain(blind.latest).all(|stamp| age(now, stamp) >= over)
+    }
+
+    /// How many bytes are kept.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Window::Count(count) => count.stamps.capacity() * size_of::<i64>(),
+            Window::SumInt(sum) => sum.samples.capacity() * size_of::<(i64, i64)>(),
+            Window::SumFloat(sum) => {
+                sum.older.capacity() * size_of::<(i64, Twofold)>()
+                    + sum.newer.capacity() * size_of::<(i64, f64)>()
+            }
+            Window::ExtremeInt(extreme) | Window::ExtremeFloat(extreme) => extreme.greatest.bytes(),
         }
     }
 

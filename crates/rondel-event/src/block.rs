@@ -183,6 +183,34 @@ impl Block {
         self.topics[topic.index()] |= self.rows() & !before;
     }
 
+    /// Becomes a full block of copies of the event in one row of another block of the same layout.
+    pub fn repeat(&mut self, other: &Block, row: usize) {
+        self.clear();
+        self.len = Block::CAPACITY as u32;
+        self.times.fill(other.times[row]);
+        self.arrivals.fill(other.arrivals[row]);
+        let spread = |rows: Rows| 0_u64.wrapping_sub(rows >> row & 1);
+        self.arrived = spread(other.arrived);
+        for (rows, other) in self.topics.iter_mut().zip(&other.topics) {
+            *rows = spread(*other);
+        }
+        for (c, o) in self.bools.iter_mut().zip(&other.bools) {
+            *c = BoolColumn { present: spread(o.present), valid: spread(o.valid), values: spread(o.values) };
+        }
+        for (c, o) in self.ints.iter_mut().zip(&other.ints) {
+            c.repeat(o, row, spread);
+        }
+        for (c, o) in self.floats.iter_mut().zip(&other.floats) {
+            c.repeat(o, row, spread);
+        }
+        for (i, (c, o)) in self.strings.iter_mut().zip(&other.strings).enumerate() {
+            (c.present, c.valid) = (spread(o.present), spread(o.valid));
+            let start = self.text.len() as u32;
+            self.text.extend_from_slice(other.text(i as u32, row));
+            c.ranges.fill((start, self.text.len() as u32));
+        }
+    }
+
     /// Marks a field as carried and valid in these rows.
     #[inline]
     pub fn mark_valid(&mut self, slot: Slot, rows: Rows) {
@@ -413,7 +441,14 @@ impl Block {
     }
 }
 
-impl<T> Column<T> {
+impl<T: Copy> Column<T> {
+    fn repeat(&mut self, other: &Column<T>, row: usize, spread: impl Fn(Rows) -> Rows) {
+        (self.present, self.valid) = (spread(other.present), spread(other.valid));
+        if self.valid != 0 {
+            self.values.fill(other.values[row]);
+        }
+    }
+
     #[inline(always)]
     fn set(&mut self, row: usize, value: T) {
         self.present |= 1 << row;
@@ -447,6 +482,32 @@ mod tests {
         assert_eq!(block.text(0, 0), b"abc");
         assert_eq!(block.text(0, 1), b"");
         assert_eq!(block.topic(0), Some(TopicId(0)));
+    }
+
+    #[test]
+    fn a_repeated_event_is_in_every_row() {
+        let layout = Layout { topics: 2, bools: 1, ints: 2, floats: 1, strings: 2 };
+        let (mut block, mut copies) = (Block::new(layout), Block::new(layout));
+        for topic in [0, 1, 0] {
+            let row = block.push(TopicId(topic), Timestamp::from_nanos(i64::from(topic) + 3));
+            block.set_bool(0, row, true);
+            block.set_int(0, row, 7 + row as i64);
+            block.set_invalid(Slot::Int(1), row);
+            block.set_string(1, row, ["a", "bc", "def"][row]);
+        }
+        copies.repeat(&block, 1);
+        assert_eq!(
+            (copies.len(), copies.topic_rows(TopicId(0)), copies.topic_rows(TopicId(1))),
+            (64, 0, Rows::MAX)
+        );
+        for row in [0, 31, 63] {
+            assert_eq!(copies.time(row), block.time(1));
+            assert_eq!(copies.ints(0).values[row], 8);
+            assert_eq!(copies.text(1, row), b"bc");
+            assert_eq!(copies.text(0, row), b"");
+        }
+        assert_eq!((copies.ints(1).present, copies.ints(1).valid), (Rows::MAX, 0));
+        assert_eq!((copies.floats(0).present, copies.bools(0).values), (0, Rows::MAX));
     }
 
     #[test]

@@ -40,6 +40,8 @@ impl Monitor {
                                 time: block.time(row),
                                 about: about(&decision, future.plan.time),
                                 robustness: None,
+                                key: None,
+                                instance: 0,
                                 order: at(row),
                             });
                         }
@@ -120,6 +122,8 @@ impl Monitor {
                 time: Timestamp::from_nanos(time),
                 about: about(&decision, model),
                 robustness: None,
+                key: None,
+                instance: 0,
                 order,
             });
         }

@@ -139,6 +139,10 @@ type SetId = usize;
 /// Builds one graph from properties, whatever their model of time.
 pub(crate) struct Translator<'a> {
     spec: &'a Spec,
+    /// How many topics there are that it sees events of.
+    topics: usize,
+    /// The types of the keys of its slice.
+    keys: &'a [ValueType],
     /// The model of what is being translated.
     model: TimeModel,
     graph: Graph,
@@ -166,6 +170,8 @@ impl<'a> Translator<'a> {
     pub(crate) fn new(spec: &'a Spec) -> Translator<'a> {
         Translator {
             spec,
+            topics: spec.topics.len(),
+            keys: &[],
             model: TimeModel::Steps,
             graph: Graph::new(),
             fields: Vec::new(),
@@ -182,6 +188,11 @@ impl<'a> Translator<'a> {
             set_index: HashMap::from([(Vec::new(), 0)]),
             unions: HashMap::new(),
         }
+    }
+
+    /// For what has these keys and sees so many topics.
+    pub(crate) fn divided(spec: &'a Spec, keys: &'a [ValueType], topics: usize) -> Translator<'a> {
+        Translator { topics, keys, ..Translator::new(spec) }
     }
 
     /// Adds the properties at these positions, all of which have the model `model`, and gives those of them
@@ -411,6 +422,9 @@ impl<'a> Translator<'a> {
             Expr::Age(topic) => Meaning::Values(self.age(*topic)?),
             Expr::Latency(topic) => Meaning::Values(self.latency(*topic)?),
             Expr::Jitter(topic) => Meaning::Values(self.jitter(*topic)?),
+            Expr::Key(key, value_type) if self.keys.get(*key as usize) == Some(value_type) => {
+                self.key(*key, *value_type)
+            }
             _ => return Err(CompileError::Unsupported { node: id, what: "this operator" }),
         })
     }
@@ -497,11 +511,11 @@ impl<'a> Translator<'a> {
         self.graph.since(!clock, taken)
     }
 
-    /// The rows of a set of topics. Every event comes on some topic of the specification.
+    /// The rows of a set of topics. Every event that is seen comes on some topic that is seen.
     fn clock(&mut self, set: SetId) -> Wire {
         let topics = &self.sets[set];
         // In the dense model there are rows without an event.
-        if topics.len() == self.spec.topics.len() && self.model != TimeModel::Dense {
+        if topics.len() == self.topics && self.model != TimeModel::Dense {
             return Wire::TRUE;
         }
         topics.iter().fold(Wire::FALSE, |clock, &topic| {

@@ -40,6 +40,16 @@ impl Translator<'_> {
         Meaning::Values(Values::lasting(Column { node, known: Wire::of(node) }, value_type))
     }
 
+    pub(super) fn key(&mut self, key: u32, value_type: ValueType) -> Meaning {
+        if value_type == ValueType::Bool {
+            let certain = self.graph.wire(Node::KeyBool(key, true));
+            let impossible = self.graph.wire(Node::KeyBool(key, false));
+            return Meaning::Truth(Truth::lasting(Rails { certain, possible: !impossible }));
+        }
+        let node = self.graph.add(Node::Key(kind(value_type), key));
+        Meaning::Values(Values::lasting(Column { node, known: Wire::of(node) }, value_type))
+    }
+
     /// The same on both sides.
     fn each(&mut self, x: Values, value_type: ValueType, f: impl Fn(&mut Self, Column) -> Column) -> Values {
         Values { at: f(self, x.at), after: f(self, x.after), value_type }

@@ -1,0 +1,155 @@
+//! Where the record of a key is: a hash table from tags, 32 bits of the key's hash, to the numbers
+//! of records. The keys are in the records.
+//!
+//! A slot is one word, the tag above and the number below; number 0 is no key's, so that zero is an
+//! empty slot. The upper bits of the tag are the place where the search begins, so that a table
+//! grows by reading the old one once from the front and writing the new one once from the front, and
+//! needs no key for it.
+
+#[derive(Clone, Debug)]
+pub(crate) struct Index {
+    /// A power of two of them, at least 16.
+    slots: Vec<u64>,
+    len: usize,
+    /// How many bits of a tag are below its place.
+    shift: u32,
+}
+
+/// A slot that was found: where it is in the table.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    at: usize,
+    record: u32,
+}
+
+impl Index {
+    pub(crate) fn new() -> Index {
+        Index { slots: vec![0; 16], len: 0, shift: 28 }
+    }
+
+    /// The first slot that is looked at for a tag. To read it early is to have it at hand later.
+    #[inline(always)]
+    pub(crate) fn first(&self, tag: u32) -> u64 {
+        self.slots[(tag >> self.shift) as usize]
+    }
+
+    /// The record with this tag for which `is` says that it is the one.
+    #[inline(always)]
+    pub(crate) fn find(&self, tag: u32, is: impl FnMut(u32) -> bool) -> Option<u32> {
+        self.search(tag, is).map(|found| found.record)
+    }
+
+    #[inline(always)]
+    fn search(&self, tag: u32, mut is: impl FnMut(u32) -> bool) -> Option<Found> {
+        let last = self.slots.len() - 1;
+        let mut at = (tag >> self.shift) as usize & last;
+        // There is always an empty slot.
+        loop {
+            let slot = self.slots[at];
+            if slot == 0 {
+                return None;
+            }
+            if (slot >> 32) as u32 == tag && is(slot as u32) {
+                return Some(Found { at, record: slot as u32 });
+            }
+            at = (at + 1) & last;
+        }
+    }
+
+    /// Adds a record that is not in it.
+    pub(crate) fn insert(&mut self, tag: u32, record: u32) {
+        // Up to three quarters full: searches stay short.
+        if (self.len + 1) * 4 > self.slots.len() * 3 && self.shift > 1 {
+            self.grow();
+        }
+        self.len += 1;
+        put(&mut self.slots, self.shift, u64::from(tag) << 32 | u64::from(record));
+    }
+
+    fn grow(&mut self) {
+        self.shift -= 1;
+        let old = std::mem::replace(&mut self.slots, vec![0; 1 << (32 - self.shift)]);
+        for slot in old.into_iter().filter(|&slot| slot != 0) {
+            put(&mut self.slots, self.shift, slot);
+        }
+    }
+
+    /// Removes a record.
+    pub(crate) fn remove(&mut self, tag: u32, record: u32) {
+        let Some(Found { at: mut hole, .. }) = self.search(tag, |other| other == record) else { return };
+        self.len -= 1;
+        let last = self.slots.len() - 1;
+        let mut at = hole;
+        // What stands behind the hole and began its search at or before it moves up.
+        loop {
+            at = (at + 1) & last;
+            let slot = self.slots[at];
+            if slot == 0 {
+                break;
+            }
+            let home = (slot >> 32 >> self.shift) as usize & last;
+            if at.wrapping_sub(home) & last >= at.wrapping_sub(hole) & last {
+                self.slots[hole] = slot;
+                hole = at;
+            }
+        }
+        self.slots[hole] = 0;
+    }
+
+    /// How many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<u64>()
+    }
+}
+
+/// Writes a slot into the first empty one from its place on.
+#[inline(always)]
+fn put(slots: &mut [u64], shift: u32, slot: u64) {
+    let last = slots.len() - 1;
+    let mut at = (slot >> 32 >> shift) as usize & last;
+    while slots[at] != 0 {
+        at = (at + 1) & last;
+    }
+    slots[at] = slot;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    #[test]
+    fn finds_what_is_in_it() {
+        // Tags from few places, so that searches run into each other and around the end.
+        let tag = |x: u64| match x % 3 {
+            0 => u32::MAX - (x >> 8) as u32 % 5,
+            1 => (x >> 8) as u32 % 3,
+            _ => (x >> 20) as u32,
+        };
+        let (mut index, mut model) = (Index::new(), HashMap::new());
+        let mut x = 0x9E37_79B9_7F4A_7C15_u64;
+        for i in 0..20_000 {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let record = (x >> 33) as u32 % 300 + 1;
+            // It grows and shrinks.
+            let adds = if i / 5000 % 2 == 0 { 3 } else { 1 };
+            if x >> 60 & 3 < adds {
+                model.entry(record).or_insert_with(|| {
+                    index.insert(tag(x), record);
+                    tag(x)
+                });
+            } else if let Some(tag) = model.remove(&record) {
+                index.remove(tag, record);
+            }
+            if i % 50 == 0 {
+                for record in 1..=300 {
+                    let found = model.get(&record).and_then(|&tag| index.find(tag, |r| r == record));
+                    assert_eq!(found, model.get(&record).map(|_| record));
+                }
+                assert_eq!(index.len, model.len());
+                assert_eq!(index.slots.iter().filter(|&&slot| slot != 0).count(), model.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The records of a batch as columns.
+
+use rondel_event::Rows;
+
+use crate::columns::Values;
+use crate::slice::keys::for_each;
+use crate::slice::record::{BITS, Layout};
+use crate::slice::table::Table;
+
+/// One word of every record of a batch.
+pub(crate) type Words = Values<u64>;
+
+/// The instances of a batch and what they remember, by row.
+#[derive(Clone, Debug)]
+pub(crate) struct Lanes {
+    /// The record of the instance of every row.
+    pub(crate) instances: Values<u32>,
+    /// The number of the event in every row, from 0, as its instance counts.
+    pub(crate) steps: Values<u64>,
+    /// For every word of a record a column.
+    pub(crate) records: Vec<Words>,
+    /// For every bit of a record the rows where it is set.
+    pub(crate) bits: Vec<Rows>,
+}
+
+impl Lanes {
+    pub(crate) fn new(layout: &Layout) -> Lanes {
+        Lanes {
+            instances: [0; _],
+            steps: [0; _],
+            records: vec![[0; _]; layout.words],
+            bits: vec![0; layout.bit_words * 64],
+        }
+    }
+
+    /// Reads the records of the instances of these rows.
+    pub(crate) fn gather(&mut self, table: &Table, rows: Rows) {
+        let Lanes { instances, records, bits, .. } = self;
+        for_each(rows, |row| {
+            let record = table.record(instances[row]);
+            for (column, word) in records.iter_mut().zip(record) {
+                column[row] = *word;
+            }
+        });
+        let planes = bits.chunks_exact_mut(64);
+        for (i, (planes, column)) in planes.zip(&records[BITS..]).enumerate() {
+            match table.layout.bits - i * 64 {
+                few @ ..=4 => {
+                    for (bit, plane) in planes.iter_mut().enumerate().take(few) {
+                        *plane = 0;
+                        for_each(rows, |row| *plane |= (column[row] >> bit & 1) << row);
+                    }
+                }
+                _ => {
+                    planes.copy_from_slice(column);
+                    transpose(planes);
+                }
+            }
+        }
+    }
+
+    /// Writes them back.
+    pub(crate) fn scatter(&mut self, table: &mut Table, rows: Rows) {
+        let Lanes { instances, records, bits, .. } = self;
+        let planes = bits.chunks_exact_mut(64);
+        for (i, (planes, column)) in planes.zip(&mut records[BITS..]).enumerate() {
+            match table.layout.bits - i * 64 {
+                few @ ..=4 => for_each(rows, |row| {
+                    let planes = planes.iter().take(few).enumerate();
+                    column[row] = planes.fold(0, |word, (bit, plane)| word | (plane >> row & 1) << bit);
+                }),
+                _ => {
+                    column.copy_from_slice(planes);
+                    transpose(column);
+                }
+            }
+        }
+        for_each(rows, |row| {
+            let record = table.record_mut(instances[row]);
+            for (column, word) in records.iter().zip(record) {
+                *word = column[row];
+            }
+        });
+    }
+}
+
+/// Swaps rows and columns of 64 words of 64 bits, of which the lowest is the first.
+fn transpose(words: &mut [u64]) {
+    let (mut width, mut mask) = (32, u64::MAX >> 32);
+    while width != 0 {
+        // In every square of twice the width the upper right quarter is swapped with the lower left.
+        for start in (0..words.len()).step_by(2 * width) {
+            let (low, high) = words[start..].split_at_mut(width);
+            for (a, b) in low.iter_mut().zip(high) {
+                let swap = (*a >> width ^ *b) & mask;
+                *a ^= swap << width;
+                *b ^= swap;
+            }
+        }
+        width /= 2;
+        mask ^= mask << width;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_become_columns() {
+        let words: Vec<u64> = (1..=64_u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
+        let mut swapped = words.clone();
+        transpose(&mut swapped);
+        for (i, swapped) in swapped.iter().enumerate() {
+            for (j, word) in words.iter().enumerate() {
+                assert_eq!(swapped >> j & 1, word >> i & 1, "{i} {j}");
+            }
+        }
+    }
+}

@@ -1,0 +1,513 @@
+//! Properties that are divided by key: one instance for every key, all of one program.
+//!
+//! An instance is a record of a few words in a [`table`]. Events of different keys are evaluated
+//! together, each in its row of the block, see [`parallel`]: what the program costs is shared by them,
+//! and so is the waiting for memory. An event without key concerns all instances, and also the
+//! *template*, record 0: what an instance would remember whose key was never seen. A new instance is
+//! a copy of it, and an instance that remembers the same may be forgotten.
+//!
+//! Whatever can be seen from outside happens at the same event however the events are cut into
+//! blocks. That is why records are looked through, and their numbers given out again, only each time
+//! that [`SWEEP`] events have passed.
+
+pub(crate) mod divide;
+mod index;
+mod keys;
+mod lanes;
+mod parallel;
+mod record;
+mod sides;
+mod table;
+pub(crate) mod tell;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use rondel_event::{Block, Rows, TopicId, Value};
+
+use crate::report::SliceStatus;
+use crate::run::{Outcome, Serial, read};
+use crate::section::{Moments, Section};
+use crate::slice::keys::{KeyPlan, Keys, for_each};
+use crate::slice::lanes::Lanes;
+use crate::slice::parallel::Batch;
+use crate::slice::record::{KEY, UNPLANNED};
+use crate::slice::sides::Sides;
+use crate::slice::table::{TEMPLATE, Table};
+use crate::state::Registers;
+
+/// After so many events records are looked through.
+const SWEEP: u64 = 256;
+
+/// How many records are looked at for every event. With two, those that may be forgotten are never
+/// more than the others, however fast keys come: looking at all `n` takes `n / 2` events, and no more
+/// instances can begin meanwhile.
+const LOOKS: u32 = 2;
+
+/// So many instances are allowed where the specification says nothing.
+pub(crate) const DEFAULT_LIMIT: u64 = 10_000_000;
+
+/// More records than this cannot be numbered.
+const MAX_LIMIT: u64 = 1 << 30;
+
+/// How a section is divided by key.
+#[derive(Clone, Debug)]
+pub(crate) struct SlicePlan {
+    pub(crate) keys: KeyPlan,
+    /// The topics without keys that its properties read.
+    pub(crate) shared: Vec<TopicId>,
+    /// How many instances there may be at a time.
+    pub(crate) limit: u64,
+}
+
+/// A section that is divided by key. If its instances end at a condition, that is the formula after those
+/// of the properties.
+#[derive(Debug)]
+pub(crate) struct Sliced {
+    pub(crate) section: Section,
+    pub(crate) plan: Arc<SlicePlan>,
+}
+
+impl Sliced {
+    /// Whether instances end at a condition.
+    fn ends(&self) -> bool {
+        self.section.formulas.len() > self.section.properties.len()
+    }
+}
+
+/// What a slice did not take.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Refusals {
+    /// Events without a key, or with one of another type.
+    unkeyed: u64,
+    /// Events with a new key when there were as many instances as allowed.
+    beyond_limit: u64,
+    /// The key of the first of them.
+    first: Option<Vec<Value>>,
+}
+
+/// All instances of a slice.
+#[derive(Clone, Debug)]
+pub(crate) struct Instances {
+    plan: Arc<SlicePlan>,
+    table: Table,
+    lanes: Lanes,
+    registers: Registers,
+    outcomes: Vec<Outcome>,
+    keys: Keys,
+    /// An event without key, once for every instance of a batch.
+    repeated: Block,
+    /// The same without an event: for what time brings by itself.
+    no_event: Block,
+    times: [i64; Block::CAPACITY],
+    /// When which instance changes by itself. Of an instance only the entry counts that its record says.
+    changes: BinaryHeap<Reverse<(i64, u32)>>,
+    /// The time of the last event or later.
+    now: i64,
+    /// How many events it has taken or refused.
+    events: u64,
+    /// The record that is looked at next.
+    next_look: u32,
+    /// How many events have passed since all records were looked at.
+    since_full_look: u64,
+    refusals: Refusals,
+}
+
+/// What moments that were evaluated together belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Each row to the event in that row of the block.
+    Rows,
+    /// All of them to the event in this row.
+    Shared(usize),
+    /// To no event: something changed by itself.
+    Time,
+    /// To no event: they are spans after earlier moments.
+    Span,
+}
+
+/// Moments that were evaluated together, each of another instance.
+pub(crate) struct Moment<'a> {
+    /// The rows in use of what follows.
+    pub(crate) rows: Rows,
+    pub(crate) place: Place,
+    /// For every property the verdicts.
+    pub(crate) outcomes: &'a [Outcome],
+    /// For every row the number of events that the instance had seen before.
+    pub(crate) steps: &'a [u64; Block::CAPACITY],
+    /// For every row its time, where moments belong to no event.
+    pub(crate) times: &'a [i64],
+    instances: &'a Instances,
+}
+
+impl Moment<'_> {
+    /// The number of the instance of a row.
+    pub(crate) fn number(&self, row: usize) -> u32 {
+        self.instances.lanes.instances[row]
+    }
+
+    /// The key of the instance of a row.
+    pub(crate) fn key(&self, row: usize) -> Vec<Value> {
+        let Instances { plan, table, keys, lanes, .. } = self.instances;
+        match self.place {
+            Place::Rows => plan.keys.values(keys.words[row], keys.bytes(row)),
+            Place::Shared(_) | Place::Time | Place::Span => {
+                let number = lanes.instances[row];
+                plan.keys.values(table.record(number)[KEY], table.key_bytes(number))
+            }
+        }
+    }
+}
+
+/// Whom the verdicts are told.
+pub(crate) type Tell<'a> = &'a mut dyn FnMut(&Moment<'_>);
+
+/// Where verdicts come from: a block, and for each row its time, never going back.
+#[derive(Clone, Copy)]
+pub(crate) struct Events<'a> {
+    pub(crate) block: &'a Block,
+    pub(crate) times: &'a [i64],
+}
+
+impl Instances {
+    /// Before the first event.
+    pub(crate) fn new(Sliced { section, plan }: &Sliced, no_event: &Block) -> Instances {
+        let sides = Sides::new(section.initial.values.buffers.clone(), plan.keys.types.len());
+        let outcomes = vec![Outcome::default(); section.properties.len()];
+        let table = Table::new(section, plan.keys.is_word(), sides);
+        Instances {
+            lanes: Lanes::new(&table.layout),
+            table,
+            registers: Serial::new(section, no_event).into_registers(),
+            outcomes,
+            keys: Keys::new(),
+            repeated: no_event.clone(),
+            no_event: no_event.clone(),
+            times: [0; _],
+            changes: BinaryHeap::new(),
+            now: i64::MIN,
+            events: 0,
+            next_look: TEMPLATE + 1,
+            since_full_look: 0,
+            refusals: Refusals::default(),
+            plan: Arc::clone(plan),
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn live(&self) -> u64 {
+        self.table.live().into()
+    }
+
+    /// How it is at the moment.
+    pub(crate) fn status<'a>(&'a self, sliced: &'a Sliced) -> SliceStatus<'a> {
+        let heap = self.changes.capacity() * size_of::<Reverse<(i64, u32)>>();
+        SliceStatus {
+            properties: &sliced.section.properties,
+            instances: self.live(),
+            bytes: self.table.bytes() + heap,
+            unkeyed: self.refusals.unkeyed,
+            refused: self.refusals.beyond_limit,
+            first_refused: self.refusals.first.as_deref(),
+        }
+    }
+
+    /// How many samples there was no room for.
+    pub(crate) fn dropped_samples(&self) -> u64 {
+        self.table.sides.dropped_samples()
+    }
+
+    /// When time will bring something by itself at the earliest.
+    pub(crate) fn next_change(&self) -> Option<i64> {
+        self.changes.peek().map(|Reverse((due, _))| *due)
+    }
+
+    /// Takes the events of a block, and tells the verdicts. Those at events come in their order.
+    pub(crate) fn step(&mut self, sliced: &Sliced, events: Events<'_>, tell: Tell<'_>) {
+        let Events { block, times } = events;
+        let keyed = self.keys.read(&self.plan.keys, block);
+        let without_key = self.plan.keys.rows(block) & !keyed;
+        self.refusals.unkeyed += u64::from(without_key.count_ones());
+        let shared = self.plan.shared.iter().fold(0, |rows, &topic| rows | block.topic_rows(topic));
+        let mut rest = keyed | shared;
+        while rest != 0 {
+            let first = rest & rest.wrapping_neg();
+            let row = first.trailing_zeros() as usize;
+            self.advance(sliced, times[row], tell);
+            let taken = if shared & first != 0 {
+                self.share(sliced, events, row, tell);
+                first
+            } else {
+                // Up to the next event without key, and not beyond the next sweep.
+                let before = (shared & rest).wrapping_sub(1) & !shared;
+                let until_sweep = SWEEP - self.events % SWEEP;
+                self.divide(sliced, events, lowest(rest & before, until_sweep), tell)
+            };
+            rest &= !taken;
+            let count = u64::from(taken.count_ones());
+            self.since_full_look += count;
+            self.events = self.events.wrapping_add(count);
+            if self.events.is_multiple_of(SWEEP) {
+                let last = taken.checked_ilog2().map_or(row, |last| last as usize);
+                self.advance(sliced, times[last], tell);
+                self.sweep(&sliced.section);
+            }
+        }
+    }
+
+    /// Lets time pass, and tells what changes by itself before `time`.
+    pub(crate) fn advance(&mut self, sliced: &Sliced, time: i64, tell: Tell<'_>) {
+        self.now = self.now.max(time);
+        while self.next_change().is_some_and(|due| due < time) {
+            let (mut count, mut spans) = (0, 0);
+            while count < Block::CAPACITY
+                && let Some(&Reverse((due, number))) = self.changes.peek()
+                && due < time
+            {
+                self.changes.pop();
+                if self.table.is_live(number) && self.table.planned(number) == due {
+                    self.table.set_planned(number, UNPLANNED);
+                    self.lanes.instances[count] = number;
+                    self.times[count] = due;
+                    spans |= Rows::from(self.table.time(number) == due) << count;
+                    count += 1;
+                }
+            }
+            let rows = lowest(Rows::MAX, count as u64);
+            // What is planned for the time of the last moment itself is the span after it.
+            self.run(sliced, Place::Span, None, spans);
+            self.tell(spans, Place::Span, tell);
+            self.run(sliced, Place::Time, None, rows & !spans);
+            self.tell(rows & !spans, Place::Time, tell);
+            self.end(sliced, rows & !spans);
+        }
+    }
+
+    /// Takes events with keys: those of the rows, or the first of them. Says which.
+    fn divide(&mut self, sliced: &Sliced, events: Events<'_>, rows: Rows, tell: Tell<'_>) -> Rows {
+        let (rows, waves, count) = self.assign(sliced, events.times, rows);
+        for &wave in &waves[..count] {
+            self.run(sliced, Place::Rows, Some(events), wave);
+        }
+        let taken = waves[..count].iter().fold(0, |rows, wave| rows | wave);
+        self.tell(taken, Place::Rows, tell);
+        self.end(sliced, taken);
+        rows
+    }
+
+    /// Gives every row its instance, and divides the rows into waves, in each of which an instance is
+    /// only once. Says which rows it has taken: all, or those before one that must wait for what
+    /// becomes of the others.
+    fn assign(
+        &mut self,
+        sliced: &Sliced,
+        times: &[i64],
+        rows: Rows,
+    ) -> (Rows, [Rows; Block::CAPACITY], usize) {
+        let mut waves = [0; Block::CAPACITY];
+        let mut count = 0;
+        let mut seen = Seen::new();
+        self.table.reach(rows, &self.keys);
+        let limit = self.plan.limit.min(MAX_LIMIT);
+        let changes = self.table.layout.places.planned.is_some();
+        let mut rest = rows;
+        while rest != 0 {
+            let row = rest.trailing_zeros() as usize;
+            let found = self.table.find(&self.keys, row);
+            // What the instance itself, or the template, does before this event must be done.
+            if changes && count > 0 && self.table.planned(found.unwrap_or(TEMPLATE)) < times[row] {
+                break;
+            }
+            let number = match found {
+                Some(number) => number,
+                None => {
+                    if self.live() >= limit {
+                        if count > 0 {
+                            break;
+                        }
+                        self.now = self.now.max(times[row]);
+                        self.look_at_all(&sliced.section);
+                        if self.live() >= limit {
+                            self.refuse(row);
+                            return (1 << row, waves, 0);
+                        }
+                    }
+                    let number = self.table.create(&self.keys, row);
+                    if changes && self.table.planned(number) != UNPLANNED {
+                        self.changes.push(Reverse((self.table.planned(number), number)));
+                    }
+                    number
+                }
+            };
+            let wave = seen.count(number);
+            // An instance may end with its event, and the next begin with this one. And what it is about to do
+            // by itself is not known before its event is evaluated.
+            if wave > 0 && (changes || sliced.ends()) {
+                break;
+            }
+            self.lanes.instances[row] = number;
+            waves[wave] |= 1 << row;
+            count = count.max(wave + 1);
+            rest &= rest - 1;
+        }
+        (rows & !rest, waves, count)
+    }
+
+    fn refuse(&mut self, row: usize) {
+        self.refusals.beyond_limit += 1;
+        if self.refusals.first.is_none() {
+            let key = self.plan.keys.values(self.keys.words[row], self.keys.bytes(row));
+            self.refusals.first = Some(key);
+        }
+    }
+
+    fn run(&mut self, sliced: &Sliced, place: Place, events: Option<Events<'_>>, rows: Rows) {
+        let Instances { table, lanes, registers, outcomes, changes, keys, .. } = self;
+        let (block, times) = match events {
+            Some(Events { block, times }) => (block, times),
+            None if matches!(place, Place::Time | Place::Span) => (&self.no_event, &self.times[..]),
+            None => (&self.repeated, &self.times[..]),
+        };
+        let batch = Batch {
+            section: &sliced.section,
+            block,
+            times: if sliced.section.reads_time { times } else { &[] },
+            rows,
+            counts: matches!(place, Place::Rows | Place::Shared(_)),
+            keys: (place == Place::Rows).then_some(keys),
+            plan: &self.plan.keys,
+            table,
+            lanes,
+            registers,
+        };
+        let plan = |due, number| changes.push(Reverse((due, number)));
+        if place == Place::Span {
+            batch.run_spans(outcomes, plan);
+        } else {
+            batch.run(outcomes, plan);
+        }
+    }
+
+    /// Tells the verdicts in these rows, of which one may be the template's.
+    fn tell(&self, rows: Rows, place: Place, tell: Tell<'_>) {
+        let mut told = rows;
+        for_each(rows, |row| {
+            if self.lanes.instances[row] == TEMPLATE {
+                told &= !(1 << row);
+            }
+        });
+        if told != 0 {
+            let outcomes = &self.outcomes[..];
+            let (steps, times) = (&self.lanes.steps, &self.times[..]);
+            tell(&Moment { rows: told, place, outcomes, steps, times, instances: self });
+        }
+    }
+
+    /// Removes the instances that end with their moment in these rows.
+    fn end(&mut self, sliced: &Sliced, rows: Rows) {
+        if !sliced.ends() {
+            return;
+        }
+        if let Some(until) = sliced.section.formulas.last() {
+            let words = &self.registers.words;
+            let mut ended = read(words, until.at.certain) & rows;
+            if sliced.section.moments == Moments::Dense {
+                ended |= read(words, until.after.certain) & rows;
+            }
+            for_each(ended, |row| match self.lanes.instances[row] {
+                TEMPLATE => {}
+                number => self.table.remove(&sliced.section, number),
+            });
+        }
+    }
+
+    /// Takes an event without key: for all instances, and for the template.
+    fn share(&mut self, sliced: &Sliced, events: Events<'_>, row: usize, tell: Tell<'_>) {
+        self.repeated.repeat(events.block, row);
+        self.times.fill(events.times[row]);
+        let mut next = TEMPLATE;
+        while next < self.table.used() {
+            let mut rows = 0;
+            while rows < Block::CAPACITY && next < self.table.used() {
+                if self.table.is_live(next) {
+                    self.lanes.instances[rows] = next;
+                    rows += 1;
+                }
+                next += 1;
+            }
+            let rows = lowest(Rows::MAX, rows as u64);
+            self.run(sliced, Place::Shared(row), None, rows);
+            self.tell(rows, Place::Shared(row), tell);
+            self.end(sliced, rows);
+        }
+    }
+
+    /// Looks through some records, and forgets what may be forgotten.
+    fn sweep(&mut self, section: &Section) {
+        for _ in 0..(SWEEP as u32 * LOOKS).min(self.table.used()) {
+            self.look(self.next_look, section);
+            self.next_look += 1;
+            if self.next_look >= self.table.used() {
+                self.next_look = TEMPLATE + 1;
+            }
+        }
+        self.table.recycle();
+    }
+
+    #[inline(always)]
+    fn look(&mut self, number: u32, section: &Section) {
+        if number < self.table.used()
+            && self.table.is_live(number)
+            && self.table.is_as_template(number, self.now, section)
+        {
+            self.table.remove(section, number);
+        }
+    }
+
+    /// Looks through all records, but only if so many events have passed since the last time that it
+    /// costs each of them little.
+    fn look_at_all(&mut self, section: &Section) {
+        if self.since_full_look * 8 >= self.live() {
+            self.since_full_look = 0;
+            (TEMPLATE + 1..self.table.used()).for_each(|number| self.look(number, section));
+        }
+    }
+}
+
+/// The lowest so many of a set of rows.
+fn lowest(rows: Rows, count: u64) -> Rows {
+    let mut rest = rows;
+    if count >= rows.count_ones().into() {
+        return rows;
+    }
+    (0..count).for_each(|_| rest &= rest.wrapping_sub(1));
+    rows & !rest
+}
+
+/// How often each of up to 64 instances was seen.
+struct Seen {
+    /// Twice as many places as numbers; 0 is an empty one.
+    numbers: [u32; 2 * Block::CAPACITY],
+    counts: [u8; 2 * Block::CAPACITY],
+}
+
+impl Seen {
+    #[inline(always)]
+    fn new() -> Seen {
+        Seen { numbers: [0; _], counts: [0; _] }
+    }
+
+    /// How often it was seen before.
+    #[inline(always)]
+    fn count(&mut self, number: u32) -> usize {
+        let last = self.numbers.len() - 1;
+        let mut at = (number.wrapping_mul(0x9E37_79B1) >> 25) as usize & last;
+        while self.numbers[at] != 0 && self.numbers[at] != number {
+            at = (at + 1) & last;
+        }
+        self.numbers[at] = number;
+        self.counts[at] += 1;
+        usize::from(self.counts[at]) - 1
+    }
+}

@@ -1,0 +1,674 @@
+//! Instructions over rows that are moments of different instances.
+//!
+//! What looks at one row at a time is as in a block. What remembers finds its carry in the record of
+//! the row's instance: for a batch the records are turned into columns, one for each of their words,
+//! and the words with bits into one word of rows for each bit. So `since` is two operations for up
+//! to 64 instances, and the records are read and written in one place, where the waiting for memory
+//! overlaps.
+
+use rondel_event::{Block, Rows, Slot, TopicId};
+
+use crate::columns::{Values, rows_where, split};
+use crate::graph::Kind;
+use crate::instruction::Instruction;
+use crate::machine::{self, MachineRows};
+use crate::run::{Outcome, Step, read};
+use crate::scalar::Reading;
+use crate::section::{self, Deadline, Section};
+use crate::slice::keys::{KeyPlan, Keys, for_each};
+use crate::slice::lanes::{Lanes, Words};
+use crate::slice::record::{FREE, KEY, Layout, POSITION, Truths};
+use crate::slice::sides::Sides;
+use crate::slice::table::{TEMPLATE, Table};
+use crate::state::{Columns, Registers};
+use crate::texts::{self, TextRef};
+use crate::timed::{self, Moments};
+use crate::translate::Rails;
+use crate::values;
+use crate::window::{Operands, Stamps};
+
+/// What a batch is evaluated with.
+pub(crate) struct Batch<'a> {
+    pub(crate) section: &'a Section,
+    pub(crate) block: &'a Block,
+    /// The times of the rows of the block; empty where nobody asks for them.
+    pub(crate) times: &'a [i64],
+    /// The rows of the batch, of which no two have the same instance.
+    pub(crate) rows: Rows,
+    /// Whether the rows are events.
+    pub(crate) counts: bool,
+    /// The keys of the rows, if they are those of events, else the table has them.
+    pub(crate) keys: Option<&'a Keys>,
+    pub(crate) plan: &'a KeyPlan,
+    pub(crate) table: &'a mut Table,
+    pub(crate) lanes: &'a mut Lanes,
+    pub(crate) registers: &'a mut Registers,
+}
+
+impl Batch<'_> {
+    /// Evaluates the rows; gives the verdicts in those rows, and leaves what was there in others. Of
+    /// instances that will change by themselves sooner than was planned it calls `plan` with the time and
+    /// their number.
+    pub(crate) fn run(mut self, outcomes: &mut [Outcome], plan: impl FnMut(i64, u32)) {
+        let (section, rows) = (self.section, self.rows);
+        let len = Rows::BITS - rows.leading_zeros();
+        if len == 0 {
+            return;
+        }
+        self.lanes.gather(self.table, rows);
+        let times = if self.times.is_empty() { self.times } else { &self.times[..len as usize] };
+        let moments = Moments { times, before: 0 };
+        // To what has no state the rows are those of the block.
+        let all = Rows::MAX;
+        let mut frame = Frame {
+            step: Step {
+                section,
+                block: self.block,
+                start: 0,
+                events: all,
+                len,
+                rows: all,
+                position: 0,
+                moments,
+            },
+            rows,
+            events: self.counts,
+            layout: &self.table.layout,
+            words: &mut self.registers.words,
+            seconds: &mut self.registers.seconds,
+            machine_rows: &mut self.registers.machines,
+            columns: &mut self.registers.columns,
+            records: &mut self.lanes.records,
+            bits: &mut self.lanes.bits,
+            sides: &mut self.table.sides,
+            plan: self.plan,
+            keys: self.keys,
+            table_keys: &self.table.keys,
+            instances: &self.lanes.instances,
+        };
+        let instructions = &section.instructions[section.constant..];
+        for (i, instruction) in (section.constant..).zip(instructions) {
+            frame.words[i] = frame.evaluate(instruction);
+        }
+        for instruction in &section.keeps_text {
+            frame.keep_text(instruction);
+        }
+        self.judge(outcomes);
+        let Lanes { steps, records, .. } = &mut *self.lanes;
+        for_each(rows, |row| {
+            let position = &mut records[POSITION][row];
+            steps[row] = *position;
+            // The greatest is kept for records that are nobody's. Time that passes is no event.
+            if self.counts {
+                *position = position.saturating_add(1).min(FREE - 1);
+            }
+        });
+        if let Some(word) = self.table.layout.places.time {
+            for (last, time) in records[word as usize].iter_mut().zip(times) {
+                *last = *time as u64;
+            }
+        }
+        self.plan_changes(times, plan);
+        self.lanes.scatter(self.table, rows);
+    }
+
+    /// Writes the verdicts.
+    fn judge(&mut self, outcomes: &mut [Outcome]) {
+        let rows = self.rows;
+        let words = &self.registers.words;
+        let sides = |rails: Rails| [read(words, rails.certain), !read(words, rails.possible)];
+        let dense = self.section.moments == section::Moments::Dense;
+        let verdicts = self.table.layout.places.verdicts as usize;
+        let last = self.lanes.bits[verdicts..].chunks_exact_mut(if dense { 4 } else { 2 });
+        for ((last, truth), outcome) in last.zip(&self.section.formulas).zip(outcomes) {
+            // In dense time the last verdict is that on the span before, if there is one: it has been told.
+            let now = sides(truth.at);
+            write(outcome, rows, now, [last[0], last[1]]);
+            last[..2].copy_from_slice(&now);
+            if dense {
+                last[2..].copy_from_slice(&sides(truth.after));
+            }
+        }
+    }
+
+    /// Goes on to the spans that follow the last moments of the instances, now that there is time before
+    /// the next.
+    pub(crate) fn run_spans(mut self, outcomes: &mut [Outcome], plan: impl FnMut(i64, u32)) {
+        if self.rows == 0 {
+            return;
+        }
+        self.lanes.gather(self.table, self.rows);
+        let verdicts = self.table.layout.places.verdicts as usize;
+        let last = self.lanes.bits[verdicts..].chunks_exact_mut(4);
+        for (last, outcome) in last.zip(outcomes) {
+            write(outcome, self.rows, [last[2], last[3]], [last[0], last[1]]);
+            last.copy_within(2.., 0);
+        }
+        let Lanes { steps, records, .. } = &mut *self.lanes;
+        for_each(self.rows, |row| steps[row] = records[POSITION][row]);
+        self.plan_changes(self.times, plan);
+        self.lanes.scatter(self.table, self.rows);
+    }
+
+    fn plan_changes(&mut self, times: &[i64], mut plan: impl FnMut(i64, u32)) {
+        let places = &self.table.layout.places;
+        let Some(planned) = places.planned else { return };
+        let verdicts = places.verdicts as usize;
+        let Lanes { records, bits, instances, .. } = &mut *self.lanes;
+        let Sides { sinces, machines, windows, .. } = &self.table.sides;
+        let last = &bits[verdicts..verdicts + 4 * self.section.properties.len()];
+        let spans = last.chunks_exact(4).fold(0, |rows, last| rows | last[0] ^ last[2] | last[1] ^ last[3]);
+        for_each(self.rows, |row| {
+            let now = times[row];
+            let next = |deadline: &Deadline| match *deadline {
+                Deadline::Recently(state) => {
+                    let at = places.timed_recently[state as usize];
+                    let open = bits[at.open as usize] >> row & 1 == 1;
+                    timed::next_change(records[at.until as usize][row] as i64, open, now)
+                }
+                Deadline::Since(state) => {
+                    let reference = records[places.timed_since[state as usize] as usize][row];
+                    sinces.get(reference).and_then(|since| since.next_change(now))
+                }
+                Deadline::Window(window) => {
+                    let reference = records[places.windows[window as usize] as usize][row];
+                    windows.get(reference).and_then(|window| window.next_change())
+                }
+                // Asked for of undivided properties only.
+                Deadline::Robust(_) => None,
+                Deadline::Machine(machine) => {
+                    let reference = records[places.machines[machine as usize] as usize][row];
+                    let plan = &self.section.machines[machine as usize];
+                    machines.get(reference).and_then(|machine| machine.next_change(plan, now))
+                }
+            };
+            let next = self.section.deadlines.iter().filter_map(next).min();
+            let next = if spans >> row & 1 == 1 { Some(now) } else { next };
+            let planned = &mut records[planned as usize][row];
+            if let Some(next) = next.filter(|next| *next < *planned as i64) {
+                *planned = next as u64;
+                plan(next, instances[row]);
+            }
+        });
+    }
+}
+
+/// Writes the verdicts in some rows, given those before.
+fn write(outcome: &mut Outcome, rows: Rows, [satisfied, violated]: [Rows; 2], last: [Rows; 2]) {
+    let changed = satisfied ^ last[0] | violated ^ last[1];
+    outcome.satisfied = outcome.satisfied & !rows | satisfied & rows;
+    outcome.violated = outcome.violated & !rows | violated & rows;
+    outcome.changed = outcome.changed & !rows | changed & rows;
+}
+
+/// What the loop works on.
+struct Frame<'a> {
+    step: Step<'a>,
+    /// The rows of the batch.
+    rows: Rows,
+    /// Whether they are events.
+    events: bool,
+    layout: &'a Layout,
+    plan: &'a KeyPlan,
+    keys: Option<&'a Keys>,
+    table_keys: &'a [Box<[u8]>],
+    instances: &'a Values<u32>,
+    words: &'a mut [Rows],
+    seconds: &'a mut [Rows],
+    machine_rows: &'a mut [MachineRows],
+    columns: &'a mut Columns,
+    records: &'a mut [Words],
+    bits: &'a mut [Rows],
+    sides: &'a mut Sides,
+}
+
+impl Frame<'_> {
+    /// The word of an instruction; its column, if it has one, is written.
+    #[inline(always)]
+    fn evaluate(&mut self, instruction: &Instruction) -> Rows {
+        let Step { block, .. } = self.step;
+        match *instruction {
+            Instruction::False => 0,
+            Instruction::On { topic } => block.topic_rows(TopicId(topic)),
+            Instruction::Carried { slot } => match slot {
+                Slot::Bool(column) => block.bools(column).present,
+                Slot::Int(column) => block.ints(column).present,
+                Slot::Float(column) => block.floats(column).present,
+                Slot::String(column) => block.strings(column).present,
+            },
+            Instruction::HeldBool { column, value, state } => {
+                let column = block.bools(column);
+                let is = if value { column.values } else { !column.values };
+                self.since(state, !column.present, column.present & column.valid & is)
+            }
+            Instruction::And { a, b } => read(self.words, a) & read(self.words, b),
+            Instruction::Since { p, q, state } => self.since(state, read(self.words, p), read(self.words, q)),
+            Instruction::Shift { x, by, state } => self.shift(read(self.words, x), by.into(), state),
+            _ => self.evaluate_other(instruction),
+        }
+    }
+
+    #[inline(never)]
+    fn evaluate_other(&mut self, instruction: &Instruction) -> Rows {
+        let Step { block, len, .. } = self.step;
+        let rows = self.rows;
+        let n = len as usize;
+        match *instruction {
+            Instruction::Recently { x, state } => self.recently(read(self.words, x), state),
+            Instruction::Delay { x, forget, state } => {
+                self.delay(read(self.words, x), read(self.words, forget), state)
+            }
+            Instruction::HeldInt { column, state, out } => {
+                let at = self.layout.places.held_ints[state as usize];
+                let column = block.ints(column);
+                let valid = column.valid & column.present & rows;
+                let known = self.known(at.known, column.present, valid);
+                let out = &mut self.columns.ints[out as usize];
+                let kept = &mut self.records[at.word as usize];
+                for i in 0..n {
+                    out[i] = if valid >> i & 1 == 1 { column.values[i] } else { kept[i] as i64 };
+                    kept[i] = if known >> i & 1 == 1 { out[i] as u64 } else { 0 };
+                }
+                known
+            }
+            Instruction::HeldFloat { column, state, out } => {
+                let at = self.layout.places.held_floats[state as usize];
+                let column = block.floats(column);
+                let valid = column.valid & column.present & rows;
+                let known = self.known(at.known, column.present, valid);
+                let out = &mut self.columns.floats[out as usize];
+                let kept = &mut self.records[at.word as usize];
+                for i in 0..n {
+                    out[i] = if valid >> i & 1 == 1 { column.values[i] } else { f64::from_bits(kept[i]) };
+                    kept[i] = if known >> i & 1 == 1 { out[i].to_bits() } else { 0 };
+                }
+                known
+            }
+            Instruction::HeldText { column, state, buffer, out } => {
+                let texts = block.strings(column);
+                let (present, valid) = (texts.present, texts.valid & texts.present & rows);
+                let kept = &self.records[self.layout.places.buffers[buffer as usize] as usize];
+                let out = &mut self.columns.texts[out as usize];
+                for (i, out) in out.iter_mut().enumerate().take(n) {
+                    *out = if valid >> i & 1 == 1 {
+                        TextRef::Fresh { column, row: i as u8 }
+                    } else {
+                        TextRef::Kept { buffer: self.sides.buffer(kept[i]) }
+                    };
+                }
+                self.known(self.layout.places.known_texts[state as usize], present, valid)
+            }
+            Instruction::LatchInt { x, clock, state, out } => {
+                let clock = read(self.words, clock);
+                let (now, next) = pair(self.records, self.layout.places.latched_ints[state as usize]);
+                let (before, out) = split(&mut self.columns.ints, out);
+                let x = &before[x as usize];
+                for i in 0..n {
+                    now[i] = if clock >> i & 1 == 1 { next[i] } else { now[i] };
+                    out[i] = now[i] as i64;
+                    next[i] = x[i] as u64;
+                }
+                Rows::MAX
+            }
+            Instruction::LatchFloat { x, clock, state, out } => {
+                let clock = read(self.words, clock);
+                let (now, next) = pair(self.records, self.layout.places.latched_floats[state as usize]);
+                let (before, out) = split(&mut self.columns.floats, out);
+                let x = &before[x as usize];
+                for i in 0..n {
+                    now[i] = if clock >> i & 1 == 1 { next[i] } else { now[i] };
+                    out[i] = f64::from_bits(now[i]);
+                    next[i] = x[i].to_bits();
+                }
+                Rows::MAX
+            }
+            Instruction::LatchText { clock, buffer, out, .. } => {
+                let clock = read(self.words, clock);
+                let [now, next] = [buffer, buffer + 1]
+                    .map(|buffer| &self.records[self.layout.places.buffers[buffer as usize] as usize]);
+                let out = &mut self.columns.texts[out as usize];
+                for (i, out) in out.iter_mut().enumerate().take(n) {
+                    let reference = if clock >> i & 1 == 1 { next[i] } else { now[i] };
+                    *out = TextRef::Kept { buffer: self.sides.buffer(reference) };
+                }
+                Rows::MAX
+            }
+            Instruction::SampledInt { x, clock, state, out } => {
+                let clock = read(self.words, clock);
+                let kept = &mut self.records[self.layout.places.sampled[state as usize] as usize];
+                let (before, out) = split(&mut self.columns.ints, out);
+                let x = &before[x as usize];
+                for i in 0..n {
+                    kept[i] = if clock >> i & 1 == 1 { x[i] as u64 } else { kept[i] };
+                    out[i] = kept[i] as i64;
+                }
+                Rows::MAX
+            }
+            Instruction::Window { window, out } => self.window(window, out),
+            Instruction::Together => self.together(),
+            Instruction::TimedRecently { q, q_after, state, second } => {
+                let q = timed::Sides { at: read(self.words, q), after: read(self.words, q_after) };
+                let out = self.timed_recently(q, state);
+                self.seconds[second as usize] = out.after;
+                out.at
+            }
+            Instruction::TimedSince { operands, state, second } => {
+                let out = self.timed_since(operands, state);
+                self.seconds[second as usize] = out.after;
+                out.at
+            }
+            Instruction::After { second } => self.seconds[second as usize],
+            Instruction::Machine { machine, out } => self.machine(machine, out),
+            Instruction::MachineAfter { machine, out } => {
+                self.machine_rows[machine as usize].after(self.columns, out)
+            }
+            Instruction::MachineInt { machine, variable, side, out } => {
+                self.machine_rows[machine as usize].int(variable, side, self.columns, out)
+            }
+            Instruction::MachineFloat { machine, variable, side, out } => {
+                self.machine_rows[machine as usize].float(variable, side, self.columns, out)
+            }
+            Instruction::MachineTruth { machine, variable, side, value } => {
+                self.machine_rows[machine as usize].truth(variable, side, value)
+            }
+            Instruction::KeyBool { key, value } => {
+                let mut out = 0;
+                for_each(self.rows, |row| {
+                    out |= Rows::from((self.key(key, row).0 != 0) == value) << row;
+                });
+                out & self.have_key()
+            }
+            Instruction::KeyInt { key, out } => {
+                for_each(self.rows, |row| {
+                    self.columns.ints[out as usize][row] = self.key(key, row).0 as i64;
+                });
+                self.have_key()
+            }
+            Instruction::KeyText { key, out } => {
+                for_each(self.rows, |row| {
+                    let buffer = self.sides.key_text(key, row);
+                    let mut text = std::mem::take(&mut self.sides.values.buffers[buffer as usize]);
+                    text.clear();
+                    text.extend_from_slice(self.key(key, row).1);
+                    self.sides.values.buffers[buffer as usize] = text;
+                    self.columns.texts[out as usize][row] = TextRef::Kept { buffer };
+                });
+                self.have_key()
+            }
+            // What has no state.
+            _ => values::evaluate(instruction, self.step, self.words, self.columns, &mut self.sides.values),
+        }
+    }
+
+    /// `p since q` with a bit of the record.
+    #[inline(always)]
+    fn since(&mut self, state: u32, p: Rows, q: Rows) -> Rows {
+        match self.layout.places.truths[state as usize] {
+            Truths::Bits(bit) => {
+                let carry = &mut self.bits[bit as usize];
+                *carry = q | p & *carry;
+                *carry
+            }
+            // A since has a bit.
+            Truths::Word(_) => 0,
+        }
+    }
+
+    #[inline(always)]
+    fn shift(&mut self, x: Rows, by: u32, state: u32) -> Rows {
+        match self.layout.places.truths[state as usize] {
+            Truths::Bits(bit) => {
+                let history = &mut self.bits[bit as usize..(bit + by) as usize];
+                let out = history[by as usize - 1];
+                history.copy_within(..by as usize - 1, 1);
+                history[0] = x;
+                out
+            }
+            Truths::Word(word) => {
+                let history = &mut self.records[word as usize][..self.step.len as usize];
+                let out = rows_where(self.step.len, |i| history[i] >> (by - 1) & 1 == 1);
+                let mask = !(u64::MAX << by);
+                for (i, history) in history.iter_mut().enumerate() {
+                    *history = (*history << 1 | x >> i & 1) & mask;
+                }
+                out
+            }
+        }
+    }
+
+    /// The rows whose instance has a key: not the template's.
+    fn have_key(&self) -> Rows {
+        !rows_where(self.step.len, |row| self.instances[row] == TEMPLATE)
+    }
+
+    /// A key of the instance of a row: as a word, or as text.
+    #[inline(always)]
+    fn key(&self, key: u32, row: usize) -> (u64, &[u8]) {
+        if self.plan.is_word() {
+            return (self.records[KEY][row], &[]);
+        }
+        let bytes = match self.keys {
+            Some(keys) => keys.bytes(row),
+            None => self.table_keys.get(self.instances[row] as usize).map_or(&[][..], |key| key),
+        };
+        self.plan.part(bytes, key)
+    }
+
+    fn together(&self) -> Rows {
+        let Some(word) = self.layout.places.time else { return 0 };
+        let (before, times) = (&self.records[word as usize], self.step.moments.times);
+        rows_where(self.step.len, |i| times[i] == before[i] as i64)
+    }
+
+    fn timed_recently(&mut self, q: timed::Sides, state: u32) -> timed::Sides {
+        let at = self.layout.places.timed_recently[state as usize];
+        let span = self.step.section.initial.timed_recently[state as usize].span();
+        let not_together = !self.together();
+        let open = &mut self.bits[at.open as usize];
+        let closing = *open & not_together;
+        *open = q.after;
+        let until = &mut self.records[at.until as usize];
+        let (mut now, mut after) = (0, 0);
+        for (row, (until, &time)) in until.iter_mut().zip(self.step.moments.times).enumerate() {
+            let place = timed::instant(time);
+            let mut last = *until as i64;
+            if closing >> row & 1 == 1 {
+                last = last.max((place - 1).saturating_add(span));
+            }
+            if q.at >> row & 1 == 1 {
+                last = last.max(place.saturating_add(span));
+            }
+            *until = last as u64;
+            now |= Rows::from(last >= place) << row;
+            after |= Rows::from(last > place) << row;
+        }
+        timed::Sides { at: now, after: after | q.after }
+    }
+
+    fn timed_since(&mut self, operands: u32, state: u32) -> timed::Sides {
+        let [p, q] = self.step.section.operands[operands as usize].map(|sides| timed::Sides {
+            at: read(self.words, sides.at),
+            after: read(self.words, sides.after),
+        });
+        let word = self.layout.places.timed_since[state as usize] as usize;
+        let initial = &self.step.section.initial.timed_since[state as usize];
+        let Some(time) = self.layout.places.time else { return timed::Sides::default() };
+        let mut out = timed::Sides::default();
+        for_each(self.rows, |row| {
+            let of =
+                |sides: timed::Sides| timed::Sides { at: sides.at >> row & 1, after: sides.after >> row & 1 };
+            let (p, q) = (of(p), of(q));
+            let before = self.records[time as usize][row] as i64;
+            let moments = Moments { times: &self.step.moments.times[row..=row], before };
+            let reference = &mut self.records[word][row];
+            if *reference == 0 {
+                if q == timed::Sides::default() {
+                    return;
+                }
+                *reference = self.sides.sinces.add(initial.clone());
+            }
+            if let Some(since) = self.sides.sinces.get_mut(*reference) {
+                let holds = since.step(p, q, moments);
+                out.at |= (holds.at & 1) << row;
+                out.after |= (holds.after & 1) << row;
+                if since.is_empty() {
+                    self.sides.sinces.free(*reference);
+                    *reference = 0;
+                }
+            }
+        });
+        out
+    }
+
+    fn recently(&mut self, q: Rows, state: u32) -> Rows {
+        let span = self.step.section.initial.recently[state as usize].span;
+        let left = &mut self.records[self.layout.places.recently[state as usize] as usize];
+        let out = q | rows_where(self.step.len, |i| left[i] != 0);
+        for (i, left) in left.iter_mut().enumerate().take(self.step.len as usize) {
+            *left = if q >> i & 1 == 1 { span } else { left.saturating_sub(1) };
+        }
+        out
+    }
+
+    fn delay(&mut self, x: Rows, forget: Rows, state: u32) -> Rows {
+        let delay = &self.step.section.initial.delays[state as usize];
+        let word = self.layout.places.delays[state as usize] as usize;
+        let mut out = 0;
+        for_each(self.rows, |row| {
+            let (x, forget) = (x >> row & 1, forget >> row & 1);
+            let position = self.records[POSITION][row];
+            let reference = &mut self.records[word][row];
+            if *reference == 0 && x == 0 {
+                return;
+            }
+            if *reference == 0 {
+                *reference = self.sides.delays.add(delay.clone());
+            }
+            if let Some(delay) = self.sides.delays.get_mut(*reference) {
+                out |= (delay.step(x, forget, position, 1, 1) & 1) << row;
+                if delay.kept() == 0 {
+                    self.sides.delays.free(*reference);
+                    *reference = 0;
+                }
+            }
+        });
+        out
+    }
+
+    /// Where a field is known. (What is not is kept as zero: it is as if it had never been.)
+    #[inline(always)]
+    fn known(&mut self, bit: u32, present: Rows, valid: Rows) -> Rows {
+        let known = &mut self.bits[bit as usize];
+        *known = valid | !present & *known;
+        *known
+    }
+
+    /// Takes the windows of the instances to their next moments.
+    fn window(&mut self, window: u32, out: u32) -> Rows {
+        let Operands { x, samples, known, timed } = self.step.section.windows[window as usize];
+        let (samples, known) = (read(self.words, samples), read(self.words, known));
+        let word = self.layout.places.windows[window as usize] as usize;
+        let initial = &self.step.section.initial.values.windows[window as usize];
+        let sides = &mut *self.sides;
+        let mut now_known = 0;
+        let (mut int, mut float) = (([0; _], [0; _]), ([0.0; _], [0.0; _]));
+        for_each(self.rows, |row| {
+            let reference = &mut self.records[word][row];
+            if *reference == 0 {
+                *reference = sides.windows.add(initial.clone());
+            }
+            let Some(window) = sides.windows.get_mut(*reference) else { return };
+            let position = self.records[POSITION][row];
+            let (stamps, now) = match timed {
+                true => (Stamps::Times(&self.step.moments.times[row..=row]), self.step.moments.times[row]),
+                false => (Stamps::Positions(position), position.min(i64::MAX as u64) as i64),
+            };
+            let rows = [samples >> row & 1, known >> row & 1];
+            let holds = match window.kind() {
+                Kind::Float => {
+                    let (before, out) = split(&mut self.columns.floats, out);
+                    float.0[0] = before.get(x as usize).map_or(0.0, |x| x[row]);
+                    let holds = window.step_floats(&mut float.1, Some(&float.0), rows, stamps, 1);
+                    out[row] = float.1[0];
+                    holds
+                }
+                _ => {
+                    let (before, out) = split(&mut self.columns.ints, out);
+                    int.0[0] = before.get(x as usize).map_or(0, |x| x[row]);
+                    let holds = window.step_ints(&mut int.1, Some(&int.0), rows, stamps, 1);
+                    out[row] = int.1[0];
+                    holds
+                }
+            };
+            now_known |= (holds & 1) << row;
+            if window.is_over(now) {
+                let reference = std::mem::take(&mut self.records[word][row]);
+                sides.free_window(reference, initial);
+            }
+        });
+        now_known
+    }
+
+    /// Takes the machines of the instances to their next moments.
+    fn machine(&mut self, machine: u32, out: u32) -> Rows {
+        let Step { section, block, moments, .. } = self.step;
+        let rows = self.rows;
+        let word = self.layout.places.machines[machine as usize] as usize;
+        let (plan, written) = (&section.machines[machine as usize], &mut self.machine_rows[machine as usize]);
+        let Sides { machines, values, .. } = &mut *self.sides;
+        let reading = Reading { words: self.words, columns: self.columns, block, buffers: &values.buffers };
+        let before = self.layout.places.time.map_or(POSITION, |time| time as usize);
+        for_each(rows, |row| {
+            if let Some(state) = machines.get_mut(self.records[word][row]) {
+                let (time, before) = (moments.times[row], self.records[before][row] as i64);
+                let (position, is_event) = (self.records[POSITION][row], self.events);
+                let moment = machine::Moment { row, time, before, position, is_event };
+                state.step(plan, &reading, moment, written);
+            }
+        });
+        self.columns.ints[out as usize] = *written.states[0];
+        written.ambiguous[0]
+    }
+
+    /// Copies what will be asked for again into own texts, as in a block: of what refers to other
+    /// texts of the instance the later columns first.
+    fn keep_text(&mut self, instruction: &Instruction) {
+        match *instruction {
+            Instruction::HeldText { state, buffer, out, .. } => {
+                let known = self.bits[self.layout.places.known_texts[state as usize] as usize];
+                self.keep(out, buffer, known);
+            }
+            Instruction::LatchText { x, buffer, out, .. } => {
+                self.keep(out, buffer, Rows::MAX);
+                self.keep(x, buffer + 1, Rows::MAX);
+            }
+            _ => {}
+        }
+    }
+
+    fn keep(&mut self, column: u32, buffer: u32, known: Rows) {
+        let word = self.layout.places.buffers[buffer as usize] as usize;
+        for_each(self.rows, |row| {
+            let text = self.columns.texts[column as usize][row];
+            let reference = &mut self.records[word][row];
+            let is_own = *reference != 0 && text == (TextRef::Kept { buffer: *reference as u32 });
+            if is_own && known >> row & 1 == 1 {
+                return;
+            }
+            let own = self.sides.own_text(*reference);
+            let buffers = &mut self.sides.values.buffers;
+            texts::keep(text, own as u32, self.step.block, buffers);
+            *reference = own;
+            if known >> row & 1 == 0 || buffers[own as usize].is_empty() {
+                self.sides.free_text(own);
+                *reference = 0;
+            }
+        });
+    }
+}
+
+/// Two columns that follow each other.
+fn pair(records: &mut [Words], first: u32) -> (&mut Words, &mut Words) {
+    let (before, rest) = records.split_at_mut(first as usize + 1);
+    (&mut before[first as usize], &mut rest[0])
+}

@@ -1,0 +1,181 @@
+//! What records refer to because it has no fixed size: texts and queues. A reference is a word, 0 for
+//! an empty one, which is not kept.
+
+use rondel_event::Block;
+
+use crate::delay::Delay;
+use crate::machine::MachineState;
+use crate::state::ValueState;
+use crate::timed::TimedSince;
+use crate::window::Window;
+
+/// Texts and queues of all instances of a slice.
+#[derive(Clone, Debug)]
+pub(crate) struct Sides {
+    /// Of its parts the buffers are used: those of the program in front, one that stays empty, then the
+    /// texts of instances.
+    pub(crate) values: ValueState,
+    /// The number of the one that stays empty. After it come those for the keys of a batch.
+    pub(crate) empty: u32,
+    free_texts: Vec<u32>,
+    pub(crate) delays: Pool<Delay>,
+    pub(crate) sinces: Pool<TimedSince>,
+    pub(crate) machines: Pool<MachineState>,
+    pub(crate) windows: Pool<Window>,
+    /// How many samples there was no room for in windows that are gone.
+    pub(crate) dropped: u64,
+}
+
+impl Sides {
+    /// With the buffers of a section, and room for so many texts among the keys.
+    pub(crate) fn new(mut buffers: Vec<Vec<u8>>, keys: usize) -> Sides {
+        let empty = buffers.len() as u32;
+        buffers.resize(buffers.len() + 1 + Block::CAPACITY * keys, Vec::new());
+        Sides {
+            empty,
+            values: ValueState { buffers, ..ValueState::default() },
+            free_texts: Vec::new(),
+            delays: Pool::new(),
+            sinces: Pool::new(),
+            machines: Pool::new(),
+            windows: Pool::new(),
+            dropped: 0,
+        }
+    }
+
+    /// The number of the buffer with the text of a reference.
+    #[inline(always)]
+    pub(crate) fn buffer(&self, reference: u64) -> u32 {
+        if reference == 0 { self.empty } else { reference as u32 }
+    }
+
+    /// The buffer for a text among the keys of a row.
+    pub(crate) fn key_text(&self, key: u32, row: usize) -> u32 {
+        self.empty + 1 + key * Block::CAPACITY as u32 + row as u32
+    }
+
+    /// The text of a reference.
+    pub(crate) fn text(&self, reference: u64) -> &[u8] {
+        &self.values.buffers[self.buffer(reference) as usize]
+    }
+
+    /// A reference to an own text; the one that is given, if it is one.
+    pub(crate) fn own_text(&mut self, reference: u64) -> u64 {
+        if reference != 0 {
+            return reference;
+        }
+        let number = self.free_texts.pop().unwrap_or_else(|| {
+            self.values.buffers.push(Vec::new());
+            self.values.buffers.len() as u32 - 1
+        });
+        number.into()
+    }
+
+    /// Gives a text back.
+    pub(crate) fn free_text(&mut self, reference: u64) {
+        if reference != 0 {
+            // Long texts are not kept for whoever comes next.
+            let text = &mut self.values.buffers[reference as usize];
+            text.clear();
+            text.shrink_to(64);
+            self.free_texts.push(reference as u32);
+        }
+    }
+
+    /// A copy of a text.
+    pub(crate) fn copy_text(&mut self, reference: u64) -> u64 {
+        if reference == 0 {
+            return 0;
+        }
+        let copy = self.own_text(0);
+        let buffers = &mut self.values.buffers;
+        let mut text = std::mem::take(&mut buffers[copy as usize]);
+        text.extend_from_slice(&buffers[reference as usize]);
+        buffers[copy as usize] = text;
+        copy
+    }
+
+    /// Gives a window back, and remembers what it dropped.
+    pub(crate) fn free_window(&mut self, reference: u64, initial: &Window) {
+        if let Some(window) = self.windows.get_mut(reference) {
+            self.dropped = self.dropped.saturating_add(window.dropped());
+            // What it had kept is let go.
+            window.clone_from(initial);
+            self.windows.free(reference);
+        }
+    }
+
+    /// How many samples there was no room for.
+    pub(crate) fn dropped_samples(&self) -> u64 {
+        self.windows.all.iter().map(Window::dropped).fold(self.dropped, u64::saturating_add)
+    }
+
+    /// How many bytes they take.
+    pub(crate) fn bytes(&self) -> usize {
+        let buffers = &self.values.buffers;
+        buffers.iter().map(Vec::capacity).sum::<usize>()
+            + buffers.capacity() * size_of::<Vec<u8>>()
+            + self.free_texts.capacity() * size_of::<u32>()
+            + self.delays.bytes(Delay::bytes)
+            + self.sinces.bytes(TimedSince::bytes)
+            + self.machines.bytes(MachineState::bytes)
+            + self.windows.bytes(Window::bytes)
+    }
+}
+
+/// Values that are used again; a reference is the number of one, plus one.
+#[derive(Clone, Debug)]
+pub(crate) struct Pool<T> {
+    all: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T: Clone> Pool<T> {
+    fn new() -> Pool<T> {
+        Pool { all: Vec::new(), free: Vec::new() }
+    }
+
+    /// What a reference refers to.
+    pub(crate) fn get(&self, reference: u64) -> Option<&T> {
+        self.all.get((reference as usize).checked_sub(1)?)
+    }
+
+    pub(crate) fn get_mut(&mut self, reference: u64) -> Option<&mut T> {
+        self.all.get_mut((reference as usize).checked_sub(1)?)
+    }
+
+    /// Takes a value in.
+    pub(crate) fn add(&mut self, value: T) -> u64 {
+        match self.free.pop() {
+            Some(number) => {
+                self.all[number as usize] = value;
+                u64::from(number) + 1
+            }
+            None => {
+                self.all.push(value);
+                self.all.len() as u64
+            }
+        }
+    }
+
+    /// Gives one back, with nothing in it.
+    pub(crate) fn free(&mut self, reference: u64) {
+        if reference != 0 {
+            self.free.push(reference as u32 - 1);
+        }
+    }
+
+    /// A copy.
+    pub(crate) fn copy(&mut self, reference: u64) -> u64 {
+        match self.get(reference).cloned() {
+            Some(value) => self.add(value),
+            None => 0,
+        }
+    }
+
+    fn bytes(&self, of: impl Fn(&T) -> usize) -> usize {
+        self.all.iter().map(of).sum::<usize>()
+            + self.all.capacity() * size_of::<T>()
+            + self.free.capacity() * size_of::<u32>()
+    }
+}

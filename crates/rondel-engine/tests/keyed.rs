@@ -1,0 +1,315 @@
+//! A property that is divided by key says of every key what it would say of the events of that key alone,
+//! whatever the blocks.
+
+#![allow(clippy::panic, clippy::unwrap_used)]
+
+mod definition;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use definition::random::{any_spec, cuts, trace};
+use definition::{Content, Event, write};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use rondel_engine::{Monitor, Program, Report};
+use rondel_event::{Block, Comparison, Path, Timestamp, TopicId, Value, ValueType, Verdict};
+use rondel_spec::{Aggregate, Bounds, Expr, ExprId, Key, Property, Slice, SliceId, Spec, TimeModel};
+
+/// A key, to compare by.
+type Id = String;
+
+fn id(values: &[Value]) -> Id {
+    format!("{values:?}")
+}
+
+/// The key of an event; the inner is none if it is no key.
+fn key_of(slice: &Slice, event: &Event) -> Option<Option<Vec<Value>>> {
+    let mut values = Vec::new();
+    for key in &slice.keys {
+        let (_, path) = key.fields.iter().find(|(topic, _)| topic.0 == event.topic)?;
+        let name = path.to_string();
+        let content = event.fields.iter().find(|(field, _)| *field == name).map(|(_, content)| content);
+        match content {
+            Some(Content::Value(value)) if value.value_type() == key.value_type => values.push(value.clone()),
+            _ => return Some(None),
+        }
+    }
+    Some(Some(values))
+}
+
+/// What is compared of a report.
+#[derive(Clone, Debug, PartialEq)]
+struct Said {
+    verdict: Verdict,
+    changed: bool,
+    at_event: bool,
+    step: u64,
+    time: Timestamp,
+}
+
+fn said(report: &Report) -> Said {
+    let Report { verdict, changed, step, time, .. } = *report;
+    Said { verdict, changed, at_event: report.row.is_some(), step, time }
+}
+
+/// Runs a monitor in blocks and lets `tell` see what it reports.
+fn run(
+    spec: &Spec,
+    trace: &[(i64, &Event)],
+    cuts: &[usize],
+    every: bool,
+    mut tell: impl FnMut(&Report, &[Value], usize),
+) -> Monitor {
+    let program = Arc::new(Program::compile(spec).unwrap());
+    let mut block = Block::new(program.layout());
+    let mut monitor = Monitor::new(program.clone());
+    monitor.report_every(every);
+    let (mut rest, mut start) = (trace, 0);
+    for &len in cuts.iter().cycle() {
+        let (now, later) = rest.split_at(len.min(rest.len()));
+        block.clear();
+        for (time, event) in now {
+            write(&mut block, program.projections(), event, *time);
+        }
+        let mut copy = monitor.clone();
+        monitor.step(&block);
+        assert_eq!(copy.step(&block), monitor.reports());
+        monitor.reports().iter().for_each(|report| tell(report, monitor.key(report), start));
+        start += now.len();
+        rest = later;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    let end = trace.last().map_or(0, |(time, _)| time + 1_000_000);
+    monitor.advance(Timestamp::from_nanos(end));
+    monitor.reports().iter().for_each(|report| tell(report, monitor.key(report), start));
+    monitor
+}
+
+/// The topics that a property sees without key.
+fn shared(spec: &Spec, slice: &Slice, formula: ExprId) -> Vec<TopicId> {
+    let mut topics = spec.topics_of(formula);
+    topics.extend(slice.until.map(|until| spec.topics_of(until)).unwrap_or_default());
+    topics.retain(|topic| slice.keys[0].fields.iter().all(|(keyed, _)| keyed != topic));
+    topics
+}
+
+/// What is expected of one property of a key: the reports from the first event of the key on.
+fn expected(spec: &Spec, property: usize, trace: &[(i64, &Event)], values: &[Value]) -> Vec<Said> {
+    let key = &id(values);
+    let slice = &spec.slices[0];
+    let topics = shared(spec, slice, spec.properties[property].formula);
+    let sees = |event: &Event| match key_of(slice, event) {
+        Some(of) => of.is_some_and(|of| id(&of) == *key),
+        None => topics.contains(&TopicId(event.topic)),
+    };
+    let alone: Vec<_> = trace.iter().copied().filter(|(_, event)| sees(event)).collect();
+    let first = alone.iter().position(|(_, event)| key_of(slice, event).is_some()).unwrap();
+    let mut property = spec.properties[property].clone();
+    property.slice = None;
+    let mut nodes = spec.nodes.clone();
+    for node in &mut nodes {
+        if let Expr::Key(i, _) = *node {
+            *node = Expr::Literal(values[i as usize].clone());
+        }
+    }
+    let undivided = Spec { nodes, properties: vec![property], slices: Vec::new(), ..spec.clone() };
+    let mut out = Vec::new();
+    run(&undivided, &alone, &[64], true, |report, _, _| {
+        if report.step >= first as u64 {
+            out.push(said(report));
+        }
+    });
+    out
+}
+
+type All = BTreeMap<(usize, Id), Vec<Said>>;
+
+fn found(spec: &Spec, trace: &[(i64, &Event)], cuts: &[usize], every: bool) -> (All, Monitor) {
+    let mut all = All::new();
+    let monitor = run(spec, trace, cuts, every, |report, key, _| {
+        all.entry((report.property as usize, id(key))).or_default().push(said(report));
+    });
+    (all, monitor)
+}
+
+fn timed<'a>(events: &'a [Event], gaps: &[i64]) -> Vec<(i64, &'a Event)> {
+    let mut time = 1000;
+    let timed = events.iter().zip(gaps.iter().cycle()).map(|(event, gap)| {
+        time += gap;
+        (time, event)
+    });
+    timed.collect()
+}
+
+/// Adds what random formulas do not have: measurements, and the key as a value. Where events without key
+/// come before an instance, what they had to do with its key is unknown to it, so the key is asked for only
+/// beside them.
+fn enrich(spec: &mut Spec, keys: &[(&'static str, ValueType)], keyed: u32, over: u64) {
+    let mut add = |expr| {
+        spec.nodes.push(expr);
+        ExprId(spec.nodes.len() as u32 - 1)
+    };
+    let mut formulas = Vec::new();
+    let three = add(Expr::Literal(Value::Int(3)));
+    let span = add(Expr::Literal(Value::Duration(over as i64)));
+    let field =
+        |topic, name, value_type| Expr::Field { topic: TopicId(topic), path: Path::keys([name]), value_type };
+    let (int, float) = (add(field(0, "i", ValueType::Int)), add(field(1, "f", ValueType::Float)));
+    let topics = vec![TopicId(0)];
+    for (aggregate, operand, topics) in [
+        (Aggregate::Count, None, vec![TopicId(1), TopicId(2)]),
+        (Aggregate::Sum, Some(int), topics.clone()),
+        (Aggregate::Min, Some(int), topics),
+    ] {
+        let window = add(Expr::Window { aggregate, over, operand, topics });
+        formulas.push(add(Expr::Compare(Comparison::Less, window, three)));
+    }
+    let max =
+        Expr::Window { aggregate: Aggregate::Max, over, operand: Some(float), topics: vec![TopicId(1)] };
+    let max = add(max);
+    formulas.push(add(Expr::Compare(Comparison::Equal, max, float)));
+    let age = add(Expr::Age(TopicId(0)));
+    formulas.push(add(Expr::Compare(Comparison::LessOrEqual, age, span)));
+    for (i, &(name, value_type)) in (0..).zip(keys) {
+        let key = add(Expr::Key(i, value_type));
+        let field = add(field(1, name, value_type));
+        let is = add(Expr::Compare(Comparison::Equal, key, field));
+        formulas.push(is);
+        if keyed == 7 {
+            formulas.push(add(Expr::Once(Bounds { lower: 1, upper: Some(5) }, is)));
+            let prev = add(Expr::Prev(field));
+            formulas.push(add(Expr::Compare(Comparison::NotEqual, prev, key)));
+        }
+    }
+    spec.properties
+        .extend(formulas.into_iter().map(|formula| Property::new(format!("{formula:?}"), formula)));
+}
+
+/// Divides a specification by fields of some of the three topics.
+fn divide(
+    mut spec: Spec,
+    keys: &[(&'static str, ValueType)],
+    keyed: u32,
+    models: &[u8],
+    over: Option<u64>,
+) -> Spec {
+    if let Some(over) = over {
+        enrich(&mut spec, keys, keyed, over);
+    }
+    let topics: Vec<TopicId> = (0..3).filter(|i| keyed >> i & 1 == 1).map(TopicId).collect();
+    let keys = keys.iter().map(|&(name, value_type)| Key {
+        name: name.into(),
+        value_type,
+        fields: topics.iter().map(|&topic| (topic, Path::keys([name]))).collect(),
+    });
+    spec.slices = vec![Slice { keys: keys.collect(), until: None, limit: None }];
+    for (property, model) in spec.properties.iter_mut().zip(models.iter().cycle()) {
+        property.slice = Some(SliceId(0));
+        property.time = [TimeModel::Steps, TimeModel::Points, TimeModel::Dense][usize::from(*model)];
+    }
+    spec
+}
+
+fn keys() -> impl Strategy<Value = Vec<(&'static str, ValueType)>> {
+    proptest::sample::select(vec![
+        vec![("i2", ValueType::Int)],
+        vec![("s", ValueType::String)],
+        vec![("b", ValueType::Bool)],
+        vec![("t", ValueType::Time)],
+        vec![("s", ValueType::String), ("b", ValueType::Bool)],
+        vec![("b2", ValueType::Bool), ("i2", ValueType::Int)],
+    ])
+}
+
+fn gaps() -> impl Strategy<Value = Vec<i64>> {
+    vec(prop_oneof![2 => Just(0), 4 => 1..10_i64, 2 => 60..70_i64, 1 => 100..3000_i64], 1..20)
+}
+
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+fn assert_agreement(spec: &Spec, trace: &[(i64, &Event)], cuts: &[usize]) {
+    let (all, monitor) = found(spec, trace, cuts, true);
+    let slice = &spec.slices[0];
+    let keys = trace.iter().filter_map(|(_, event)| key_of(slice, event).flatten());
+    let ids: BTreeMap<Id, Vec<Value>> = keys.map(|key| (id(&key), key)).collect();
+    for property in 0..spec.properties.len() {
+        for (id, values) in &ids {
+            let mut expected = expected(spec, property, trace, values);
+            // Of an instance the first verdict is new.
+            if let Some(first) = expected.first_mut() {
+                first.changed = true;
+            }
+            let nothing = Vec::new();
+            let found = all.get(&(property, id.clone())).unwrap_or(&nothing);
+            let differs = (0..expected.len().max(found.len())).find(|&i| expected.get(i) != found.get(i));
+            if let Some(i) = differs {
+                panic!(
+                    "{:?} of {id}, report {i}: {:?}, not {:?}",
+                    spec.properties[property],
+                    found.get(i),
+                    expected.get(i)
+                );
+            }
+        }
+    }
+    let without = trace.iter().filter(|(_, event)| key_of(slice, event) == Some(None)).count();
+    for status in monitor.slices() {
+        assert_eq!((status.unkeyed, status.refused), (without as u64, 0));
+    }
+}
+
+proptest! {
+    #![proptest_config(config(300))]
+
+    #[test]
+    fn every_key_is_as_if_alone(
+        spec in any_spec(1..20),
+        keys in keys(),
+        keyed in 1..8_u32,
+        models in vec(0..3_u8, 1..4),
+        over in proptest::option::of(1..100_u64),
+        trace in trace(1..120),
+        gaps in gaps(),
+        cuts in cuts(),
+    ) {
+        let spec = divide(spec, &keys, keyed, &models, over);
+        assert_agreement(&spec, &timed(&trace, &gaps), &cuts);
+    }
+
+    #[test]
+    fn whatever_the_blocks(
+        spec in any_spec(1..12),
+        keys in keys(),
+        keyed in 1..8_u32,
+        models in vec(0..3_u8, 1..4),
+        over in proptest::option::of(1..100_u64),
+        limit in proptest::option::of(1..8_u64),
+        until in any::<bool>(),
+        trace in trace(1..700),
+        gaps in gaps(),
+        cuts in cuts(),
+        other_cuts in cuts(),
+        every in any::<bool>(),
+    ) {
+        let mut spec = divide(spec, &keys, keyed, &models, over);
+        spec.slices[0].limit = limit;
+        spec.slices[0].until = spec.properties.first().filter(|_| until).map(|property| property.formula);
+        let trace = timed(&trace, &gaps);
+        let reports = |cuts: &[usize]| {
+            let mut all = Vec::new();
+            let monitor = run(&spec, &trace, cuts, every, |report, key, start| {
+                all.push((report.row.map(|row| row as usize + start), report.property, id(key), said(report)));
+            });
+            let status: Vec<_> = monitor.slices().map(|s| (s.instances, s.unkeyed, s.refused)).collect();
+            let live = status.iter().all(|(live, ..)| limit.is_none_or(|limit| *live <= limit));
+            assert!(live, "more than allowed");
+            (all, status)
+        };
+        prop_assert_eq!(reports(&cuts), reports(&other_cuts));
+    }
+}
