@@ -2,7 +2,7 @@
 
 use std::io;
 
-use rondel_engine::Report;
+use rondel_engine::Monitor;
 use rondel_event::Block;
 use rondel_net::adapter::Publisher;
 
@@ -65,20 +65,18 @@ impl Outlet {
         }
     }
 
-    /// Takes what a monitor reports: on a block, whose first event is the step with this number, or on
-    /// time passing.
-    pub fn take(&mut self, block: Option<(&Block, u64)>, reports: &[Report]) {
+    /// Takes what a monitor has just reported: on a block, whose first event is the step with this number,
+    /// or on time passing.
+    pub fn take(&mut self, block: Option<(&Block, u64)>, monitor: &Monitor) {
         let mut printed = false;
         match self.witness.take() {
             None => {
-                for report in reports {
-                    printed |= self.give(&Given { report, keys: &[], evidence: None });
+                for report in monitor.reports() {
+                    printed |= self.give(&Given { report, keys: monitor.key(report), evidence: None });
                 }
             }
             Some(mut witness) => {
-                witness.take(block, reports, |report, evidence| {
-                    printed |= self.give(&Given { report, keys: &[], evidence });
-                });
+                witness.take(block, monitor, |given| printed |= self.give(given));
                 self.witness = Some(witness);
             }
         }
@@ -96,7 +94,7 @@ impl Outlet {
     /// Counts a verdict, and sends it where it belongs. Whether some of that was printed.
     fn give(&mut self, given: &Given<'_>) -> bool {
         let property = given.report.property as usize;
-        self.tallies[property].add(given.report);
+        self.tallies[property].add(given.report, given.keys);
         let mut printed = false;
         if !self.emit.wants(given.report) {
             return printed;

@@ -9,6 +9,7 @@ use rondel_engine::Monitor;
 use rondel_event::{Block, Timestamp, TopicId};
 use rondel_net::adapter::{Publisher, Receiver, Sample, now};
 use rondel_net::json::JsonDecoder;
+use rondel_spec::Spec;
 
 use crate::clock::Clock;
 use crate::deployment::{Binding, TimeOfEvent};
@@ -16,7 +17,7 @@ use crate::evidence::Witness;
 use crate::outlet::{Outlet, Sink};
 use crate::output::{Emit, Format};
 use crate::specification::Specification;
-use crate::tally::{Backwards, Tally, Unseen};
+use crate::tally::{Backwards, Tally, Unseen, left_out};
 use crate::warn;
 
 /// Why a run ends.
@@ -160,6 +161,11 @@ impl Pipeline {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What could not be taken into account.
+    pub fn left_out(&self, spec: &Spec) -> Vec<String> {
+        left_out(&self.state().monitor, spec)
+    }
+
     /// What happened so far: counts, what became of each property, how often time went back, and what
     /// never came.
     pub fn report(&self) -> (Counts, Vec<Tally>, u64, Unseen) {
@@ -188,7 +194,8 @@ impl Pipeline {
         };
         state.pass(Instant::now());
         let State { monitor, outlet, .. } = &mut *state;
-        outlet.take(None, monitor.end());
+        monitor.end();
+        outlet.take(None, monitor);
         state.counts.last.get_or_insert_with(now);
         state.ended = true;
         self.sooner.notify_all();
@@ -325,7 +332,8 @@ impl State {
             let latest = (0..self.block.len()).map(|row| self.block.time(row)).max();
             clock.set(latest.unwrap_or(self.time), Instant::now());
         }
-        self.outlet.take(Some((&self.block, first)), self.monitor.step(&self.block));
+        self.monitor.step(&self.block);
+        self.outlet.take(Some((&self.block, first)), &self.monitor);
         self.block.clear();
     }
 
@@ -344,7 +352,8 @@ impl State {
                 return Some(due);
             }
             // No further than needed: an event that is still on its way keeps its time.
-            self.outlet.take(None, self.monitor.advance(deadline));
+            self.monitor.advance(deadline);
+            self.outlet.take(None, &self.monitor);
             if self.monitor.next_deadline().is_some_and(|next| next <= deadline) {
                 return Some(at);
             }
@@ -378,7 +387,7 @@ mod tests {
     use rondel_engine::Program;
     use rondel_event::TimeUnit;
     use rondel_net::adapter::PublishError;
-    use rondel_spec::{Bounds, Expr, ExprId, Property, Spec, TimeModel, Topic};
+    use rondel_spec::{Bounds, Expr, ExprId, Property, TimeModel, Topic};
 
     use super::*;
     use crate::deployment::Address;

@@ -1,11 +1,14 @@
 //! What became of each property, for the closing summary and the exit status.
 
+use std::collections::HashSet;
+
 use indicatif::HumanCount;
-use rondel_engine::Report;
-use rondel_event::{Block, Path, Rows, Slot, Timestamp, Verdict};
-use rondel_spec::{Property, TimeModel};
+use rondel_engine::{Monitor, Report};
+use rondel_event::{Block, Path, Rows, Slot, Timestamp, Value, Verdict};
+use rondel_spec::{Property, Spec, TimeModel};
 
 use crate::exit;
+use crate::output::key_text;
 use crate::specification::{Specification, looks_ahead};
 
 /// The verdicts of one property, counted.
@@ -26,6 +29,10 @@ pub struct Tally {
     pub open: bool,
     /// Whether steps are counted.
     pub by_steps: bool,
+    /// Whether there is an instance for each key.
+    pub by_key: bool,
+    /// The instances that are inconclusive now.
+    waiting: HashSet<String>,
     /// Whether it was satisfied or violated at any time.
     decided: bool,
     /// The time that the last verdict is about, and whether it came later: verdicts may come in another
@@ -40,6 +47,8 @@ pub struct Tally {
 /// Where a property was violated for the first time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct First {
+    /// The key of the instance, if it has one.
+    pub key: String,
     /// The step, if there was one.
     pub step: Option<u64>,
     /// The time that the violation is about.
@@ -48,6 +57,9 @@ pub struct First {
 
 impl std::fmt::Display for First {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if !self.key.is_empty() {
+            write!(f, "of {} ", self.key)?;
+        }
         match self.step {
             Some(step) => write!(f, "at step {step} (time {} s)", self.time),
             None => write!(f, "at time {} s", self.time),
@@ -61,14 +73,23 @@ impl Tally {
         let spec = &specification.spec;
         let by_steps =
             |p: &Property| p.time != TimeModel::Dense && p.slice.is_none() && !looks_ahead(spec, p.formula);
-        spec.properties.iter().map(|p| Tally { by_steps: by_steps(p), ..Tally::default() }).collect()
+        let tally =
+            |p: &Property| Tally { by_steps: by_steps(p), by_key: p.slice.is_some(), ..Tally::default() };
+        spec.properties.iter().map(tally).collect()
     }
 
     /// Adds a verdict. Only changes count.
     #[inline]
-    pub fn add(&mut self, report: &Report) {
+    pub fn add(&mut self, report: &Report, keys: &[Value]) {
         if !report.changed {
             return;
+        }
+        if self.by_key {
+            if report.verdict == Verdict::Inconclusive {
+                self.waiting.insert(key_text(keys));
+            } else if !self.waiting.is_empty() {
+                self.waiting.remove(&key_text(keys));
+            }
         }
         if self.by_steps {
             self.count(report.step);
@@ -86,6 +107,7 @@ impl Tally {
         if report.verdict == Verdict::Violated {
             self.violations += 1;
             self.first.get_or_insert_with(|| First {
+                key: key_text(keys),
                 step: report.row.filter(|_| report.about.is_none()).map(|_| report.step),
                 time: report.about.unwrap_or(report.time),
             });
@@ -102,7 +124,10 @@ impl Tally {
         if self.by_steps {
             self.count(steps);
         }
-        self.open |= self.last == Some(Verdict::Inconclusive);
+        self.open |= match self.by_key {
+            true => !std::mem::take(&mut self.waiting).is_empty(),
+            false => self.last == Some(Verdict::Inconclusive),
+        };
         (self.since, self.about, self.over) = (0, None, false);
     }
 
@@ -112,6 +137,15 @@ impl Tally {
             self.inconclusive += step.saturating_sub(self.since);
         }
         self.since = step;
+    }
+
+    /// What it comes to: the last verdict; of a property with keys the worst of any instance.
+    pub fn verdict(&self) -> Option<Verdict> {
+        match self.last {
+            Some(_) if self.by_key && self.violations > 0 => Some(Verdict::Violated),
+            Some(_) if self.by_key && (self.open || !self.waiting.is_empty()) => Some(Verdict::Inconclusive),
+            last => last,
+        }
     }
 
     /// Whether it was neither satisfied nor violated at any step.
@@ -169,6 +203,46 @@ impl Unseen {
     }
 }
 
+/// What a monitor could not take into account, in sentences; most often nothing.
+pub fn left_out(monitor: &Monitor, spec: &Spec) -> Vec<String> {
+    let mut said = Vec::new();
+    for slice in monitor.slices() {
+        let names: Vec<&str> = slice
+            .properties
+            .iter()
+            .filter_map(|property| spec.properties.get(*property as usize))
+            .map(|property| property.name.as_str())
+            .collect();
+        let names = names.join(", ");
+        if slice.unkeyed > 0 {
+            let messages = counted(slice.unkeyed, "message has", "messages have");
+            said.push(format!("{messages} no key, or one of another type, and did not count for {names}"));
+        }
+        if slice.refused > 0 {
+            let messages = counted(slice.refused, "message", "messages");
+            let instances = counted(slice.instances, "instance", "instances");
+            let first = key_text(slice.first_refused.unwrap_or_default());
+            said.push(format!(
+                "{messages} with a new key did not count for {names}, as there were {instances} already, \
+                 which is the limit; the first key was {first}"
+            ));
+        }
+    }
+    if monitor.dropped_samples() > 0 {
+        let samples = counted(monitor.dropped_samples(), "sample", "samples");
+        said.push(format!("there was no room for {samples} of windows, which were unknown meanwhile"));
+    }
+    if monitor.given_up() > 0 {
+        let verdicts = counted(monitor.given_up(), "verdict was", "verdicts were");
+        said.push(format!("{verdicts} given up as inconclusive, as too many were waiting for what comes"));
+    }
+    if monitor.beyond_range() > 0 {
+        let events = counted(monitor.beyond_range(), "event was", "events were");
+        said.push(format!("{events} more than 146 years from time zero, and counted as of there"));
+    }
+    said
+}
+
 /// A number and what is counted, in the plural where it is not one.
 pub fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", HumanCount(count), if count == 1 { one } else { many })
@@ -213,10 +287,10 @@ mod tests {
             report
         };
         let mut tally = Tally::default();
-        tally.add(&given(0, None, Verdict::Satisfied));
-        tally.add(&given(2, Some(0), Verdict::Inconclusive));
+        tally.add(&given(0, None, Verdict::Satisfied), &[]);
+        tally.add(&given(2, Some(0), Verdict::Inconclusive), &[]);
         assert_eq!((tally.last, tally.inconclusive), (Some(Verdict::Satisfied), 1));
-        tally.add(&given(9, Some(5), Verdict::Violated));
+        tally.add(&given(9, Some(5), Verdict::Violated), &[]);
         let first = tally.first.as_ref().map(ToString::to_string);
         assert_eq!((tally.last, first), (Some(Verdict::Violated), Some("at time 0.000000005 s".into())));
         let mut closed = tally.clone();
@@ -224,7 +298,7 @@ mod tests {
         assert!(!closed.open);
         // What is left open at the end stays so, whatever is known of later times.
         tally.over();
-        tally.add(&given(9, Some(4), Verdict::Inconclusive));
+        tally.add(&given(9, Some(4), Verdict::Inconclusive), &[]);
         tally.end(3);
         assert!(tally.open && tally.last == Some(Verdict::Violated));
     }

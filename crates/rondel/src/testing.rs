@@ -1,12 +1,13 @@
 //! Tests inside a specification: their messages through a monitor, and what came compared with what
 //! was expected.
 
-use rondel_engine::{Monitor, Report};
+use rondel_engine::Monitor;
 use rondel_event::{Block, TimeUnit, Timestamp, Value, Verdict};
 use rondel_net::file::Lines;
 use rondel_spec::{Expectation, Test};
 
 use crate::evidence::{Evidence, Witness};
+use crate::output;
 use crate::specification::Specification;
 
 /// How often time is let go on after the last message. A machine that goes round and round by itself
@@ -87,14 +88,16 @@ pub fn run(specification: &Specification, test: &Test, witness: Option<&mut Witn
             ran.unreadable.push(format!("{}: {}", message.json, error.kind));
         }
         let first = monitor.position();
-        ran.take(Some((&block, first)), monitor.step(&block), Some(i), &mut witness);
+        monitor.step(&block);
+        ran.take(Some((&block, first)), &monitor, Some(i), &mut witness);
         block.clear();
     }
     match test.end {
         // What becomes certain at the end has still to be seen.
         Some(end) => {
             let end = Timestamp::from_nanos(end.as_nanos().saturating_add(1));
-            ran.take(None, monitor.advance(end), None, &mut witness);
+            monitor.advance(end);
+            ran.take(None, &monitor, None, &mut witness);
         }
         None => {
             let mut steps = 0;
@@ -104,13 +107,15 @@ pub fn run(specification: &Specification, test: &Test, witness: Option<&mut Witn
                     ran.endless = true;
                     break;
                 }
-                ran.take(None, monitor.advance(due), None, &mut witness);
+                monitor.advance(due);
+                ran.take(None, &monitor, None, &mut witness);
                 steps += 1;
                 last = Some(due);
             }
         }
     }
-    ran.take(None, monitor.end(), None, &mut witness);
+    monitor.end();
+    ran.take(None, &monitor, None, &mut witness);
     ran.mistyped = lines.mistyped();
     ran.unmet = (0..test.expectations.len()).filter(|i| !ran.meets(&test.expectations[*i])).collect();
     ran
@@ -120,12 +125,13 @@ impl Ran {
     fn take(
         &mut self,
         block: Option<(&Block, u64)>,
-        reports: &[Report],
+        monitor: &Monitor,
         message: Option<usize>,
         witness: &mut Option<&mut Witness>,
     ) {
-        let mut give = |report: &Report, evidence: Option<Evidence<'_>>| {
-            let text = |evidence: Evidence<'_>| {
+        let mut give = |given: &output::Given<'_>| {
+            let output::Given { report, keys, evidence } = given;
+            let text = |evidence: &Evidence<'_>| {
                 let mut text = Vec::new();
                 evidence.text(&mut text);
                 String::from_utf8_lossy(&text).into_owned()
@@ -133,19 +139,23 @@ impl Ran {
             if report.changed {
                 self.given.push(Given {
                     property: report.property,
-                    keys: Vec::new(),
+                    keys: keys.to_vec(),
                     verdict: report.verdict,
                     time: report.time,
                     about: report.about,
                     after: report.row.is_none(),
                     message: message.filter(|_| report.row.is_some()),
-                    evidence: evidence.map(text),
+                    evidence: evidence.as_ref().map(text),
                 });
             }
         };
         match witness {
-            Some(witness) => witness.take(block, reports, give),
-            None => reports.iter().for_each(|report| give(report, None)),
+            Some(witness) => witness.take(block, monitor, give),
+            None => {
+                for report in monitor.reports() {
+                    give(&output::Given { report, keys: monitor.key(report), evidence: None });
+                }
+            }
         }
     }
 

@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rondel_engine::{Monitor, Report};
+use rondel_engine::Monitor;
 use rondel_event::{Block, Path as FieldPath, Verdict};
 use rondel_net::file::{Lines, Piece, ReadError, TraceReader};
 
 use crate::deployment::time_unit;
-use crate::evidence::{Evidence, Witness};
+use crate::evidence::Witness;
 use crate::output::{Emit, Format, Given, Output, VerdictWriter, colour_of};
 use crate::specification::{Reading, Specification, Syntax, TimeModel};
-use crate::tally::{Backwards, Tally, Unseen, counted, status};
+use crate::tally::{Backwards, Tally, Unseen, counted, left_out, status};
 use crate::{complain, exit, warn};
 
 /// Check recorded traces of JSON lines
@@ -190,7 +190,8 @@ impl Checking<'_> {
         }
         self.step(&mut monitor, &mut block, &mut backwards, &writers, &mut text);
         self.tallies.iter_mut().for_each(Tally::over);
-        self.report(None, monitor.end(), &writers, &mut text);
+        monitor.end();
+        self.report(None, &monitor, &writers, &mut text);
         for tally in &mut self.tallies {
             tally.end(monitor.position());
         }
@@ -203,6 +204,9 @@ impl Checking<'_> {
             warn(&format!(
                 "{name}: {values} another type than the specification reads, and counted as unknown"
             ));
+        }
+        for said in left_out(&monitor, &self.specification.spec) {
+            warn(&format!("{name}: {said}"));
         }
         if lines.other_topics() > 0 && lines.other_topics() == lines.lines() {
             warn(&format!("{name}: no line is on a topic of the specification"));
@@ -231,8 +235,8 @@ impl Checking<'_> {
             ));
         }
         self.unseen.look(block);
-        let reports = monitor.step(block);
-        self.report(Some((block, first)), reports, writers, text);
+        monitor.step(block);
+        self.report(Some((block, first)), monitor, writers, text);
         self.events += block.len() as u64;
         block.clear();
     }
@@ -241,22 +245,25 @@ impl Checking<'_> {
     fn report(
         &mut self,
         block: Option<(&Block, u64)>,
-        reports: &[Report],
+        monitor: &Monitor,
         writers: &[VerdictWriter],
         text: &mut Vec<u8>,
     ) {
         let Checking { tallies, options, colour, .. } = self;
-        let mut give = |report: &Report, evidence: Option<Evidence<'_>>| {
-            let property = report.property as usize;
-            tallies[property].add(report);
-            if options.emit.wants(report) {
-                let given = Given { report, keys: &[], evidence };
-                writers[property].write(options.format, &given, *colour, text);
+        let mut give = |given: &Given<'_>| {
+            let property = given.report.property as usize;
+            tallies[property].add(given.report, given.keys);
+            if options.emit.wants(given.report) {
+                writers[property].write(options.format, given, *colour, text);
             }
         };
         match &mut self.witness {
-            Some(witness) => witness.take(block, reports, give),
-            None => reports.iter().for_each(|report| give(report, None)),
+            Some(witness) => witness.take(block, monitor, give),
+            None => {
+                for report in monitor.reports() {
+                    give(&Given { report, keys: monitor.key(report), evidence: None });
+                }
+            }
         }
         if !text.is_empty() {
             self.out.write(text);

@@ -10,6 +10,7 @@ use clap::Args;
 use indicatif::HumanCount;
 use rondel_event::{TimeUnit, TopicId, Verdict};
 use rondel_net::adapter::{Problems, Subscription};
+use rondel_spec::Spec;
 
 use crate::deployment::{self, Address, Binding, Deployment, spread, time_of_event};
 use crate::evidence::Witness;
@@ -281,7 +282,7 @@ pub struct Running {
     subscriptions: Vec<Box<dyn Subscription>>,
     /// What gives the verdicts that time brings, if it brings some.
     keeper: Option<JoinHandle<()>>,
-    properties: Vec<String>,
+    spec: Spec,
 }
 
 impl Running {
@@ -346,7 +347,7 @@ impl Running {
             keeper: keeper.transpose()?,
             networks,
             pipeline,
-            properties: deployment.specification.spec.properties.iter().map(|p| p.name.clone()).collect(),
+            spec: deployment.specification.spec.clone(),
         })
     }
 
@@ -395,7 +396,8 @@ impl Running {
             unseen,
             counted,
             problems,
-            properties: self.properties,
+            left_out: self.pipeline.left_out(&self.spec),
+            properties: self.spec.properties.into_iter().map(|property| property.name).collect(),
             flushed,
         })
     }
@@ -412,6 +414,8 @@ pub struct Report {
     /// Whether it ended with the last message that was asked for.
     counted: bool,
     problems: Problems,
+    /// What could not be taken into account.
+    left_out: Vec<String>,
     properties: Vec<String>,
     /// Whether everything has left.
     pub flushed: bool,
@@ -436,6 +440,7 @@ impl Report {
             "verdicts": verdicts,
             "seconds": seconds,
             "flushed": self.flushed,
+            "left_out": self.left_out,
         })
         .to_string()
     }
@@ -484,18 +489,22 @@ impl Report {
             summary += "; NOT everything could be handed over in time";
         }
         for (property, tally) in self.properties.iter().zip(&self.tallies) {
-            let (on, off) = match tally.last {
+            let (on, off) = match tally.verdict() {
                 Some(verdict) if colour => (colour_of(verdict), "\x1b[0m"),
                 _ => ("", ""),
             };
-            let verdict = tally.last.map_or("no event", Verdict::as_str);
+            let verdict = tally.verdict().map_or("no event", Verdict::as_str);
             summary += &format!("\n  {on}{verdict:<12}{off}  {property}");
             if let Some(first) = &tally.first {
                 let times = counted(tally.violations, "time", "times");
                 // The time of a live system is a number that nobody knows.
-                let first = first.step.map_or_else(|| first.to_string(), |step| format!("at step {step}"));
+                let first_step = first.step.filter(|_| first.key.is_empty());
+                let first = first_step.map_or_else(|| first.to_string(), |step| format!("at step {step}"));
                 summary += &format!(": became violated {times}, first {first}");
             }
+        }
+        for said in &self.left_out {
+            summary += &format!("\n  {said}");
         }
         if received > 0
             && let Some(names) = self.unseen.names()

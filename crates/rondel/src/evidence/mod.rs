@@ -4,17 +4,20 @@
 //! The parts are watched as properties of their own, which are not reported. They share everything with
 //! the property that they are parts of, so that they cost little.
 
+mod keys;
 mod show;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use rondel_engine::{Program, Report};
+use rondel_engine::{Monitor, Program, Report};
 use rondel_event::{Block, Path, Read, Slot, Timestamp, TopicId, Value, ValueType, Verdict};
 use rondel_spec::{Expr, ExprId, Property, Spec};
 
 use crate::formula::{self, word};
+use crate::output::{Given, key_text};
 use crate::specification::Specification;
+use keys::{Keeping, KeyOf, KeyPlaces};
 
 /// How many moments are kept for a property.
 const MOMENTS: usize = 6;
@@ -31,8 +34,10 @@ pub struct Witness {
     fields: Vec<WatchedField>,
     /// The parts that are watched.
     parts: Vec<Part>,
-    /// For every property what it was.
-    kept: Vec<Kept>,
+    /// For every property where a message has its keys.
+    keys: Vec<KeyPlaces>,
+    /// What they were.
+    kept: Keeping,
     /// The rows of the present block that have been looked at.
     looked: usize,
 }
@@ -142,7 +147,8 @@ impl Witness {
         }
         let mut witness = Witness {
             topics: specification.spec.topics.iter().map(|topic| topic.name.clone()).collect(),
-            kept: Vec::new(),
+            keys: specification.spec.properties.iter().map(|p| KeyPlaces::new(specification, p)).collect(),
+            kept: Keeping::default(),
             columns,
             fields,
             parts,
@@ -154,51 +160,54 @@ impl Witness {
 
     /// Begins a new trace.
     pub fn restart(&mut self) {
-        let kept = |columns: &Vec<String>| Kept { moments: VecDeque::new(), now: vec![None; columns.len()] };
-        self.kept = self.columns.iter().map(kept).collect();
+        self.kept = Keeping::new(&self.columns);
     }
 
-    /// Takes the reports of a monitor on a block, whose first event is step `first`, or on time passing.
-    /// Gives those that are not its own, violations with the reason.
-    pub fn take<'r>(
+    /// Takes what a monitor has just reported: on a block, whose first event is the step with this number,
+    /// or on time passing. Gives the reports that are not its own, violations with the reason.
+    pub fn take(
         &mut self,
         block: Option<(&Block, u64)>,
-        reports: &'r [Report],
-        mut give: impl FnMut(&'r Report, Option<Evidence<'_>>),
+        monitor: &Monitor,
+        mut give: impl FnMut(&Given<'_>),
     ) {
         self.looked = 0;
-        let mut rest = reports;
+        let own = self.columns.len();
+        let place = |r: &Report| (r.row, if r.row.is_some() { 0 } else { r.step }, r.time);
+        let mut rest = monitor.reports();
         while let Some(report) = rest.first() {
-            let together = |r: &Report| (r.row, r.step, r.time) == (report.row, report.step, report.time);
-            let (group, others) = rest.split_at(rest.iter().take_while(|r| together(r)).count());
+            let together = rest.iter().take_while(|other| place(other) == place(report)).count();
+            let (group, others) = rest.split_at(together);
             rest = others;
-            let mut topic = None;
+            let (mut step, mut topic) = (None, None);
             if let Some((block, first)) = block {
                 // What time brings comes after the event before it.
                 let before = || usize::try_from((report.step + 1).saturating_sub(first)).unwrap_or(0);
                 let end = report.row.map_or_else(before, |row| usize::from(row) + 1);
                 self.look(block, first, end.min(block.len()));
+                step = report.row.map(|row| first + u64::from(row));
                 topic = report.row.and_then(|row| block.topic(usize::from(row)));
             }
-            let own = self.kept.len();
             for part in group.iter().filter(|r| r.changed && r.property as usize >= own) {
-                self.part(part, topic);
+                self.part(part, &key_text(monitor.key(part)), (step, topic));
             }
             for report in group.iter().filter(|r| (r.property as usize) < own) {
-                let kept = &mut self.kept[report.property as usize];
-                let step = report.row.map(|_| report.step);
-                if report.changed && (step.is_some() || kept.is_otherwise(report.time)) {
-                    kept.moment(report.time, step, topic);
+                let (property, keys) = (report.property as usize, monitor.key(report));
+                let mut evidence = None;
+                if report.changed
+                    && let Some(kept) = self.kept.of(property, &key_text(keys))
+                {
+                    if step.is_some() || kept.is_otherwise(report.time) {
+                        kept.moment(report.time, step, topic);
+                    }
+                    if let Some(last) = kept.moments.back_mut() {
+                        last.is_minor = false;
+                    }
+                    let (topics, columns) = (&self.topics[..], &self.columns[property][..]);
+                    let violated = report.verdict == Verdict::Violated;
+                    evidence = violated.then_some(Evidence { topics, columns, moments: &kept.moments });
                 }
-                if let Some(last) = kept.moments.back_mut().filter(|_| report.changed) {
-                    last.is_minor = false;
-                }
-                if report.changed && report.verdict == Verdict::Violated {
-                    let columns = &self.columns[report.property as usize];
-                    give(report, Some(Evidence { topics: &self.topics, columns, moments: &kept.moments }));
-                } else {
-                    give(report, None);
-                }
+                give(&Given { report, keys, evidence });
             }
         }
         if let Some((block, first)) = block {
@@ -210,15 +219,22 @@ impl Witness {
     fn look(&mut self, block: &Block, first: u64, end: usize) {
         for row in self.looked..end {
             let topic = block.topic(row);
+            let (time, step) = (block.time(row), Some(first + row as u64));
             for field in self.fields.iter().filter(|field| Some(field.topic) == topic) {
                 let carried = field.slot.and_then(|slot| value(block, slot, field.value_type, row));
                 let Some(value) = carried else { continue };
                 let is_number = !matches!(field.value_type, ValueType::Bool | ValueType::String);
                 for &(property, column) in &field.shown {
-                    let kept = &mut self.kept[property];
-                    if kept.now[column] != value {
-                        kept.moment(block.time(row), Some(first + row as u64), topic);
-                        kept.set(column, value.clone(), is_number);
+                    let note = |kept: &mut Kept| {
+                        if kept.now[column] != value {
+                            kept.moment(time, step, topic);
+                            kept.set(column, value.clone(), is_number);
+                        }
+                    };
+                    match self.keys[property].key_of(block, row, field.topic) {
+                        KeyOf::One(key) => self.kept.of(property, &key).into_iter().for_each(note),
+                        KeyOf::All => self.kept.all(property).for_each(note),
+                        KeyOf::None => {}
                     }
                 }
             }
@@ -226,28 +242,24 @@ impl Witness {
         self.looked = self.looked.max(end);
     }
 
-    /// Notes what a part of a formula has become.
-    fn part(&mut self, report: &Report, topic: Option<TopicId>) {
+    /// Notes what a part of a formula has become, at this step.
+    fn part(&mut self, report: &Report, key: &str, (step, topic): (Option<u64>, Option<TopicId>)) {
         let value = match report.verdict {
             Verdict::Satisfied => Some(Value::Bool(true)),
             Verdict::Violated => Some(Value::Bool(false)),
             Verdict::Inconclusive => None,
         };
-        let Some(part) = self.parts.get(report.property as usize - self.kept.len()) else { return };
+        let Some(part) = self.parts.get(report.property as usize - self.columns.len()) else { return };
         for &(property, column) in &part.shown {
-            let kept = &mut self.kept[property];
-            match (report.about, report.row) {
+            let Some(kept) = self.kept.of(property, key) else { continue };
+            match (report.about, step) {
                 (Some(about), _) => kept.revise(about, column, &value),
-                (None, Some(_)) => {
-                    kept.moment(report.time, Some(report.step), topic);
-                    kept.set(column, value.clone(), part.is_update);
-                }
                 // What is otherwise right after a moment is seen at the next one.
                 (None, None) if kept.moments.back().is_some_and(|last| last.time == report.time) => {
                     kept.now[column].clone_from(&value);
                 }
-                (None, None) => {
-                    kept.moment(report.time, None, None);
+                (None, step) => {
+                    kept.moment(report.time, step, topic);
                     kept.set(column, value.clone(), part.is_update);
                 }
             }

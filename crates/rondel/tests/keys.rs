@@ -1,0 +1,134 @@
+//! Properties that are divided by key, on the command line.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
+
+mod support;
+
+use support::network::{arguments, free_endpoint, zenoh, zenoh_listening};
+use support::process::Process;
+use support::{Folder, rondel, rondel_with_input};
+
+const GRANTED: &str = r#"topic request { id: int }
+topic grant { id: int }
+topic mode { on: bool }
+property granted for each id in (request.id, grant.id) =
+    on(grant) -> once[0, 10 s] on(request) and mode.on
+
+test "a grant needs a request" {
+    at 0 s  mode { on: true }
+    at 1 s  request { id: 7 }
+    at 2 s  grant { id: 7 }
+    at 3 s  grant { id: 8 }
+    expect granted[7] never violated
+    expect granted[8] violated at 3 s
+    expect granted violated
+}
+
+test "wrong" {
+    at 0 s  mode { on: true }
+    at 1 s  grant { id: 8 }
+    expect granted[8] never violated
+    expect granted[9] violated
+}
+"#;
+
+const TRACE: &str = r#"{"topic":"mode","time":0,"on":true}
+{"topic":"request","time":1,"id":7}
+{"topic":"grant","time":2,"id":7}
+{"topic":"grant","time":3,"id":8}
+{"topic":"mode","time":4,"on":false}
+{"topic":"grant","time":5,"id":7}
+{"topic":"grant","time":5}
+"#;
+
+#[test]
+fn verdicts_have_their_key() {
+    let folder = Folder::new();
+    let spec = folder.file("granted.rondel", GRANTED);
+    let json = rondel_with_input(
+        ["check", "-q", "-e", "violations", "--format", "json", &spec, "-"],
+        TRACE.as_bytes(),
+    );
+    json.expect_status(1).expect_stdout(
+        "{\"property\":\"granted\",\"key\":{\"id\":8},\"time\":3,\"step\":1,\"verdict\":\"violated\"}\n\
+         {\"property\":\"granted\",\"key\":{\"id\":7},\"time\":5,\"step\":4,\"verdict\":\"violated\"}\n",
+    );
+    // Nothing is dropped in silence.
+    json.expect_stderr(&["1 message has no key, or one of another type, and did not count for granted"]);
+    let text = rondel_with_input(["check", "-e", "violations", &spec, "-"], TRACE.as_bytes());
+    assert!(
+        text.stdout.starts_with("violated      granted[8]                       step         1   time 3 s\n")
+    );
+    let summary =
+        "violated      granted                          became so 2 times, first of [8] at step 1 (time 3 s)";
+    assert!(text.stdout.contains(summary), "{}", text.stdout);
+}
+
+#[test]
+fn an_instance_that_waits_is_not_forgotten_over_another() {
+    let folder = Folder::new();
+    let spec =
+        folder.file("open.rondel", "topic s { id: int, v: bool } property p for each id in s.id = s.v");
+    let check = |lines: &str| rondel_with_input(["check", "-q", &spec, "-"], lines.as_bytes());
+    check("{\"id\":1}\n{\"id\":2,\"v\":true}\n").expect_status(4);
+    check("{\"id\":1}\n{\"id\":2,\"v\":true}\n{\"id\":1,\"v\":true}\n").expect_status(0);
+    check("{\"id\":1,\"v\":true}\n{\"id\":2,\"v\":true}\n").expect_status(0);
+}
+
+#[test]
+fn a_violation_says_why_of_its_own_instance() {
+    let folder = Folder::new();
+    let spec = folder.file("granted.rondel", GRANTED);
+    let explained =
+        rondel_with_input(["check", "-q", "-e", "violations", "--explain", &spec, "-"], TRACE.as_bytes());
+    explained.expect_stdout(
+        "violated      granted[8]                       step         1   time 3 s\n\
+        \x20   time                         3 s\n\
+        \x20   step                           3\n\
+        \x20   message                    grant\n\
+        \x20   mode.on                     true\n\
+        \x20   on(grant)                   true\n\
+        \x20   once[0, 10 s] on(request)  false\n\
+        \x20   on(request)                false\n\
+        violated      granted[7]                       step         4   time 5 s\n\
+        \x20   time                           1 s    2 s    4 s    5 s\n\
+        \x20   step                             1      2      4      5\n\
+        \x20   message                    request  grant   mode  grant\n\
+        \x20   mode.on                       true   true  false  false\n\
+        \x20   on(grant)                    false   true  false   true\n\
+        \x20   once[0, 10 s] on(request)     true   true   true   true\n\
+        \x20   on(request)                   true  false  false  false\n",
+    );
+}
+
+#[test]
+fn tests_name_instances() {
+    let folder = Folder::new();
+    let spec = folder.file("granted.rondel", GRANTED);
+    rondel(["test", "--filter", "request", &spec]).expect_status(0);
+    let finished = rondel(["test", "--filter", "wrong", &spec]);
+    let expected = "expected granted[8] never violated\n      0 s   mode {\"on\":true}\n      1 s   grant {\"id\":8}     [8] violated";
+    assert!(finished.expect_status(1).stdout.contains(expected), "{}", finished.stdout);
+    assert!(finished.stdout.contains("expected granted[9] violated\n"), "{}", finished.stdout);
+    assert!(finished.stdout.contains("      no verdict came\n"), "{}", finished.stdout);
+}
+
+#[test]
+fn keys_on_a_network() {
+    let folder = Folder::new();
+    let spec =
+        folder.file("p.rondel", "topic s { id: string, v: bool } property p for each id in s.id = s.v");
+    let endpoint = free_endpoint();
+    let own = ["run", &spec, "--topic", "zenoh:demo/s", "--format", "json", "-e", "violations"];
+    let mut run = Process::rondel(arguments(&own, &zenoh_listening("peer", &endpoint)));
+    run.wait_stderr("ready");
+    let lines = "{\"id\":\"a\",\"v\":true}\n{\"id\":\"b\",\"v\":false}\n{\"v\":false}\n";
+    let publish = arguments(&["publish", "--to", "zenoh:demo/s", "--wait", "60"], &zenoh("peer", &endpoint));
+    rondel_with_input(publish, lines.as_bytes()).expect_status(0);
+    let verdict = run.take_stdout(1).remove(0);
+    assert!(verdict.starts_with(r#"{"property":"p","key":{"id":"b"},"#), "{verdict}");
+    run.terminate();
+    let finished = run.finish();
+    finished
+        .expect_stderr(&["1 message has no key", "p: became violated 1 time, first of [\"b\"] at step 0"]);
+}
