@@ -153,7 +153,8 @@ impl Monitor {
         // Those of a single section of events come in order.
         let mixes = |s: &Section| s.moments == Moments::Dense || !s.futures.is_empty();
         let sections = program.sections.len() + program.sliced.len();
-        if sections > 1 || program.sections.iter().any(mixes) || !program.sliced.is_empty() {
+        let all = || program.sections.iter().chain(program.sliced.iter().map(|sliced| &sliced.section));
+        if sections > 1 || all().any(mixes) {
             self.sort();
         }
         self.position = self.position.saturating_add(len as u64);

@@ -22,12 +22,19 @@ impl KeyPlan {
         self.topics.iter().fold(0, |rows, (topic, _)| rows | block.topic_rows(*topic))
     }
 
+    /// Adds the values of a key.
+    pub(crate) fn write(&self, word: u64, bytes: &[u8], values: &mut Vec<Value>) {
+        match self.types[..] {
+            [of] if self.is_word() => values.push(value_of_word(of, word)),
+            _ => values.extend((0..).zip(&self.types).map(|(i, &of)| value_of(of, self.part(bytes, i)))),
+        }
+    }
+
     /// The values of a key.
     pub(crate) fn values(&self, word: u64, bytes: &[u8]) -> Vec<Value> {
-        match self.types[..] {
-            [of] if self.is_word() => vec![value_of_word(of, word)],
-            _ => (0..).zip(&self.types).map(|(i, &of)| value_of(of, self.part(bytes, i))).collect(),
-        }
+        let mut values = Vec::new();
+        self.write(word, bytes, &mut values);
+        values
     }
 
     /// One part of a key that is bytes: the word or the text.

@@ -147,14 +147,14 @@ impl Moment<'_> {
         self.instances.lanes.instances[row]
     }
 
-    /// The key of the instance of a row.
-    pub(crate) fn key(&self, row: usize) -> Vec<Value> {
+    /// Adds the key of the instance of a row.
+    pub(crate) fn write_key(&self, row: usize, values: &mut Vec<Value>) {
         let Instances { plan, table, keys, lanes, .. } = self.instances;
         match self.place {
-            Place::Rows => plan.keys.values(keys.words[row], keys.bytes(row)),
+            Place::Rows => plan.keys.write(keys.words[row], keys.bytes(row), values),
             Place::Shared(_) | Place::Time | Place::Span => {
                 let number = lanes.instances[row];
-                plan.keys.values(table.record(number)[KEY], table.key_bytes(number))
+                plan.keys.write(table.record(number)[KEY], table.key_bytes(number), values);
             }
         }
     }

@@ -24,7 +24,7 @@ pub(crate) fn tell(
         let row = reported.trailing_zeros() as usize;
         reported &= reported - 1;
         let start = keys.len() as u32;
-        keys.extend(moment.key(row));
+        moment.write_key(row, keys);
         let key = Some(ReportKey { start, len: keys.len() as u32 - start });
         let (event, order, time) = match moment.place {
             Place::Rows => (Some(row), at(row), 0),
