@@ -133,12 +133,8 @@ impl Monitor {
             return &self.reports;
         }
         let len = block.len();
-        for (row, time) in self.times[..len].iter_mut().enumerate() {
-            let given = block.time(row).as_nanos();
-            let within = given.clamp(-FARTHEST, FARTHEST);
-            self.beyond += u64::from(given != within);
-            self.time = self.time.max(within);
-            *time = self.time;
+        if self.program.reads_time {
+            self.clamp(block);
         }
         let program = Arc::clone(&self.program);
         for (i, section) in program.sections.iter().enumerate() {
@@ -259,6 +255,20 @@ impl Monitor {
     /// grows with.
     pub fn longest_queue(&self) -> usize {
         self.sections.iter().map(Serial::longest_queue).max().unwrap_or(0)
+    }
+
+    /// The times of the events of a block, as the engine measures them.
+    fn clamp(&mut self, block: &Block) {
+        let (mut latest, mut beyond) = (self.time, 0);
+        for (row, time) in self.times[..block.len()].iter_mut().enumerate() {
+            let given = block.time(row).as_nanos();
+            let within = given.clamp(-FARTHEST, FARTHEST);
+            beyond += u64::from(given != within);
+            latest = latest.max(within);
+            *time = latest;
+        }
+        self.time = latest;
+        self.beyond += beyond;
     }
 
     /// The order of the reports is that of the events, and of the properties.

@@ -20,6 +20,8 @@ pub struct Program {
     layout: Layout,
     projections: Vec<Projection>,
     pub(crate) sections: Vec<Section>,
+    /// Whether anything in it measures time.
+    pub(crate) reads_time: bool,
     fingerprint: u64,
     /// Those that are divided by key.
     pub(crate) sliced: Vec<Sliced>,
@@ -51,7 +53,7 @@ impl Program {
                 sections.push(ordered.assemble(properties, &slots));
             }
         }
-        let sliced = divide(spec)?
+        let sliced: Vec<Sliced> = divide(spec)?
             .into_iter()
             .map(|division| division.compile(spec, &mut binding))
             .collect::<Result<_, _>>()?;
@@ -60,6 +62,7 @@ impl Program {
             properties: spec.properties.iter().map(|p| p.name.clone()).collect(),
             layout: binding.layout,
             projections: binding.projections,
+            reads_time: !sliced.is_empty() || sections.iter().any(|section| section.reads_time),
             sections,
             fingerprint: fingerprint(spec),
             sliced,

@@ -473,7 +473,7 @@ impl<'a> Frame<'a> {
     /// The word of an instruction; its column, if it has one, is written.
     #[inline(always)]
     fn evaluate(&mut self, instruction: &Instruction) -> Rows {
-        let Step { block, len, rows, position, moments, .. } = self.step;
+        let Step { block, len, rows, position, .. } = self.step;
         match *instruction {
             Instruction::False => 0,
             Instruction::On { topic } => self.step.of_events(block.topic_rows(TopicId(topic))),
@@ -520,6 +520,28 @@ impl<'a> Frame<'a> {
                 len,
                 rows,
             ),
+            Instruction::Together
+            | Instruction::TimedRecently { .. }
+            | Instruction::TimedSince { .. }
+            | Instruction::LookAhead { .. }
+            | Instruction::LookedAhead { .. }
+            | Instruction::After { .. }
+            | Instruction::Machine { .. }
+            | Instruction::MachineAfter { .. }
+            | Instruction::MachineInt { .. }
+            | Instruction::MachineFloat { .. }
+            | Instruction::MachineTruth { .. }
+            | Instruction::Quantified { .. } => self.longer(instruction),
+            // What works on columns costs more than a call, and stays out of this loop.
+            _ => values::evaluate(instruction, self.step, self.words, self.columns, self.values),
+        }
+    }
+
+    /// The instructions that take longer than a call.
+    #[inline(never)]
+    fn longer(&mut self, instruction: &Instruction) -> Rows {
+        let moments = self.step.moments;
+        match *instruction {
             Instruction::Together => {
                 let Moments { times, before } = moments;
                 let mut before = before;
@@ -569,8 +591,8 @@ impl<'a> Frame<'a> {
                 self.machine_rows[machine as usize].truth(variable, side, value)
             }
             Instruction::Quantified { relation, second } => self.quantified(relation, second),
-            // What works on columns costs more than a call, and stays out of this loop.
-            _ => values::evaluate(instruction, self.step, self.words, self.columns, self.values),
+            // The loop computes the others.
+            _ => 0,
         }
     }
 

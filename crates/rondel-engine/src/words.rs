@@ -43,7 +43,7 @@ pub(crate) fn remember(history: u64, x: Rows, len: u32) -> u64 {
 }
 
 /// The lowest bits of `word` put, in order, where `rows` has ones.
-#[inline(always)]
+#[inline(never)]
 pub(crate) fn spread(word: Rows, mut rows: Rows) -> Rows {
     let (mut word, mut out) = (word, 0);
     // A run of ones at a time.
