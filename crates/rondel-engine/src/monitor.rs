@@ -11,6 +11,7 @@ use crate::program::Program;
 use crate::report::{Report, SliceStatus};
 use crate::run::{Outcome, Rowed, SavedSerial, Serial};
 use crate::section::{Moments, Section};
+use crate::slice::saved::SavedInstances;
 use crate::slice::tell::tell;
 use crate::slice::{Events, Instances, Moment, Sliced};
 
@@ -53,6 +54,7 @@ pub struct Monitor {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Saved {
     sections: Vec<SavedSerial>,
+    instances: Vec<SavedInstances>,
     position: u64,
     time: i64,
     beyond: u64,
@@ -62,6 +64,7 @@ impl Monitor {
     pub(crate) fn saved(&self) -> Saved {
         Saved {
             sections: self.sections.iter().map(Serial::saved).collect(),
+            instances: self.instances.iter().map(Instances::saved).collect(),
             position: self.position,
             time: self.time,
             beyond: self.beyond,
@@ -71,15 +74,18 @@ impl Monitor {
     /// A monitor with what was saved; none if that does not belong to the program.
     pub(crate) fn from_saved(program: Arc<Program>, saved: Saved) -> Option<Monitor> {
         let mut monitor = Monitor::new(program);
-        let Saved { sections, position, time, beyond } = saved;
+        let Saved { sections, instances, position, time, beyond } = saved;
         (monitor.position, monitor.time, monitor.beyond) = (position, time, beyond);
-        if sections.len() != monitor.sections.len() {
+        if (sections.len(), instances.len()) != (monitor.sections.len(), monitor.instances.len()) {
             return None;
         }
         let sections = monitor.sections.iter_mut().zip(&monitor.program.sections).zip(sections);
         let mut all = true;
         for ((serial, section), saved) in sections {
             all &= serial.restore(section, saved);
+        }
+        for (own, saved) in monitor.instances.iter_mut().zip(instances) {
+            all &= own.restore(saved);
         }
         all.then_some(monitor)
     }

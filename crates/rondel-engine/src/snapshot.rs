@@ -8,7 +8,7 @@ use crate::program::Program;
 /// What every snapshot begins with.
 const MAGIC: &[u8; 8] = b"RONDELss";
 /// The form of what follows. It goes up with every change of what a monitor remembers.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Magic, version, program, length of the state; behind the state comes a sum of everything.
 const HEAD: usize = 8 + 4 + 8 + 8;
 
@@ -41,9 +41,6 @@ pub enum SnapshotError {
     /// What relations remember is not in a snapshot.
     #[error("a specification with `exists` or `forall` cannot go on from a snapshot yet")]
     Quantified,
-    /// What instances remember is not in a snapshot.
-    #[error("a specification with `for each` cannot go on from a snapshot yet")]
-    Divided,
     /// They are not what was written.
     #[error("this snapshot was altered: its check sum does not match")]
     Altered,
@@ -100,9 +97,6 @@ impl Monitor {
         }
         if program.sections.iter().any(|section| !section.initial.relations.is_empty()) {
             return Err(SnapshotError::Quantified);
-        }
-        if !program.sliced.is_empty() {
-            return Err(SnapshotError::Divided);
         }
         let saved: Saved = postcard::from_bytes(state).map_err(|_| SnapshotError::Altered)?;
         Monitor::from_saved(program, saved).ok_or(SnapshotError::Altered)

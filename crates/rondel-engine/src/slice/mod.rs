@@ -16,6 +16,7 @@ mod keys;
 mod lanes;
 mod parallel;
 mod record;
+pub(crate) mod saved;
 mod sides;
 mod table;
 pub(crate) mod tell;

@@ -2,6 +2,7 @@
 //! an empty one, which is not kept.
 
 use rondel_event::Block;
+use serde::{Deserialize, Serialize};
 
 use crate::delay::Delay;
 use crate::machine::MachineState;
@@ -17,6 +18,8 @@ pub(crate) struct Sides {
     pub(crate) values: ValueState,
     /// The number of the one that stays empty. After it come those for the keys of a batch.
     pub(crate) empty: u32,
+    /// The number of the first text of instances.
+    own: u32,
     free_texts: Vec<u32>,
     pub(crate) delays: Pool<Delay>,
     pub(crate) sinces: Pool<TimedSince>,
@@ -33,6 +36,7 @@ impl Sides {
         buffers.resize(buffers.len() + 1 + Block::CAPACITY * keys, Vec::new());
         Sides {
             empty,
+            own: buffers.len() as u32,
             values: ValueState { buffers, ..ValueState::default() },
             free_texts: Vec::new(),
             delays: Pool::new(),
@@ -123,8 +127,60 @@ impl Sides {
     }
 }
 
+/// What of [`Sides`] goes into a snapshot.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct SavedSides {
+    texts: Vec<Vec<u8>>,
+    free_texts: Vec<u32>,
+    delays: Pool<Delay>,
+    sinces: Pool<TimedSince>,
+    machines: Pool<MachineState>,
+    windows: Pool<Window>,
+    dropped: u64,
+}
+
+impl Sides {
+    pub(crate) fn saved(&self) -> SavedSides {
+        let Sides { values, free_texts, delays, sinces, machines, windows, dropped, .. } = self;
+        SavedSides {
+            texts: values.buffers[self.own as usize..].to_vec(),
+            free_texts: free_texts.clone(),
+            delays: delays.clone(),
+            sinces: sinces.clone(),
+            machines: machines.clone(),
+            windows: windows.clone(),
+            dropped: *dropped,
+        }
+    }
+
+    /// Takes over what was saved; false if it cannot be what was saved of such sides.
+    pub(crate) fn restore(&mut self, saved: SavedSides) -> bool {
+        let SavedSides { texts, free_texts, delays, sinces, machines, windows, dropped } = saved;
+        self.values.buffers.truncate(self.own as usize);
+        self.values.buffers.extend(texts);
+        let fits = free_texts.iter().all(|&text| self.is_text(text.into()))
+            && delays.is_sound()
+            && sinces.is_sound()
+            && machines.is_sound()
+            && windows.is_sound();
+        (self.free_texts, self.dropped) = (free_texts, dropped);
+        (self.delays, self.sinces, self.machines, self.windows) = (delays, sinces, machines, windows);
+        fits
+    }
+
+    /// Whether a reference is one to a text of an instance.
+    fn is_text(&self, reference: u64) -> bool {
+        (u64::from(self.own)..self.values.buffers.len() as u64).contains(&reference)
+    }
+
+    /// Whether a reference is one to a text, or to none.
+    pub(crate) fn may_be_text(&self, reference: u64) -> bool {
+        reference == 0 || self.is_text(reference)
+    }
+}
+
 /// Values that are used again; a reference is the number of one, plus one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Pool<T> {
     all: Vec<T>,
     free: Vec<u32>,
@@ -163,6 +219,16 @@ impl<T: Clone> Pool<T> {
         if reference != 0 {
             self.free.push(reference as u32 - 1);
         }
+    }
+
+    /// Whether all numbers to be used again are there.
+    fn is_sound(&self) -> bool {
+        self.free.iter().all(|&number| (number as usize) < self.all.len())
+    }
+
+    /// Whether a reference refers to something, or is empty.
+    pub(crate) fn may_be(&self, reference: u64) -> bool {
+        reference as usize <= self.all.len()
     }
 
     /// A copy.

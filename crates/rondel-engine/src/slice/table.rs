@@ -1,5 +1,7 @@
 //! The instances of a slice: for every live key a record.
 
+mod saved;
+
 use std::hint::black_box;
 
 use crate::section::Section;
@@ -7,6 +9,7 @@ use crate::slice::index::Index;
 use crate::slice::keys::{self, Keys};
 use crate::slice::record::{BITS, FREE, KEY, Layout, POSITION, UNPLANNED};
 use crate::slice::sides::Sides;
+pub(crate) use crate::slice::table::saved::SavedTable;
 use crate::timed::{self, TimedSince};
 
 /// The record of what an instance would be whose key was never seen.

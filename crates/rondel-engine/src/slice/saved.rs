@@ -1,0 +1,60 @@
+//! Instances as they go into a snapshot.
+
+use std::cmp::Reverse;
+
+use rondel_event::Value;
+use serde::{Deserialize, Serialize};
+
+use crate::slice::record::UNPLANNED;
+use crate::slice::table::SavedTable;
+use crate::slice::{Instances, Refusals};
+
+/// What of [`Instances`] goes into a snapshot. When they change by themselves their records say.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct SavedInstances {
+    table: SavedTable,
+    now: i64,
+    events: u64,
+    next_look: u32,
+    since_full_look: u64,
+    unkeyed: u64,
+    beyond_limit: u64,
+    /// The first key beyond the limit; nothing if there was none.
+    #[serde(with = "crate::snapshot::values")]
+    first: Vec<Option<Value>>,
+}
+
+impl Instances {
+    pub(crate) fn saved(&self) -> SavedInstances {
+        let Refusals { unkeyed, beyond_limit, ref first } = self.refusals;
+        SavedInstances {
+            table: self.table.saved(),
+            now: self.now,
+            events: self.events,
+            next_look: self.next_look,
+            since_full_look: self.since_full_look,
+            unkeyed,
+            beyond_limit,
+            first: first.iter().flatten().cloned().map(Some).collect(),
+        }
+    }
+
+    /// Takes over what was saved, before the first event; false if it does not belong to such instances.
+    pub(crate) fn restore(&mut self, saved: SavedInstances) -> bool {
+        let SavedInstances { table, now, events, next_look, since_full_look, unkeyed, beyond_limit, first } =
+            saved;
+        if !self.table.restore(table) || next_look > self.table.used() {
+            return false;
+        }
+        (self.now, self.events) = (now, events);
+        (self.next_look, self.since_full_look) = (next_look, since_full_look);
+        let first: Vec<Value> = first.into_iter().flatten().collect();
+        let fits = first.is_empty() || first.len() == self.plan.keys.types.len();
+        let first = Some(first).filter(|first| !first.is_empty());
+        self.refusals = Refusals { unkeyed, beyond_limit, first };
+        let live = (0..self.table.used()).filter(|&number| self.table.is_live(number));
+        let changes = live.map(|number| Reverse((self.table.planned(number), number)));
+        self.changes = changes.filter(|Reverse((due, _))| *due != UNPLANNED).collect();
+        fits
+    }
+}

@@ -1,0 +1,81 @@
+//! A table as it goes into a snapshot. The index is not in it: it follows from the keys.
+
+use serde::{Deserialize, Serialize};
+
+use crate::slice::keys;
+use crate::slice::record::{FREE, KEY, POSITION};
+use crate::slice::sides::SavedSides;
+use crate::slice::table::{PIECE, TEMPLATE, Table};
+
+/// What of a [`Table`] goes into a snapshot.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct SavedTable {
+    /// The records, one after the other.
+    words: Vec<u64>,
+    free: Vec<u32>,
+    removed: Vec<u32>,
+    keys: Vec<Box<[u8]>>,
+    sides: SavedSides,
+}
+
+impl Table {
+    pub(crate) fn saved(&self) -> SavedTable {
+        SavedTable {
+            words: (0..self.used).flat_map(|number| self.record(number)).copied().collect(),
+            free: self.free.clone(),
+            removed: self.removed.clone(),
+            keys: self.keys.clone(),
+            sides: self.sides.saved(),
+        }
+    }
+
+    /// Takes over what was saved, in a table with nothing but the template; false if it cannot be what was
+    /// saved of such a table.
+    pub(crate) fn restore(&mut self, saved: SavedTable) -> bool {
+        let SavedTable { words, free, removed, keys, sides } = saved;
+        let len = self.layout.words;
+        let Ok(used) = u32::try_from(words.len() / len) else { return false };
+        if used == 0 || words.len() % len != 0 || keys.len() > used as usize || !self.sides.restore(sides) {
+            return false;
+        }
+        self.pieces.clear();
+        for records in words.chunks(PIECE * len) {
+            let mut piece = vec![0; PIECE * len];
+            piece[..records.len()].copy_from_slice(records);
+            self.pieces.push(piece.into());
+        }
+        (self.used, self.free, self.removed, self.keys) = (used, free, removed, keys);
+        self.has_sound_numbers() && (0..used).all(|number| self.adopt(number))
+    }
+
+    /// Whether just the records that are nobody's will be used again.
+    fn has_sound_numbers(&self) -> bool {
+        let mut nobodys = [&self.free[..], &self.removed].concat();
+        nobodys.sort_unstable();
+        self.is_live(TEMPLATE) && nobodys.into_iter().eq((0..self.used).filter(|&n| !self.is_live(n)))
+    }
+
+    /// Makes a record that is an instance's known by its key; false if it cannot be a record.
+    fn adopt(&mut self, number: u32) -> bool {
+        let (record, places) = (self.record(number), &self.layout.places);
+        if record[POSITION] == FREE {
+            return true;
+        }
+        let all =
+            |words: &[u32], is: &dyn Fn(u64) -> bool| words.iter().all(|&word| is(record[word as usize]));
+        let sides = &self.sides;
+        let fits = all(&self.layout.texts, &|text| sides.may_be_text(text))
+            && all(&places.delays, &|delay| sides.delays.may_be(delay))
+            && all(&places.timed_since, &|since| sides.sinces.may_be(since))
+            && all(&places.machines, &|machine| sides.machines.may_be(machine))
+            && all(&places.windows, &|window| sides.windows.may_be(window))
+            && (number == TEMPLATE || self.word_keys || (number as usize) < self.keys.len());
+        let word = record[KEY];
+        if fits && number != TEMPLATE {
+            let tag = if self.word_keys { keys::tag_of_word(word) } else { keys::tag_of_hash(word) };
+            self.index.insert(tag, number);
+            self.live += 1;
+        }
+        fits
+    }
+}
