@@ -118,7 +118,7 @@ impl Serial {
 
     /// Takes over what was saved; false if it does not belong to this section.
     pub(crate) fn restore(&mut self, section: &Section, saved: SavedSerial) -> bool {
-        let SavedSerial { state, pending, scout, position, time, last, last_after, words, ints, floats } =
+        let SavedSerial { mut state, pending, scout, position, time, last, last_after, words, ints, floats } =
             saved;
         let scouts = match (&mut self.scout, &section.scout, scout) {
             (None, None, None) => true,
@@ -128,6 +128,7 @@ impl Serial {
         let Registers { words: own_words, columns, .. } = &mut self.registers;
         let fits = scouts
             && state.fits(&self.state)
+            && state.relations.iter_mut().zip(&self.state.relations).all(|(saved, own)| saved.complete(own))
             && pending.len() == self.pending.len()
             && pending.iter().zip(&self.pending).all(|(saved, own)| saved.fits(own))
             && (last.len(), last_after.len()) == (self.last.len(), self.last_after.len())
@@ -372,10 +373,11 @@ impl Serial {
 
     /// The longest queue of any bounded operator.
     pub(crate) fn longest_queue(&self) -> usize {
-        let State { delays, timed_since, ranges, .. } = &self.state;
+        let State { delays, timed_since, ranges, relations, .. } = &self.state;
         let timed = timed_since.iter().map(TimedSince::kept).chain(ranges.iter().map(Ranges::kept));
         let ahead = self.pending.iter().map(Pending::kept);
-        delays.iter().map(Delay::kept).chain(timed).chain(ahead).max().unwrap_or(0)
+        let relations = relations.iter().map(RelationState::kept);
+        delays.iter().map(Delay::kept).chain(timed).chain(ahead).chain(relations).max().unwrap_or(0)
     }
 }
 

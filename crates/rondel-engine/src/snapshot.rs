@@ -38,9 +38,6 @@ pub enum SnapshotError {
         /// How many there should be.
         expected: usize,
     },
-    /// What relations remember is not in a snapshot.
-    #[error("a specification with `exists` or `forall` cannot go on from a snapshot yet")]
-    Quantified,
     /// They are not what was written.
     #[error("this snapshot was altered: its check sum does not match")]
     Altered,
@@ -94,9 +91,6 @@ impl Monitor {
         }
         if u64::from_le_bytes(*fingerprint) != program.fingerprint() {
             return Err(SnapshotError::OtherProgram);
-        }
-        if program.sections.iter().any(|section| !section.initial.relations.is_empty()) {
-            return Err(SnapshotError::Quantified);
         }
         let saved: Saved = postcard::from_bytes(state).map_err(|_| SnapshotError::Altered)?;
         Monitor::from_saved(program, saved).ok_or(SnapshotError::Altered)

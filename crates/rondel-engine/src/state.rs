@@ -22,7 +22,6 @@ pub(crate) struct State {
     pub(crate) timed_since: Vec<TimedSince>,
     pub(crate) ranges: Vec<Ranges>,
     pub(crate) machines: Vec<MachineState>,
-    #[serde(skip)]
     pub(crate) relations: Vec<RelationState>,
     pub(crate) values: ValueState,
 }
@@ -40,6 +39,7 @@ impl State {
                 s.timed_since.len(),
                 s.ranges.len(),
                 s.machines.len(),
+                s.relations.len(),
                 v.held_ints.len(),
                 v.held_floats.len(),
                 v.known_texts.len(),

@@ -1,8 +1,10 @@
 //! Short lists of tuples: what a part holds at an instant, or how it has changed.
 
+use serde::{Deserialize, Serialize};
+
 /// Tuples of one arity, each with a weight: 1 where it is or has come to be in the relation, -1 where
 /// it has left it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Batch {
     arity: usize,
     values: Vec<u64>,
@@ -12,6 +14,16 @@ pub(crate) struct Batch {
 impl Batch {
     pub(crate) fn new(arity: usize) -> Batch {
         Batch { arity, ..Batch::default() }
+    }
+
+    /// Whether it can have been one like `own`.
+    pub(crate) fn fits(&self, own: &Batch) -> bool {
+        self.arity == own.arity && self.weights.len().checked_mul(self.arity) == Some(self.values.len())
+    }
+
+    /// Whether a tuple has its arity.
+    pub(crate) fn fits_tuple(&self, tuple: &[u64]) -> bool {
+        tuple.len() == self.arity
     }
 
     #[inline(always)]

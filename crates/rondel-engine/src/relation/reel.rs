@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 /// A queue of which what was put in and taken out last can be taken back.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Reel<T> {
     items: VecDeque<T>,
     /// What was taken out on trial.
@@ -44,6 +46,11 @@ impl<T: Clone> Reel<T> {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.items.iter().chain(&self.taken)
+    }
+
+    /// Whether all of it is sound, given what is of an item.
+    pub(crate) fn fits(&self, is_sound: impl Fn(&T) -> bool) -> bool {
+        (!self.is_trial || self.put <= self.items.len()) && self.iter().all(is_sound)
     }
 
     pub(crate) fn try_out(&mut self) {

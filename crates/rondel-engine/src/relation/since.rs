@@ -6,6 +6,8 @@
 //! in a list in order of these times, so that those that grow too old are at its front. With a lower
 //! bound a time first waits in a queue until it is old enough.
 
+use serde::{Deserialize, Serialize};
+
 use super::plan::{Left, Lookup, Part, PartId};
 use super::reel::Reel;
 use super::state::{Keyed, PartState, Tick};
@@ -13,7 +15,7 @@ use super::table::{Access, NONE, Table};
 use super::term::{Source, Watch};
 
 /// What a `since` keeps besides its table.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SinceState {
     /// Times, their ticks and rows that are not old enough.
     waiting: Reel<(i64, u64, u32)>,
@@ -56,6 +58,14 @@ impl SinceState {
     pub(crate) fn take_back(&mut self, before: SinceState) {
         self.waiting.take_back();
         (self.fresh, self.cut, self.watch) = (before.fresh, before.cut, before.watch);
+    }
+
+    /// Whether it can have been one like `own`, beside this table.
+    pub(crate) fn fits(&self, own: &SinceState, table: &Table) -> bool {
+        let SinceState { waiting, fresh, watch, doomed, .. } = self;
+        waiting.fits(|(.., row)| table.has_row(*row))
+            && fresh.iter().chain(doomed).all(|row| table.has_row(*row))
+            && watch.fits(&own.watch)
     }
 
     /// The time at which something changes by itself, if nothing else happens.

@@ -4,7 +4,10 @@
 //! most a few tuples; one that lasts only where it changes. So the cost of a tick follows what its
 //! event touches, and not what the tables hold.
 
+mod saved;
+
 use rondel_spec::TimeModel;
+use serde::{Deserialize, Serialize};
 
 use super::batch::Batch;
 use super::chain;
@@ -16,7 +19,7 @@ use super::term::{Cell, Context, Source, Watch};
 use super::text::Texts;
 
 /// What is remembered of the events so far.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RelationState {
     parts: Vec<PartState>,
     texts: Texts,
@@ -31,9 +34,11 @@ pub(crate) struct RelationState {
 }
 
 /// What a part is, and how it has changed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PartState {
     /// Of a part that lasts the changes of this tick, of another one its tuples.
+    /// Nothing of it outlives the tick.
+    #[serde(skip)]
     pub(crate) out: Batch,
     pub(crate) table: Option<Table>,
     /// How many tuples it has.
@@ -44,7 +49,7 @@ pub(crate) struct PartState {
 }
 
 /// What an operator keeps besides a table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 enum Own {
     Nothing,
     /// What is to come at the next tick.
@@ -297,7 +302,6 @@ impl RelationState {
     }
 
     /// How many tuples and texts are kept: what the memory grows with.
-    #[cfg(test)]
     pub(crate) fn kept(&self) -> usize {
         let tables = self.parts.iter().filter_map(|part| part.table.as_ref());
         tables.map(Table::len).sum::<usize>() + self.texts.len()

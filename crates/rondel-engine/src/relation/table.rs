@@ -1,12 +1,15 @@
 //! Relations that last: hash tables of tuples.
 
+mod saved;
+
 use hashbrown::HashTable;
+use serde::{Deserialize, Serialize};
 
 /// No row.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// What is known of a tuple besides that it is there. Each part uses of it what it needs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Meta {
     /// When it last held, or what else decides how long it stays.
     pub(crate) time: i64,
@@ -58,31 +61,34 @@ pub(crate) enum Access {
 
 /// A set of tuples with rows that keep their number, indexes over some of the columns, and a list of
 /// rows in order of time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Table {
     arity: usize,
     values: Vec<u64>,
     meta: Vec<Meta>,
     free: Vec<u32>,
+    #[serde(skip)]
     primary: HashTable<u32>,
+    #[serde(skip)]
     indexes: Vec<Index>,
     first: u32,
     last: u32,
     /// The rows touched in this tick.
+    #[serde(skip)]
     touched: Vec<u32>,
     /// What to do to take back what was done on trial, if something is.
     journal: Option<Journal>,
 }
 
 /// What was done on trial, in order; and the ends of the list before.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Journal {
     first: u32,
     last: u32,
     undo: Vec<Undo>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 enum Undo {
     /// The row was like this.
     Meta(u32, Meta),
@@ -258,7 +264,6 @@ impl Table {
     }
 
     /// How many rows are in use.
-    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.primary.len()
     }

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use rondel_event::{Comparison, TopicId, ValueType};
 use rondel_spec::{BinaryOp, UnaryOp};
+use serde::{Deserialize, Serialize};
 
 use super::plan::{Arithmetic, Condition, Term};
 use super::safe::float;
@@ -142,7 +143,7 @@ fn is(comparison: Comparison, order: Option<Ordering>) -> bool {
 }
 
 /// What values without variables were at the tick before.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Watch {
     inputs: Vec<u32>,
     truths: Vec<(u32, bool)>,
@@ -166,6 +167,13 @@ impl Watch {
         watch.bits = vec![None; watch.inputs.len()];
         watch.texts = vec![Vec::new(); watch.inputs.len()];
         watch
+    }
+
+    /// Whether it can have been one like `own`.
+    pub(crate) fn fits(&self, own: &Watch) -> bool {
+        let truths = |watch: &Watch| watch.truths.iter().map(|(truth, _)| *truth).collect::<Vec<_>>();
+        let sizes = |watch: &Watch| (watch.bits.len(), watch.texts.len());
+        self.inputs == own.inputs && truths(self) == truths(own) && sizes(self) == sizes(own)
     }
 
     /// Whether something is not as it was at the tick before; always so at the first two, when

@@ -1,16 +1,19 @@
 //! Texts as numbers.
 
 use hashbrown::HashTable;
+use serde::{Deserialize, Serialize};
 
 use super::table::hash;
 
 /// Every text that a relation may hold, once. What no relation holds any more is swept out whenever
 /// there are twice as many texts as were in use, so that memory follows what is alive.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Texts {
     texts: Vec<Box<[u8]>>,
+    #[serde(skip)]
     marks: Vec<bool>,
     free: Vec<u32>,
+    #[serde(skip)]
     index: HashTable<u32>,
     /// The first ones are constants, and stay.
     constants: usize,
@@ -51,9 +54,32 @@ impl Texts {
                 self.texts.len() as u32 - 1
             }
         };
+        self.know(id, hash);
+        id.into()
+    }
+
+    fn know(&mut self, id: u32, hash: u64) {
         let texts = &self.texts;
         self.index.insert_unique(hash, id, |&id| hash_bytes(&texts[id as usize]));
-        id.into()
+    }
+
+    /// Makes the texts known that were in a snapshot of ones with the constants of `own`; false if they
+    /// cannot be.
+    pub(crate) fn complete(&mut self, own: &Texts) -> bool {
+        let len = self.texts.len();
+        let mut is_used = vec![true; len];
+        for &id in &self.free {
+            match is_used.get_mut(id as usize) {
+                Some(used) if *used => *used = false,
+                _ => return false,
+            }
+        }
+        self.marks = vec![false; len];
+        for id in (0..len as u32).filter(|&id| is_used[id as usize]) {
+            self.know(id, hash_bytes(&self.texts[id as usize]));
+        }
+        let constants = |texts: &Texts| texts.texts.get(..texts.constants).map(<[_]>::to_vec);
+        constants(self).is_some() && constants(self) == constants(own)
     }
 
     #[inline(always)]
@@ -62,7 +88,6 @@ impl Texts {
     }
 
     /// How many there are.
-    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.index.len()
     }
@@ -74,7 +99,9 @@ impl Texts {
     }
 
     pub(crate) fn mark(&mut self, id: u64) {
-        self.marks[id as usize] = true;
+        if let Some(mark) = self.marks.get_mut(id as usize) {
+            *mark = true;
+        }
     }
 
     /// Forgets all that is not marked.

@@ -162,6 +162,11 @@ fn by_program(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[usize]) 
         if rest.is_empty() {
             break;
         }
+        if cut % 2 == 0 {
+            // Nothing depends on a snapshot in between.
+            monitor = Monitor::restore(Arc::clone(&program), &monitor.snapshot()).unwrap();
+            monitor.report_every(true);
+        }
     }
     Some(found)
 }

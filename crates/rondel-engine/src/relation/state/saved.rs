@@ -1,0 +1,47 @@
+//! A state that was in a snapshot becomes what it was.
+
+use super::{Own, PartState, RelationState, Table};
+
+impl RelationState {
+    /// Adds what is not in a snapshot, given a state of the same plan before the first event; false if it
+    /// cannot have been one of that plan.
+    pub(crate) fn complete(&mut self, own: &RelationState) -> bool {
+        self.parts.len() == own.parts.len()
+            && self.texts.complete(&own.texts)
+            && self.parts.iter_mut().zip(&own.parts).all(|(part, own)| part.complete(own))
+    }
+}
+
+impl PartState {
+    fn complete(&mut self, own: &PartState) -> bool {
+        self.out.clone_from(&own.out);
+        let has_table = match (&mut self.table, &own.table) {
+            (Some(table), Some(own)) => table.complete(own),
+            (table, own) => table.is_none() && own.is_none(),
+        };
+        let before = self.before.as_deref().map(|(_, own)| own);
+        has_table
+            && self.own.fits(own, self.table.as_ref())
+            // Queues are taken back on their own.
+            && before.is_none_or(|before| match before {
+                Own::Nothing => matches!(own.own, Own::Nothing | Own::Delayed(_)),
+                before => before.fits(own, self.table.as_ref()),
+            })
+    }
+}
+
+impl Own {
+    /// Whether it can have been what such a part had, beside this table.
+    fn fits(&self, of: &PartState, table: Option<&Table>) -> bool {
+        match (self, &of.own) {
+            (Own::Nothing, Own::Nothing) => true,
+            (Own::Next(next), Own::Next(own)) => next.fits(own),
+            (Own::Delayed(waiting), Own::Delayed(_)) => {
+                waiting.fits(|(_, _, tuple)| of.out.fits_tuple(tuple))
+            }
+            (Own::Watch(watch), Own::Watch(own)) => watch.fits(own),
+            (Own::Since(since), Own::Since(own)) => table.is_some_and(|table| since.fits(own, table)),
+            _ => false,
+        }
+    }
+}

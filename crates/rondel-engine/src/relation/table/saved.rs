@@ -1,0 +1,61 @@
+//! A table that was in a snapshot: how rows are found by their values follows from the rows.
+
+use super::{Index, Journal, Meta, NONE, Table, Undo};
+
+impl Table {
+    /// Makes the rows known that were in a snapshot of a table like the empty one that is given; false if
+    /// they cannot be.
+    pub(crate) fn complete(&mut self, own: &Table) -> bool {
+        let len = self.meta.len();
+        let sizes = self.arity == own.arity
+            && u32::try_from(len).is_ok_and(|len| len < NONE)
+            && len.checked_mul(self.arity) == Some(self.values.len());
+        if !sizes || !self.has_sound_rows() {
+            return false;
+        }
+        let index =
+            |index: &Index| Index { before: vec![NONE; len], after: vec![NONE; len], ..index.clone() };
+        self.indexes = own.indexes.iter().map(index).collect();
+        let live: Vec<u32> = self.rows().collect();
+        live.into_iter().for_each(|row| self.know(row));
+        true
+    }
+
+    /// Whether a row of this number is there.
+    pub(crate) fn has_row(&self, row: u32) -> bool {
+        (row as usize) < self.meta.len()
+    }
+
+    fn has_sound_rows(&self) -> bool {
+        let may_be = |row: u32| row == NONE || self.has_row(row);
+        let links = |meta: &Meta| may_be(meta.before) && may_be(meta.after);
+        let undo = |undo: &Undo| match undo {
+            Undo::Meta(row, meta) => self.has_row(*row) && links(meta),
+            Undo::Inserted(row) => self.has_row(*row),
+            Undo::Removed(row, meta, values) => {
+                self.has_row(*row) && links(meta) && values.len() == self.arity
+            }
+        };
+        let journal = |Journal { first, last, undo: all }: &Journal| {
+            may_be(*first) && may_be(*last) && all.iter().all(undo)
+        };
+        self.meta.iter().all(links)
+            && self.free.iter().all(|&row| self.has_row(row) && !self.meta[row as usize].live)
+            && self.journal.iter().all(journal)
+            && self.is_one_list()
+    }
+
+    /// Whether the rows that are linked are one list.
+    fn is_one_list(&self) -> bool {
+        let (mut before, mut row) = (NONE, self.first);
+        for _ in 0..=self.meta.len() {
+            let Some(meta) = self.meta.get(row as usize) else { break };
+            if !meta.linked || meta.before != before {
+                return false;
+            }
+            (before, row) = (row, meta.after);
+        }
+        // A list that comes back to its beginning does not end.
+        row == NONE && before == self.last
+    }
+}
