@@ -20,8 +20,86 @@ struct Case {
     syntax: Option<String>,
     formula: Option<String>,
     spec: Option<String>,
-    /// The expected letters and the line of the trace.
+    /// The model of time that is asked for.
+    time: Option<String>,
+    /// The expected letters and the line of the trace; no letters where `verdicts` are listed.
     trace: Option<Vec<(String, String)>>,
+    /// The expected verdicts with their times.
+    verdicts: Option<Vec<Timed>>,
+    /// How the command ends, if the verdicts do not tell.
+    status: Option<i32>,
+}
+
+/// A verdict that is a change, with its times.
+#[derive(Clone, Debug, PartialEq)]
+struct Timed {
+    property: Option<String>,
+    key: Option<serde_json::Value>,
+    /// Whether time itself brought it, rather than a message.
+    between: bool,
+    /// As it is written: no number would keep all nanoseconds of some years.
+    time: String,
+    about: Option<String>,
+    letter: String,
+}
+
+impl Timed {
+    /// Reads what stands in a case: `[~]TIME [PROPERTY[KEY]] LETTER [about TIME]`.
+    fn read(text: &str) -> Option<Timed> {
+        let mut words: Vec<&str> = text.split_whitespace().collect();
+        let mut about = None;
+        if let [.., "about", time] = words[..] {
+            about = Some(time.to_owned());
+            words.truncate(words.len() - 2);
+        }
+        let (time, name, letter) = match words[..] {
+            [time, letter] => (time, None, letter),
+            [time, name, letter] => (time, Some(name), letter),
+            _ => return None,
+        };
+        let (property, key) = match name {
+            Some(name) => match name.find('{') {
+                Some(at) => (Some(&name[..at]), Some(serde_json::from_str(&name[at..]).ok()?)),
+                None => (Some(name), None),
+            },
+            None => (None, None),
+        };
+        let between = time.starts_with('~');
+        let time = time.trim_start_matches('~').to_owned();
+        let letter = matches!(letter, "T" | "F" | "?").then(|| letter.to_owned())?;
+        Some(Timed { property: property.map(str::to_owned), key, between, time, about, letter })
+    }
+
+    /// Reads what the command prints.
+    fn printed(line: &str) -> Timed {
+        let object: serde_json::Value = serde_json::from_str(line).unwrap();
+        let letter = match object["verdict"].as_str() {
+            Some("satisfied") => "T",
+            Some("violated") => "F",
+            _ => "?",
+        };
+        let number = |member: &str| {
+            let from = line.rfind(&format!("\"{member}\":"))? + member.len() + 3;
+            Some(line[from..].split([',', '}']).next()?.to_owned())
+        };
+        Timed {
+            property: object["property"].as_str().map(str::to_owned),
+            key: object.get("key").cloned(),
+            between: object.get("step").is_none(),
+            time: number("time").unwrap(),
+            about: number("about"),
+            letter: letter.to_owned(),
+        }
+    }
+}
+
+impl std::fmt::Display for Timed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = self.property.as_deref().unwrap_or_default();
+        let key = self.key.as_ref().map(serde_json::Value::to_string).unwrap_or_default();
+        write!(f, "{}{} {name}{key} {}", if self.between { "~" } else { "" }, self.time, self.letter)?;
+        self.about.as_ref().map_or(Ok(()), |about| write!(f, " about {about}"))
+    }
 }
 
 /// Which block indented lines belong to.
@@ -30,6 +108,7 @@ enum Block {
     None,
     Spec,
     Trace,
+    Verdicts,
 }
 
 fn read_cases(file: &Path) -> Vec<Case> {
@@ -42,12 +121,17 @@ fn read_cases(file: &Path) -> Vec<Case> {
             && block != Block::None
         {
             let case = cases.last_mut().unwrap();
+            let line = content.trim_start();
             if block == Block::Spec {
                 *case.spec.get_or_insert_default() += &format!("{content}\n");
+            } else if block == Block::Verdicts {
+                let verdict = Timed::read(line).unwrap_or_else(|| panic!("{}: verdict", place()));
+                case.verdicts.get_or_insert_default().push(verdict);
+            } else if line.starts_with(['{', '[']) {
+                case.trace.get_or_insert_default().push((String::new(), line.to_owned()));
             } else {
-                let content = content.trim_start();
                 let (letters, message) =
-                    content.split_once([' ', '\t']).unwrap_or_else(|| panic!("{}: no message", place()));
+                    line.split_once([' ', '\t']).unwrap_or_else(|| panic!("{}: no message", place()));
                 assert!(
                     letters == "-" || letters.chars().all(|l| "TF?".contains(l)),
                     "{}: verdicts",
@@ -75,6 +159,12 @@ fn read_cases(file: &Path) -> Vec<Case> {
             "why" => case.why = value,
             "syntax" => case.syntax = Some(value),
             "formula" => case.formula = Some(value),
+            "time" => case.time = Some(value),
+            "status" => case.status = Some(value.parse().unwrap()),
+            "verdicts" => {
+                block = Block::Verdicts;
+                case.verdicts = Some(Vec::new());
+            }
             "spec" => block = Block::Spec,
             "trace" => {
                 block = Block::Trace;
@@ -86,6 +176,8 @@ fn read_cases(file: &Path) -> Vec<Case> {
     for case in &cases {
         let complete =
             !case.why.is_empty() && case.trace.is_some() && (case.formula.is_some() != case.spec.is_some());
+        let consistent = case.rows().iter().all(|(letters, _)| letters.is_empty() == case.verdicts.is_some());
+        assert!(consistent, "{}:{}: either letters or verdicts", case.file.display(), case.line);
         assert!(complete, "{}:{}: '{}' is not complete", file.display(), case.line, case.name);
     }
     cases
@@ -99,6 +191,22 @@ impl Case {
     /// The exit statuses that the verdicts allow. Where a property is inconclusive only before the last
     /// step, it depends on whether a field never came at all, which the letters do not tell.
     fn expected_status(&self) -> &'static [i32] {
+        match self.status {
+            Some(0) => return &[0],
+            Some(1) => return &[1],
+            Some(4) => return &[4],
+            Some(other) => panic!("no case ends with {other}"),
+            None => {}
+        }
+        if let Some(verdicts) = &self.verdicts {
+            let some = |letter| verdicts.iter().any(|v| v.letter == letter);
+            return match (some("F"), some("?"), some("T")) {
+                (true, ..) => &[1],
+                (_, true, _) => &[0, 4],
+                (.., true) => &[0],
+                _ => &[4],
+            };
+        }
         let steps: Vec<&str> =
             self.rows().iter().map(|(letters, _)| letters.as_str()).filter(|l| *l != "-").collect();
         let properties = steps.first().map_or(1, |letters| letters.len());
@@ -116,7 +224,11 @@ impl Case {
     /// Runs the case on its trace, given so many times as traces of their own.
     fn run(&self, folder: &Folder, times: usize) -> Finished {
         let mut arguments: Vec<String> =
-            ["check", "--quiet", "--emit", "every", "--format", "json"].map(str::to_owned).into();
+            ["check", "--quiet", "--format", "json", "--emit"].map(str::to_owned).into();
+        arguments.push(if self.verdicts.is_some() { "change" } else { "every" }.to_owned());
+        if let Some(time) = &self.time {
+            arguments.extend(["--time".to_owned(), time.clone()]);
+        }
         if let Some(syntax) = &self.syntax {
             arguments.extend(["--syntax".to_owned(), syntax.clone()]);
         }
@@ -137,6 +249,52 @@ impl Case {
 
     /// What differs from the expectation; nothing if all is as it should be.
     fn difference(&self, finished: &Finished) -> Option<String> {
+        match &self.verdicts {
+            Some(expected) => self.timed_difference(expected, finished),
+            None => self.step_difference(finished),
+        }
+    }
+
+    /// What differs of verdicts with their times, property by property.
+    fn timed_difference(&self, expected: &[Timed], finished: &Finished) -> Option<String> {
+        let mut printed: Vec<Timed> = finished.stdout.lines().map(Timed::printed).collect();
+        if expected.iter().all(|verdict| verdict.property.is_none()) {
+            printed.iter_mut().for_each(|verdict| verdict.property = None);
+        }
+        let sorted = |mut verdicts: Vec<Timed>| {
+            verdicts.sort_by_key(|v| (v.property.clone(), v.key.as_ref().map(ToString::to_string)));
+            verdicts
+        };
+        let status = self.expected_status();
+        let (expected, got) = (sorted(expected.to_vec()), sorted(printed));
+        if expected == got && finished.status.is_some_and(|s| status.contains(&s)) {
+            return None;
+        }
+        let list =
+            |verdicts: &[Timed]| verdicts.iter().map(|v| format!("\n      {v}")).collect::<Vec<_>>().concat();
+        let trace: String = self.rows().iter().map(|(_, message)| format!("\n      {message}")).collect();
+        Some(format!(
+            "{}:{}: {}\n    {}\n  why: {}\n    trace{trace}\n    expected{}\n    got{}\n  exit status {status:?} expected, got {:?}\n{}\n",
+            self.file.display(),
+            self.line,
+            self.name,
+            self.what(),
+            self.why,
+            list(&expected),
+            list(&got),
+            finished.status,
+            finished.stderr.trim_end(),
+        ))
+    }
+
+    /// What is checked, as it is shown.
+    fn what(&self) -> String {
+        let text = self.formula.as_deref().or(self.spec.as_deref()).unwrap_or_default();
+        text.trim_end().replace('\n', "\n    ")
+    }
+
+    /// What differs of the verdicts at the steps.
+    fn step_difference(&self, finished: &Finished) -> Option<String> {
         let mut by_step: Vec<String> = Vec::new();
         for verdict in finished.verdicts() {
             let step = verdict.step as usize;
@@ -158,13 +316,7 @@ impl Case {
         if equal && surplus.is_empty() && finished.status.is_some_and(|s| status.contains(&s)) {
             return None;
         }
-        let what = self
-            .formula
-            .as_deref()
-            .or(self.spec.as_deref())
-            .unwrap_or_default()
-            .trim_end()
-            .replace('\n', "\n    ");
+        let what = self.what();
         let stderr = finished.stderr.trim_end();
         Some(format!(
             "{}:{}: {}\n    {what}\n  why: {}\n    expected got      message\n{table}  exit status {status:?} expected, got {:?}; \
@@ -210,8 +362,9 @@ fn every_case_of_the_corpus() {
 fn nothing_is_left_of_a_trace_for_the_next() {
     let folder = Folder::new();
     for case in cases() {
-        let once = case.run(&folder, 1).verdicts();
-        let twice = case.run(&folder, 2).verdicts();
+        let verdicts =
+            |times| case.run(&folder, times).stdout.lines().map(Timed::printed).collect::<Vec<_>>();
+        let (once, twice) = (verdicts(1), verdicts(2));
         assert_eq!(
             twice,
             [once.clone(), once].concat(),
