@@ -6,48 +6,163 @@
 use std::sync::Arc;
 
 use rondel_engine::{Monitor, Program, SnapshotError};
-use rondel_event::{Block, Timestamp, TopicId};
+use rondel_event::{Block, Slot, Timestamp, TopicId};
 
-fn program(formula: &str) -> Arc<Program> {
-    let outcome =
-        rondel_spec::parse(&format!("topic t {{ b: bool, s: string, x: float }} property p = {formula}"));
-    Arc::new(Program::compile(&outcome.spec.unwrap_or_else(|| panic!("{:?}", outcome.diagnostics))).unwrap())
+const TOPICS: &str = "
+    topic t { b: bool, s: string, x: float, n: int }
+    topic u { b: bool, s: string, x: float, n: int }
+";
+
+/// Of each kind of what is remembered something.
+const ALL: [&str; 14] = [
+    "property steps = on(t) -> once[70, 90] (t.b and prev(t.s) == 'a')",
+    "property dense = on(t) -> once[1 s, 10 s] (t.b and mean(t.x) over 3 s > 1 and min(t.x) over 2 s < 3)",
+    "property held = t.b since[1 s, 5 s] u.b",
+    "property ahead = on(t) -> eventually[0, 3 s] on(u)",
+    "property meets = exists x. t{n: x} and once[1 s, 9 s] u{n: x}",
+    "property lasts = forall x. t{s: x} -> (not u{s: x}) since[1 s, 4 s] t{s: x}",
+    "property steps_of = exists x. t{s: x} and once[1, 5] u{s: x}",
+    "property each for each id in (t.n) until on(t) and t.s == 'end' = t.b since[1 s, 5 s] u.b",
+    "property of_text for each id in (t.s, u.s) = on(u) -> once[70, 90] t.b",
+    "@limit(2) property of_both for each id in (t.n, u.n), s in (t.s, u.s) =
+        on(t) -> (prev(t.s) == 'a' or count(u) over 4 s > 1 or sum(t.x) over 5 s > 9)",
+    "property soon for each id in (t.n, u.n) = once[0, 3 s] t.b",
+    "machine m { initial a var k: int = 0 a -> b when on(t) do k := k + 1 b -> a within 3 s when u.b b -> c after 3 s
+        error c for 1 s }",
+    "machine own for each id in (t.n, u.n) { initial a a -> b when on(t) b -> a when on(u) error b for 2 s }",
+    "property in_c = in(m, c) -> historically[0, 2 s] t.b",
+];
+
+fn program(properties: &[&str]) -> Arc<Program> {
+    let text = [&[TOPICS], properties].concat().join("\n");
+    let outcome = rondel_spec::parse(&text);
+    let spec = outcome.spec.clone().unwrap_or_else(|| panic!("{}", outcome.render("", &text, false)));
+    Arc::new(Program::compile(&spec).unwrap_or_else(|error| panic!("{error}: {properties:?}")))
 }
 
-fn snapshot(program: &Arc<Program>) -> Vec<u8> {
+/// A monitor of what all is asked of some events.
+fn monitor(program: &Arc<Program>) -> Monitor {
     let mut monitor = Monitor::new(program.clone());
+    monitor.report_every(true);
+    feed(&mut monitor, 0..40);
+    monitor
+}
+
+/// Events without end, one after the other.
+fn feed(monitor: &mut Monitor, events: std::ops::Range<u64>) {
+    let program = monitor.program().clone();
     let mut block = Block::new(program.layout());
-    block.push(TopicId(0), Timestamp::from_nanos(5));
+    for i in events {
+        let chance = i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        let topic = TopicId(chance as u32 & 1);
+        let row = block.push(topic, Timestamp::from_nanos(i as i64 * 300_000_000));
+        for field in &program.projections()[topic.index()].fields {
+            match field.slot {
+                Slot::Bool(column) => block.set_bool(column, row, chance >> 1 & 1 == 1),
+                Slot::Int(column) => block.set_int(column, row, (chance >> 2 & 3) as i64),
+                Slot::Float(column) => block.set_float(column, row, (chance >> 4 & 7) as f64),
+                Slot::String(column) => {
+                    block.set_string(column, row, ["a", "b", "end"][(chance >> 7) as usize % 3]);
+                }
+            }
+        }
+    }
     monitor.step(&block);
-    monitor.snapshot()
+}
+
+fn refused(program: &Arc<Program>, bytes: &[u8]) -> SnapshotError {
+    Monitor::restore(program.clone(), bytes).unwrap_err()
+}
+
+/// The sum that stands behind the rest.
+fn sum(bytes: &[u8]) -> [u8; 8] {
+    let start = 0xcbf2_9ce4_8422_2325_u64;
+    let sum = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    bytes.iter().fold(start, sum).to_le_bytes()
 }
 
 #[test]
 fn what_is_no_snapshot_is_refused() {
-    let ours = program("on(t) -> once[0, 10 s] (t.b and prev(t.s) == 'a' and mean(t.x) over 3 s > 1)");
-    let bytes = snapshot(&ours);
-    let refused = |bytes: &[u8]| Monitor::restore(ours.clone(), bytes).unwrap_err();
-    assert!(Monitor::restore(ours.clone(), &bytes).is_ok());
-    assert_eq!(refused(b"something else entirely"), SnapshotError::NotASnapshot);
-    for length in 0..bytes.len() {
-        let error = refused(&bytes[..length]);
-        assert!(
-            matches!(error, SnapshotError::NotASnapshot | SnapshotError::Length { .. }),
-            "{length}: {error}"
-        );
-    }
-    for i in 0..bytes.len() {
-        for bit in 0..8 {
-            let mut altered = bytes.clone();
-            altered[i] ^= 1 << bit;
-            refused(&altered);
+    for properties in ALL.iter().take(13).map(std::slice::from_ref).chain([&ALL[..]]) {
+        let ours = program(properties);
+        let bytes = monitor(&ours).snapshot();
+        assert!(Monitor::restore(ours.clone(), &bytes).is_ok(), "{properties:?}");
+        for length in 0..bytes.len() {
+            let error = refused(&ours, &bytes[..length]);
+            assert!(
+                matches!(error, SnapshotError::NotASnapshot | SnapshotError::Length { .. }),
+                "{length}: {error}"
+            );
         }
+        // The whole is long: of each of its bytes one bit.
+        let bits = if properties.len() > 1 { 1 } else { 8 };
+        for i in 0..bytes.len() {
+            for bit in 0..bits {
+                let mut altered = bytes.clone();
+                altered[i] ^= 1 << (bit + i % (9 - bits));
+                refused(&ours, &altered);
+            }
+        }
+        let longer = [&bytes[..], &[0]].concat();
+        assert!(matches!(refused(&ours, &longer), SnapshotError::Length { .. }));
     }
-    let longer = [&bytes[..], &[0]].concat();
-    assert!(matches!(refused(&longer), SnapshotError::Length { .. }));
-    let other = snapshot(&program("on(t) -> once[0, 11 s] t.b"));
+}
+
+#[test]
+fn it_says_what_is_wrong() {
+    let ours = program(&["property p = on(t) -> once[0, 10 s] t.b"]);
+    assert_eq!(refused(&ours, b"something else entirely"), SnapshotError::NotASnapshot);
+    let other = monitor(&program(&["property p = on(t) -> once[0, 11 s] t.b"])).snapshot();
     assert_eq!(
-        refused(&other).to_string(),
+        refused(&ours, &other).to_string(),
         "this snapshot belongs to another specification, or to another release of this program"
     );
+}
+
+/// Who writes a right sum under a wrong snapshot can have a monitor that says nonsense, but no panic while it
+/// is read.
+#[test]
+fn a_forged_snapshot_is_read_without_panic() {
+    for properties in ALL.iter().take(13).map(std::slice::from_ref) {
+        let ours = program(properties);
+        let bytes = monitor(&ours).snapshot();
+        let end = bytes.len() - 8;
+        assert_eq!(sum(&bytes[..end]), bytes[end..]);
+        for i in 28..end {
+            for value in [bytes[i] ^ 1, bytes[i] ^ 0x80, 0, 0x7F, 0xFF] {
+                let mut forged = bytes.clone();
+                forged[i] = value;
+                let sum = sum(&forged[..end]);
+                forged[end..].copy_from_slice(&sum);
+                let _ = Monitor::restore(ours.clone(), &forged);
+            }
+        }
+    }
+}
+
+#[test]
+fn it_goes_on_as_if_nothing_had_been() {
+    let ours = program(&ALL);
+    for cut in 0..120 {
+        let mut monitor = Monitor::new(ours.clone());
+        feed(&mut monitor, 0..cut.min(60));
+        feed(&mut monitor, cut.min(60)..cut);
+        let mut other = Monitor::restore(ours.clone(), &monitor.snapshot()).unwrap();
+        assert_eq!(other.next_deadline(), monitor.next_deadline());
+        assert_eq!(other.position(), monitor.position());
+        for (own, before) in other.slices().zip(monitor.slices()) {
+            assert_eq!(
+                (own.instances, own.unkeyed, own.refused, own.first_refused),
+                (before.instances, before.unkeyed, before.refused, before.first_refused)
+            );
+        }
+        for start in [cut, cut + 40] {
+            feed(&mut monitor, start..start + 40);
+            feed(&mut other, start..start + 40);
+            assert_eq!(monitor.reports(), other.reports(), "{cut}");
+        }
+        let until = Timestamp::from_nanos(1_000_000_000_000);
+        assert_eq!(monitor.advance(until), other.advance(until));
+        assert_eq!(monitor.end(), other.end());
+    }
 }
