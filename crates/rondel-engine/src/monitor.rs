@@ -8,7 +8,7 @@ use rondel_event::{Block, Rows, Timestamp, Value};
 
 use crate::future::{Decision, Pending, Scratch};
 use crate::program::Program;
-use crate::report::{Report, SliceStatus};
+use crate::report::{Report, SliceStatus, in_order};
 use crate::run::{Outcome, Rowed, SavedSerial, Serial};
 use crate::section::{Moments, Section};
 use crate::slice::saved::SavedInstances;
@@ -219,6 +219,16 @@ impl Monitor {
         slices.map(|(sliced, instances)| instances.status(sliced))
     }
 
+    /// For every property that is divided by key how many of its instances are inconclusive now; 0 for the
+    /// others.
+    pub fn waiting(&self) -> Vec<u64> {
+        let mut waiting = vec![0; self.program.properties().len()];
+        for (sliced, instances) in self.program.sliced.iter().zip(&self.instances) {
+            instances.waiting(sliced, &mut waiting);
+        }
+        waiting
+    }
+
     /// The number of the step, from 0, that the first event of the next block will be.
     pub fn position(&self) -> u64 {
         self.position
@@ -300,36 +310,27 @@ impl Monitor {
         let (serial, len) = (&mut self.sections[i], block.len() as u32);
         let times = if section.reads_time { &self.times[..len as usize] } else { &[] };
         serial.run(section, Rowed { block, start: 0, len, events: block.rows(), times });
-        let mut reported: Rows = if self.every { block.rows() } else { 0 };
         self.outcomes.clear();
-        for property in 0..section.formulas.len() {
-            let outcome = serial.outcome(section, property, len);
-            reported |= outcome.changed;
-            self.outcomes.push(outcome);
-        }
-        while reported != 0 {
-            let row = reported.trailing_zeros() as usize;
-            reported &= reported - 1;
-            for (formula, (outcome, &property)) in self.outcomes.iter().zip(&section.properties).enumerate() {
-                let changed = outcome.changed >> row & 1 == 1;
-                if changed || self.every {
-                    let verdict = outcome.verdict(row);
-                    self.reports.push(Report {
-                        property,
-                        verdict,
-                        changed,
-                        row: Some(row as u8),
-                        step: self.position + row as u64,
-                        time: block.time(row),
-                        about: None,
-                        robustness: serial.robustness(section, formula, row, 0, verdict),
-                        key: None,
-                        order: at(row),
-                        instance: 0,
-                    });
-                }
+        self.outcomes
+            .extend((0..section.formulas.len()).map(|formula| serial.outcome(section, formula, len)));
+        let every = if self.every { block.rows() } else { 0 };
+        let (serial, position) = (&self.sections[i], self.position);
+        in_order(&self.outcomes, every, block.rows(), &mut self.reports, |row, formula, outcome| {
+            let verdict = outcome.verdict(row);
+            Report {
+                property: section.properties[formula],
+                verdict,
+                changed: outcome.changed >> row & 1 == 1,
+                row: Some(row as u8),
+                step: position + row as u64,
+                time: block.time(row),
+                about: None,
+                robustness: serial.robustness(section, formula, row, 0, verdict),
+                key: None,
+                order: at(row),
+                instance: 0,
             }
-        }
+        });
         self.future_events(i, section, block);
     }
 

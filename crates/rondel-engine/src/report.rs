@@ -1,4 +1,6 @@
-use rondel_event::{Timestamp, Value, Verdict};
+use rondel_event::{Block, Rows, Timestamp, Value, Verdict};
+
+use crate::run::Outcome;
 
 /// A verdict that a monitor has given.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,6 +53,47 @@ pub struct SliceStatus<'a> {
     pub refused: u64,
     /// The key of the first of those.
     pub first_refused: Option<&'a [Value]>,
+}
+
+/// Adds a report for every property and row in `rows` where its verdict has changed, and for all in `every`: in the
+/// order of the rows and, in one row, of the properties. Costs what there are properties and reports; the
+/// properties are not asked for every row again.
+pub(crate) fn in_order(
+    outcomes: &[Outcome],
+    every: Rows,
+    rows: Rows,
+    reports: &mut Vec<Report>,
+    mut make: impl FnMut(usize, usize, &Outcome) -> Report,
+) {
+    let wanted = |outcome: &Outcome| (outcome.changed | every) & rows;
+    let mut next = [0_usize; Block::CAPACITY];
+    let mut any = 0;
+    for outcome in outcomes {
+        let mut wanted = wanted(outcome);
+        any |= wanted;
+        while wanted != 0 {
+            next[wanted.trailing_zeros() as usize] += 1;
+            wanted &= wanted - 1;
+        }
+    }
+    if any == 0 {
+        return;
+    }
+    // From counts to the places where each row begins.
+    let mut end = reports.len();
+    for next in &mut next {
+        (*next, end) = (end, end + *next);
+    }
+    reports.resize(end, Report::at_event(Verdict::Inconclusive, 0, Timestamp::ZERO));
+    for (i, outcome) in outcomes.iter().enumerate() {
+        let mut wanted = wanted(outcome);
+        while wanted != 0 {
+            let row = wanted.trailing_zeros() as usize;
+            wanted &= wanted - 1;
+            reports[next[row]] = make(row, i, outcome);
+            next[row] += 1;
+        }
+    }
 }
 
 impl Report {

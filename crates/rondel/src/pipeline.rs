@@ -174,8 +174,8 @@ impl Pipeline {
         (state.counts.verdicts, state.counts.unpublished) = (state.outlet.verdicts, state.outlet.unpublished);
         let steps = state.monitor.position();
         let mut tallies = state.outlet.tallies.clone();
-        for tally in &mut tallies {
-            tally.end(steps);
+        for (tally, waiting) in tallies.iter_mut().zip(state.monitor.waiting()) {
+            tally.end(steps, waiting);
         }
         (state.counts, tallies, state.backwards.count, state.unseen.clone())
     }

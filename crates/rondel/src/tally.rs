@@ -1,7 +1,5 @@
 //! What became of each property, for the closing summary and the exit status.
 
-use std::collections::HashSet;
-
 use indicatif::HumanCount;
 use rondel_engine::{Monitor, Report};
 use rondel_event::{Block, Path, Rows, Slot, Timestamp, Value, Verdict};
@@ -31,8 +29,6 @@ pub struct Tally {
     pub by_steps: bool,
     /// Whether there is an instance for each key.
     pub by_key: bool,
-    /// The instances that are inconclusive now.
-    waiting: HashSet<String>,
     /// Whether it was satisfied or violated at any time.
     decided: bool,
     /// The time that the last verdict is about, and whether it came later: verdicts may come in another
@@ -84,13 +80,6 @@ impl Tally {
         if !report.changed {
             return;
         }
-        if self.by_key {
-            if report.verdict == Verdict::Inconclusive {
-                self.waiting.insert(key_text(keys));
-            } else if !self.waiting.is_empty() {
-                self.waiting.remove(&key_text(keys));
-            }
-        }
         if self.by_steps {
             self.count(report.step);
         } else {
@@ -119,13 +108,14 @@ impl Tally {
         self.over = true;
     }
 
-    /// Says that the trace has so many steps and ends here; the next one begins with step 0.
-    pub fn end(&mut self, steps: u64) {
+    /// Says that the trace has so many steps and ends here, with so many instances that are inconclusive; the
+    /// next one begins with step 0.
+    pub fn end(&mut self, steps: u64, waiting: u64) {
         if self.by_steps {
             self.count(steps);
         }
         self.open |= match self.by_key {
-            true => !std::mem::take(&mut self.waiting).is_empty(),
+            true => waiting > 0,
             false => self.last == Some(Verdict::Inconclusive),
         };
         (self.since, self.about, self.over) = (0, None, false);
@@ -294,12 +284,12 @@ mod tests {
         let first = tally.first.as_ref().map(ToString::to_string);
         assert_eq!((tally.last, first), (Some(Verdict::Violated), Some("at time 0.000000005 s".into())));
         let mut closed = tally.clone();
-        closed.end(3);
+        closed.end(3, 0);
         assert!(!closed.open);
         // What is left open at the end stays so, whatever is known of later times.
         tally.over();
         tally.add(&given(9, Some(4), Verdict::Inconclusive), &[]);
-        tally.end(3);
+        tally.end(3, 0);
         assert!(tally.open && tally.last == Some(Verdict::Violated));
     }
 }

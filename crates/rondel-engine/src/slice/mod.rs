@@ -33,7 +33,7 @@ use crate::section::{Moments, Section};
 use crate::slice::keys::{KeyPlan, Keys, for_each};
 use crate::slice::lanes::Lanes;
 use crate::slice::parallel::Batch;
-use crate::slice::record::{KEY, UNPLANNED};
+use crate::slice::record::{BITS, KEY, UNPLANNED};
 use crate::slice::sides::Sides;
 use crate::slice::table::{TEMPLATE, Table};
 use crate::state::Registers;
@@ -211,6 +211,21 @@ impl Instances {
             unkeyed: self.refusals.unkeyed,
             refused: self.refusals.beyond_limit,
             first_refused: self.refusals.first.as_deref(),
+        }
+    }
+
+    /// Adds for every property how many instances are inconclusive.
+    pub(crate) fn waiting(&self, sliced: &Sliced, waiting: &mut [u64]) {
+        let sides = if sliced.section.moments == Moments::Dense { 4 } else { 2 };
+        let first = self.table.layout.places.verdicts as usize;
+        for number in (TEMPLATE + 1..self.table.used()).filter(|&number| self.table.is_live(number)) {
+            let record = self.table.record(number);
+            let bit = |bit: usize| record[BITS + bit / 64] >> (bit % 64) & 1;
+            for (i, &property) in sliced.section.properties.iter().enumerate() {
+                // Neither satisfied nor violated.
+                let verdict = first + sides * i;
+                waiting[property as usize] += u64::from(bit(verdict) == 0 && bit(verdict + 1) == 0);
+            }
         }
     }
 

@@ -192,8 +192,8 @@ impl Checking<'_> {
         self.tallies.iter_mut().for_each(Tally::over);
         monitor.end();
         self.report(None, &monitor, &writers, &mut text);
-        for tally in &mut self.tallies {
-            tally.end(monitor.position());
+        for (tally, waiting) in self.tallies.iter_mut().zip(monitor.waiting()) {
+            tally.end(monitor.position(), waiting);
         }
         if let Some(bar) = progress {
             bar.finish_and_clear();
