@@ -133,7 +133,7 @@ impl Tally {
     pub fn verdict(&self) -> Option<Verdict> {
         match self.last {
             Some(_) if self.by_key && self.violations > 0 => Some(Verdict::Violated),
-            Some(_) if self.by_key && (self.open || !self.waiting.is_empty()) => Some(Verdict::Inconclusive),
+            Some(_) if self.by_key && self.open => Some(Verdict::Inconclusive),
             last => last,
         }
     }

@@ -6,6 +6,15 @@ use crate::monitor::{at, before};
 use crate::report::{Report, ReportKey, in_order};
 use crate::slice::{Moment, Place, Sliced};
 
+/// What the reports of a row have in common.
+#[derive(Clone, Copy)]
+struct Common {
+    event: Option<usize>,
+    order: u32,
+    time: Timestamp,
+    key: ReportKey,
+}
+
 /// Writes the reports of moments of instances, and their keys.
 pub(crate) fn tell(
     moment: &Moment<'_>,
@@ -19,9 +28,9 @@ pub(crate) fn tell(
     let at_event = matches!(moment.place, Place::Rows | Place::Shared(_));
     let every = if every && at_event { moment.rows } else { 0 };
     // What the reports of a row have in common is found once for the row.
-    let mut common: [Option<(Option<usize>, u32, Timestamp, ReportKey)>; Block::CAPACITY] = [None; _];
+    let mut common: [Option<Common>; Block::CAPACITY] = [None; _];
     in_order(moment.outcomes, every, moment.rows, reports, |row, i, outcome| {
-        let (event, order, time, key) = *common[row].get_or_insert_with(|| {
+        let Common { event, order, time, key } = *common[row].get_or_insert_with(|| {
             let start = keys.len() as u32;
             moment.write_key(row, keys);
             let key = ReportKey { start, len: keys.len() as u32 - start };
@@ -38,7 +47,7 @@ pub(crate) fn tell(
                 (Some(row), Some(block)) => block.time(row),
                 _ => Timestamp::from_nanos(time),
             };
-            (event, order, time, key)
+            Common { event, order, time, key }
         });
         Report {
             property: sliced.section.properties[i],
