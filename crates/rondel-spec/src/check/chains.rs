@@ -54,7 +54,7 @@ impl<'a> Checker<'a> {
         let mut units = Units::default();
         self.add_bound(&chain.within, &mut units);
         let model = self.model(&chain.attributes, units);
-        let upper = self.lower_bound(&chain.within, model)?;
+        let upper = self.lower_reach(&chain.within, model)?;
         let on: Vec<_> = topics.iter().map(|topic| self.graph.add(Expr::On(*topic))).collect();
         let (first, between, last) = match on.as_slice() {
             [first, between @ .., last] => (*first, between, *last),

@@ -95,8 +95,21 @@ impl Checker<'_> {
 
     /// An expression in a time model, with all definitions that it needs.
     pub(super) fn lower_root(&mut self, body: Body, model: TimeModel) -> Option<ExprId> {
+        let named = body.nodes().flat_map(|node| self.bindings_in(node)).collect();
+        self.lower_needed(named, model);
+        self.lower_body(body, model)
+    }
+
+    /// A bound that stands in no formula, with the definitions that it needs.
+    pub(super) fn lower_reach(&mut self, bound: &Bound, model: TimeModel) -> Option<u64> {
+        let named = self.bounds.get(&bound.span).copied();
+        self.lower_needed(named.into_iter().collect(), model);
+        self.lower_bound(bound, model)
+    }
+
+    /// Definitions, and all that they need themselves.
+    fn lower_needed(&mut self, mut open: Vec<usize>, model: TimeModel) {
         let mut needed = vec![false; self.references.len()];
-        let mut open: Vec<usize> = body.nodes().flat_map(|node| self.bindings_in(node)).collect();
         while let Some(binding) = open.pop() {
             if !std::mem::replace(&mut needed[binding], true) {
                 open.extend(&self.references[binding]);
@@ -107,7 +120,6 @@ impl Checker<'_> {
                 self.lower_binding(binding, model);
             }
         }
-        self.lower_body(body, model)
     }
 
     /// The definitions that a node itself names.

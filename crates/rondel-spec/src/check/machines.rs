@@ -272,8 +272,8 @@ impl<'a> Checker<'a> {
         model: TimeModel,
     ) -> Transition {
         let guard = transition.guard.and_then(|guard| self.lower_root(guard, model));
-        let within = transition.within.as_ref().and_then(|reach| self.lower_bound(reach, model));
-        let after = transition.after.as_ref().and_then(|reach| self.lower_bound(reach, model));
+        let within = transition.within.as_ref().and_then(|reach| self.lower_reach(reach, model));
+        let after = transition.after.as_ref().and_then(|reach| self.lower_reach(reach, model));
         let complete = self.ast.machines[machine].complete;
         if complete && transition.guard.is_none() && transition.after.is_none() {
             let message = "nothing says when this transition is taken";
@@ -514,7 +514,7 @@ impl<'a> Checker<'a> {
                 held = self.graph.and(held, condition);
             }
             if let Some(lasting) = &error.lasting {
-                let Some(lower) = self.lower_bound(lasting, model) else { continue };
+                let Some(lower) = self.lower_reach(lasting, model) else { continue };
                 // So long ago it held already, and it has held ever since. `historically` over that
                 // long would be true too where the trace began less long ago.
                 held = self.graph.since(Bounds { lower, upper: None }, held, held);
