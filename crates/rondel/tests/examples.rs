@@ -1,0 +1,81 @@
+//! The examples: they are laid out, their tests pass, and on their recordings comes what their remarks say.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
+
+mod support;
+
+use std::path::{Path, PathBuf};
+
+use support::{Finished, rondel};
+
+fn example(name: &str) -> String {
+    folder().join(name).to_str().unwrap().to_owned()
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").canonicalize().unwrap()
+}
+
+/// What becomes violated on the recording of the same name.
+fn violations(name: &str) -> Finished {
+    let (spec, trace) = (example(&format!("{name}.rondel")), example(&format!("{name}.jsonl")));
+    rondel(["check", "--quiet", "--emit", "violations", &spec, &trace])
+}
+
+#[test]
+fn all_are_laid_out_and_pass_their_tests() {
+    let mut tested = 0;
+    for entry in std::fs::read_dir(folder()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|e| e != "rondel") {
+            continue;
+        }
+        rondel(["fmt".as_ref(), "--check".as_ref(), path.as_os_str()]).expect_status(0);
+        if std::fs::read_to_string(&path).unwrap().contains("\ntest ") {
+            rondel(["test".as_ref(), path.as_os_str()]).expect_status(0);
+            tested += 1;
+        }
+    }
+    assert!(tested >= 4, "only {tested} have tests");
+}
+
+#[test]
+fn the_mode_manager() {
+    violations("mode_manager").expect_status(1).expect_stdout(
+        "\
+violated      driver_takes_over                step         7   time 9.5 s
+violated      says_stop                                         time 10 s
+",
+    );
+}
+
+#[test]
+fn the_flights() {
+    violations("flights").expect_status(1).expect_stdout(
+        "\
+violated      sequence_order[\"AFR1\"]           step         3   time 3 s
+violated      known[\"KLM9\"]                    step         0   time 4.5 s
+",
+    );
+}
+
+#[test]
+fn the_takeover() {
+    violations("takeover").expect_status(1).expect_stdout(
+        "\
+violated      gear_change_at_standstill        step       118   time 4.2 s
+violated      odometry_alive                                    time 4.2 s
+",
+    );
+}
+
+#[test]
+fn the_requests() {
+    violations("requests").expect_status(1).expect_stdout(
+        "\
+violated      only_after_grant[\"b\"]            step         0   time 1.5 s
+violated      answered[1]                                       time 3 s
+violated      no_answer_for_nothing[9]         step         0   time 5.5 s
+",
+    );
+}
