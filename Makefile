@@ -11,7 +11,7 @@ BENCH_OUT ?= out/bench
 BENCH_ARGUMENTS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bench bench-containers image test-containers test-fresh fuzz deny clean
+.PHONY: help setup demo test test-long bench bench-containers image test-containers test-fresh fuzz deny clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ test: setup .venv/ready ## check format and lints, run all tests
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo test --workspace --locked
+
+test-long: setup ## compare the engine with the definitions on very many random cases (RONDEL_CASES=200 times as many as `make test`)
+	RONDEL_CASES=$(or $(RONDEL_CASES),200) cargo test --release --locked --package rondel-engine
 
 bench: setup ## the Timescales benchmark on this machine (file, Zenoh, DDS)
 	cargo build --release --locked --package rondel
