@@ -71,7 +71,7 @@ mod window;
 mod words;
 
 pub use error::CompileError;
-pub use monitor::Monitor;
+pub use monitor::{Ambiguity, Monitor};
 pub use program::Program;
 pub use report::{Report, ReportKey, SliceStatus};
 pub use snapshot::SnapshotError;

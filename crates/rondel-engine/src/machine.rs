@@ -16,6 +16,12 @@ use crate::timed::instant;
 /// A machine, compiled.
 #[derive(Clone, Debug)]
 pub(crate) struct MachinePlan {
+    /// Its name, which is that of its property too.
+    pub(crate) name: String,
+    /// In which states the trace may end; empty where it may in any.
+    pub(crate) finals: Vec<bool>,
+    /// The transitions as they are written.
+    pub(crate) texts: Vec<String>,
     /// Whether time is counted in steps.
     pub(crate) steps: bool,
     /// Whether there is truth between events.
@@ -159,6 +165,21 @@ pub(crate) struct Moment {
     pub(crate) before: i64,
     /// Its number.
     pub(crate) position: u64,
+}
+
+impl MachinePlan {
+    /// Whether a trace must not end with the machine there: it has not begun, or is in no final state.
+    pub(crate) fn is_open(&self, state: &MachineState) -> bool {
+        let place = state.span.as_ref().unwrap_or(&state.place);
+        self.finals.get(place.state as usize) == Some(&false)
+    }
+
+    /// The two transitions that were possible at once, if that happened.
+    pub(crate) fn ambiguous<'a>(&'a self, state: &MachineState) -> Option<[&'a str; 2]> {
+        let (first, second) = state.place.ambiguous?;
+        let text = |number: u32| self.texts.get(number as usize).map_or("?", String::as_str);
+        Some([text(first), text(second)])
+    }
 }
 
 impl MachineState {

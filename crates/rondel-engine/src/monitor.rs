@@ -1,9 +1,11 @@
 mod future;
+mod machines;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use machines::Ambiguity;
 use rondel_event::{Block, Rows, Timestamp, Value};
 
 use crate::future::{Decision, Pending, Scratch};
@@ -196,6 +198,7 @@ impl Monitor {
         let program = Arc::clone(&self.program);
         for (i, section) in program.sections.iter().enumerate() {
             self.future_end(i, section);
+            self.machines_end(i, section);
         }
         self.sort();
         &self.reports

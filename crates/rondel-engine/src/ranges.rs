@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use rondel_event::Rows;
 
-use crate::timed::{Moments, Sides, distance, instant, moment_of};
+use crate::timed::{Moments, Sides, distance, instant, later, moment_of};
 use crate::words::low;
 
 /// After all places.
@@ -62,14 +62,14 @@ impl Ranges {
                     self.cut(place);
                 }
                 if let Some(first) = open {
-                    self.add(first, (place - 1).saturating_add(self.upper));
+                    self.add(first, later(place - 1, self.upper));
                 }
             }
             if p.at >> row & 1 == 0 {
                 self.cut(place);
             }
             if q.at >> row & 1 == 1 {
-                self.add(place.saturating_add(self.lower), place.saturating_add(self.upper));
+                self.add(place.saturating_add(self.lower), later(place, self.upper));
             }
             if p.after >> row & 1 == 0 {
                 self.broken = Some(place + 1);

@@ -276,6 +276,15 @@ impl Serial {
         })
     }
 
+    /// The verdict of a property at the last moment.
+    pub(crate) fn last_verdict(&self, property: usize) -> Verdict {
+        match self.last.get(property) {
+            Some([1, 0]) => Verdict::Satisfied,
+            Some([0, 1]) => Verdict::Violated,
+            _ => Verdict::Inconclusive,
+        }
+    }
+
     /// Whether any property is another on the span after the last moment.
     pub(crate) fn has_span(&self) -> bool {
         self.last != self.last_after

@@ -27,6 +27,12 @@ pub(crate) const NEVER: i64 = i64::MIN;
 /// After all others.
 const ALWAYS: i64 = i64::MAX;
 
+/// The place so far after another; a distance without end leads to no place.
+#[inline(always)]
+pub(crate) fn later(place: i64, distance: i64) -> i64 {
+    if distance == ALWAYS { ALWAYS } else { place.saturating_add(distance) }
+}
+
 /// The time of the first moment at which something is different at `place`: the instant itself, or
 /// the one that the open span begins with.
 #[inline(always)]
@@ -86,10 +92,10 @@ impl TimedRecently {
         for (row, &time) in times.iter().enumerate() {
             let place = instant(time);
             if self.open && time > before {
-                self.until = self.until.max((place - 1).saturating_add(self.span));
+                self.until = self.until.max(later(place - 1, self.span));
             }
             if q.at >> row & 1 == 1 {
-                self.until = self.until.max(place.saturating_add(self.span));
+                self.until = self.until.max(later(place, self.span));
             }
             self.open = q.after >> row & 1 == 1;
             out.at |= Rows::from(self.until >= place) << row;
@@ -153,14 +159,14 @@ impl TimedSince {
                     self.queue.clear();
                 }
                 if let Some(first) = open {
-                    self.add(first, (place - 1).saturating_add(self.upper));
+                    self.add(first, later(place - 1, self.upper));
                 }
             }
             if p.at >> row & 1 == 0 {
                 self.queue.clear();
             }
             if q.at >> row & 1 == 1 {
-                self.add(place.saturating_add(self.lower), place.saturating_add(self.upper));
+                self.add(place.saturating_add(self.lower), later(place, self.upper));
             }
             out.at |= Rows::from(self.holds(place)) << row;
             // A witness within the span is at least `lower` away.

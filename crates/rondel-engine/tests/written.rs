@@ -139,3 +139,38 @@ fn a_chain_is_gone_through_in_order_and_in_time() {
     assert_eq!(two(&[('g', 0, 1), ('g', 5, 1), ('u', 10, 1), ('u', 30, 1)]), [Satisfied, Satisfied]);
     assert_eq!(two(&[('u', 0, 1), ('g', 5, 1), ('u', 10, 2)]), [Violated]);
 }
+
+#[test]
+fn a_trace_must_end_in_a_final_state() {
+    let machine = "machine m { initial a a -> b when on(go) b -> a when on(back) final a }";
+    let spec = parse(&format!("{TOPICS} {machine}")).spec.unwrap();
+    let program = Arc::new(Program::compile(&spec).unwrap());
+    let mut monitor = Monitor::new(program.clone());
+    let mut block = Block::new(program.layout());
+    for (topic, verdict) in [(0, Some(Verdict::Inconclusive)), (1, None)] {
+        block.clear();
+        block.push(TopicId(topic), Timestamp::from_nanos(topic.into()));
+        monitor.step(&block);
+        assert_eq!(monitor.clone().end().first().map(|report| report.verdict), verdict);
+    }
+}
+
+#[test]
+fn what_was_ambiguous_is_named() {
+    let machine = "machine m { initial a a -> b when on(go) a -> c when on(go) and high final b, c }";
+    let spec = parse(&format!("{TOPICS} {machine}")).spec.unwrap();
+    let program = Arc::new(Program::compile(&spec).unwrap());
+    let mut monitor = Monitor::new(program.clone());
+    let mut block = Block::new(program.layout());
+    for topic in [2, 0] {
+        assert_eq!(monitor.ambiguities(), []);
+        block.clear();
+        block.push(TopicId(topic), Timestamp::ZERO);
+        monitor.step(&block);
+    }
+    let [found] = monitor.ambiguities()[..] else { panic!("{:?}", monitor.ambiguities()) };
+    assert_eq!(
+        (found.machine, found.transitions),
+        ("m", ["a -> b when on(go)", "a -> c when on(go) and high"])
+    );
+}

@@ -218,6 +218,12 @@ pub fn left_out(monitor: &Monitor, spec: &Spec) -> Vec<String> {
             ));
         }
     }
+    for rondel_engine::Ambiguity { machine, transitions: [first, second] } in monitor.ambiguities() {
+        said.push(format!(
+            "the machine {machine} could have taken two transitions at once, `{first}` and `{second}`, and has \
+             taken none since"
+        ));
+    }
     if monitor.dropped_samples() > 0 {
         let samples = counted(monitor.dropped_samples(), "sample", "samples");
         said.push(format!("there was no room for {samples} of windows, which were unknown meanwhile"));

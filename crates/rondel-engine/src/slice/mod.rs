@@ -27,6 +27,7 @@ use std::sync::Arc;
 
 use rondel_event::{Block, Rows, TopicId, Value};
 
+use crate::machine::{MachinePlan, MachineState};
 use crate::report::SliceStatus;
 use crate::run::{Outcome, Serial, read};
 use crate::section::{Moments, Section};
@@ -212,6 +213,20 @@ impl Instances {
             refused: self.refusals.beyond_limit,
             first_refused: self.refusals.first.as_deref(),
         }
+    }
+
+    /// The machines of all instances, each with its plan.
+    pub(crate) fn machines<'a>(
+        &'a self,
+        sliced: &'a Sliced,
+    ) -> impl Iterator<Item = (&'a MachinePlan, &'a MachineState)> {
+        let live = (0..self.table.used()).filter(|&number| self.table.is_live(number));
+        let places = sliced.section.machines.iter().zip(&self.table.layout.places.machines);
+        live.flat_map(move |number| {
+            let record = self.table.record(number);
+            let machines = &self.table.sides.machines;
+            places.clone().filter_map(move |(plan, &word)| Some((plan, machines.get(record[word as usize])?)))
+        })
     }
 
     /// Adds for every property how many instances are inconclusive.

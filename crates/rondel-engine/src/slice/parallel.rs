@@ -22,7 +22,7 @@ use crate::slice::sides::Sides;
 use crate::slice::table::{TEMPLATE, Table};
 use crate::state::{Columns, Registers};
 use crate::texts::{self, TextRef};
-use crate::timed::{self, Moments};
+use crate::timed::{self, Moments, later};
 use crate::translate::Rails;
 use crate::values;
 use crate::window::{Operands, Stamps};
@@ -473,10 +473,10 @@ impl Frame<'_> {
             let place = timed::instant(time);
             let mut last = *until as i64;
             if closing >> row & 1 == 1 {
-                last = last.max((place - 1).saturating_add(span));
+                last = last.max(later(place - 1, span));
             }
             if q.at >> row & 1 == 1 {
-                last = last.max(place.saturating_add(span));
+                last = last.max(later(place, span));
             }
             *until = last as u64;
             now |= Rows::from(last >= place) << row;

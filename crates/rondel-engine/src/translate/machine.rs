@@ -128,7 +128,12 @@ impl Translator<'_> {
             }
             leaving[transition.from as usize].push(plan);
         }
+        let has_final = declared.states.iter().any(|state| state.is_final);
+        let finals = declared.states.iter().filter(|_| has_final).map(|state| state.is_final).collect();
         let plan = MachinePlan {
+            name: declared.name.clone(),
+            finals,
+            texts: declared.transitions.iter().map(|transition| transition.text.clone()).collect(),
             steps: self.model == TimeModel::Steps,
             dense: self.model == TimeModel::Dense,
             leaving,
