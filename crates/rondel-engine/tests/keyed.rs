@@ -233,6 +233,8 @@ fn gaps() -> impl Strategy<Value = Vec<i64>> {
 }
 
 fn config(cases: u32) -> ProptestConfig {
+    let times = std::env::var("RONDEL_CASES").ok().and_then(|times| times.parse().ok()).unwrap_or(1);
+    let cases = cases.saturating_mul(times);
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
@@ -268,7 +270,7 @@ fn assert_agreement(spec: &Spec, trace: &[(i64, &Event)], cuts: &[usize]) {
 }
 
 proptest! {
-    #![proptest_config(config(300))]
+    #![proptest_config(config(100))]
 
     #[test]
     fn every_key_is_as_if_alone(
