@@ -121,6 +121,7 @@ impl Monitor {
         self.every = every;
         let pending = self.sections.iter_mut().flat_map(|section| &mut section.pending);
         pending.for_each(|pending| pending.keep_apart(every));
+        self.instances.iter_mut().for_each(|instances| instances.report_every(every));
     }
 
     /// The program it runs.
@@ -195,10 +196,16 @@ impl Monitor {
     /// Ends the trace, and reports what is then left open.
     pub fn end(&mut self) -> &[Report] {
         self.reports.clear();
+        self.keys.clear();
         let program = Arc::clone(&self.program);
         for (i, section) in program.sections.iter().enumerate() {
             self.future_end(i, section);
             self.machines_end(i, section);
+        }
+        let Monitor { instances, reports, keys, every, time, .. } = self;
+        for (instances, sliced) in instances.iter_mut().zip(&program.sliced) {
+            instances
+                .finish(sliced, *time, &mut |moment| tell(moment, sliced, None, &[], *every, reports, keys));
         }
         self.sort();
         &self.reports
@@ -267,7 +274,8 @@ impl Monitor {
     /// How many verdicts of properties with operators of the future were given up, as inconclusive, because
     /// too many were waited for.
     pub fn given_up(&self) -> u64 {
-        self.sections.iter().flat_map(|section| &section.pending).map(Pending::lost).sum()
+        let pending = self.sections.iter().flat_map(|section| &section.pending).map(Pending::lost);
+        pending.chain(self.instances.iter().map(Instances::given_up)).fold(0, u64::saturating_add)
     }
 
     /// The longest queue that any bounded operator keeps at the moment, in entries: what its memory
@@ -305,7 +313,7 @@ impl Monitor {
         if let Some(block) = block {
             instances[i].step(sliced, Events { block, times }, &mut tell);
         }
-        instances[i].advance(sliced, time, &mut tell);
+        instances[i].advance(sliced, time, times, &mut tell);
     }
 
     /// Evaluates a block whose rows are the moments.

@@ -71,6 +71,13 @@ pub(crate) struct Section {
     pub(crate) registers: Registers,
 }
 
+impl Section {
+    /// Its properties: those of the past, then those that look ahead.
+    pub(crate) fn all_properties(&self) -> impl Iterator<Item = u32> + '_ {
+        self.properties.iter().copied().chain(self.futures.iter().map(|future| future.property))
+    }
+}
+
 /// An operator that changes by itself, by the place of its state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Deadline {

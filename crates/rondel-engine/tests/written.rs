@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rondel_engine::{Monitor, Program};
-use rondel_event::{Block, Timestamp, TopicId, Value, Verdict};
+use rondel_event::{Block, Timestamp, TopicId, Value, ValueType, Verdict};
 use rondel_spec::parse;
 
 use self::definition::slice::instances;
-use self::definition::{Content, Event, Timed};
+use self::definition::{Content, Event, Timed, write_timed};
 
 const TOPICS: &str = "topic go topic back topic up topic down let high = not on(down) since on(up)";
 
@@ -173,4 +173,81 @@ fn what_was_ambiguous_is_named() {
         (found.machine, found.transitions),
         ("m", ["a -> b when on(go)", "a -> c when on(go) and high"])
     );
+}
+
+/// What is reported of a property divided by key, with the trace ended: the key, the verdict, when, and about when,
+/// in tenths of a second. Messages are a topic, tenths of a second, a key.
+fn divided(text: &str, events: &[(char, i64, i64)], until: i64) -> Vec<(Value, Verdict, i64, i64)> {
+    let outcome = parse(text);
+    let spec = outcome.spec.clone().unwrap_or_else(|| panic!("{}", outcome.render("", text, false)));
+    let value = |key: i64| match spec.slices[0].keys[0].value_type {
+        ValueType::Time => Value::Time(key),
+        ValueType::String => Value::String(key.to_string().into()),
+        _ => Value::Int(key),
+    };
+    let field = spec.slices[0].keys[0].fields[0].1.to_string();
+    let field: &'static str = if field == "t" { "t" } else { "id" };
+    let program = Arc::new(Program::compile(&spec).unwrap());
+    let tenths = |n: i64| n * 100_000_000;
+    let mut told: Option<Vec<_>> = None;
+    for cut in [1, 2, 64] {
+        let mut monitor = Monitor::new(program.clone());
+        let mut block = Block::new(program.layout());
+        let mut all = Vec::new();
+        let take = |monitor: &Monitor, all: &mut Vec<_>| {
+            all.extend(monitor.reports().iter().map(|report| {
+                let key = monitor.key(report)[0].clone();
+                let time = report.time.as_nanos();
+                let about = report.about.map_or(time, Timestamp::as_nanos);
+                (key, report.verdict, time / tenths(1), about / tenths(1))
+            }));
+        };
+        for events in events.chunks(cut) {
+            block.clear();
+            for (topic, time, key) in events {
+                let event = Event {
+                    topic: "gbud".find(*topic).unwrap() as u32,
+                    fields: vec![(field, Content::Value(value(*key)))],
+                };
+                let timed = Timed { time: tenths(*time), arrival: None, event };
+                write_timed(&mut block, program.projections(), &timed);
+            }
+            monitor.step(&block);
+            take(&monitor, &mut all);
+        }
+        monitor.advance(Timestamp::from_nanos(tenths(until)));
+        take(&monitor, &mut all);
+        monitor.end();
+        take(&monitor, &mut all);
+        assert!(told.as_ref().is_none_or(|told| *told == all), "cut {cut}: {all:?}, not {told:?}");
+        told = Some(all);
+    }
+    told.unwrap()
+}
+
+#[test]
+fn every_request_is_answered_in_time() {
+    use Verdict::{Inconclusive, Satisfied, Violated};
+    let text = "topic request topic other topic reply \
+        property answered for each id in (request.id, reply.id) = on(request) -> eventually[0, 5 s] on(reply)";
+    let events = [('g', 0, 1), ('g', 10, 2), ('u', 50, 1), ('g', 100, 3)];
+    let told = divided(text, &events, 120);
+    let of = |k: &str| {
+        let of_key = told.iter().filter(|said| said.0 == Value::String(k.into()));
+        of_key.map(|(_, verdict, time, about)| (*verdict, *time, *about)).collect::<Vec<_>>()
+    };
+    // The time after the request is fine at once. An answer exactly at the end still counts.
+    assert_eq!(of("1"), [(Satisfied, 0, 0), (Satisfied, 50, 0)]);
+    assert!(of("2").contains(&(Violated, 60, 10)), "{:?}", of("2"));
+    assert!(of("3").contains(&(Inconclusive, 120, 100)), "{:?}", of("3"));
+}
+
+#[test]
+fn what_does_not_come_through_a_chain_is_known_just_after_its_time() {
+    use Verdict::Violated;
+    let text = format!("{TOPICS} chain go -> back -> up by t within 1 s");
+    let stamps = [('g', 0, 1), ('g', 1, 2), ('b', 2, 2), ('b', 3, 1), ('u', 4, 2), ('u', 12, 1)];
+    let told = divided(&text, &stamps, 100);
+    let late: Vec<_> = told.iter().filter(|said| said.1 == Violated).collect();
+    assert_eq!(late, [&(Value::Time(1), Violated, 10, 0)]);
 }

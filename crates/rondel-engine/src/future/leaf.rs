@@ -30,6 +30,11 @@ struct Signal {
 }
 
 impl Signal {
+    fn clear(&mut self) {
+        let Signal { ones, zeros, known } = self;
+        [ones, zeros, known].into_iter().for_each(Runs::clear);
+    }
+
     /// The first place at which it is not known.
     fn first_unknown(&self) -> Key {
         self.known.front_end().map_or(key::START, |end| end + 1)
@@ -59,6 +64,15 @@ impl Until {
     /// Whether it is of the same operator.
     pub(crate) fn fits(&self, other: &Until) -> bool {
         self.p.is_some() == other.p.is_some()
+    }
+
+    /// As it was when it was new.
+    pub(crate) fn clear(&mut self) {
+        self.q.clear();
+        if let Some(p) = &mut self.p {
+            p.clear();
+        }
+        self.decided.clear();
     }
 
     /// There is nothing before `first`.

@@ -54,4 +54,4 @@ mod runs;
 mod tests;
 
 pub(crate) use pending::{Decision, Events, Pending, Scratch, Survey};
-pub(crate) use plan::{Formula, Plan};
+pub(crate) use plan::{Formula, Plan, Range};

@@ -43,6 +43,11 @@ impl Decision {
         time_of(self.certain, 0, model)
     }
 
+    /// Whether it became certain on the span after an instant of dense time.
+    pub(crate) fn is_certain_after(&self) -> bool {
+        key::axis(self.certain) & 1 == 1
+    }
+
     /// Whether it is about an instant of dense time, and not the time after one.
     pub(crate) fn is_instant(&self) -> bool {
         key::axis(self.from) & 1 == 0
@@ -174,6 +179,38 @@ impl Pending {
             limit: limit.max(1),
             lost: 0,
         }
+    }
+
+    /// As it was when it was new, but that this was the verdict about what came before.
+    pub(crate) fn restart(&mut self, before: Option<Verdict>) {
+        self.queues.iter_mut().for_each(|queue| queue.restart(None));
+        if let Some(queue) = self.queues.last_mut() {
+            queue.restart(before);
+        }
+        for rail in self.rails.iter_mut().flatten() {
+            match rail {
+                Rail::Until(until) => until.clear(),
+                Rail::Next(next) => next.events.clear(),
+            }
+        }
+        (self.seen, self.number, self.epoch) = (None, 0, 1);
+        self.at.clear();
+        self.after.clear();
+        (self.quiet, self.lost) = (false, 0);
+    }
+
+    /// If nothing of what it has seen is asked for any more, since all verdicts about it are given, and in
+    /// dense time also that about the time after it is certain at once: the last verdict, and the
+    /// one about the time after it. All operators look ahead only: one that is new goes on as this one would.
+    pub(crate) fn rests(&self, plan: &Plan, scratch: &mut Scratch) -> Option<[Verdict; 2]> {
+        let queue = self.queues.last().filter(|queue| queue.open() == 0)?;
+        let last = queue.last_given()?;
+        if plan.time != TimeModel::Dense {
+            return Some([last; 2]);
+        }
+        let settled = self.is_settled(plan, &self.after, scratch);
+        let after = scratch.ranges.last().filter(|_| settled)?;
+        Some([last, after.verdict()])
     }
 
     /// Whether it is of the same property.
@@ -371,6 +408,14 @@ impl Pending {
                 }
             }
         }
+    }
+
+    /// About how many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Pending>()
+            + self.queues.len() * size_of::<Queue>()
+            + self.rails.len() * size_of::<[Rail; 2]>()
+            + self.kept() * size_of::<Entry>()
     }
 
     /// How many obligations and intervals it keeps.

@@ -79,6 +79,13 @@ pub(crate) struct Resolved {
 }
 
 impl Queue {
+    /// Begins anew, after this verdict.
+    pub(crate) fn restart(&mut self, behind: Option<Verdict>) {
+        self.entries.clear();
+        self.entries.shrink_to(16);
+        (self.open, self.behind) = (0, behind);
+    }
+
     pub(crate) fn open(&self) -> usize {
         self.open
     }

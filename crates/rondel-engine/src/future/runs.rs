@@ -13,6 +13,12 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
+    /// Forgets all.
+    pub(crate) fn clear(&mut self) {
+        self.runs.clear();
+        self.runs.shrink_to(16);
+    }
+
     /// Adds an interval, and returns the run that it is now part of.
     pub(crate) fn add(&mut self, lo: Key, hi: Key) -> (Key, Key) {
         match self.runs.back_mut() {

@@ -114,8 +114,8 @@ impl Division<'_> {
             translator.add(first, &[until])?;
         }
         let translation = translator.finish();
-        if !translation.futures.is_empty() {
-            return Err(unsupported("an operator of the future in a property that is divided by key"));
+        if translation.futures.iter().any(|future| future.property == until) {
+            return Err(unsupported("an operator of the future in the condition that ends an instance"));
         }
         let nodes = Ordered::new(translation, moments, false);
         let slots = binding.bind(nodes.fields(), nodes.nodes());

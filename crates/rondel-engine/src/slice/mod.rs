@@ -10,6 +10,7 @@
 //! blocks. That is why records are looked through, and their numbers given out again, only each time
 //! that [`SWEEP`] events have passed.
 
+mod ahead;
 pub(crate) mod divide;
 mod index;
 mod keys;
@@ -27,14 +28,16 @@ use std::sync::Arc;
 
 use rondel_event::{Block, Rows, TopicId, Value};
 
+use crate::future::Pending;
 use crate::machine::{MachinePlan, MachineState};
 use crate::report::SliceStatus;
 use crate::run::{Outcome, Serial, read};
 use crate::section::{Moments, Section};
+use crate::slice::ahead::{Ahead, Told};
 use crate::slice::keys::{KeyPlan, Keys, for_each};
 use crate::slice::lanes::Lanes;
 use crate::slice::parallel::Batch;
-use crate::slice::record::{BITS, KEY, UNPLANNED};
+use crate::slice::record::{BITS, KEY, POSITION, UNPLANNED};
 use crate::slice::sides::Sides;
 use crate::slice::table::{TEMPLATE, Table};
 use crate::state::Registers;
@@ -97,6 +100,7 @@ pub(crate) struct Instances {
     lanes: Lanes,
     registers: Registers,
     outcomes: Vec<Outcome>,
+    ahead: Ahead,
     keys: Keys,
     /// An event without key, once for every instance of a batch.
     repeated: Block,
@@ -125,7 +129,7 @@ pub(crate) enum Place {
     Shared(usize),
     /// To no event: something changed by itself.
     Time,
-    /// To no event: they are spans after earlier moments.
+    /// To no event: they are spans after earlier moments, or time that passes.
     Span,
 }
 
@@ -136,6 +140,10 @@ pub(crate) struct Moment<'a> {
     pub(crate) place: Place,
     /// For every property the verdicts.
     pub(crate) outcomes: &'a [Outcome],
+    /// For every property that looks ahead the rows where its verdicts are only those that were waited for.
+    pub(crate) driven: &'a [Rows],
+    /// Verdicts that were waited for.
+    pub(crate) told: &'a [Told],
     /// For every row the number of events that the instance had seen before.
     pub(crate) steps: &'a [u64; Block::CAPACITY],
     /// For every row its time, where moments belong to no event.
@@ -175,14 +183,16 @@ pub(crate) struct Events<'a> {
 impl Instances {
     /// Before the first event.
     pub(crate) fn new(Sliced { section, plan }: &Sliced, no_event: &Block) -> Instances {
-        let sides = Sides::new(section.initial.values.buffers.clone(), plan.keys.types.len());
-        let outcomes = vec![Outcome::default(); section.properties.len()];
+        let blank = section.futures.iter().map(|future| Pending::new(&future.plan, Pending::LIMIT)).collect();
+        let sides = Sides::new(section.initial.values.buffers.clone(), plan.keys.types.len(), blank);
+        let outcomes = vec![Outcome::default(); section.all_properties().count()];
         let table = Table::new(section, plan.keys.is_word(), sides);
         Instances {
             lanes: Lanes::new(&table.layout),
             table,
             registers: Serial::new(section, no_event).into_registers(),
             outcomes,
+            ahead: Ahead::new(section.futures.len()),
             keys: Keys::new(),
             repeated: no_event.clone(),
             no_event: no_event.clone(),
@@ -244,6 +254,16 @@ impl Instances {
         }
     }
 
+    /// Whether the verdicts at all events are asked for.
+    pub(crate) fn report_every(&mut self, every: bool) {
+        self.ahead.every = every;
+    }
+
+    /// How many verdicts were given up because too many were waited for.
+    pub(crate) fn given_up(&self) -> u64 {
+        self.table.sides.lost()
+    }
+
     /// How many samples there was no room for.
     pub(crate) fn dropped_samples(&self) -> u64 {
         self.table.sides.dropped_samples()
@@ -265,7 +285,7 @@ impl Instances {
         while rest != 0 {
             let first = rest & rest.wrapping_neg();
             let row = first.trailing_zeros() as usize;
-            self.advance(sliced, times[row], tell);
+            self.advance(sliced, times[row], times, tell);
             let taken = if shared & first != 0 {
                 self.share(sliced, events, row, tell);
                 first
@@ -281,14 +301,16 @@ impl Instances {
             self.events = self.events.wrapping_add(count);
             if self.events.is_multiple_of(SWEEP) {
                 let last = taken.checked_ilog2().map_or(row, |last| last as usize);
-                self.advance(sliced, times[last], tell);
+                self.advance(sliced, times[last], times, tell);
                 self.sweep(&sliced.section);
             }
         }
     }
 
-    /// Lets time pass, and tells what changes by itself before `time`.
-    pub(crate) fn advance(&mut self, sliced: &Sliced, time: i64, tell: Tell<'_>) {
+    /// Lets time pass, and tells what changes by itself before `time`. Of events that show so there are the
+    /// times.
+    pub(crate) fn advance(&mut self, sliced: &Sliced, time: i64, times: &[i64], tell: Tell<'_>) {
+        let dense = sliced.section.moments == Moments::Dense;
         self.now = self.now.max(time);
         while self.next_change().is_some_and(|due| due < time) {
             let (mut count, mut spans) = (0, 0);
@@ -300,18 +322,22 @@ impl Instances {
                 if self.table.is_live(number) && self.table.planned(number) == due {
                     self.table.set_planned(number, UNPLANNED);
                     self.lanes.instances[count] = number;
-                    self.times[count] = due;
-                    spans |= Rows::from(self.table.time(number) == due) << count;
+                    // In points it is the next event that shows what time has brought.
+                    let shown = times.get(times.partition_point(|event| *event <= due)).copied();
+                    self.times[count] = if dense { due } else { shown.unwrap_or(time) };
+                    let is_span =
+                        !dense || self.table.time(number) == due || !self.table.is_moment(number, due);
+                    spans |= Rows::from(is_span) << count;
                     count += 1;
                 }
             }
             let rows = lowest(Rows::MAX, count as u64);
-            // What is planned for the time of the last moment itself is the span after it.
+            // What is planned for the time of the last moment itself is the span after it. And if only something
+            // that was waited for becomes certain, time passes without a moment.
             self.run(sliced, Place::Span, None, spans);
             self.tell(spans, Place::Span, tell);
             self.run(sliced, Place::Time, None, rows & !spans);
-            self.tell(rows & !spans, Place::Time, tell);
-            self.end(sliced, rows & !spans);
+            self.conclude(sliced, rows & !spans, Place::Time, tell);
         }
     }
 
@@ -322,8 +348,7 @@ impl Instances {
             self.run(sliced, Place::Rows, Some(events), wave);
         }
         let taken = waves[..count].iter().fold(0, |rows, wave| rows | wave);
-        self.tell(taken, Place::Rows, tell);
-        self.end(sliced, taken);
+        self.conclude(sliced, taken, Place::Rows, tell);
         rows
     }
 
@@ -394,7 +419,7 @@ impl Instances {
     }
 
     fn run(&mut self, sliced: &Sliced, place: Place, events: Option<Events<'_>>, rows: Rows) {
-        let Instances { table, lanes, registers, outcomes, changes, keys, .. } = self;
+        let Instances { table, lanes, registers, outcomes, changes, keys, ahead, .. } = self;
         let (block, times) = match events {
             Some(Events { block, times }) => (block, times),
             None if matches!(place, Place::Time | Place::Span) => (&self.no_event, &self.times[..]),
@@ -411,6 +436,7 @@ impl Instances {
             table,
             lanes,
             registers,
+            ahead,
         };
         let plan = |due, number| changes.push(Reverse((due, number)));
         if place == Place::Span {
@@ -421,7 +447,7 @@ impl Instances {
     }
 
     /// Tells the verdicts in these rows, of which one may be the template's.
-    fn tell(&self, rows: Rows, place: Place, tell: Tell<'_>) {
+    fn tell(&mut self, rows: Rows, place: Place, tell: Tell<'_>) {
         let mut told = rows;
         for_each(rows, |row| {
             if self.lanes.instances[row] == TEMPLATE {
@@ -431,25 +457,72 @@ impl Instances {
         if told != 0 {
             let outcomes = &self.outcomes[..];
             let (steps, times) = (&self.lanes.steps, &self.times[..]);
-            tell(&Moment { rows: told, place, outcomes, steps, times, instances: self });
+            let Ahead { driven, told: decided, .. } = &self.ahead;
+            tell(&Moment {
+                rows: told,
+                place,
+                outcomes,
+                driven,
+                told: decided,
+                steps,
+                times,
+                instances: self,
+            });
         }
+        self.ahead.told.clear();
     }
 
-    /// Removes the instances that end with their moment in these rows.
-    fn end(&mut self, sliced: &Sliced, rows: Rows) {
-        if !sliced.ends() {
-            return;
-        }
-        if let Some(until) = sliced.section.formulas.last() {
+    /// Tells the verdicts in these rows, and removes the instances that end there.
+    fn conclude(&mut self, sliced: &Sliced, rows: Rows, place: Place, tell: Tell<'_>) {
+        let ended = self.ended(sliced, rows);
+        let Instances { table, lanes, ahead, .. } = self;
+        let futures = &sliced.section.futures;
+        for_each(ended, |row| ahead.end(futures, table, (row, lanes.instances[row]), i64::MIN));
+        self.tell(rows, place, tell);
+        for_each(ended, |row| self.table.remove(&sliced.section, self.lanes.instances[row]));
+    }
+
+    /// The rows whose instance ends with its moment.
+    fn ended(&self, sliced: &Sliced, rows: Rows) -> Rows {
+        let mut ended = 0;
+        if sliced.ends()
+            && let Some(until) = sliced.section.formulas.last()
+        {
             let words = &self.registers.words;
-            let mut ended = read(words, until.at.certain) & rows;
+            ended = read(words, until.at.certain) & rows;
             if sliced.section.moments == Moments::Dense {
                 ended |= read(words, until.after.certain) & rows;
             }
-            for_each(ended, |row| match self.lanes.instances[row] {
-                TEMPLATE => {}
-                number => self.table.remove(&sliced.section, number),
+            for_each(ended, |row| {
+                if self.lanes.instances[row] == TEMPLATE {
+                    ended &= !(1 << row);
+                }
             });
+        }
+        ended
+    }
+
+    /// The trace is over at this time: tells what is still open.
+    pub(crate) fn finish(&mut self, sliced: &Sliced, time: i64, tell: Tell<'_>) {
+        let futures = &sliced.section.futures;
+        if futures.is_empty() {
+            return;
+        }
+        self.outcomes.fill(Outcome::default());
+        self.times.fill(time);
+        let mut next = TEMPLATE + 1;
+        while next < self.table.used() {
+            let mut row = 0;
+            while row < Block::CAPACITY && next < self.table.used() {
+                if self.table.is_live(next) {
+                    self.lanes.instances[row] = next;
+                    self.lanes.steps[row] = self.table.record(next)[POSITION];
+                    self.ahead.end(futures, &mut self.table, (row, next), time);
+                    row += 1;
+                }
+                next += 1;
+            }
+            self.tell(lowest(Rows::MAX, row as u64), Place::Time, tell);
         }
     }
 
@@ -469,8 +542,7 @@ impl Instances {
             }
             let rows = lowest(Rows::MAX, rows as u64);
             self.run(sliced, Place::Shared(row), None, rows);
-            self.tell(rows, Place::Shared(row), tell);
-            self.end(sliced, rows);
+            self.conclude(sliced, rows, Place::Shared(row), tell);
         }
     }
 

@@ -15,9 +15,10 @@ use crate::machine::{self, MachineRows};
 use crate::run::{Outcome, Step, read};
 use crate::scalar::Reading;
 use crate::section::{self, Deadline, Section};
+use crate::slice::ahead::Ahead;
 use crate::slice::keys::{KeyPlan, Keys, for_each};
 use crate::slice::lanes::{Lanes, Words};
-use crate::slice::record::{FREE, KEY, Layout, POSITION, Truths};
+use crate::slice::record::{FREE, KEY, Layout, POSITION, Truths, UNPLANNED};
 use crate::slice::sides::Sides;
 use crate::slice::table::{TEMPLATE, Table};
 use crate::state::{Columns, Registers};
@@ -43,6 +44,7 @@ pub(crate) struct Batch<'a> {
     pub(crate) table: &'a mut Table,
     pub(crate) lanes: &'a mut Lanes,
     pub(crate) registers: &'a mut Registers,
+    pub(crate) ahead: &'a mut Ahead,
 }
 
 impl Batch<'_> {
@@ -94,6 +96,9 @@ impl Batch<'_> {
             frame.keep_text(instruction);
         }
         self.judge(outcomes);
+        if !section.futures.is_empty() {
+            self.look_ahead(outcomes, times);
+        }
         let Lanes { steps, records, .. } = &mut *self.lanes;
         for_each(rows, |row| {
             let position = &mut records[POSITION][row];
@@ -120,7 +125,8 @@ impl Batch<'_> {
         let dense = self.section.moments == section::Moments::Dense;
         let verdicts = self.table.layout.places.verdicts as usize;
         let last = self.lanes.bits[verdicts..].chunks_exact_mut(if dense { 4 } else { 2 });
-        for ((last, truth), outcome) in last.zip(&self.section.formulas).zip(outcomes) {
+        let formulas = &self.section.formulas[..self.section.properties.len()];
+        for ((last, truth), outcome) in last.zip(formulas).zip(outcomes) {
             // In dense time the last verdict is that on the span before, if there is one: it has been told.
             let now = sides(truth.at);
             write(outcome, rows, now, [last[0], last[1]]);
@@ -138,12 +144,17 @@ impl Batch<'_> {
             return;
         }
         self.lanes.gather(self.table, self.rows);
-        let verdicts = self.table.layout.places.verdicts as usize;
-        let last = self.lanes.bits[verdicts..].chunks_exact_mut(4);
-        for (last, outcome) in last.zip(outcomes) {
-            write(outcome, self.rows, [last[2], last[3]], [last[0], last[1]]);
-            last.copy_within(2.., 0);
+        if self.section.moments == section::Moments::Dense {
+            let verdicts = self.table.layout.places.verdicts as usize;
+            let last = self.lanes.bits[verdicts..].chunks_exact_mut(4);
+            for (last, outcome) in last.zip(outcomes) {
+                write(outcome, self.rows, [last[2], last[3]], [last[0], last[1]]);
+                last.copy_within(2.., 0);
+            }
+        } else {
+            outcomes.iter_mut().for_each(|outcome| outcome.changed &= !self.rows);
         }
+        self.let_pass(self.times);
         let Lanes { steps, records, .. } = &mut *self.lanes;
         for_each(self.rows, |row| steps[row] = records[POSITION][row]);
         self.plan_changes(self.times, plan);
@@ -155,9 +166,13 @@ impl Batch<'_> {
         let Some(planned) = places.planned else { return };
         let verdicts = places.verdicts as usize;
         let Lanes { records, bits, instances, .. } = &mut *self.lanes;
-        let Sides { sinces, machines, windows, .. } = &self.table.sides;
-        let last = &bits[verdicts..verdicts + 4 * self.section.properties.len()];
+        let Sides { sinces, machines, windows, pending, .. } = &self.table.sides;
+        let dense = self.section.moments == section::Moments::Dense;
+        let count = if dense { 4 * self.section.all_properties().count() } else { 0 };
+        let last = &bits[verdicts..verdicts + count];
         let spans = last.chunks_exact(4).fold(0, |rows, last| rows | last[0] ^ last[2] | last[1] ^ last[3]);
+        // In points nothing of the past changes between events.
+        let deadlines = if dense { &self.section.deadlines[..] } else { &[] };
         for_each(self.rows, |row| {
             let now = times[row];
             let next = |deadline: &Deadline| match *deadline {
@@ -182,7 +197,14 @@ impl Batch<'_> {
                     machines.get(reference).and_then(|machine| machine.next_change(plan, now))
                 }
             };
-            let next = self.section.deadlines.iter().filter_map(next).min();
+            let past = deadlines.iter().filter_map(next).min();
+            if let Some(word) = places.past {
+                records[word as usize][row] = past.unwrap_or(UNPLANNED) as u64;
+            }
+            let pending = self.section.futures.iter().zip(pending).zip(&places.pending).filter_map(
+                |((future, pending), &word)| pending.get(records[word as usize][row])?.deadline(&future.plan),
+            );
+            let next = past.into_iter().chain(pending).min();
             let next = if spans >> row & 1 == 1 { Some(now) } else { next };
             let planned = &mut records[planned as usize][row];
             if let Some(next) = next.filter(|next| *next < *planned as i64) {
@@ -194,7 +216,7 @@ impl Batch<'_> {
 }
 
 /// Writes the verdicts in some rows, given those before.
-fn write(outcome: &mut Outcome, rows: Rows, [satisfied, violated]: [Rows; 2], last: [Rows; 2]) {
+pub(super) fn write(outcome: &mut Outcome, rows: Rows, [satisfied, violated]: [Rows; 2], last: [Rows; 2]) {
     let changed = satisfied ^ last[0] | violated ^ last[1];
     outcome.satisfied = outcome.satisfied & !rows | satisfied & rows;
     outcome.violated = outcome.violated & !rows | violated & rows;

@@ -1,6 +1,8 @@
 //! What an instance remembers, as words: bits together, numbers as they are, and what has no fixed
 //! size as a reference to a [side](crate::slice::sides).
 
+use rondel_spec::TimeModel;
+
 use crate::instruction::Instruction;
 use crate::section::{Moments, Section};
 use crate::state::State;
@@ -55,6 +57,8 @@ pub(crate) struct Places {
     pub(crate) timed_since: Vec<u32>,
     pub(crate) machines: Vec<u32>,
     pub(crate) windows: Vec<u32>,
+    /// What properties that look ahead have pending.
+    pub(crate) pending: Vec<u32>,
     pub(crate) sampled: Vec<u32>,
     pub(crate) held_ints: Vec<HeldAt>,
     pub(crate) held_floats: Vec<HeldAt>,
@@ -64,11 +68,13 @@ pub(crate) struct Places {
     pub(crate) latched_floats: Vec<u32>,
     /// For every buffer of a text that is kept the word that refers to it; zero for constants.
     pub(crate) buffers: Vec<u32>,
-    /// The first of the bits with the last verdicts: two for each property. In dense time those on the span
+    /// The first of the bits with the last verdicts: two for each property, those that look ahead last. In dense time those on the span
     /// after the last moment follow.
     pub(crate) verdicts: u32,
     /// The time of the last moment, where that is asked for.
     pub(crate) time: Option<u32>,
+    /// Where properties look ahead, when something of the past changes by itself: that is a moment.
+    pub(crate) past: Option<u32>,
     /// When the instance was planned to change by itself, where that matters.
     pub(crate) planned: Option<u32>,
 }
@@ -104,7 +110,7 @@ impl Layout {
         let remembered = layout.bits;
         let dense = section.moments == Moments::Dense;
         let sides = if dense { 2 } else { 1 };
-        layout.places.verdicts = layout.bit(2 * sides * section.properties.len() as u32);
+        layout.places.verdicts = layout.bit(2 * sides * section.all_properties().count() as u32);
         layout.bit_words = layout.bits.div_ceil(64);
         layout.words = BITS + layout.bit_words;
         layout.compared = vec![0; layout.words];
@@ -135,7 +141,11 @@ impl Layout {
         layout.places.sampled = state.values.sampled.iter().map(|_| layout.word()).collect();
         layout.places.windows = state.values.windows.iter().map(|_| layout.word_beside()).collect();
         layout.places.machines = state.machines.iter().map(|_| layout.word_beside()).collect();
-        layout.places.planned = dense.then(|| layout.word_beside());
+        // Nothing is pending with the template.
+        layout.places.pending = section.futures.iter().map(|_| layout.word()).collect();
+        let by_time = section.futures.iter().any(|future| future.plan.time == TimeModel::Points);
+        layout.places.past = (dense && !section.futures.is_empty()).then(|| layout.word_beside());
+        layout.places.planned = (dense || by_time).then(|| layout.word_beside());
         layout.places.buffers = vec![0; state.values.buffers.len()];
         for instruction in instructions {
             match *instruction {
@@ -214,8 +224,8 @@ impl Layout {
         if let Some(time) = self.places.time {
             record[time as usize] = i64::MIN as u64;
         }
-        if let Some(planned) = self.places.planned {
-            record[planned as usize] = UNPLANNED as u64;
+        for word in [self.places.past, self.places.planned].into_iter().flatten() {
+            record[word as usize] = UNPLANNED as u64;
         }
         record
     }

@@ -1,10 +1,11 @@
 //! What records refer to because it has no fixed size: texts and queues. A reference is a word, 0 for
 //! an empty one, which is not kept.
 
-use rondel_event::Block;
+use rondel_event::{Block, Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::delay::Delay;
+use crate::future::Pending;
 use crate::machine::MachineState;
 use crate::state::ValueState;
 use crate::timed::TimedSince;
@@ -25,13 +26,20 @@ pub(crate) struct Sides {
     pub(crate) sinces: Pool<TimedSince>,
     pub(crate) machines: Pool<MachineState>,
     pub(crate) windows: Pool<Window>,
+    /// What is pending, for every property that looks ahead.
+    pub(crate) pending: Vec<Pool<Pending>>,
+    /// For each how it begins.
+    blank: Vec<Pending>,
+    /// How many obligations were given up in those that are gone.
+    pub(crate) lost: u64,
     /// How many samples there was no room for in windows that are gone.
     pub(crate) dropped: u64,
 }
 
 impl Sides {
-    /// With the buffers of a section, and room for so many texts among the keys.
-    pub(crate) fn new(mut buffers: Vec<Vec<u8>>, keys: usize) -> Sides {
+    /// With the buffers of a section, room for so many texts among the keys, and what
+    /// properties that look ahead begin with.
+    pub(crate) fn new(mut buffers: Vec<Vec<u8>>, keys: usize, blank: Vec<Pending>) -> Sides {
         let empty = buffers.len() as u32;
         buffers.resize(buffers.len() + 1 + Block::CAPACITY * keys, Vec::new());
         Sides {
@@ -43,6 +51,9 @@ impl Sides {
             sinces: Pool::new(),
             machines: Pool::new(),
             windows: Pool::new(),
+            pending: blank.iter().map(|_| Pool::new()).collect(),
+            blank,
+            lost: 0,
             dropped: 0,
         }
     }
@@ -109,6 +120,32 @@ impl Sides {
         }
     }
 
+    /// Begins to wait for what becomes of a property that looks ahead, after this verdict.
+    pub(crate) fn begin_pending(&mut self, future: usize, before: Option<Verdict>) -> u64 {
+        let pool = &mut self.pending[future];
+        let reference = pool.again().unwrap_or_else(|| pool.add(self.blank[future].clone()));
+        if let Some(pending) = pool.get_mut(reference) {
+            pending.restart(before);
+        }
+        reference
+    }
+
+    /// Gives back what was pending.
+    pub(crate) fn free_pending(&mut self, future: usize, reference: u64) {
+        let pool = &mut self.pending[future];
+        if let Some(pending) = pool.get_mut(reference) {
+            self.lost = self.lost.saturating_add(pending.lost());
+            pending.restart(None);
+            pool.free(reference);
+        }
+    }
+
+    /// How many obligations were given up because there were too many.
+    pub(crate) fn lost(&self) -> u64 {
+        let pending = self.pending.iter().flat_map(|pool| &pool.all);
+        pending.map(Pending::lost).fold(self.lost, u64::saturating_add)
+    }
+
     /// How many samples there was no room for.
     pub(crate) fn dropped_samples(&self) -> u64 {
         self.windows.all.iter().map(Window::dropped).fold(self.dropped, u64::saturating_add)
@@ -124,6 +161,7 @@ impl Sides {
             + self.sinces.bytes(TimedSince::bytes)
             + self.machines.bytes(MachineState::bytes)
             + self.windows.bytes(Window::bytes)
+            + self.pending.iter().map(|pool| pool.bytes(Pending::bytes)).sum::<usize>()
     }
 }
 
@@ -136,12 +174,15 @@ pub(crate) struct SavedSides {
     sinces: Pool<TimedSince>,
     machines: Pool<MachineState>,
     windows: Pool<Window>,
+    pending: Vec<Pool<Pending>>,
+    lost: u64,
     dropped: u64,
 }
 
 impl Sides {
     pub(crate) fn saved(&self) -> SavedSides {
-        let Sides { values, free_texts, delays, sinces, machines, windows, dropped, .. } = self;
+        let Sides { values, free_texts, delays, sinces, machines, windows, pending, lost, dropped, .. } =
+            self;
         SavedSides {
             texts: values.buffers[self.own as usize..].to_vec(),
             free_texts: free_texts.clone(),
@@ -149,21 +190,29 @@ impl Sides {
             sinces: sinces.clone(),
             machines: machines.clone(),
             windows: windows.clone(),
+            pending: pending.clone(),
+            lost: *lost,
             dropped: *dropped,
         }
     }
 
     /// Takes over what was saved; false if it cannot be what was saved of such sides.
     pub(crate) fn restore(&mut self, saved: SavedSides) -> bool {
-        let SavedSides { texts, free_texts, delays, sinces, machines, windows, dropped } = saved;
+        let SavedSides { texts, free_texts, delays, sinces, machines, windows, pending, lost, dropped } =
+            saved;
+        let of =
+            |pool: &Pool<Pending>, blank: &Pending| pool.is_sound() && pool.all.iter().all(|p| blank.fits(p));
         self.values.buffers.truncate(self.own as usize);
         self.values.buffers.extend(texts);
         let fits = free_texts.iter().all(|&text| self.is_text(text.into()))
             && delays.is_sound()
             && sinces.is_sound()
             && machines.is_sound()
-            && windows.is_sound();
+            && windows.is_sound()
+            && pending.len() == self.blank.len()
+            && pending.iter().zip(&self.blank).all(|(pool, blank)| of(pool, blank));
         (self.free_texts, self.dropped) = (free_texts, dropped);
+        (self.pending, self.lost) = (pending, lost);
         (self.delays, self.sinces, self.machines, self.windows) = (delays, sinces, machines, windows);
         fits
     }
@@ -212,6 +261,11 @@ impl<T: Clone> Pool<T> {
                 self.all.len() as u64
             }
         }
+    }
+
+    /// One that was given back, as it is.
+    fn again(&mut self) -> Option<u64> {
+        self.free.pop().map(|number| u64::from(number) + 1)
     }
 
     /// Gives one back, with nothing in it.

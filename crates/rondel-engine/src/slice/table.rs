@@ -102,6 +102,12 @@ impl Table {
         self.layout.places.planned.map_or(UNPLANNED, |word| self.record(number)[word as usize] as i64)
     }
 
+    /// Whether something of the past changes by itself at this time, of an instance that is planned to change.
+    pub(crate) fn is_moment(&self, number: u32, due: i64) -> bool {
+        let past = self.layout.places.past.map(|word| self.record(number)[word as usize] as i64);
+        past.is_none_or(|past| past <= due)
+    }
+
     /// The time of the last moment of an instance, where that is asked for.
     pub(crate) fn time(&self, number: u32) -> i64 {
         self.layout.places.time.map_or(i64::MIN, |word| self.record(number)[word as usize] as i64)
@@ -225,6 +231,9 @@ impl Table {
         }
         for (&word, initial) in self.layout.places.windows.iter().zip(&section.initial.values.windows) {
             self.sides.free_window(std::mem::take(&mut record[word as usize]), initial);
+        }
+        for (future, &word) in self.layout.places.pending.iter().enumerate() {
+            self.sides.free_pending(future, std::mem::take(&mut record[word as usize]));
         }
         record[POSITION] = FREE;
         let word = record[KEY];

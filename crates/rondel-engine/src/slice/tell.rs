@@ -1,9 +1,12 @@
 //! What is reported of instances.
 
 use rondel_event::{Block, Timestamp, Value};
+use rondel_spec::TimeModel;
 
 use crate::monitor::{at, before};
 use crate::report::{Report, ReportKey, in_order};
+use crate::run::Outcome;
+use crate::slice::ahead::{EVENT, Told};
 use crate::slice::{Moment, Place, Sliced};
 
 /// What the reports of a row have in common.
@@ -25,11 +28,12 @@ pub(crate) fn tell(
     reports: &mut Vec<Report>,
     keys: &mut Vec<Value>,
 ) {
+    tell_awaited(moment, sliced, block, times, every, reports, keys);
     let at_event = matches!(moment.place, Place::Rows | Place::Shared(_));
     let every = if every && at_event { moment.rows } else { 0 };
     // What the reports of a row have in common is found once for the row.
     let mut common: [Option<Common>; Block::CAPACITY] = [None; _];
-    in_order(moment.outcomes, every, moment.rows, reports, |row, i, outcome| {
+    let mut report = |row: usize, property: u32, outcome: &Outcome| {
         let Common { event, order, time, key } = *common[row].get_or_insert_with(|| {
             let start = keys.len() as u32;
             moment.write_key(row, keys);
@@ -50,7 +54,7 @@ pub(crate) fn tell(
             Common { event, order, time, key }
         });
         Report {
-            property: sliced.section.properties[i],
+            property,
             verdict: outcome.verdict(row),
             changed: outcome.changed >> row & 1 == 1,
             row: event.map(|row| row as u8),
@@ -62,5 +66,79 @@ pub(crate) fn tell(
             order,
             instance: moment.number(row),
         }
-    });
+    };
+    let (past, ahead) = moment.outcomes.split_at(sliced.section.properties.len().min(moment.outcomes.len()));
+    let properties = &sliced.section.properties;
+    in_order(past, every, moment.rows, reports, |row, i, outcome| report(row, properties[i], outcome));
+    for ((outcome, future), driven) in ahead.iter().zip(&sliced.section.futures).zip(moment.driven) {
+        // What is said of the others comes from what is pending.
+        let every = every & !driven;
+        let outcomes = std::slice::from_ref(outcome);
+        in_order(outcomes, every, moment.rows, reports, |row, _, outcome| {
+            report(row, future.property, outcome)
+        });
+    }
+}
+
+/// Writes the reports of verdicts that were waited for.
+fn tell_awaited(
+    moment: &Moment<'_>,
+    sliced: &Sliced,
+    block: Option<&Block>,
+    times: &[i64],
+    every: bool,
+    reports: &mut Vec<Report>,
+    keys: &mut Vec<Value>,
+) {
+    for &Told { row, future, decision, is_end } in moment.told {
+        let Some(future) = sliced.section.futures.get(future) else { continue };
+        let model = future.plan.time;
+        let is_event =
+            model != TimeModel::Dense || decision.is_instant() && decision.is_fresh && decision.tag == EVENT;
+        if moment.rows >> row & 1 == 0 || !(decision.changed || every && is_event) {
+            continue;
+        }
+        let start = keys.len() as u32;
+        moment.write_key(row, keys);
+        let at_row = match moment.place {
+            Place::Rows => Some(row),
+            Place::Shared(row) => Some(row),
+            Place::Time | Place::Span => None,
+        };
+        let certain = decision.certain_time(model);
+        let now = at_row.and_then(|row| times.get(row).copied());
+        let is_now = is_end || model == TimeModel::Steps || now.is_some_and(|now| certain >= now);
+        let event = at_row.filter(|_| is_now);
+        let (order, time) = match (event, block) {
+            (Some(row), Some(block)) => (at(row), block.time(row)),
+            _ => {
+                let time = if is_end { moment.times[row] } else { certain };
+                let order = match model {
+                    // It is the event of that time that shows it.
+                    TimeModel::Points => before(times.partition_point(|&event| event < time)),
+                    _ => {
+                        let is_after = u32::from(decision.is_certain_after());
+                        before(times.partition_point(|&event| event <= time)) + is_after
+                    }
+                };
+                (order, Timestamp::from_nanos(time))
+            }
+        };
+        let steps = moment.steps[row];
+        let about =
+            (decision.from != decision.certain).then(|| Timestamp::from_nanos(decision.about_time(model)));
+        reports.push(Report {
+            property: future.property,
+            verdict: decision.verdict,
+            changed: decision.changed,
+            row: event.map(|row| row as u8),
+            step: if event.is_some() { steps } else { steps.saturating_sub(1) },
+            time,
+            about,
+            robustness: None,
+            key: Some(ReportKey { start, len: keys.len() as u32 - start }),
+            order,
+            instance: moment.number(row),
+        });
+    }
 }

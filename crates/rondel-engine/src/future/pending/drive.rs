@@ -93,7 +93,6 @@ impl Pending {
     }
 
     /// A step.
-    #[cfg(test)]
     pub(crate) fn step(
         &mut self,
         plan: &Plan,
@@ -125,7 +124,6 @@ impl Pending {
     }
 
     /// An event in the model of points.
-    #[cfg(test)]
     pub(crate) fn point(
         &mut self,
         plan: &Plan,

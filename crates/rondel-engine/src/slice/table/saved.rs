@@ -69,6 +69,11 @@ impl Table {
             && all(&places.timed_since, &|since| sides.sinces.may_be(since))
             && all(&places.machines, &|machine| sides.machines.may_be(machine))
             && all(&places.windows, &|window| sides.windows.may_be(window))
+            && places
+                .pending
+                .iter()
+                .zip(&sides.pending)
+                .all(|(&word, pool)| pool.may_be(record[word as usize]))
             && (number == TEMPLATE || self.word_keys || (number as usize) < self.keys.len());
         let word = record[KEY];
         if fits && number != TEMPLATE {

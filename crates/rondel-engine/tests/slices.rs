@@ -1,0 +1,319 @@
+//! Properties divided by key: every instance says what it would say alone.
+
+#![allow(clippy::panic, clippy::unwrap_used)]
+
+mod definition;
+
+use std::sync::Arc;
+
+use definition::drive::config;
+use definition::outcome::Spot;
+use definition::random::{Kitchen, TOPICS, recipe_of};
+use definition::slice::{instances, refused};
+use definition::timed::{Case, Palette, case_of, cook_all, sorts, timed_bounds};
+use definition::{Content, spec, write_timed};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use rondel_engine::{Monitor, Program, Report};
+use rondel_event::{Block, Comparison, Path, Timestamp, TopicId, Value, ValueType, Verdict};
+use rondel_spec::{Expr, ExprId, Key, Slice, SliceId, Spec, TimeModel};
+
+/// A change of a verdict: the key, the property, the event, the time, the verdict.
+type Change = (Vec<Value>, usize, Option<usize>, i64, Verdict);
+
+/// One slice over topic 0, or topics 0 and 1; all boolean nodes are properties of it.
+fn keyed(model: TimeModel, future: bool) -> impl Strategy<Value = Case> {
+    let palette = Palette { model, future, measures: !future, extreme: false };
+    let recipes = vec(recipe_of(sorts(palette), timed_bounds()), 1..8);
+    let made = (recipes, 0..1000_usize, vec(0..12_u8, 20));
+    let case = case_of(palette, (made, Just(())), 0..20, move |((recipes, r, _), ()), unit| {
+        let mut kitchen = Kitchen::default();
+        let key = kitchen.add(Expr::Key(0, ValueType::Int), ValueType::Int);
+        let two = kitchen.add(Expr::Literal(Value::Int(1)), ValueType::Int);
+        kitchen.add(Expr::Compare(Comparison::LessOrEqual, key, two), ValueType::Bool);
+        let until = match r % 4 {
+            0 => None,
+            1 => Some(Expr::On(TopicId(2))),
+            2 => Some(Expr::On(TopicId(0))),
+            _ => {
+                Some(Expr::Field { topic: TopicId(1), path: Path::keys(["b"]), value_type: ValueType::Bool })
+            }
+        };
+        let until = until.map(|until| kitchen.add(until, ValueType::Bool));
+        cook_all(&mut kitchen, palette, recipes, unit);
+        let formulas: Vec<ExprId> = kitchen.all_of(ValueType::Bool).collect();
+        let mut spec = spec(TOPICS, kitchen.nodes, formulas);
+        for property in &mut spec.properties {
+            property.time = model;
+            property.slice = Some(SliceId(0));
+        }
+        let topics = if r / 4 % 2 == 0 { 0..1 } else { 0..2 };
+        let fields = |name: &str| topics.clone().map(|t| (TopicId(t), Path::keys([name]))).collect();
+        let mut keys = vec![Key { name: "k".into(), value_type: ValueType::Int, fields: fields("i") }];
+        if r / 8 % 3 == 0 {
+            keys.push(Key { name: "l".into(), value_type: ValueType::Bool, fields: fields("b2") });
+        }
+        spec.slices.push(Slice { keys, until, limit: None });
+        spec
+    });
+    // Few keys, and mostly there.
+    (case, vec(0..12_u8, 20)).prop_map(|(mut case, keys)| {
+        for (timed, key) in case.trace.iter_mut().zip(keys) {
+            if key < 11 {
+                timed.event.fields.retain(|(name, _)| *name != "i");
+                timed.event.fields.push(("i", Content::Value(Value::Int(i64::from(key % 3)))));
+            }
+        }
+        case
+    })
+}
+
+fn found(case: &Case) -> (Vec<Change>, u64) {
+    let Case { spec, trace, now, ride } = case;
+    let program = Arc::new(Program::compile(spec).unwrap());
+    let mut block = Block::new(program.layout());
+    let mut monitor = Monitor::new(program.clone());
+    let mut all = Vec::new();
+    let mut done = 0;
+    for &len in ride.cuts.iter().cycle() {
+        if done == trace.len() {
+            break;
+        }
+        block.clear();
+        let events = &trace[done..trace.len().min(done + len)];
+        events.iter().for_each(|timed| write_timed(&mut block, program.projections(), timed));
+        monitor.step(&block);
+        take(&monitor, done, &mut all);
+        done += events.len();
+    }
+    if trace.last().is_some_and(|last| last.time < *now) {
+        monitor.advance(Timestamp::from_nanos(*now));
+        take(&monitor, done, &mut all);
+    }
+    let unkeyed = monitor.slices().map(|slice| slice.unkeyed).max().unwrap_or(0);
+    (all, unkeyed)
+}
+
+fn take(monitor: &Monitor, first: usize, all: &mut Vec<Change>) {
+    let change = |report: &Report| {
+        let event = report.row.map(|row| first + usize::from(row));
+        let keys = monitor.key(report).to_vec();
+        (keys, report.property as usize, event, report.time.as_nanos(), report.verdict)
+    };
+    all.extend(monitor.reports().iter().map(change));
+}
+
+/// Of each key and property its changes alone.
+fn of<'a>(all: &'a [Change], keys: &'a [Value], property: usize) -> Vec<(Option<usize>, i64, Verdict)> {
+    let mut changes: Vec<(Option<usize>, i64, Verdict)> = Vec::new();
+    for (_, _, event, time, verdict) in all.iter().filter(|c| c.0 == keys && c.1 == property) {
+        if changes.last().is_none_or(|(.., last)| last != verdict) {
+            changes.push((*event, *time, *verdict));
+        }
+    }
+    changes
+}
+
+fn agree(case: &Case) -> Result<(), TestCaseError> {
+    let Case { spec, trace, now, .. } = case;
+    let (found, unkeyed) = found(case);
+    let mut expected: Vec<Change> = Vec::new();
+    for p in 0..spec.properties.len() {
+        for instance in instances(spec, p, trace, *now) {
+            let changes = instance.spots.iter().map(|spot| {
+                let verdict = spot.verdict.unwrap_or(Verdict::Inconclusive);
+                (instance.keys.clone(), p, spot.event, spot.time, verdict)
+            });
+            expected.extend(changes);
+        }
+    }
+    let mut keys: Vec<&Vec<Value>> = Vec::new();
+    for (key, ..) in expected.iter().chain(&found) {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    for keys in keys {
+        for p in 0..spec.properties.len() {
+            let (found, expected) = (of(&found, keys, p), of(&expected, keys, p));
+            prop_assert_eq!(found, expected, "{:?} of {:?}", spec.properties[p].formula, keys);
+        }
+    }
+    prop_assert_eq!(unkeyed, refused(spec, SliceId(0), trace) as u64);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(config(500))]
+
+    #[test]
+    fn in_steps(case in keyed(TimeModel::Steps, false)) {
+        agree(&case)?;
+    }
+
+    #[test]
+    fn in_points(case in keyed(TimeModel::Points, false)) {
+        agree(&case)?;
+    }
+
+    #[test]
+    fn in_dense_time(case in keyed(TimeModel::Dense, false)) {
+        agree(&case)?;
+    }
+}
+
+/// Whether a node has an operator of the future in it, and whether it chooses by one: the engine may
+/// decide that sooner than the definitions.
+fn looks_ahead(spec: &Spec) -> Vec<(bool, bool)> {
+    let mut all: Vec<(bool, bool)> = Vec::new();
+    for expr in &spec.nodes {
+        let own = matches!(expr, Expr::Next(_) | Expr::Eventually(..) | Expr::Always(..) | Expr::Until(..));
+        let ahead = |x: ExprId| all[x.index()].0;
+        let chooses = match expr {
+            Expr::If(condition, ..) => ahead(*condition),
+            Expr::Compare(_, x, y) => ahead(*x) || ahead(*y),
+            _ => false,
+        };
+        let operands: Vec<ExprId> = expr.operands().collect();
+        let inherits = |f: fn(&(bool, bool)) -> bool| operands.iter().any(|x| f(&all[x.index()]));
+        let node = (own || inherits(|x| x.0), chooses || inherits(|x| x.1));
+        all.push(node);
+    }
+    all
+}
+
+/// What is said of moments: of whom, of which property, about when, at an event or the end, the verdict.
+#[derive(Clone, Debug)]
+struct Said {
+    keys: Vec<Value>,
+    property: usize,
+    about: i64,
+    time: i64,
+    verdict: Verdict,
+}
+
+/// All that is said of the properties that look ahead.
+fn said(case: &Case) -> Vec<Said> {
+    let Case { spec, trace, now, ride } = case;
+    let program = Arc::new(Program::compile(spec).unwrap());
+    let mut block = Block::new(program.layout());
+    let mut monitor = Monitor::new(program.clone());
+    monitor.report_every(true);
+    let mut all = Vec::new();
+    let mut done = 0;
+    let mut take = |monitor: &Monitor| {
+        all.extend(monitor.reports().iter().map(|report| Said {
+            keys: monitor.key(report).to_vec(),
+            property: report.property as usize,
+            about: report.about.unwrap_or(report.time).as_nanos(),
+            time: report.time.as_nanos(),
+            verdict: report.verdict,
+        }));
+    };
+    for (&len, advance) in ride.cuts.iter().cycle().zip(ride.advances.iter().cycle()) {
+        if done == trace.len() {
+            break;
+        }
+        let events = &trace[done..trace.len().min(done + len)];
+        if done > 0 && advance % 2 == 1 {
+            let (before, next) = (trace[done - 1].time, events[0].time);
+            monitor.advance(Timestamp::from_nanos(before + (next - before) / i64::from(1 + advance % 3)));
+            take(&monitor);
+        }
+        block.clear();
+        events.iter().for_each(|timed| write_timed(&mut block, program.projections(), timed));
+        monitor.step(&block);
+        take(&monitor);
+        done += events.len();
+        if advance / 2 % 2 == 1 {
+            // Nothing depends on a snapshot in between.
+            monitor = Monitor::restore(program.clone(), &monitor.snapshot()).unwrap();
+            monitor.report_every(true);
+        }
+    }
+    if trace.last().is_some_and(|last| last.time < *now) {
+        monitor.advance(Timestamp::from_nanos(*now));
+        take(&monitor);
+    }
+    monitor.end();
+    take(&monitor);
+    all
+}
+
+fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut all: Vec<T> = all.collect();
+    all.sort_unstable();
+    all
+}
+
+/// Every verdict is right, and about every event that concerns an instance there is one.
+fn agree_ahead(case: &Case) -> Result<(), TestCaseError> {
+    let mut case = case.clone();
+    let ahead = looks_ahead(&case.spec);
+    let whole = case.spec.clone();
+    case.spec.properties.retain(|property| {
+        let alone = Spec { properties: vec![property.clone()], ..whole.clone() };
+        ahead[property.formula.index()] == (true, false) && Program::compile(&alone).is_ok()
+    });
+    let Case { spec, trace, now, .. } = &case;
+    if spec.properties.is_empty() {
+        return Ok(());
+    }
+    let all = said(&case);
+    for p in 0..spec.properties.len() {
+        let mut expected: Vec<(Vec<Value>, Vec<Spot>)> = Vec::new();
+        for instance in instances(spec, p, trace, *now) {
+            match expected.iter_mut().find(|(keys, _)| *keys == instance.keys) {
+                Some((_, spots)) => spots.extend(instance.spots),
+                None => expected.push((instance.keys, instance.spots)),
+            }
+        }
+        let formula = spec.properties[p].formula;
+        let of_keys = |said: &&Said| expected.iter().any(|(keys, _)| *keys == said.keys);
+        prop_assert!(all.iter().filter(|said| said.property == p).all(|said| of_keys(&said)));
+        for (keys, spots) in &expected {
+            let found = all.iter().filter(|said| said.property == p && said.keys == *keys);
+            let known = |spot: &Spot| spot.verdict.unwrap_or(Verdict::Inconclusive).as_str();
+            let at_events = spots.iter().filter(|spot| spot.event.is_some());
+            let events = sorted(at_events.map(|spot| (spot.time, known(spot))));
+            let pairs = sorted(found.clone().map(|said| (said.about, said.verdict.as_str())));
+            prop_assert!(found.clone().all(|said| said.time >= said.about));
+            if spec.properties[p].time != TimeModel::Dense {
+                prop_assert_eq!(pairs, events, "{:?} of {:?}", formula, keys);
+                continue;
+            }
+            for said in found {
+                let last = spots.iter().rev().find(|spot| spot.time <= said.about);
+                let mut here = spots.iter().filter(|spot| spot.time == said.about).chain(last);
+                let right = here.any(|spot| known(spot) == said.verdict.as_str());
+                prop_assert!(right, "{:?} of {:?}: {:?} in {:?}", formula, keys, said, spots);
+            }
+            let mut rest = pairs.clone();
+            for event in events {
+                let at = rest.iter().position(|pair| *pair == event);
+                prop_assert!(at.is_some(), "{:?} of {:?}: no {:?} in {:?}", formula, keys, event, pairs);
+                rest.swap_remove(at.unwrap());
+            }
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(config(500))]
+
+    #[test]
+    fn ahead_in_steps(case in keyed(TimeModel::Steps, true)) {
+        agree_ahead(&case)?;
+    }
+
+    #[test]
+    fn ahead_in_points(case in keyed(TimeModel::Points, true)) {
+        agree_ahead(&case)?;
+    }
+
+    #[test]
+    fn ahead_in_dense_time(case in keyed(TimeModel::Dense, true)) {
+        agree_ahead(&case)?;
+    }
+}
