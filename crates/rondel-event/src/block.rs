@@ -170,17 +170,16 @@ impl Block {
         row
     }
 
-    /// Adds `rows` events on one topic at the end. Their times and values have been written by row,
-    /// their fields are marked with [`Block::mark_valid`].
+    /// Adds events on one topic in these rows. Their times and values have been written by row, their
+    /// fields are marked with [`Block::mark_valid`]. Rows that are left out below the highest one are
+    /// to be added too before anybody else sees the block.
     ///
     /// # Panics
-    /// When that is more than fits, like [`Block::push`].
+    /// When the topic is not one of the layout, like [`Block::push`].
     #[inline(always)]
-    pub fn extend(&mut self, topic: TopicId, rows: usize) {
-        let before = self.rows();
-        self.len += rows as u32;
-        assert!(self.len() <= Block::CAPACITY, "a block holds {} events", Block::CAPACITY);
-        self.topics[topic.index()] |= self.rows() & !before;
+    pub fn extend(&mut self, topic: TopicId, rows: Rows) {
+        self.topics[topic.index()] |= rows;
+        self.len = self.len.max(Rows::BITS - rows.leading_zeros());
     }
 
     /// Becomes a full block of copies of the event in one row of another block of the same layout.

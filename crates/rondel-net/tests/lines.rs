@@ -197,6 +197,103 @@ proptest! {
     }
 }
 
+/// Lines of many topics, of which only two are read, in layouts of which some are not learnt.
+fn mixed_line() -> impl Strategy<Value = String> {
+    let topics = prop_oneof![
+        4 => Just("one".to_string()),
+        4 => Just("two".to_string()),
+        2 => "[a-c]{1,2}|a_topic_with_a_name_that_is_longer_than_most_[a-c]{1,30}",
+        1 => Just("t\\u0077o".to_string()),
+    ];
+    let time = prop_oneof![
+        6 => (0i64..5_000_000).prop_map(|us| format!("{}.{:06}", us / 1_000_000, us % 1_000_000)),
+        2 => (0u32..100).prop_map(|t| t.to_string()),
+        1 => Just("-2.5".to_string()),
+        1 => Just("0.1234567891234".to_string()),
+    ];
+    let string = prop_oneof![6 => "[a-z]{0,5}", 1 => Just("x\\n".to_string())];
+    (topics, time, 0usize..8, any::<bool>(), any::<u16>(), string).prop_map(|(topic, time, form, b, i, s)| {
+        let (b, topic) = (if b { "true" } else { "false" }, format!("\"topic\": \"{topic}\""));
+        match form {
+            0..=2 => format!("{{{topic}, \"time\": {time}, \"i\": {i}, \"b\": {b}}}"),
+            3 => format!("{{{topic}, \"i\": {i}, \"s\": \"{s}\"}}"),
+            4 => format!("{{\"time\": {time}, \"s\": \"{s}\", {topic}, \"b\": {b}}}"),
+            5 => format!("{{{topic}, \"time\": {time}, \"data\": {{\"b\": {i}, \"s\": \"{s}\"}}}}"),
+            6 => format!("{{{topic}, \"time\": {time}, \"i\": {i}, \"t\": {time}}}"),
+            _ => [String::new(), format!("{{{topic}}}"), format!("{{ {topic}, \"b\": {b}}}\r")]
+                [usize::from(i % 3)]
+            .clone(),
+        }
+    })
+}
+
+proptest! {
+    #[test]
+    fn topics_that_alternate_decode_like_lines_alone(
+        kinds in proptest::collection::vec(mixed_line(), 1..40),
+        order in proptest::collection::vec((any::<prop::sample::Index>(), 1usize..4), 1..300),
+    ) {
+        let text: Vec<&String> =
+            order.iter().flat_map(|(which, times)| std::iter::repeat_n(which.get(&kinds), *times)).collect();
+        let new = || Lines::new(&topics(), false, TimeUnit::Seconds);
+        let (mut together, mut alone) = (new(), (Vec::new(), 0, 0, None));
+        for line in &text {
+            let mut lines = new();
+            // A line without a time has that of the event before.
+            let before = alone.3.clone().unwrap_or_else(|| "{\"topic\":\"one\"}".to_string());
+            let (rows, error) = decode(&mut lines, format!("{before}\n{line}\n").as_bytes());
+            prop_assert_eq!(error, None);
+            let time = rows.last().and_then(|row| row.split(' ').nth(1)).unwrap_or("0");
+            alone.3 = Some(format!("{{\"topic\":\"one\",\"time\":{time}}}"));
+            alone.0.extend(rows.into_iter().skip(1));
+            alone.1 += lines.other_topics();
+            alone.2 += lines.mistyped();
+        }
+        let all: String = text.iter().map(|line| format!("{line}\n")).collect();
+        let (rows, error) = decode(&mut together, all.as_bytes());
+        prop_assert_eq!(error, None);
+        prop_assert_eq!(rows, alone.0);
+        prop_assert_eq!(
+            (together.lines(), together.other_topics(), together.mistyped()),
+            (text.len() as u64, alone.1, alone.2)
+        );
+    }
+
+    #[test]
+    fn a_damaged_line_among_many_is_never_misread(
+        text in proptest::collection::vec(mixed_line(), 20..150),
+        which in any::<prop::sample::Index>(),
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+    ) {
+        let mut damaged: Vec<Vec<u8>> = text.iter().map(|line| line.clone().into_bytes()).collect();
+        let line = which.index(damaged.len());
+        if !damaged[line].is_empty() {
+            let at = at.index(damaged[line].len());
+            damaged[line][at] = byte;
+        }
+        let good = text.join("\n") + "\n";
+        let damaged = [damaged.join(&b'\n'), b"\n".to_vec()].concat();
+        let new = || Lines::new(&topics(), false, TimeUnit::Seconds);
+        let mut taught = new();
+        let _ = decode(&mut taught, good.as_bytes());
+        taught.restart();
+        // A decoder for each line has learnt nothing; it goes on with the time of the one before.
+        let (mut rows, mut expected_error, mut time) = (Vec::new(), None, "0".to_string());
+        for (i, line) in damaged.split_inclusive(|b| *b == b'\n').enumerate() {
+            let before = format!("{{\"topic\":\"one\",\"time\":{time}}}\n");
+            let (found, error) = decode(&mut new(), &[before.as_bytes(), line].concat());
+            time = found[found.len() - 1].split(' ').nth(1).unwrap().to_string();
+            rows.extend(found.into_iter().skip(1));
+            if let Some(error) = error {
+                expected_error = Some(LineError { line: i as u64 + 1, ..error });
+                break;
+            }
+        }
+        prop_assert_eq!(decode(&mut taught, &damaged), (rows, expected_error));
+    }
+}
+
 #[test]
 fn errors_have_line_and_column_and_keep_what_came_before() {
     let good = "{\"topic\":\"one\",\"time\":1,\"b\":true}\n".repeat(3);

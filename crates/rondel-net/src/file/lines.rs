@@ -6,7 +6,9 @@ use rondel_event::{Block, Path, Projection, TimeUnit, Timestamp, TopicId};
 
 use wide::u8x16;
 
-use crate::json::{Action, JsonError, JsonErrorKind, Kind, Node, Scanner, Shapes, Writer, unescape, walk};
+use crate::json::{
+    Action, JsonError, JsonErrorKind, Kind, Node, Scanner, TraceShapes, Writer, unescape, walk,
+};
 
 /// A topic that may stand in a trace.
 #[derive(Clone, Debug)]
@@ -26,7 +28,9 @@ pub struct Lines {
     topics: Vec<Roots>,
     any_topic: bool,
     time_unit: TimeUnit,
-    shapes: Shapes,
+    shapes: TraceShapes,
+    /// What to do with a line on a topic that is not read.
+    unread: Node,
     /// The time of the last event: also that of a line without a time.
     time: Timestamp,
     lines: u64,
@@ -142,11 +146,14 @@ impl Lines {
             }
             Roots { names: topic.names.clone(), flat, data }
         };
+        let mut unread = Node::default();
+        unread.replace("topic", Node::leaf(Action::Topic));
         Lines {
             topics: topics.iter().map(roots).collect(),
             any_topic: any_topic && topics.len() == 1,
             time_unit,
-            shapes: Shapes::default(),
+            shapes: TraceShapes::default(),
+            unread,
             time: Timestamp::ZERO,
             lines: 0,
             other_topics: 0,
@@ -193,21 +200,25 @@ impl Lines {
             let found = line_starts(&text[..end], at, &mut starts).min(Block::CAPACITY - block.len());
             let mut done = 0;
             while done < found {
-                let run = self.shapes.run(text, &starts[done..=found], block, self.time);
-                if run.rows > 0 {
-                    done += run.rows;
-                    self.lines += run.rows as u64;
-                    self.mistyped += run.mistyped;
-                } else {
-                    self.lines += 1;
-                    let line = &text[starts[done]..starts[done + 1]];
-                    self.line(line, block).map_err(|(column, kind)| LineError {
-                        line: self.lines,
-                        column: column + 1,
-                        kind,
-                    })?;
-                    done += 1;
+                let read = self.shapes.read(text, &starts[done..=found], block, self.time);
+                done += read.lines;
+                self.lines += read.lines as u64;
+                self.mistyped += read.mistyped;
+                self.other_topics += read.others;
+                if let Some(last) = block.len().checked_sub(1) {
+                    self.time = block.time(last);
                 }
+                if !read.refused {
+                    continue;
+                }
+                self.lines += 1;
+                let line = &text[starts[done]..starts[done + 1]];
+                self.line(line, block).map_err(|(column, kind)| LineError {
+                    line: self.lines,
+                    column: column + 1,
+                    kind,
+                })?;
+                done += 1;
                 if let Some(last) = block.len().checked_sub(1) {
                     self.time = block.time(last);
                 }
@@ -261,6 +272,7 @@ impl Lines {
                     Some(index) => index,
                     None => {
                         self.other_topics += 1;
+                        self.shapes.learn(with_break, &self.unread, None, self.time_unit);
                         return Ok(());
                     }
                 }
@@ -280,7 +292,7 @@ impl Lines {
         }
         self.mistyped += mistyped;
         block.set_time(row, time.unwrap_or(self.time));
-        self.shapes.learn(with_break, root, id, self.time_unit);
+        self.shapes.learn(with_break, root, Some(id), self.time_unit);
         Ok(())
     }
 

@@ -1,18 +1,22 @@
 //! JSON payloads, decoded straight into the slots that a program reads.
 //!
 //! The long way ([`scan`], [`plan`]) accepts any well-formed JSON and checks all of it. The short way
-//! ([`shape`]) follows what earlier messages of the topic looked like.
+//! ([`shape`]) follows what earlier messages of the topic looked like, and
+//! [`trace`] does so where messages of many topics alternate.
 
 mod plan;
 mod scan;
 mod shape;
+mod trace;
+mod words;
 
 use rondel_event::{Block, Path, Projection, TimeUnit, Timestamp, TopicId};
 
 pub(crate) use plan::{Action, Node, Writer, walk};
 pub use scan::{JsonError, JsonErrorKind, MAX_DEPTH};
 pub(crate) use scan::{Kind, Scanner, unescape};
-pub(crate) use shape::{Run, Shape};
+use shape::{Run, Shape};
+pub(crate) use trace::TraceShapes;
 
 /// Payloads longer than this are decoded the long way only, and teach nothing: what is gained is
 /// little beside what Zenoh or DDS need for them.
@@ -85,7 +89,7 @@ impl JsonDecoder {
     }
 }
 
-/// The shapes that were learnt from one source.
+/// The shapes that were learnt from the messages of one topic.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shapes {
     shapes: Vec<Shape>,
@@ -104,7 +108,7 @@ impl Shapes {
     pub(crate) fn learn(&mut self, text: &[u8], root: &Node, topic: TopicId, time_unit: TimeUnit) {
         if text.len() <= SHORT
             && self.shapes.len() < Shapes::MOST
-            && let Some(shape) = Shape::learn(text, root, topic, time_unit)
+            && let Some(shape) = Shape::learn(text, root, Some(topic), time_unit)
         {
             self.shapes.push(shape);
             self.follow(self.shapes.len() - 1);

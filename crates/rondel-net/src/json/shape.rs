@@ -7,12 +7,18 @@
 use rondel_event::{Block, Rows, Slot, TimeUnit, Timestamp, TopicId, ValueType};
 
 use super::plan::{Action, Node, Visitor, walk};
-use super::scan::{JsonError, Kind, Scanner, float, integer};
+use super::scan::{JsonError, Kind, Scanner, integer};
+use super::words::{Words, decimal, string};
 
 /// The layout of a message, learnt from one.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
-    topic: TopicId,
+    /// `None` if messages of this shape are read but are no events.
+    topic: Option<TopicId>,
+    /// Where the message that taught the shape names its topic, if it does.
+    pub(crate) topic_at: Option<usize>,
+    /// Whether the messages carry their time.
+    timed: bool,
     steps: Vec<Step>,
     /// Slots that are written alike for every message of the shape.
     constants: Vec<Constant>,
@@ -33,8 +39,8 @@ struct Step {
     /// The last eight bytes, of a text that is longer than eight.
     last: u64,
     len: usize,
-    /// What is between them, of a text that is longer than sixteen.
-    middle: Box<[u8]>,
+    /// What is between them, of a text that is longer than sixteen; the end may overlap with `last`.
+    middle: Box<[u64]>,
     value: Expected,
     /// The booleans of the rows of one run.
     bools: Rows,
@@ -79,10 +85,17 @@ impl Shape {
     /// followed: it has tests over array elements, or writes a slot twice.
     ///
     /// `text` goes on to the end of what separates messages (a line break, or nothing).
-    pub(crate) fn learn(text: &[u8], root: &Node, topic: TopicId, time_unit: TimeUnit) -> Option<Shape> {
+    pub(crate) fn learn(
+        text: &[u8],
+        root: &Node,
+        topic: Option<TopicId>,
+        time_unit: TimeUnit,
+    ) -> Option<Shape> {
         let mut learner = Learner {
             shape: Shape {
                 topic,
+                topic_at: None,
+                timed: false,
                 steps: Vec::new(),
                 constants: Vec::new(),
                 mistyped_per_row: 0,
@@ -99,6 +112,7 @@ impl Shape {
         scanner.skip_space();
         walk(&mut scanner, Some(root), 0, &mut learner).ok()?;
         learner.step(text, text.len(), text.len(), Expected::End);
+        learner.shape.timed = learner.times == 1;
         (learner.possible && learner.times <= 1).then_some(learner.shape)
     }
 
@@ -109,7 +123,7 @@ impl Shape {
     /// Works step by step over all messages instead of message by message: what a step needs stays
     /// in registers, and where one message ends has not to be known to begin with the next.
     pub(crate) fn run(&mut self, text: &[u8], starts: &[usize], block: &mut Block, time: Timestamp) -> Run {
-        let Some(words) = Words::new(text) else { return Run::default() };
+        let Some(words) = Words::new(text).filter(|_| self.topic.is_some()) else { return Run::default() };
         let (first, text_before) = (block.len(), block.text_len());
         let count = (starts.len() - 1).min(Block::CAPACITY - first);
         // A network often hands over one message at a time: no need to clear room for many then.
@@ -122,27 +136,64 @@ impl Shape {
             many[..count].copy_from_slice(&starts[..count]);
             &mut many[..count]
         };
-        for row in first..first + count {
-            block.set_time(row, time);
+        if !self.timed {
+            for row in first..first + count {
+                block.set_time(row, time);
+            }
         }
-        let context = Context { words, time_unit: self.time_unit, time_scale: self.time_scale, first };
-        let mut rows = count;
-        for step in &mut self.steps {
-            rows = step.run(context, &mut places[..rows], block);
-        }
-        rows = places[..rows].iter().zip(&starts[1..]).take_while(|(place, end)| place == end).count();
+        let mut run = Consecutive { places: &mut places[..count], count, first };
+        self.steps(words, &mut run, block);
+        let rows =
+            run.places[..run.count].iter().zip(&starts[1..]).take_while(|(place, end)| place == end).count();
         if rows > 0 {
-            self.settle(block, first, rows);
+            self.settle(block, (Rows::MAX >> (Block::CAPACITY - rows)) << first);
         } else {
             block.truncate_text(text_before);
         }
         Run { rows, mistyped: self.mistyped_per_row * rows as u64 }
     }
 
-    /// Makes `rows` rows from `first` on events of the block: their values are written.
-    fn settle(&self, block: &mut Block, first: usize, rows: usize) {
-        let mask = (Rows::MAX >> (Block::CAPACITY - rows)) << first;
-        block.extend(self.topic, rows);
+    /// Reads messages of this shape that go to rows of their own each, wherever they stand in the
+    /// text; how many have it, and the first ones of `places` are then theirs. They are no events of
+    /// the block before [`Shape::settle`].
+    pub(crate) fn gather(
+        &mut self,
+        words: Words<'_>,
+        starts: &[usize],
+        places: &mut [Place],
+        block: &mut Block,
+    ) -> usize {
+        let count = places.len();
+        let mut group = Group { places, count };
+        self.steps(words, &mut group, block);
+        group.each(|place| (place.at == starts[place.line as usize + 1]).then_some(place.at));
+        group.count
+    }
+
+    fn steps(&mut self, words: Words<'_>, messages: &mut impl Messages, block: &mut Block) {
+        let context = Context { words, time_unit: self.time_unit, time_scale: self.time_scale };
+        for step in &mut self.steps {
+            step.run(context, messages, block);
+        }
+    }
+
+    pub(crate) fn is_event(&self) -> bool {
+        self.topic.is_some()
+    }
+
+    pub(crate) fn is_timed(&self) -> bool {
+        self.timed
+    }
+
+    /// How many values of a message have another type than the program reads.
+    pub(crate) fn mistyped_per_row(&self) -> u64 {
+        self.mistyped_per_row
+    }
+
+    /// Makes the rows of a mask events of the block: their values are written.
+    pub(crate) fn settle(&self, block: &mut Block, mask: Rows) {
+        let Some(topic) = self.topic else { return };
+        block.extend(topic, mask);
         for step in &self.steps {
             match step.value {
                 Expected::Bool(Some(column)) => {
@@ -179,81 +230,149 @@ struct Context<'t> {
     words: Words<'t>,
     time_unit: TimeUnit,
     time_scale: i64,
+}
+
+/// A message among others: its line, the row that it goes to, and where it is read next.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    pub(crate) at: usize,
+    pub(crate) row: u32,
+    pub(crate) line: u32,
+}
+
+/// The messages that steps are taken in together.
+trait Messages {
+    /// Moves the messages on: given the row and the place, `passed` says the next place. Those for
+    /// which it is `None` are read no further.
+    fn each(&mut self, passed: impl FnMut(usize, usize) -> Option<usize>);
+
+    /// Keeps those where these words stand, each so far behind the place.
+    fn keep(&mut self, words: Words<'_>, wanted: impl Iterator<Item = (usize, u64)>);
+}
+
+/// Messages that follow each other, in rows that do: the first that fails is the end of them.
+struct Consecutive<'p> {
+    places: &'p mut [usize],
+    /// How many have not failed.
+    count: usize,
     /// The row of the block that the first message goes to.
     first: usize,
 }
 
-impl Step {
-    /// Takes this step in the messages at `places`, which move on; how many messages went along.
-    /// What was written of others is without effect: the masks of the block do not have them.
-    #[inline]
-    fn run(&mut self, context: Context<'_>, places: &mut [usize], block: &mut Block) -> usize {
-        let Context { words, time_unit, time_scale, first } = context;
-        let count = if self.len > 8 { self.long_literal(words, places) } else { places.len() };
-        let places = &mut places[..count];
-        let literal = Literal { head: self.head, mask: self.mask, len: self.len };
-        match self.value {
-            Expected::End => each(places, |_, at| literal.pass(words, at)),
-            Expected::Bool(_) => {
-                let (mut values, mut passed): (Rows, usize) = (0, places.len());
-                for (row, place) in places.iter_mut().enumerate() {
-                    // Without a branch on the value: a field that changes at random costs no wrong guess.
-                    let at = *place + literal.len;
-                    let value = words.at(at);
-                    let is_true = value as u32 == u32::from_le_bytes(*b"true");
-                    let not_false = (value ^ u64::from_le_bytes(*b"false\0\0\0")) << 24;
-                    let wrong = literal.difference(words, *place) | if is_true { 0 } else { not_false };
-                    if wrong != 0 {
-                        passed = row;
-                        break;
-                    }
-                    // From above, so that the first row is the lowest bit in the end.
-                    values = values >> 1 | Rows::from(is_true) << 63;
-                    *place = at + 5 - usize::from(is_true);
+impl Messages for Consecutive<'_> {
+    #[inline(always)]
+    fn each(&mut self, mut passed: impl FnMut(usize, usize) -> Option<usize>) {
+        for (i, place) in self.places[..self.count].iter_mut().enumerate() {
+            match passed(self.first + i, *place) {
+                Some(end) => *place = end,
+                None => {
+                    self.count = i;
+                    return;
                 }
-                self.bools = values.checked_shr((Block::CAPACITY - passed) as u32).unwrap_or(0) << first;
-                passed
             }
-            Expected::Number(Target::Skip) => {
-                each(places, |_, at| Some(decimal(words, literal.pass(words, at)?)?.end))
-            }
-            Expected::Number(Target::Float(column)) => each(places, |row, at| {
-                let number = decimal(words, literal.pass(words, at)?)?;
-                block.write_float(column, first + row, number.float(words.text));
-                Some(number.end)
-            }),
-            Expected::Number(Target::Int(column)) => each(places, |row, at| {
-                let number = decimal(words, literal.pass(words, at)?)?;
-                block.write_int(column, first + row, number.integer(words.text)?);
-                Some(number.end)
-            }),
-            Expected::Number(Target::TimeField(column)) => each(places, |row, at| {
-                let number = decimal(words, literal.pass(words, at)?)?;
-                block.write_int(column, first + row, number.nanos(words.text, time_scale, time_unit)?);
-                Some(number.end)
-            }),
-            Expected::Number(Target::EventTime) => each(places, |row, at| {
-                let number = decimal(words, literal.pass(words, at)?)?;
-                let ns = number.nanos(words.text, time_scale, time_unit)?;
-                block.set_time(first + row, Timestamp::from_nanos(ns));
-                Some(number.end)
-            }),
-            Expected::String(column) => each(places, |row, at| {
-                string(words.text, literal.pass(words, at)?, column, first + row, block)
-            }),
         }
     }
 
-    /// How many of the messages have all but the first eight bytes of the text.
     #[inline(always)]
-    fn long_literal(&self, words: Words<'_>, places: &[usize]) -> usize {
-        let (last, to_last) = (self.last, self.len - 8);
-        let rows = places.iter().position(|at| words.at(at + to_last) != last).unwrap_or(places.len());
-        if self.middle.is_empty() {
-            return rows;
+    fn keep(&mut self, words: Words<'_>, wanted: impl Iterator<Item = (usize, u64)>) {
+        for (offset, word) in wanted {
+            let places = &self.places[..self.count];
+            self.count = places.iter().position(|at| words.at(at + offset) != word).unwrap_or(self.count);
         }
-        let differs = |at: &usize| words.text.get(at + 8..at + to_last) != Some(&self.middle);
-        places[..rows].iter().position(differs).unwrap_or(rows)
+    }
+}
+
+/// Messages with others between them: each that fails is taken out.
+struct Group<'p> {
+    places: &'p mut [Place],
+    /// How many have not failed.
+    count: usize,
+}
+
+impl Group<'_> {
+    #[inline(always)]
+    fn each(&mut self, mut passed: impl FnMut(Place) -> Option<usize>) {
+        let mut kept = 0;
+        for i in 0..self.count {
+            let place = self.places[i];
+            if let Some(at) = passed(place) {
+                self.places[kept] = Place { at, ..place };
+                kept += 1;
+            }
+        }
+        self.count = kept;
+    }
+}
+
+impl Messages for Group<'_> {
+    #[inline(always)]
+    fn each(&mut self, mut passed: impl FnMut(usize, usize) -> Option<usize>) {
+        Group::each(self, |place| passed(place.row as usize, place.at));
+    }
+
+    #[inline(always)]
+    fn keep(&mut self, words: Words<'_>, wanted: impl Iterator<Item = (usize, u64)>) {
+        for (offset, word) in wanted {
+            Group::each(self, |place| (words.at(place.at + offset) == word).then_some(place.at));
+        }
+    }
+}
+
+impl Step {
+    /// Takes this step in the messages. What was written of those that fail is without effect: the
+    /// masks of the block do not have them.
+    #[inline(always)]
+    fn run(&mut self, context: Context<'_>, messages: &mut impl Messages, block: &mut Block) {
+        let Context { words, time_unit, time_scale } = context;
+        if self.len > 8 {
+            let middle = self.middle.iter().enumerate().map(|(i, word)| (8 + 8 * i, *word));
+            messages.keep(words, [(self.len - 8, self.last)].into_iter().chain(middle));
+        }
+        let literal = Literal { head: self.head, mask: self.mask, len: self.len };
+        match self.value {
+            Expected::End => messages.each(|_, at| literal.pass(words, at)),
+            Expected::Bool(_) => {
+                let mut values: Rows = 0;
+                messages.each(|row, at| {
+                    // Without a branch on the value: a field that changes at random costs no wrong guess.
+                    let value_at = at + literal.len;
+                    let value = words.at(value_at);
+                    let is_true = value as u32 == u32::from_le_bytes(*b"true");
+                    let not_false = (value ^ u64::from_le_bytes(*b"false\0\0\0")) << 24;
+                    let wrong = literal.difference(words, at) | if is_true { 0 } else { not_false };
+                    values |= Rows::from(is_true) << row;
+                    (wrong == 0).then_some(value_at + 5 - usize::from(is_true))
+                });
+                self.bools = values;
+            }
+            Expected::Number(Target::Skip) => {
+                messages.each(|_, at| Some(decimal(words, literal.pass(words, at)?)?.end));
+            }
+            Expected::Number(Target::Float(column)) => messages.each(|row, at| {
+                let number = decimal(words, literal.pass(words, at)?)?;
+                block.write_float(column, row, number.float(words.text));
+                Some(number.end)
+            }),
+            Expected::Number(Target::Int(column)) => messages.each(|row, at| {
+                let number = decimal(words, literal.pass(words, at)?)?;
+                block.write_int(column, row, number.integer(words.text)?);
+                Some(number.end)
+            }),
+            Expected::Number(Target::TimeField(column)) => messages.each(|row, at| {
+                let number = decimal(words, literal.pass(words, at)?)?;
+                block.write_int(column, row, number.nanos(words.text, time_scale, time_unit)?);
+                Some(number.end)
+            }),
+            Expected::Number(Target::EventTime) => messages.each(|row, at| {
+                let number = decimal(words, literal.pass(words, at)?)?;
+                let ns = number.nanos(words.text, time_scale, time_unit)?;
+                block.set_time(row, Timestamp::from_nanos(ns));
+                Some(number.end)
+            }),
+            Expected::String(column) => {
+                messages.each(|row, at| string(words.text, literal.pass(words, at)?, column, row, block));
+            }
+        }
     }
 }
 
@@ -276,171 +395,6 @@ impl Literal {
     fn pass(self, words: Words<'_>, at: usize) -> Option<usize> {
         (self.difference(words, at) == 0).then_some(at + self.len)
     }
-}
-
-/// Moves the places on, up to the first where that fails; how many there are before it.
-#[inline(always)]
-fn each(places: &mut [usize], mut passed: impl FnMut(usize, usize) -> Option<usize>) -> usize {
-    for (row, place) in places.iter_mut().enumerate() {
-        match passed(row, *place) {
-            Some(end) => *place = end,
-            None => return row,
-        }
-    }
-    places.len()
-}
-
-/// A text that is read eight bytes at a time, wherever they begin.
-#[derive(Clone, Copy)]
-struct Words<'t> {
-    text: &'t [u8],
-    /// The last place where eight bytes begin.
-    last: usize,
-}
-
-impl<'t> Words<'t> {
-    fn new(text: &'t [u8]) -> Option<Words<'t>> {
-        Some(Words { text, last: text.len().checked_sub(8)? })
-    }
-
-    /// The bytes at a place; beyond the end there are zeros.
-    #[inline(always)]
-    fn at(self, at: usize) -> u64 {
-        if at > self.last {
-            return self.near_end(at);
-        }
-        self.read(at)
-    }
-
-    #[cold]
-    fn near_end(self, at: usize) -> u64 {
-        self.read(self.last).checked_shr((8 * (at - self.last)) as u32).unwrap_or(0)
-    }
-
-    #[inline(always)]
-    fn read(self, at: usize) -> u64 {
-        debug_assert!(at <= self.last, "callers have compared");
-        // SAFETY: `at <= self.last`, which is `text.len() - 8`. The checks of a slice do the same with
-        // four times the instructions (they also look for an overflow of `at + 8`), and with them a line
-        // took a fifth longer.
-        u64::from_le(unsafe { self.text.as_ptr().add(at).cast::<u64>().read_unaligned() })
-    }
-}
-
-/// The value of up to eight ASCII digits at the beginning of `word`, and how many there are.
-#[inline(always)]
-fn digits(word: u64) -> (u64, usize) {
-    let values = word ^ 0x3030_3030_3030_3030;
-    // A byte above 9 gets its high bit set by the addition, or has it already.
-    let others = (values.wrapping_add(0x7676_7676_7676_7676) | values) & 0x8080_8080_8080_8080;
-    let count = (others.trailing_zeros() / 8) as usize;
-    if count == 0 {
-        return (0, 0);
-    }
-    // Move the digits to the end, zeros before them, then add neighbours up: pairs, fours, eight.
-    let v = values << (64 - 8 * count);
-    let v = (v & 0x0f0f_0f0f_0f0f_0f0f).wrapping_mul(2561) >> 8;
-    let v = (v & 0x00ff_00ff_00ff_00ff).wrapping_mul(6_553_601) >> 16;
-    let v = (v & 0x0000_ffff_0000_ffff).wrapping_mul(42_949_672_960_001) >> 32;
-    (v, count)
-}
-
-const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
-
-/// A number in a text, read as far as the short way goes.
-#[derive(Clone, Copy)]
-struct Decimal {
-    /// The digits without the point, and how many stand after it; `None` on the long way.
-    short: Option<(u64, usize)>,
-    /// Where the number begins and ends.
-    start: usize,
-    end: usize,
-}
-
-/// Finds the number at `start`: up to seven digits and seven decimal places on the short way.
-#[inline(always)]
-fn decimal(words: Words<'_>, start: usize) -> Option<Decimal> {
-    let first = words.at(start);
-    let (whole, count) = digits(first);
-    let (mut mantissa, mut decimals, mut end) = (whole, 0, start + count);
-    // The byte after the digits is in the same word, if there are less than eight.
-    let mut next = (first >> ((8 * count) & 63)) as u8;
-    let leading_zero = count > 1 && first as u8 == b'0';
-    let mut short = count > 0 && count < 8 && !leading_zero;
-    if short && next == b'.' {
-        let second = words.at(end + 1);
-        let (fraction, count) = digits(second);
-        short = count > 0 && count < 8;
-        mantissa = whole * POWERS[count] + fraction;
-        decimals = count;
-        end += 1 + count;
-        next = (second >> ((8 * count) & 63)) as u8;
-    }
-    if short && next | 0x20 != b'e' {
-        return Some(Decimal { short: Some((mantissa, decimals)), start, end });
-    }
-    long_number(words.text, start)
-}
-
-#[cold]
-fn long_number(text: &[u8], start: usize) -> Option<Decimal> {
-    let mut scanner = Scanner { text, at: start };
-    if scanner.kind().ok()? != Kind::Number {
-        return None;
-    }
-    scanner.scalar(Kind::Number).ok()?;
-    Some(Decimal { short: None, start, end: scanner.at })
-}
-
-impl Decimal {
-    /// The number as a double.
-    #[inline(always)]
-    fn float(self, text: &[u8]) -> f64 {
-        match self.short {
-            Some((mantissa, 0)) => mantissa as f64,
-            // Fourteen digits are below 2^53, so both sides are exact and the quotient is the nearest.
-            Some((mantissa, decimals)) => mantissa as f64 / POWERS[decimals] as f64,
-            None => float(&text[self.start..self.end]),
-        }
-    }
-
-    /// The number, if it is an integer.
-    #[inline(always)]
-    fn integer(self, text: &[u8]) -> Option<i64> {
-        match self.short {
-            Some((mantissa, 0)) => Some(mantissa as i64),
-            _ => integer(&text[self.start..self.end]),
-        }
-    }
-
-    /// The number as a time in this unit, in nanoseconds; `scale` is the unit's length.
-    #[inline(always)]
-    fn nanos(self, text: &[u8], scale: i64, unit: TimeUnit) -> Option<i64> {
-        match self.short {
-            Some((mantissa, 0)) => (mantissa as i64).checked_mul(scale),
-            _ => Timestamp::parse(&text[self.start..self.end], unit).ok().map(Timestamp::as_nanos),
-        }
-    }
-}
-
-/// Reads a string without escapes.
-#[inline(always)]
-fn string(text: &[u8], start: usize, target: Option<u32>, row: usize, block: &mut Block) -> Option<usize> {
-    if *text.get(start)? != b'"' {
-        return None;
-    }
-    let body = text.get(start + 1..)?;
-    let len = body.iter().position(|&b| b == b'"' || b == b'\\' || b < 0x20)?;
-    if body[len] != b'"' {
-        return None;
-    }
-    let value = std::str::from_utf8(&body[..len]).ok()?;
-    if let Some(column) = target
-        && !block.write_string(column, row, value)
-    {
-        return None;
-    }
-    Some(start + len + 2)
 }
 
 /// Records the shape of a message while it is walked.
@@ -468,7 +422,11 @@ impl Learner {
                 .filter(|_| literal.len() > 8)
                 .map_or(0, |last| u64::from_le_bytes(*last)),
             len: literal.len(),
-            middle: literal.get(8..literal.len().saturating_sub(8)).unwrap_or_default().into(),
+            middle: (8..literal.len().saturating_sub(8))
+                .step_by(8)
+                .filter_map(|at| literal[at..].first_chunk())
+                .map(|word| u64::from_le_bytes(*word))
+                .collect(),
             value,
             bools: 0,
         });
@@ -528,7 +486,10 @@ impl Visitor for Learner {
                     self.times += 1;
                     target = Some(Target::EventTime);
                 }
-                Action::Topic => literal = true,
+                Action::Topic => {
+                    literal = true;
+                    self.shape.topic_at = Some(start);
+                }
             }
         }
         // What a run would refuse is not worth a step: it would be learnt again with every message.

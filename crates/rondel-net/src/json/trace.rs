@@ -1,0 +1,329 @@
+//! The shapes of the lines of a trace, in which messages of many topics may alternate.
+
+use rondel_event::{Block, Rows, TimeUnit, Timestamp, TopicId};
+use wide::u8x16;
+
+use super::SHORT;
+use super::plan::Node;
+use super::shape::{Place, Shape};
+use super::words::Words;
+
+/// No shape, where a number of one may stand.
+const NONE: u8 = u8::MAX;
+/// How many shapes are learnt: those of a trace of many topics.
+const MOST: usize = NONE as usize;
+/// How many of them may share a key. A line that has none of them is compared with all.
+const MOST_ALIKE: usize = 32;
+/// Bits of the number of a slot; most slots are empty.
+const SLOT_BITS: u32 = 10;
+/// The key of lines that do not name their topic where others do.
+const UNNAMED: u64 = 0;
+/// As many lines of one shape in a row are a reason to expect more of them.
+const MANY: usize = 32;
+
+/// The shapes that were learnt from the lines of a trace.
+///
+/// Where a line is expected to have the shape of the one before it, a [run](Shape::run) is tried.
+/// Where topics alternate, lines are first sorted: a cheap look at the name of the topic, which need
+/// not be right, says the shape that a line probably has, and then each shape reads its lines into
+/// the rows that they belong to.
+#[derive(Clone, Debug)]
+pub(crate) struct TraceShapes {
+    shapes: Vec<Shape>,
+    /// The next shape of the same key, for each shape.
+    next: Vec<u8>,
+    /// The key of each shape.
+    keys: Vec<u64>,
+    /// The lines that probably have each shape, while they are sorted.
+    lines: Vec<Rows>,
+    /// The first shape of a key, in the slot of the key or, if that is taken, behind it.
+    first: Box<[u8; 1 << SLOT_BITS]>,
+    look: Option<Look>,
+    /// The shape that many lines had lately.
+    usual: Option<u8>,
+    /// How many lines to sort together: few after one that has no shape known, as what comes after
+    /// it is then read again.
+    reach: usize,
+}
+
+impl Default for TraceShapes {
+    fn default() -> TraceShapes {
+        TraceShapes {
+            shapes: Vec::new(),
+            next: Vec::new(),
+            keys: Vec::new(),
+            lines: Vec::new(),
+            first: Box::new([NONE; 1 << SLOT_BITS]),
+            look: None,
+            usual: None,
+            reach: Block::CAPACITY,
+        }
+    }
+}
+
+/// What [`TraceShapes::read`] has read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Read {
+    /// How many lines.
+    pub(crate) lines: usize,
+    /// How many of them are on topics that are not read.
+    pub(crate) others: u64,
+    /// How many values had another type than the program reads.
+    pub(crate) mistyped: u64,
+    /// Whether the line after them has no shape known.
+    pub(crate) refused: bool,
+}
+
+/// Where lines name their topic.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    /// How many quotes stand before the one that opens the name.
+    quotes: u32,
+    /// The eight bytes before it.
+    before: u64,
+}
+
+impl Look {
+    fn learn(text: &[u8], topic_at: usize) -> Option<Look> {
+        let (before, _) = text.split_at_checked(topic_at)?;
+        let quotes = before.iter().filter(|b| **b == b'"').count() as u32;
+        Some(Look { quotes, before: u64::from_le_bytes(*before.last_chunk()?) })
+    }
+
+    /// The key of the line `text[at..end]`: of the name of its topic, if that is near its beginning.
+    #[inline(always)]
+    fn key(self, words: Words<'_>, at: usize, end: usize) -> u64 {
+        let mut quotes = match words.text[at..].first_chunk() {
+            Some(chunk) => quotes(chunk),
+            None => {
+                let mut chunk = [0; 64];
+                chunk[..words.text.len() - at].copy_from_slice(&words.text[at..]);
+                quotes(&chunk)
+            }
+        };
+        if end - at < 64 {
+            quotes &= (1 << (end - at)) - 1;
+        }
+        for _ in 0..self.quotes {
+            quotes &= quotes.wrapping_sub(1);
+        }
+        let open = quotes.trailing_zeros() as usize;
+        let close = (quotes & quotes.wrapping_sub(1)).trailing_zeros() as usize;
+        if !(8..64).contains(&open) || words.at(at + open - 8) != self.before {
+            return UNNAMED;
+        }
+        let (mut from, mut hash) = (open + 1, 0_u64);
+        loop {
+            let left = close - from;
+            let word = words.at(at + from);
+            let word = if left < 8 { word & ((1 << (8 * left)) - 1) } else { word };
+            hash = (hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            from += 8;
+            if left <= 8 {
+                return hash;
+            }
+        }
+    }
+}
+
+/// Where the quotes are in a piece: bit `i` for byte `i`.
+#[inline(always)]
+fn quotes(chunk: &[u8; 64]) -> u64 {
+    let mut bits = 0;
+    for (i, part) in chunk.as_chunks::<16>().0.iter().enumerate() {
+        let quotes = u8x16::new(*part).simd_eq(u8x16::splat(b'"'));
+        bits |= u64::from(quotes.to_bitmask()) << (16 * i);
+    }
+    bits
+}
+
+impl TraceShapes {
+    /// Learns the shape of a line that was decoded the long way. Without `topic` it is one on a topic
+    /// that is not read.
+    pub(crate) fn learn(&mut self, line: &[u8], root: &Node, topic: Option<TopicId>, time_unit: TimeUnit) {
+        if line.len() > SHORT || self.shapes.len() == MOST {
+            return;
+        }
+        let Some(shape) = Shape::learn(line, root, topic, time_unit) else { return };
+        if self.look.is_none()
+            && let Some(topic_at) = shape.topic_at
+        {
+            // Those learnt before have keys that lines like them no longer have.
+            *self = TraceShapes { look: Look::learn(line, topic_at), ..TraceShapes::default() };
+        }
+        let Some(words) = Words::new(line) else { return };
+        let key = self.key(words, 0, line.len());
+        let slot = self.slot(key);
+        let alike =
+            std::iter::successors(Some(self.first[slot]), |i| self.next.get(usize::from(*i)).copied());
+        if alike.take_while(|i| *i != NONE).count() == MOST_ALIKE {
+            return;
+        }
+        let index = self.shapes.len() as u8;
+        if self.shapes.is_empty() {
+            self.usual = Some(index);
+        }
+        self.shapes.push(shape);
+        self.next.push(std::mem::replace(&mut self.first[slot], index));
+        self.keys.push(key);
+        self.lines.push(0);
+    }
+
+    #[inline(always)]
+    fn key(&self, words: Words<'_>, at: usize, end: usize) -> u64 {
+        self.look.map_or(UNNAMED, |look| look.key(words, at, end))
+    }
+
+    /// Where the first shape of a key stands, or would stand. There is always room, as there are
+    /// more slots than shapes.
+    #[inline(always)]
+    fn slot(&self, key: u64) -> usize {
+        let mut slot = (key >> (64 - SLOT_BITS)) as usize;
+        while self.keys.get(usize::from(self.first[slot])).is_some_and(|taken| *taken != key) {
+            slot = (slot + 1) % (1 << SLOT_BITS);
+        }
+        slot
+    }
+
+    /// Reads lines, line `i` being `text[starts[i]..starts[i + 1]]`, into the block, which has room
+    /// for them: up to the first that has no shape known, or fewer. An event whose line carries no
+    /// time gets that of the one before it, the first one `time`.
+    #[inline]
+    pub(crate) fn read(&mut self, text: &[u8], starts: &[usize], block: &mut Block, time: Timestamp) -> Read {
+        if let Some(shape) = self.usual.and_then(|usual| self.shapes.get_mut(usize::from(usual))) {
+            let run = shape.run(text, starts, block, time);
+            if run.rows + 1 < starts.len() {
+                self.usual = None;
+            }
+            if run.rows > 0 {
+                return Read { lines: run.rows, mistyped: run.mistyped, ..Read::default() };
+            }
+        }
+        match Words::new(text) {
+            Some(words) if !self.shapes.is_empty() => self.read_sorted(words, starts, block, time),
+            _ => Read { refused: true, ..Read::default() },
+        }
+    }
+
+    fn read_sorted(
+        &mut self,
+        words: Words<'_>,
+        starts: &[usize],
+        block: &mut Block,
+        time: Timestamp,
+    ) -> Read {
+        let (first, text_before) = (block.len(), block.text_len());
+        let wanted = (starts.len() - 1).min(self.reach).min(Block::CAPACITY - first);
+        // The shapes that lines probably have, in the order of their first lines.
+        let (mut heads, mut head_count) = ([NONE; Block::CAPACITY], 0);
+        // The row of each line, or the next row for a line that is no event.
+        let mut rows = [0_u8; Block::CAPACITY + 1];
+        let (mut lines, mut events) = (0, first as u8);
+        while lines < wanted {
+            let shape = self.first[self.slot(self.key(words, starts[lines], starts[lines + 1]))];
+            if shape == NONE {
+                break;
+            }
+            let known = &mut self.lines[usize::from(shape)];
+            heads[head_count] = shape;
+            head_count += usize::from(*known == 0);
+            *known |= 1 << lines;
+            rows[lines] = events;
+            events += u8::from(self.shapes[usize::from(shape)].is_event());
+            lines += 1;
+        }
+        rows[lines] = events;
+        let looked_at = lines;
+
+        // What each shape has read: rows of events, lines of others.
+        let (mut parts, mut part_count) = ([(NONE, 0); Block::CAPACITY], 0);
+        let mut places = [Place::default(); Block::CAPACITY];
+        for head in &heads[..head_count] {
+            let mut left = std::mem::take(&mut self.lines[usize::from(*head)]) & below(lines);
+            let is_event = self.shapes[usize::from(*head)].is_event();
+            let (mut index, mut idle) = (*head, false);
+            while left != 0 {
+                let Some(shape) =
+                    self.shapes.get_mut(usize::from(index)).filter(|s| s.is_event() == is_event)
+                else {
+                    // Nothing from here on can count.
+                    lines = left.trailing_zeros() as usize;
+                    break;
+                };
+                let (mut count, mut rest) = (0, left);
+                while rest != 0 {
+                    let line = rest.trailing_zeros();
+                    let row = u32::from(rows[line as usize]);
+                    places[count] = Place { at: starts[line as usize], row, line };
+                    count += 1;
+                    rest &= rest - 1;
+                }
+                let passed = shape.gather(words, starts, &mut places[..count], block);
+                let (mut passed_lines, mut passed_rows): (Rows, Rows) = (0, 0);
+                for place in &places[..passed] {
+                    passed_lines |= 1 << place.line;
+                    passed_rows |= 1 << place.row;
+                }
+                if passed > 0 {
+                    parts[part_count] = (index, if is_event { passed_rows } else { passed_lines });
+                    part_count += 1;
+                }
+                left &= !passed_lines;
+                let tried = index;
+                index = self.next[usize::from(tried)];
+                idle |= tried == *head && passed == 0;
+            }
+            // Only now, as it changes the order that was gone through.
+            if idle {
+                self.postpone(*head);
+            }
+        }
+
+        let mut read = Read { lines, refused: lines < wanted, ..Read::default() };
+        let end = usize::from(rows[lines]);
+        let mut timeless: Rows = 0;
+        for (index, bits) in &parts[..part_count] {
+            let shape = &self.shapes[usize::from(*index)];
+            if shape.is_event() {
+                let bits = bits & below(end);
+                shape.settle(block, bits);
+                read.mistyped += shape.mistyped_per_row() * u64::from(bits.count_ones());
+                timeless |= if shape.is_timed() { 0 } else { bits };
+            } else {
+                read.others += u64::from((bits & below(lines)).count_ones());
+            }
+        }
+        while timeless != 0 {
+            let row = timeless.trailing_zeros() as usize;
+            block.set_time(row, if row == first { time } else { block.time(row - 1) });
+            timeless &= timeless - 1;
+        }
+        if end == first {
+            block.truncate_text(text_before);
+        }
+        self.reach = if lines < looked_at { lines.max(1) } else { (2 * self.reach).min(Block::CAPACITY) };
+        if let [(index, _)] = parts[..part_count]
+            && lines >= MANY
+            && self.shapes[usize::from(index)].is_event()
+        {
+            self.usual = Some(index);
+        }
+        read
+    }
+
+    /// Puts the first shape of a key, which no line had lately, behind the next one.
+    fn postpone(&mut self, index: u8) {
+        let next = self.next[usize::from(index)];
+        let slot = self.slot(self.keys[usize::from(index)]);
+        if self.first[slot] == index && next != NONE {
+            self.first[slot] = next;
+            self.next[usize::from(index)] = std::mem::replace(&mut self.next[usize::from(next)], index);
+        }
+    }
+}
+
+/// The bits below `end`.
+#[inline(always)]
+fn below(end: usize) -> Rows {
+    Rows::MAX.checked_shr((Block::CAPACITY - end) as u32).unwrap_or(0)
+}
