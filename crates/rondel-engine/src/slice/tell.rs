@@ -31,6 +31,9 @@ pub(crate) fn tell(
     tell_awaited(moment, sliced, block, times, every, reports, keys);
     let at_event = matches!(moment.place, Place::Rows | Place::Shared(_));
     let every = if every && at_event { moment.rows } else { 0 };
+    if moment.outcomes.iter().all(|outcome| (outcome.changed | every) & moment.rows == 0) {
+        return;
+    }
     // What the reports of a row have in common is found once for the row.
     let mut common: [Option<Common>; Block::CAPACITY] = [None; _];
     let mut report = |row: usize, property: u32, outcome: &Outcome| {
