@@ -66,21 +66,14 @@ pub(crate) fn in_order(
     mut make: impl FnMut(usize, usize, &Outcome) -> Report,
 ) {
     let wanted = |outcome: &Outcome| (outcome.changed | every) & rows;
-    let mut next = [0_usize; Block::CAPACITY];
-    let mut any = 0;
-    for outcome in outcomes {
-        let mut wanted = wanted(outcome);
-        any |= wanted;
-        while wanted != 0 {
-            next[wanted.trailing_zeros() as usize] += 1;
-            wanted &= wanted - 1;
-        }
-    }
+    let mut any = outcomes.iter().fold(0, |any, outcome| any | wanted(outcome));
     if any == 0 {
         return;
     }
-    // Where most have something to say, asking each in every row writes in order, which memory likes better.
-    if next.iter().sum::<usize>() * 8 > outcomes.len() * any.count_ones() as usize {
+    let total: u32 = outcomes.iter().map(|outcome| wanted(outcome).count_ones()).sum();
+    // Where there are few, or most have something to say, each is asked in every row: that writes in order, which
+    // memory likes better.
+    if outcomes.len() <= 8 || total as usize * 8 > outcomes.len() * any.count_ones() as usize {
         while any != 0 {
             let row = any.trailing_zeros() as usize;
             any &= any - 1;
@@ -88,6 +81,14 @@ pub(crate) fn in_order(
             reports.extend(here.map(|(i, outcome)| make(row, i, outcome)));
         }
         return;
+    }
+    let mut next = [0_usize; Block::CAPACITY];
+    for outcome in outcomes {
+        let mut wanted = wanted(outcome);
+        while wanted != 0 {
+            next[wanted.trailing_zeros() as usize] += 1;
+            wanted &= wanted - 1;
+        }
     }
     // From counts to the places where each row begins.
     let mut end = reports.len();
