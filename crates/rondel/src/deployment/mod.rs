@@ -1,5 +1,7 @@
 //! Where a specification runs: networks, topics and sinks, from `rondel.yaml` or from arguments.
 
+mod address;
+mod networks;
 mod yaml;
 
 use std::path::{Path, PathBuf};
@@ -11,6 +13,8 @@ use rondel_spec::Spec;
 
 use crate::output::Emit;
 use crate::specification::{Reading, Specification, Syntax, TimeModel};
+pub use address::{Address, returns, spread};
+use networks::{dds_settings, zenoh_settings};
 use yaml::{Item, Mistakes};
 pub use yaml::{Mistake, suggest};
 
@@ -44,17 +48,6 @@ pub struct Binding {
     pub time_unit: TimeUnit,
 }
 
-/// A place on a network, or standard output.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Address {
-    /// A key expression.
-    Zenoh(String),
-    /// A topic and its type.
-    Dds(String, dds::StringType),
-    /// Standard output.
-    Stdout,
-}
-
 /// What the time of an event is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TimeOfEvent {
@@ -64,95 +57,6 @@ pub enum TimeOfEvent {
     Source,
     /// What stands in this field of the message.
     Field(FieldPath),
-}
-
-/// The names of the networks, as they stand before the colon of an address.
-const NETWORKS: [&str; 2] = ["zenoh", "dds"];
-
-impl Address {
-    /// Reads `zenoh:KEY`, `dds:TOPIC` or `stdout`.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub fn parse(text: &str) -> Result<Address, String> {
-        if text == "stdout" {
-            return Ok(Address::Stdout);
-        }
-        let Some((network, name)) = text.split_once(':') else {
-            return Err(format!(
-                "'{text}' is no address; write NETWORK:NAME, such as zenoh:demo/state or dds:state"
-            ));
-        };
-        match network {
-            "zenoh" => {
-                zenoh::check_key(name).map_err(|e| e.to_string())?;
-                Ok(Address::Zenoh(name.to_owned()))
-            }
-            "dds" => {
-                dds::check_topic(name).map_err(|e| e.to_string())?;
-                Ok(Address::Dds(name.to_owned(), dds::StringType::default()))
-            }
-            other => {
-                let hint = suggest(other, NETWORKS.into_iter())
-                    .map_or_else(|| "known are: zenoh, dds".to_owned(), |s| format!("did you mean '{s}'?"));
-                Err(format!("unknown network '{other}'; {hint}"))
-            }
-        }
-    }
-
-    /// Reads the address of something that messages come from.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub fn parse_source(text: &str) -> Result<Address, String> {
-        match Address::parse(text)? {
-            Address::Stdout => Err("stdout is a place for verdicts, not a source".to_owned()),
-            address => Ok(address),
-        }
-    }
-
-    /// Reads the address of something that messages are published on.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub fn parse_sink(text: &str) -> Result<Address, String> {
-        match Address::parse(text)? {
-            Address::Zenoh(key) if key.contains(['*', '$']) => {
-                Err(format!("one key is needed to publish on, not '{key}' with wildcards"))
-            }
-            address => Ok(address),
-        }
-    }
-
-    /// The place below this one that is named after a property.
-    ///
-    /// # Errors
-    /// When the name cannot stand there.
-    fn below(&self, property: &str) -> Result<Address, String> {
-        match self {
-            Address::Zenoh(key) => {
-                let key = format!("{key}/{property}");
-                zenoh::check_key(&key).map_err(|e| e.to_string())?;
-                Ok(Address::Zenoh(key))
-            }
-            Address::Dds(name, string_type) => {
-                let name = format!("{name}/{property}");
-                dds::check_topic(&name).map_err(|e| e.to_string())?;
-                Ok(Address::Dds(name, string_type.clone()))
-            }
-            Address::Stdout => Ok(Address::Stdout),
-        }
-    }
-}
-
-impl std::fmt::Display for Address {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Address::Zenoh(key) => write!(f, "zenoh:{key}"),
-            Address::Dds(name, _) => write!(f, "dds:{name}"),
-            Address::Stdout => f.write_str("stdout"),
-        }
-    }
 }
 
 /// Reads what the time of an event is: `arrival`, `source` or a field.
@@ -173,39 +77,6 @@ pub fn time_unit(text: &str) -> Option<TimeUnit> {
         "ns" => Some(TimeUnit::Nanoseconds),
         _ => None,
     }
-}
-
-/// The sinks of every property: the places themselves for a single property, else one below each
-/// place for every property.
-pub fn spread(to: &[Address], properties: &[String]) -> Result<Vec<Vec<Address>>, String> {
-    properties
-        .iter()
-        .map(|property| {
-            to.iter()
-                .map(
-                    |address| {
-                        if properties.len() == 1 { Ok(address.clone()) } else { address.below(property) }
-                    },
-                )
-                .collect()
-        })
-        .collect()
-}
-
-/// What is wrong where verdicts would come back as messages: a monitor that answers itself.
-pub fn returns<'a>(
-    sources: impl Iterator<Item = &'a Address> + Clone,
-    sinks: &[Vec<Address>],
-) -> Option<String> {
-    let meet = |source: &Address, sink: &Address| match (source, sink) {
-        (Address::Zenoh(a), Address::Zenoh(b)) => zenoh::keys_meet(a, b),
-        (Address::Dds(a, _), Address::Dds(b, _)) => a == b,
-        _ => false,
-    };
-    sinks.iter().flatten().find_map(|sink| {
-        let source = sources.clone().find(|source| meet(source, sink))?;
-        Some(format!("verdicts on {sink} would come back as messages of {source}; publish them elsewhere"))
-    })
 }
 
 /// The deployment cannot be used; the reasons have been shown.
@@ -330,74 +201,6 @@ fn specification(
             loaded.map_err(|_| mistakes.at(item, "the formula cannot be used")).ok()
         }
     }
-}
-
-fn zenoh_settings(item: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> zenoh::Settings {
-    let mut settings = zenoh::Settings::default();
-    let mut members = item.members("zenoh", mistakes);
-    if let Some(item) = members.get("mode") {
-        settings.mode = match item.text("mode", mistakes).as_deref() {
-            Some("peer") => Some(zenoh::Mode::Peer),
-            Some("client") => Some(zenoh::Mode::Client),
-            Some("router") => Some(zenoh::Mode::Router),
-            Some(_) => {
-                mistakes.at(item, "mode must be peer, client or router");
-                None
-            }
-            None => None,
-        };
-    }
-    for (name, endpoints) in [("connect", &mut settings.connect), ("listen", &mut settings.listen)] {
-        for item in members.get(name).map_or_else(Vec::new, Item::items) {
-            let Some(text) = item.text("an endpoint", mistakes) else { continue };
-            match zenoh::check_endpoint(&text) {
-                Ok(()) => endpoints.push(text),
-                Err(error) => mistakes.at(item, error.to_string()),
-            }
-        }
-    }
-    if let Some(item) = members.get("config")
-        && let Some(text) = item.text("config", mistakes)
-    {
-        let file = folder.join(text);
-        if file.is_file() {
-            settings.config_file = Some(file);
-        } else {
-            mistakes.at(item, format!("there is no file {}", file.display()));
-        }
-    }
-    if let Some(item) = members.get("multicast") {
-        settings.multicast_scouting = item.boolean("multicast", mistakes);
-    }
-    if let Some(item) = members.get("low_latency") {
-        settings.low_latency = item.boolean("low_latency", mistakes).unwrap_or(false);
-    }
-    members.finish(mistakes);
-    if let Err(error) = settings.check() {
-        mistakes.at(item, error.to_string());
-    }
-    settings
-}
-
-fn dds_settings(item: Item<'_>, mistakes: &mut Mistakes) -> dds::Settings {
-    let mut settings = dds::Settings::default();
-    let mut members = item.members("dds", mistakes);
-    if let Some(domain) = members.get("domain").and_then(|item| item.integer("domain", 0..=230, mistakes)) {
-        settings.domain = domain as u32;
-    }
-    if let Some(item) = members.get("interface") {
-        settings.interface = item.text("interface", mistakes);
-    }
-    if let Some(item) = members.get("peers") {
-        settings.peers = item.texts("a peer", mistakes);
-    }
-    if let Some(queue) =
-        members.get("reader_queue").and_then(|item| item.integer("reader_queue", 64..=1 << 24, mistakes))
-    {
-        settings.reader_queue = queue as u32;
-    }
-    members.finish(mistakes);
-    settings
 }
 
 fn sources(
