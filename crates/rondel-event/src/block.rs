@@ -76,6 +76,20 @@ pub struct StringColumn {
     ranges: [(u32, u32); Block::CAPACITY],
 }
 
+/// What a field of one event is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Cell {
+    /// The event does not carry it.
+    Absent,
+    /// It is null, or of another type.
+    Invalid,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    /// A range of the event's text.
+    Text(u32, u32),
+}
+
 impl<T: Copy + Default> Default for Column<T> {
     fn default() -> Self {
         Column { present: 0, valid: 0, values: [T::default(); Block::CAPACITY] }
@@ -364,6 +378,61 @@ impl Block {
         let (present, valid) = self.masks(slot);
         *present |= 1 << row;
         *valid &= !(1 << row);
+    }
+
+    /// What a field is in `row`; text is appended to `text`.
+    #[inline]
+    pub(crate) fn cell(&self, slot: Slot, row: usize, text: &mut Vec<u8>) -> Cell {
+        let (present, valid) = match slot {
+            Slot::Bool(i) => (self.bools[i as usize].present, self.bools[i as usize].valid),
+            Slot::Int(i) => (self.ints[i as usize].present, self.ints[i as usize].valid),
+            Slot::Float(i) => (self.floats[i as usize].present, self.floats[i as usize].valid),
+            Slot::String(i) => (self.strings[i as usize].present, self.strings[i as usize].valid),
+        };
+        if present >> row & 1 == 0 {
+            return Cell::Absent;
+        }
+        if valid >> row & 1 == 0 {
+            return Cell::Invalid;
+        }
+        match slot {
+            Slot::Bool(i) => Cell::Bool(self.bools[i as usize].values >> row & 1 == 1),
+            Slot::Int(i) => Cell::Int(self.ints[i as usize].values[row]),
+            Slot::Float(i) => Cell::Float(self.floats[i as usize].values[row]),
+            Slot::String(i) => {
+                // It was within a block's text, which is no longer than 4 GiB.
+                let start = text.len() as u32;
+                text.extend_from_slice(self.text(i, row));
+                Cell::Text(start, text.len() as u32)
+            }
+        }
+    }
+
+    /// Makes a field in `row` what it was in another block.
+    #[inline]
+    pub(crate) fn set_cell(&mut self, slot: Slot, row: usize, cell: Cell, text: &[u8]) {
+        match (slot, cell) {
+            (_, Cell::Absent) => {}
+            (Slot::Bool(column), Cell::Bool(value)) => self.set_bool(column, row, value),
+            (Slot::Int(column), Cell::Int(value)) => self.set_int(column, row, value),
+            (Slot::Float(column), Cell::Float(value)) => self.set_float(column, row, value),
+            (Slot::String(column), Cell::Text(start, end)) => {
+                let start_here = self.text.len();
+                self.text.extend_from_slice(&text[start as usize..end as usize]);
+                match (u32::try_from(start_here), u32::try_from(self.text.len())) {
+                    (Ok(start), Ok(end)) => {
+                        self.strings[column as usize].ranges[row] = (start, end);
+                        self.mark_valid(slot, 1 << row);
+                    }
+                    // More than 4 GiB in one block, as in `set_string`.
+                    _ => {
+                        self.text.truncate(start_here);
+                        self.set_invalid(slot, row);
+                    }
+                }
+            }
+            _ => self.set_invalid(slot, row),
+        }
     }
 
     #[inline(always)]

@@ -5,6 +5,7 @@
 //! [`Verdict`]s. Neither knows the other.
 
 mod block;
+mod event;
 mod path;
 mod projection;
 mod time;
@@ -12,6 +13,7 @@ mod value;
 mod verdict;
 
 pub use block::{Block, BoolColumn, Column, Layout, Rows, StringColumn};
+pub use event::Event;
 pub use path::{Path, Segment};
 pub use projection::{Condition, Field, Projection, Quantifier, Read, Slot, Test};
 pub use time::{ParseTimeError, TimeUnit, Timestamp};
