@@ -42,6 +42,7 @@
 //! `schedule` drops what no property needs and puts the rest in order; `program` numbers registers
 //! and state; `monitor` is the loop, `words` and `values` what it does.
 
+pub mod align;
 mod columns;
 mod delay;
 mod error;

@@ -1,0 +1,258 @@
+use std::collections::VecDeque;
+
+use rondel_event::{Timestamp, TopicId};
+
+/// So many notices are kept for a driver that does not take them; further ones are only counted.
+const NOTICES: usize = 1 << 16;
+
+/// Why an item is in no set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Unused {
+    /// A set of a later stamp was complete before this one.
+    Older,
+    /// Another item with the same stamp on the same topic took its place.
+    Replaced,
+    /// More waited than the queue may hold.
+    QueueFull,
+    /// It is further from the latest of the other topics than the greatest interval.
+    Interval,
+    /// The topic that is furthest ahead had lost items to its queue, so what would have matched
+    /// may be among them.
+    AfterLoss,
+    /// A better set was found without it.
+    Worse,
+    /// The other topics had nothing close enough.
+    NoMatch,
+    /// A later item of the topic came before a set did.
+    Superseded,
+    /// Nothing more came.
+    End,
+}
+
+impl Unused {
+    /// All reasons there are.
+    pub const ALL: [Unused; 9] = [
+        Unused::Older,
+        Unused::Replaced,
+        Unused::QueueFull,
+        Unused::Interval,
+        Unused::AfterLoss,
+        Unused::Worse,
+        Unused::NoMatch,
+        Unused::Superseded,
+        Unused::End,
+    ];
+
+    /// A short name, for a metric.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unused::Older => "older",
+            Unused::Replaced => "replaced",
+            Unused::QueueFull => "queue_full",
+            Unused::Interval => "interval",
+            Unused::AfterLoss => "after_loss",
+            Unused::Worse => "worse",
+            Unused::NoMatch => "no_match",
+            Unused::Superseded => "superseded",
+            Unused::End => "end",
+        }
+    }
+}
+
+/// Something to report about sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SetNotice {
+    /// An item leaves without having been in a set.
+    Unused {
+        /// Its topic.
+        topic: TopicId,
+        /// Its stamp.
+        time: Timestamp,
+        /// The reason.
+        why: Unused,
+    },
+    /// Nothing came on a topic for too long, so no set can be complete.
+    Absent {
+        /// The topic.
+        topic: TopicId,
+        /// The clock when something came on it last, if something ever did.
+        since: Option<Timestamp>,
+    },
+    /// A topic that was absent is not any more.
+    Back {
+        /// The topic.
+        topic: TopicId,
+        /// The clock.
+        at: Timestamp,
+    },
+    /// The stamp of an item is before that of the item before it on its topic.
+    SteppedBack {
+        /// The topic.
+        topic: TopicId,
+        /// The stamp.
+        time: Timestamp,
+        /// The stamp before.
+        last: Timestamp,
+    },
+    /// There is no such topic; the item is lost.
+    Unknown {
+        /// The topic.
+        topic: TopicId,
+    },
+    /// So many notices before this one were not kept, because nobody took them.
+    Omitted {
+        /// How many.
+        count: u64,
+    },
+}
+
+/// What is known of a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetTime {
+    /// Its latest stamp, when all of it was so. With `latest` the stamp of the item that fired it.
+    pub time: Timestamp,
+    /// By how many nanoseconds it is before a set that was given earlier: stamps went back.
+    pub tardy: Option<i64>,
+}
+
+/// What happened to the items of a topic. Each received item is either used, unused or waiting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SetTopicStatistics {
+    /// How many came.
+    pub received: u64,
+    /// How many were in a set.
+    pub used: u64,
+    /// How many left without, by reason, in the order of [`Unused::ALL`].
+    pub unused: [u64; Unused::ALL.len()],
+    /// How many had a stamp before that of their predecessor.
+    pub stepped_back: u64,
+    /// How often the topic was absent.
+    pub absences: u64,
+    /// Whether it is now.
+    pub absent: bool,
+}
+
+impl SetTopicStatistics {
+    /// How many left without having been in a set.
+    pub fn unused(&self) -> u64 {
+        self.unused.iter().sum()
+    }
+
+    /// How many wait for a set.
+    pub fn waiting(&self) -> u64 {
+        self.received.saturating_sub(self.used).saturating_sub(self.unused())
+    }
+}
+
+/// What has been counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SetStatistics {
+    /// How many sets there were.
+    pub sets: u64,
+    /// How many of them were before one that was given earlier.
+    pub tardy: u64,
+    /// How many items were of no known topic.
+    pub unknown: u64,
+    /// By topic.
+    pub topics: Vec<SetTopicStatistics>,
+}
+
+/// Where sets, notices and counts go, whatever the policy.
+#[derive(Clone, Debug)]
+pub(super) struct Book<T> {
+    statistics: SetStatistics,
+    notices: VecDeque<SetNotice>,
+    omitted: u64,
+    /// The items of the sets that wait to be taken, one after the other.
+    items: VecDeque<(Timestamp, T)>,
+    sets: VecDeque<SetTime>,
+    /// The latest time of a set so far.
+    latest: Option<Timestamp>,
+}
+
+impl<T> Book<T> {
+    pub(super) fn new(topics: usize) -> Book<T> {
+        Book {
+            statistics: SetStatistics { topics: vec![Default::default(); topics], ..Default::default() },
+            notices: VecDeque::new(),
+            omitted: 0,
+            items: VecDeque::new(),
+            sets: VecDeque::new(),
+            latest: None,
+        }
+    }
+
+    fn notice(&mut self, notice: SetNotice) {
+        if self.notices.len() < NOTICES {
+            self.notices.push_back(notice);
+        } else {
+            self.omitted += 1;
+        }
+    }
+
+    pub(super) fn notices(&mut self) -> impl Iterator<Item = SetNotice> + '_ {
+        let omitted = std::mem::take(&mut self.omitted);
+        let omitted = (omitted > 0).then_some(SetNotice::Omitted { count: omitted });
+        self.notices.drain(..).chain(omitted)
+    }
+
+    pub(super) fn statistics(&self) -> &SetStatistics {
+        &self.statistics
+    }
+
+    pub(super) fn received(&mut self, topic: usize) {
+        self.statistics.topics[topic].received += 1;
+    }
+
+    pub(super) fn unknown(&mut self, topic: TopicId) {
+        self.statistics.unknown += 1;
+        self.notice(SetNotice::Unknown { topic });
+    }
+
+    pub(super) fn stepped_back(&mut self, topic: TopicId, time: Timestamp, last: Timestamp) {
+        self.statistics.topics[topic.index()].stepped_back += 1;
+        self.notice(SetNotice::SteppedBack { topic, time, last });
+    }
+
+    pub(super) fn absent(&mut self, topic: usize, since: Option<Timestamp>) {
+        let statistics = &mut self.statistics.topics[topic];
+        statistics.absences += 1;
+        statistics.absent = true;
+        self.notice(SetNotice::Absent { topic: TopicId(topic as u32), since });
+    }
+
+    pub(super) fn back(&mut self, topic: usize, at: Timestamp) {
+        self.statistics.topics[topic].absent = false;
+        self.notice(SetNotice::Back { topic: TopicId(topic as u32), at });
+    }
+
+    pub(super) fn unused(&mut self, topic: usize, time: Timestamp, why: Unused) {
+        self.statistics.topics[topic].unused[why as usize] += 1;
+        self.notice(SetNotice::Unused { topic: TopicId(topic as u32), time, why });
+    }
+
+    /// An item of the set that [`Book::set`] finishes; they come in the order of the topics.
+    pub(super) fn item(&mut self, topic: usize, time: Timestamp, item: T) {
+        self.statistics.topics[topic].used += 1;
+        self.items.push_back((time, item));
+    }
+
+    /// The items since the last set are one.
+    pub(super) fn set(&mut self, time: Timestamp) {
+        let tardy = self.latest.filter(|&latest| time < latest);
+        let tardy = tardy.map(|latest| latest.as_nanos().saturating_sub(time.as_nanos()));
+        self.latest = self.latest.max(Some(time));
+        self.statistics.sets += 1;
+        self.statistics.tardy += u64::from(tardy.is_some());
+        self.sets.push_back(SetTime { time, tardy });
+    }
+
+    pub(super) fn pop(&mut self, into: &mut Vec<(Timestamp, T)>) -> Option<SetTime> {
+        into.clear();
+        let set = self.sets.pop_front()?;
+        into.extend(self.items.drain(..self.statistics.topics.len()));
+        Some(set)
+    }
+}
