@@ -4,6 +4,11 @@
 //! Everything here is plain computation over what it is told: no clock, no thread, no input or
 //! output. The driver says when it is; two runs over the same calls give the same results.
 
+mod order;
 mod sets;
 
+pub use order::{
+    Lateness, Marker, MaxWait, Notice, Order, OrderPolicy, OrderSettings, OrderStatistics, Origin, Refusal,
+    Released, Tardy, TopicOrder,
+};
 pub use sets::{SetNotice, SetPolicy, SetSettings, SetStatistics, SetTime, SetTopicStatistics, Sets, Unused};

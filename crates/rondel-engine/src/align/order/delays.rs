@@ -1,0 +1,66 @@
+/// How often which delay occurred: a histogram whose buckets are at most 1/16 of what is in them wide.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Delays {
+    /// As far as anything was counted.
+    buckets: Vec<u32>,
+    count: u64,
+    max: u64,
+}
+
+/// Buckets for each power of two.
+const STEPS: u32 = 16;
+
+impl Delays {
+    #[inline]
+    pub(super) fn add(&mut self, delay: u64) {
+        let bucket = bucket(delay);
+        if bucket >= self.buckets.len() {
+            self.buckets.resize(bucket + 1, 0);
+        }
+        let count = &mut self.buckets[bucket];
+        *count = count.saturating_add(1);
+        self.count += 1;
+        self.max = self.max.max(delay);
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    pub(super) fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// This part of the delays was at most so long. At most 1/16 too long, never too short. 0 if there was none.
+    pub(super) fn quantile(&self, part: f64) -> u64 {
+        let wanted = (self.count as f64 * part).ceil().max(1.0) as u64;
+        let mut so_far = 0_u64;
+        for (bucket, &count) in self.buckets.iter().enumerate() {
+            so_far += u64::from(count);
+            if so_far >= wanted {
+                return end(bucket).min(self.max);
+            }
+        }
+        self.max
+    }
+}
+
+/// The bucket of a delay: its highest bit and the four after it.
+fn bucket(delay: u64) -> usize {
+    if delay < u64::from(STEPS) {
+        return delay as usize;
+    }
+    let exponent = delay.ilog2() - STEPS.ilog2();
+    ((exponent * STEPS) as u64 + (delay >> exponent)) as usize
+}
+
+/// The longest delay of a bucket.
+fn end(bucket: usize) -> u64 {
+    let steps = STEPS as usize;
+    if bucket < steps {
+        return bucket as u64;
+    }
+    let exponent = bucket / steps - 1;
+    let first = ((bucket % steps + steps) as u64) << exponent;
+    first + ((1_u64 << exponent) - 1)
+}

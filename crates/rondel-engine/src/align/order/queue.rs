@@ -1,0 +1,80 @@
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// Entries by time, those of equal time as they came. What comes in order is in a run, where that costs nothing;
+/// what steps back is in a heap beside it.
+#[derive(Clone, Debug)]
+pub(super) struct Queue<T> {
+    run: VecDeque<Entry<T>>,
+    back: BinaryHeap<Entry<T>>,
+    next: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Entry<T> {
+    time: i64,
+    number: u64,
+    item: T,
+}
+
+impl<T> Queue<T> {
+    pub(super) fn new() -> Queue<T> {
+        Queue { run: VecDeque::new(), back: BinaryHeap::new(), next: 0 }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.run.len() + self.back.len()
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, time: i64, item: T) {
+        let entry = Entry { time, number: self.next, item };
+        self.next += 1;
+        if self.run.back().is_some_and(|last| time < last.time) {
+            self.back.push(entry);
+        } else {
+            self.run.push_back(entry);
+        }
+    }
+
+    /// The earliest time.
+    #[inline]
+    pub(super) fn first(&self) -> Option<i64> {
+        match (self.run.front(), self.back.peek()) {
+            (Some(run), Some(back)) => Some(run.time.min(back.time)),
+            (Some(run), None) => Some(run.time),
+            (None, back) => back.map(|back| back.time),
+        }
+    }
+
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<(i64, T)> {
+        let from_run = match (self.run.front(), self.back.peek()) {
+            (Some(run), Some(back)) => (run.time, run.number) < (back.time, back.number),
+            (run, _) => run.is_some(),
+        };
+        let entry = if from_run { self.run.pop_front() } else { self.back.pop() };
+        entry.map(|entry| (entry.time, entry.item))
+    }
+}
+
+/// The greatest of a heap is the earliest.
+impl<T> Ord for Entry<T> {
+    fn cmp(&self, other: &Entry<T>) -> Ordering {
+        (other.time, other.number).cmp(&(self.time, self.number))
+    }
+}
+
+impl<T> PartialOrd for Entry<T> {
+    fn partial_cmp(&self, other: &Entry<T>) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> PartialEq for Entry<T> {
+    fn eq(&self, other: &Entry<T>) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl<T> Eq for Entry<T> {}
