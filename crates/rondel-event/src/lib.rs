@@ -6,6 +6,7 @@
 
 mod block;
 mod event;
+mod origin;
 mod path;
 mod projection;
 mod time;
@@ -14,6 +15,7 @@ mod verdict;
 
 pub use block::{Block, BoolColumn, Column, Layout, Rows, StringColumn};
 pub use event::Event;
+pub use origin::Origin;
 pub use path::{Path, Segment};
 pub use projection::{Condition, Field, Projection, Quantifier, Read, Slot, Test};
 pub use time::{ParseTimeError, TimeUnit, Timestamp};

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rondel_event::{Timestamp, TopicId};
+use rondel_event::{Origin, Timestamp, TopicId};
 
 /// One sample as a source received it: bytes, not yet decoded.
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +12,9 @@ pub struct Sample<'a> {
     pub payload: &'a [u8],
     /// When the sender published it, in nanoseconds since the Unix epoch, where the network says so.
     pub source_time: Option<Timestamp>,
+    /// Which message of which publisher it is, where the publisher says so: on Zenoh by its source
+    /// information. DDS has such numbers, but CycloneDDS does not hand them on.
+    pub origin: Option<Origin>,
     arrival: Option<Timestamp>,
 }
 
@@ -19,7 +22,13 @@ impl<'a> Sample<'a> {
     /// A sample; without an arrival, it has arrived when it is asked.
     #[inline]
     pub fn new(payload: &'a [u8], source_time: Option<Timestamp>, arrival: Option<Timestamp>) -> Sample<'a> {
-        Sample { payload, source_time, arrival }
+        Sample { payload, source_time, origin: None, arrival }
+    }
+
+    /// The same, of this origin.
+    #[inline]
+    pub fn with_origin(self, origin: Option<Origin>) -> Sample<'a> {
+        Sample { origin, ..self }
     }
 
     /// When it was received here, in nanoseconds since the Unix epoch: the same for all samples that

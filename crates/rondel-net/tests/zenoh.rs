@@ -296,3 +296,33 @@ fn closing_does_not_wait_for_ever_for_a_neighbour_that_takes_nothing() {
     assert!(subscription.close(LIMIT));
     assert!(b.close().is_ok());
 }
+
+#[test]
+fn a_publisher_may_number_its_messages() {
+    let endpoint = free_endpoint();
+    let a = Session::open(&listening(Mode::Peer, &endpoint)).unwrap();
+    let b = Session::open(&connecting(Mode::Peer, &endpoint)).unwrap();
+    assert!(b.wait_connected(LIMIT) && a.wait_connected(LIMIT));
+    let (send, received) = std::sync::mpsc::channel();
+    let receiver = move |_: TopicId, samples: &[Sample<'_>]| {
+        samples.iter().for_each(|sample| send.send(sample.origin).unwrap());
+    };
+    let _subscription = a.subscribe("test/numbered", TOPIC, Arc::new(receiver)).unwrap();
+    let numbered = PublisherSettings { numbered: true, ..PublisherSettings::default() };
+    let publishers = [&numbered, &numbered, &PublisherSettings::default()]
+        .map(|settings| b.publisher("test/numbered", settings).unwrap());
+    let mut origins = Vec::new();
+    for publisher in &publishers {
+        assert!(publisher.wait_matched(LIMIT));
+        publish_numbers(publisher, 0..3);
+        let next = || received.recv_timeout(LIMIT).unwrap();
+        origins.push([next(), next(), next()]);
+    }
+    let publisher = |i: usize| origins[i][0].map(|origin| origin.publisher);
+    for same in &origins[..2] {
+        assert_eq!(same.map(|origin| origin.unwrap().number), [0, 1, 2]);
+        assert!(same.iter().all(|origin| origin.unwrap().publisher == same[0].unwrap().publisher));
+    }
+    assert_ne!(publisher(0), publisher(1));
+    assert_eq!(origins[2], [None; 3], "only who is asked to numbers");
+}

@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -6,6 +6,7 @@ use ::zenoh::Wait;
 use ::zenoh::bytes::Encoding;
 use ::zenoh::key_expr::KeyExpr;
 use ::zenoh::qos::CongestionControl;
+use ::zenoh::sample::SourceInfo;
 
 use super::{DeclareError, PublisherSettings};
 use crate::adapter::{self, PublishError};
@@ -20,6 +21,8 @@ pub struct Publisher {
     publisher: ::zenoh::pubsub::Publisher<'static>,
     matched: Arc<Matched>,
     gate: Arc<Gate>,
+    /// The number of the next message, where they are numbered.
+    next: Option<AtomicU32>,
 }
 
 /// Says who is publishing. Zenoh must not be asked to close while a publisher blocks: its sending
@@ -94,13 +97,26 @@ impl Publisher {
             .background()
             .wait()
             .map_err(network)?;
-        Ok(Publisher { session: session.clone(), publisher, matched, gate })
+        Ok(Publisher {
+            session: session.clone(),
+            publisher,
+            matched,
+            gate,
+            next: settings.numbered.then(AtomicU32::default),
+        })
     }
 }
 
 impl adapter::Publisher for Publisher {
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
-        let sent = self.gate.pass(|| self.publisher.put(payload).wait());
+        let sent = self.gate.pass(|| match &self.next {
+            None => self.publisher.put(payload).wait(),
+            Some(next) => {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let info = SourceInfo::new(self.publisher.id(), number);
+                self.publisher.put(payload).source_info(info).wait()
+            }
+        });
         sent.ok_or(PublishError::Closed)?.map_err(|e| {
             if self.session.is_closed() {
                 PublishError::Closed

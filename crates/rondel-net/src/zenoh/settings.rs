@@ -64,11 +64,13 @@ pub struct PublisherSettings {
     pub priority: Priority,
     /// What the payload is, as a media type (`application/json`), for other tools to see.
     pub encoding: Option<String>,
+    /// Whether messages are numbered, so that who receives them can tell that one is missing.
+    pub numbered: bool,
 }
 
 impl Default for PublisherSettings {
     fn default() -> Self {
-        PublisherSettings { express: false, priority: Priority::DEFAULT, encoding: None }
+        PublisherSettings { express: false, priority: Priority::DEFAULT, encoding: None, numbered: false }
     }
 }
 

@@ -1,12 +1,13 @@
 use std::fmt;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use ::zenoh::Wait;
 use ::zenoh::key_expr::KeyExpr;
-use ::zenoh::sample::SampleKind;
-use rondel_event::{Timestamp, TopicId};
+use ::zenoh::sample::{SampleKind, SourceInfo};
+use rondel_event::{Origin, Timestamp, TopicId};
 
 use super::DeclareError;
 use crate::adapter::{self, Problems, Receiver, Sample};
@@ -74,7 +75,8 @@ impl Subscription {
                 });
                 // Borrowed, except when the payload came in several pieces: beyond 64 KiB.
                 let payload = sample.payload().to_bytes();
-                receiver.receive(topic, &[Sample::new(&payload, source_time, None)]);
+                let origin = sample.source_info().map(origin_of);
+                receiver.receive(topic, &[Sample::new(&payload, source_time, None).with_origin(origin)]);
                 if wants_idle && !shared.telling.load(Ordering::Acquire) {
                     tell_when_idle(shared, &receiver);
                 }
@@ -89,6 +91,13 @@ impl Subscription {
     pub fn received(&self) -> u64 {
         self.shared.received.load(Ordering::Relaxed)
     }
+}
+
+/// Who sent a sample, and as which one.
+fn origin_of(info: &SourceInfo) -> Origin {
+    let mut hasher = DefaultHasher::new();
+    info.source_id().hash(&mut hasher);
+    Origin { publisher: hasher.finish(), number: info.source_sn() }
 }
 
 /// Sees to it that the receiver is told when Zenoh has nothing more to hand over.
