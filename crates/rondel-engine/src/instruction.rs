@@ -127,6 +127,13 @@ pub(crate) enum Instruction {
         side: u8,
         out: u32,
     },
+    MachineText {
+        machine: u32,
+        variable: u32,
+        side: u8,
+        buffer: u32,
+        out: u32,
+    },
     MachineTruth {
         machine: u32,
         variable: u32,

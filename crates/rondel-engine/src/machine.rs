@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::scalar::{Reading, Scalar};
 use crate::state::Columns;
+use crate::texts::{TextColumn, TextRef};
 use crate::timed::instant;
 
 /// A machine, compiled.
@@ -18,6 +19,8 @@ use crate::timed::instant;
 pub(crate) struct MachinePlan {
     /// Its name, which is that of its property too.
     pub(crate) name: String,
+    /// That property, by its position.
+    pub(crate) property: Option<u32>,
     /// In which states the trace may end; empty where it may in any.
     pub(crate) finals: Vec<bool>,
     /// The transitions as they are written.
@@ -28,6 +31,9 @@ pub(crate) struct MachinePlan {
     pub(crate) dense: bool,
     /// For every state the transitions that leave it, in order of declaration.
     pub(crate) leaving: Vec<Vec<TransitionPlan>>,
+    /// What is kept of every event for the transitions whose time runs out before the next, as further
+    /// variables.
+    pub(crate) kept: Vec<Scalar>,
 }
 
 /// A transition, compiled.
@@ -41,6 +47,15 @@ pub(crate) struct TransitionPlan {
     pub(crate) within: Option<u64>,
     pub(crate) after: Option<u64>,
     pub(crate) assignments: Vec<(u32, Scalar)>,
+}
+
+impl TransitionPlan {
+    /// Whether it is taken by itself once a time has run out.
+    pub(crate) fn runs_out(&self) -> bool {
+        // Just after the one time the other must not have run out.
+        let in_time = |after| self.within.is_none_or(|within| within > after);
+        self.guard.is_none() && self.after.is_some_and(in_time)
+    }
 }
 
 /// Where a machine is.
@@ -83,6 +98,8 @@ pub(crate) struct MachineRows {
 pub(crate) struct VariableRows {
     pub(crate) ints: Box<[i64; Block::CAPACITY]>,
     pub(crate) floats: Box<[f64; Block::CAPACITY]>,
+    /// Texts, if they are asked for.
+    pub(crate) texts: Vec<Vec<u8>>,
     /// Of a boolean, where it is true.
     pub(crate) truths: Rows,
     pub(crate) known: Rows,
@@ -93,6 +110,7 @@ impl Default for VariableRows {
         VariableRows {
             ints: Box::new([0; Block::CAPACITY]),
             floats: Box::new([0.0; Block::CAPACITY]),
+            texts: Vec::new(),
             truths: 0,
             known: 0,
         }
@@ -108,8 +126,13 @@ impl VariableRows {
             Some(Value::Int(x) | Value::Time(x) | Value::Duration(x)) => self.ints[row] = *x,
             Some(Value::Float(x)) => self.floats[row] = *x,
             Some(Value::Bool(x)) => self.truths |= Rows::from(*x) << row,
-            // Text is compared in guards only.
-            Some(Value::String(_)) | None => return,
+            Some(Value::String(x)) => {
+                if let Some(text) = self.texts.get_mut(row) {
+                    text.clear();
+                    text.extend_from_slice(x.as_bytes());
+                }
+            }
+            None => return,
         }
         self.known |= bit;
     }
@@ -122,6 +145,11 @@ impl MachineRows {
             ambiguous: [0; 2],
             variables: vec![Default::default(); variables],
         }
+    }
+
+    /// Says that somebody asks for the text of a variable.
+    pub(crate) fn write_text(&mut self, variable: u32, side: u8) {
+        self.variables[variable as usize][side as usize].texts.resize(Block::CAPACITY, Vec::new());
     }
 }
 
@@ -147,6 +175,25 @@ impl MachineRows {
         rows.known
     }
 
+    /// The same of a text. Those of the rows have the buffers from this one on.
+    pub(crate) fn text(
+        &self,
+        variable: u32,
+        side: u8,
+        first: u32,
+        buffers: &mut [Vec<u8>],
+        out: &mut TextColumn,
+    ) -> Rows {
+        let rows = &self.variables[variable as usize][side as usize];
+        for (((i, text), buffer), out) in
+            (first..).zip(&rows.texts).zip(&mut buffers[first as usize..]).zip(out)
+        {
+            buffer.clone_from(text);
+            *out = TextRef::Kept { buffer: i };
+        }
+        rows.known
+    }
+
     /// Where a boolean has this value.
     pub(crate) fn truth(&self, variable: u32, side: u8, value: bool) -> Rows {
         let rows = &self.variables[variable as usize][side as usize];
@@ -168,7 +215,7 @@ pub(crate) struct Moment {
 }
 
 impl MachinePlan {
-    /// Whether a trace must not end with the machine there: it has not begun, or is in no final state.
+    /// Whether a trace must not end with the machine there: it is in no final state.
     pub(crate) fn is_open(&self, state: &MachineState) -> bool {
         let place = state.span.as_ref().unwrap_or(&state.place);
         self.finals.get(place.state as usize) == Some(&false)
@@ -208,7 +255,7 @@ impl MachineState {
             self.place = span;
         }
         if !plan.steps && !plan.dense {
-            self.place.run_out(plan, now);
+            self.place.run_out(plan, reading, now);
         }
         for (variable, rows) in self.place.variables.iter().zip(&mut rows.variables) {
             rows[0].write(row, variable.as_ref());
@@ -220,6 +267,10 @@ impl MachineState {
         match self.place.possible(plan, reading, row, 0, place, moves) {
             Possible::None => {}
             found => self.place.take(plan, found, reading, row, 0, now),
+        }
+        let first = self.place.variables.len().saturating_sub(plan.kept.len());
+        for (variable, kept) in self.place.variables.iter_mut().skip(first).zip(&plan.kept) {
+            *variable = kept.value(reading, row, 0, &[]);
         }
         rows.states[0][row] = i64::from(self.place.state);
         set(&mut rows.ambiguous[0], row, self.place.ambiguous.is_some());
@@ -356,30 +407,38 @@ impl Place {
         match found {
             Possible::None => {}
             Possible::One(i) => {
-                let transition = &plan.leaving[self.state as usize][i];
-                if !transition.assignments.is_empty() {
-                    let before = self.variables.clone();
-                    for (variable, value) in &transition.assignments {
-                        self.variables[*variable as usize] = value.value(reading, row, side, &before);
-                    }
-                }
-                self.state = transition.to;
-                self.entered = now;
+                self.enter(&plan.leaving[self.state as usize][i], reading, row, side, now);
             }
             Possible::Two(first, second) => self.ambiguous = Some((first, second)),
         }
     }
 
-    /// Takes the transitions whose time ran out before `now`, where no moment stands for that.
-    fn run_out(&mut self, plan: &MachinePlan, now: i64) {
+    fn enter(
+        &mut self,
+        transition: &TransitionPlan,
+        reading: &Reading<'_>,
+        row: usize,
+        side: usize,
+        now: i64,
+    ) {
+        if !transition.assignments.is_empty() {
+            let before = self.variables.clone();
+            for (variable, value) in &transition.assignments {
+                self.variables[*variable as usize] = value.value(reading, row, side, &before);
+            }
+        }
+        (self.state, self.entered) = (transition.to, now);
+    }
+
+    /// Takes the transitions whose time ran out before `now`, where no moment stands for that. What they
+    /// assign asks for variables only.
+    fn run_out(&mut self, plan: &MachinePlan, reading: &Reading<'_>, now: i64) {
         while self.ambiguous.is_none() {
             let leaving = &plan.leaving[self.state as usize];
-            let alone = leaving.iter().filter(|t| t.guard.is_none() && t.assignments.is_empty());
-            let mut due = alone.filter_map(|t| {
-                // Just after the one time the other must not have run out.
-                let after = t.after.filter(|&after| t.within.is_none_or(|within| within > after))?;
-                Some((self.entered.saturating_add(span_of(after)), t))
-            });
+            let mut due = leaving
+                .iter()
+                .filter(|t| t.runs_out())
+                .filter_map(|t| Some((self.entered.saturating_add(span_of(t.after?)), t)));
             let Some(mut first) = due.next() else { return };
             let mut second = None;
             for other in due {
@@ -394,7 +453,7 @@ impl Place {
             }
             match second {
                 Some(second) => self.ambiguous = Some((first.1.number, second)),
-                None => (self.state, self.entered) = (first.1.to, first.0),
+                None => self.enter(first.1, reading, 0, 0, first.0),
             }
         }
     }

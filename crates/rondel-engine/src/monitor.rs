@@ -156,7 +156,7 @@ impl Monitor {
             self.divided(i, &program.sliced[i], Some(block), self.time);
         }
         // Those of a single section of events come in order.
-        let mixes = |s: &Section| s.moments == Moments::Dense || !s.futures.is_empty();
+        let mixes = |s: &Section| s.moments == Moments::Dense || !s.futures.is_empty() || s.has_obligations();
         let sections = program.sections.len() + program.sliced.len();
         let all = || program.sections.iter().chain(program.sliced.iter().map(|sliced| &sliced.section));
         if sections > 1 || all().any(mixes) {

@@ -541,6 +541,7 @@ impl<'a> Frame<'a> {
             | Instruction::MachineAfter { .. }
             | Instruction::MachineInt { .. }
             | Instruction::MachineFloat { .. }
+            | Instruction::MachineText { .. }
             | Instruction::MachineTruth { .. }
             | Instruction::Quantified { .. } => self.longer(instruction),
             // What works on columns costs more than a call, and stays out of this loop.
@@ -597,6 +598,11 @@ impl<'a> Frame<'a> {
             }
             Instruction::MachineFloat { machine, variable, side, out } => {
                 self.machine_rows[machine as usize].float(variable, side, self.columns, out)
+            }
+            Instruction::MachineText { machine, variable, side, buffer, out } => {
+                let texts = &mut self.columns.texts[out as usize];
+                let buffers = &mut self.values.buffers;
+                self.machine_rows[machine as usize].text(variable, side, buffer, buffers, texts)
             }
             Instruction::MachineTruth { machine, variable, side, value } => {
                 self.machine_rows[machine as usize].truth(variable, side, value)

@@ -153,6 +153,18 @@ impl Scalar {
         }
     }
 
+    /// Replaces what it reads of registers by variables, of which this one and those after it are to be what
+    /// is added to the list.
+    pub(crate) fn keep(&mut self, first: u32, kept: &mut Vec<Scalar>) {
+        match self {
+            Scalar::Truth(_) | Scalar::Column(..) => {
+                let variable = first + kept.len() as u32;
+                kept.push(std::mem::replace(self, Scalar::Variable(variable)));
+            }
+            _ => self.parts_mut().iter_mut().for_each(|part| part.keep(first, kept)),
+        }
+    }
+
     /// Replaces the wires and nodes of a graph by registers.
     pub(crate) fn place(&mut self, wire: &impl Fn(Wire) -> Wire, column: &impl Fn(NodeId) -> u32) {
         match self {

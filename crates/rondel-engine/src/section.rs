@@ -1,6 +1,6 @@
 //! Properties that are evaluated together: one list of instructions, one kind of moments.
 
-use rondel_event::{Rows, Slot, TopicId};
+use rondel_event::{Block, Rows, Slot, TopicId};
 use rondel_spec::TimeModel;
 
 use crate::delay::Delay;
@@ -75,6 +75,11 @@ impl Section {
     /// Its properties: those of the past, then those that look ahead.
     pub(crate) fn all_properties(&self) -> impl Iterator<Item = u32> + '_ {
         self.properties.iter().copied().chain(self.futures.iter().map(|future| future.property))
+    }
+
+    /// Whether there are machines with which the trace must not end in any state.
+    pub(crate) fn has_obligations(&self) -> bool {
+        self.machines.iter().any(|machine| !machine.finals.is_empty())
     }
 }
 
@@ -429,8 +434,10 @@ impl Assembly<'_> {
                     self.shortest =
                         self.shortest.min(transition.after.map_or(u64::MAX, |after| after.max(1)));
                 }
+                plan.kept.iter_mut().for_each(|value| value.place(&wire, &column));
                 push(&mut registers.machines, MachineRows::new(variables.len()));
-                let variables = variables.into_iter().map(Some).collect();
+                let kept = plan.kept.iter().map(|_| None);
+                let variables = variables.into_iter().map(Some).chain(kept).collect();
                 push(&mut state.machines, MachineState::new(initial, variables));
                 let machine = push(&mut self.machines, plan);
                 self.deadlines.push(Deadline::Machine(machine));
@@ -441,7 +448,14 @@ impl Assembly<'_> {
                 let machine = machine(of);
                 match kind {
                     Kind::Float => I::MachineFloat { machine, variable, side, out },
-                    Kind::Int | Kind::Text => I::MachineInt { machine, variable, side, out },
+                    Kind::Int => I::MachineInt { machine, variable, side, out },
+                    Kind::Text => {
+                        registers.machines[machine as usize].write_text(variable, side);
+                        let buffers = &mut state.values.buffers;
+                        let buffer = buffers.len() as u32;
+                        buffers.resize(buffers.len() + Block::CAPACITY, Vec::new());
+                        I::MachineText { machine, variable, side, buffer, out }
+                    }
                 }
             }
             Node::MachineTruth { machine: of, variable, side, value } => {

@@ -155,6 +155,73 @@ fn a_trace_must_end_in_a_final_state() {
     }
 }
 
+/// The keys whose instances are left open, in random traces over many keys.
+fn left_open(until: &str, seed: u64) {
+    use Verdict::Inconclusive;
+    let text = format!(
+        "topic go {{ id: int }} topic back {{ id: int }} topic up {{ id: int }} \
+         machine m for each k in (go.id, back.id, up.id){until} {{ \
+         initial a a -> b when on(go) b -> c when on(back) c -> d when on(up) d -> c when on(go) final c, d }}"
+    );
+    let spec = parse(&text).spec.unwrap();
+    let program = Arc::new(Program::compile(&spec).unwrap());
+    let (mut random, mut expected, mut found) = (seed, Vec::new(), Vec::new());
+    let mut below = |n: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % n
+    };
+    let mut states: std::collections::BTreeMap<i64, char> = std::collections::BTreeMap::new();
+    let mut monitor = Monitor::new(program.clone());
+    let mut block = Block::new(program.layout());
+    let mut take = |monitor: &Monitor| {
+        let open = monitor.reports().iter().filter(|report| report.verdict == Inconclusive);
+        found.extend(open.map(|report| (monitor.key(report)[0].clone(), report.time.as_nanos())));
+    };
+    let ends = !until.is_empty();
+    for i in 0..4000_i64 {
+        let (topic, key) = (below(3), below(300) as i64);
+        let state = states.entry(key).or_insert('a');
+        *state = match (*state, topic) {
+            ('a', 0) => 'b',
+            ('b', 1) | ('d', 0) => 'c',
+            ('c', 2) => 'd',
+            (same, _) => same,
+        };
+        if ends && topic == 2 {
+            if matches!(state, 'a' | 'b') {
+                expected.push((Value::Int(key), i));
+            }
+            states.remove(&key);
+        }
+        let event = Event { topic: topic as u32, fields: vec![("id", Content::Value(Value::Int(key)))] };
+        write_timed(&mut block, program.projections(), &Timed { time: i, arrival: None, event });
+        if block.is_full() || below(20) == 0 {
+            monitor.step(&block);
+            take(&monitor);
+            block.clear();
+        }
+    }
+    monitor.step(&block);
+    take(&monitor);
+    monitor = Monitor::restore(program, &monitor.snapshot()).unwrap();
+    monitor.end();
+    take(&monitor);
+    let open = states.into_iter().filter(|(_, state)| matches!(state, 'a' | 'b'));
+    expected.extend(open.map(|(key, _)| (Value::Int(key), 3999)));
+    let key = |(key, time): &(Value, i64)| (*time, format!("{key:?}"));
+    expected.sort_by_key(key);
+    found.sort_by_key(key);
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn every_instance_must_end_in_a_final_state() {
+    for seed in 1..8 {
+        left_open("", seed);
+        left_open(" until on(up)", seed);
+    }
+}
+
 #[test]
 fn what_was_ambiguous_is_named() {
     let machine = "machine m { initial a a -> b when on(go) a -> c when on(go) and high final b, c }";

@@ -38,15 +38,19 @@ impl Monitor {
 
     /// Says which machines have not come to a state in which the trace may end. What is violated stays so.
     pub(super) fn machines_end(&mut self, i: usize, section: &Section) {
+        if self.position == 0 {
+            // Nothing has begun.
+            return;
+        }
         let serial = &self.sections[i];
         for (plan, state) in section.machines.iter().zip(&serial.state.machines) {
-            let of_plan =
-                |property: &u32| self.program.properties().get(*property as usize) == Some(&plan.name);
-            let Some(formula) = section.properties.iter().position(of_plan) else { continue };
-            if !plan.is_open(state) || serial.last_verdict(formula) == Verdict::Violated {
+            let Some(property) = plan.property.filter(|_| plan.is_open(state)) else { continue };
+            let past = section.properties.iter().position(|other| *other == property);
+            let is_here = past.is_some() || section.futures.iter().any(|future| future.property == property);
+            let is_violated = |formula| serial.last_verdict(formula) == Verdict::Violated;
+            if !is_here || past.is_some_and(is_violated) {
                 continue;
             }
-            let property = section.properties[formula];
             let time = self.reported_time();
             let step = self.position.saturating_sub(1);
             let mut report = Report::at_event(Verdict::Inconclusive, step, time);

@@ -12,6 +12,7 @@
 
 mod ahead;
 pub(crate) mod divide;
+mod ending;
 mod index;
 mod keys;
 mod lanes;
@@ -31,13 +32,14 @@ use rondel_event::{Block, Rows, TopicId, Value};
 use crate::future::Pending;
 use crate::machine::{MachinePlan, MachineState};
 use crate::report::SliceStatus;
-use crate::run::{Outcome, Serial, read};
+use crate::run::{Outcome, Serial};
 use crate::section::{Moments, Section};
 use crate::slice::ahead::{Ahead, Told};
+use crate::slice::ending::Unfinished;
 use crate::slice::keys::{KeyPlan, Keys, for_each};
 use crate::slice::lanes::Lanes;
 use crate::slice::parallel::Batch;
-use crate::slice::record::{BITS, KEY, POSITION, UNPLANNED};
+use crate::slice::record::{BITS, KEY, UNPLANNED};
 use crate::slice::sides::Sides;
 use crate::slice::table::{TEMPLATE, Table};
 use crate::state::Registers;
@@ -101,6 +103,8 @@ pub(crate) struct Instances {
     registers: Registers,
     outcomes: Vec<Outcome>,
     ahead: Ahead,
+    /// What is to be told of instances that end.
+    unfinished: Vec<Unfinished>,
     keys: Keys,
     /// An event without key, once for every instance of a batch.
     repeated: Block,
@@ -144,6 +148,8 @@ pub(crate) struct Moment<'a> {
     pub(crate) driven: &'a [Rows],
     /// Verdicts that were waited for.
     pub(crate) told: &'a [Told],
+    /// Machines with which their instance must not have ended.
+    pub(crate) unfinished: &'a [Unfinished],
     /// For every row the number of events that the instance had seen before.
     pub(crate) steps: &'a [u64; Block::CAPACITY],
     /// For every row its time, where moments belong to no event.
@@ -193,6 +199,7 @@ impl Instances {
             registers: Serial::new(section, no_event).into_registers(),
             outcomes,
             ahead: Ahead::new(section.futures.len()),
+            unfinished: Vec::new(),
             keys: Keys::new(),
             repeated: no_event.clone(),
             no_event: no_event.clone(),
@@ -464,12 +471,14 @@ impl Instances {
                 outcomes,
                 driven,
                 told: decided,
+                unfinished: &self.unfinished,
                 steps,
                 times,
                 instances: self,
             });
         }
         self.ahead.told.clear();
+        self.unfinished.clear();
     }
 
     /// Tells the verdicts in these rows, and removes the instances that end there.
@@ -478,52 +487,9 @@ impl Instances {
         let Instances { table, lanes, ahead, .. } = self;
         let futures = &sliced.section.futures;
         for_each(ended, |row| ahead.end(futures, table, (row, lanes.instances[row]), i64::MIN));
+        for_each(ended, |row| self.note_unfinished(&sliced.section, row));
         self.tell(rows, place, tell);
         for_each(ended, |row| self.table.remove(&sliced.section, self.lanes.instances[row]));
-    }
-
-    /// The rows whose instance ends with its moment.
-    fn ended(&self, sliced: &Sliced, rows: Rows) -> Rows {
-        let mut ended = 0;
-        if sliced.ends()
-            && let Some(until) = sliced.section.formulas.last()
-        {
-            let words = &self.registers.words;
-            ended = read(words, until.at.certain) & rows;
-            if sliced.section.moments == Moments::Dense {
-                ended |= read(words, until.after.certain) & rows;
-            }
-            for_each(ended, |row| {
-                if self.lanes.instances[row] == TEMPLATE {
-                    ended &= !(1 << row);
-                }
-            });
-        }
-        ended
-    }
-
-    /// The trace is over at this time: tells what is still open.
-    pub(crate) fn finish(&mut self, sliced: &Sliced, time: i64, tell: Tell<'_>) {
-        let futures = &sliced.section.futures;
-        if futures.is_empty() {
-            return;
-        }
-        self.outcomes.fill(Outcome::default());
-        self.times.fill(time);
-        let mut next = TEMPLATE + 1;
-        while next < self.table.used() {
-            let mut row = 0;
-            while row < Block::CAPACITY && next < self.table.used() {
-                if self.table.is_live(next) {
-                    self.lanes.instances[row] = next;
-                    self.lanes.steps[row] = self.table.record(next)[POSITION];
-                    self.ahead.end(futures, &mut self.table, (row, next), time);
-                    row += 1;
-                }
-                next += 1;
-            }
-            self.tell(lowest(Rows::MAX, row as u64), Place::Time, tell);
-        }
     }
 
     /// Takes an event without key: for all instances, and for the template.

@@ -390,6 +390,11 @@ impl Frame<'_> {
             Instruction::MachineFloat { machine, variable, side, out } => {
                 self.machine_rows[machine as usize].float(variable, side, self.columns, out)
             }
+            Instruction::MachineText { machine, variable, side, buffer, out } => {
+                let texts = &mut self.columns.texts[out as usize];
+                let buffers = &mut self.sides.values.buffers;
+                self.machine_rows[machine as usize].text(variable, side, buffer, buffers, texts)
+            }
             Instruction::MachineTruth { machine, variable, side, value } => {
                 self.machine_rows[machine as usize].truth(variable, side, value)
             }

@@ -286,7 +286,8 @@ impl Table {
             })
             && places.machines.iter().map(both).zip(&section.machines).all(|(references, plan)| {
                 match references.map(|reference| self.sides.machines.get(reference)) {
-                    [Some(a), Some(b)] => a.goes_on_as(b, plan),
+                    // What must come to an end is not forgotten before.
+                    [Some(a), Some(b)] => !plan.is_open(a) && a.goes_on_as(b, plan),
                     _ => true,
                 }
             })

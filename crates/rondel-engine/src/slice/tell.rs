@@ -1,12 +1,13 @@
 //! What is reported of instances.
 
-use rondel_event::{Block, Timestamp, Value};
+use rondel_event::{Block, Rows, Timestamp, Value};
 use rondel_spec::TimeModel;
 
 use crate::monitor::{at, before};
 use crate::report::{Report, ReportKey, in_order};
 use crate::run::Outcome;
 use crate::slice::ahead::{EVENT, Told};
+use crate::slice::ending::Unfinished;
 use crate::slice::{Moment, Place, Sliced};
 
 /// What the reports of a row have in common.
@@ -31,7 +32,8 @@ pub(crate) fn tell(
     tell_awaited(moment, sliced, block, times, every, reports, keys);
     let at_event = matches!(moment.place, Place::Rows | Place::Shared(_));
     let every = if every && at_event { moment.rows } else { 0 };
-    if moment.outcomes.iter().all(|outcome| (outcome.changed | every) & moment.rows == 0) {
+    let is_quiet = |outcome: &Outcome| (outcome.changed | every) & moment.rows == 0;
+    if moment.outcomes.iter().all(is_quiet) && moment.unfinished.is_empty() {
         return;
     }
     // What the reports of a row have in common is found once for the row.
@@ -80,6 +82,10 @@ pub(crate) fn tell(
         in_order(outcomes, every, moment.rows, reports, |row, _, outcome| {
             report(row, future.property, outcome)
         });
+    }
+    for &Unfinished { row, property } in moment.unfinished {
+        let open = Outcome { changed: Rows::MAX, ..Outcome::default() };
+        reports.push(report(row, property, &open));
     }
 }
 

@@ -68,12 +68,6 @@ impl Translator<'_> {
             });
             return Ok(Meaning::Truth(self.sided(at, after)));
         }
-        if value_type == ValueType::String {
-            return Err(CompileError::Unsupported {
-                node: id,
-                what: "text of a machine outside of its guards",
-            });
-        }
         let kind = kind(value_type);
         let [at, after] = [0, 1].map(|side| {
             let node = self.graph.add(Node::MachineValue { machine: node, variable, side, kind });
@@ -103,6 +97,7 @@ impl Translator<'_> {
         }
         self.machines.insert(machine, None);
         let mut leaving = vec![Vec::new(); declared.states.len()];
+        let mut kept = Vec::new();
         for (number, transition) in declared.transitions.iter().enumerate() {
             let guard = match transition.guard {
                 Some(guard) => Some(self.scalar(id, machine, guard, 0)?),
@@ -113,7 +108,7 @@ impl Translator<'_> {
                 .iter()
                 .map(|&(variable, value)| Ok((variable, self.scalar(id, machine, value, 0)?)));
             let assignments = assignments.collect::<Result<Vec<_>, CompileError>>()?;
-            let plan = TransitionPlan {
+            let mut plan = TransitionPlan {
                 number: number as u32,
                 to: transition.to,
                 guard,
@@ -126,17 +121,25 @@ impl Translator<'_> {
             if !(is_state(plan.to) && is_state(transition.from) && plan.assignments.iter().all(is_variable)) {
                 return Err(CompileError::Unsupported { node: id, what: "a state that is not declared" });
             }
+            if self.model == TimeModel::Points && plan.runs_out() {
+                // There is no truth between events: what it assigns is as of the event before.
+                let first = declared.variables.len() as u32;
+                plan.assignments.iter_mut().for_each(|(_, value)| value.keep(first, &mut kept));
+            }
             leaving[transition.from as usize].push(plan);
         }
         let has_final = declared.states.iter().any(|state| state.is_final);
         let finals = declared.states.iter().filter(|_| has_final).map(|state| state.is_final).collect();
+        let property = self.spec.properties.iter().position(|property| property.name == declared.name);
         let plan = MachinePlan {
             name: declared.name.clone(),
+            property: property.map(|property| property as u32),
             finals,
             texts: declared.transitions.iter().map(|transition| transition.text.clone()).collect(),
             steps: self.model == TimeModel::Steps,
             dense: self.model == TimeModel::Dense,
             leaving,
+            kept,
         };
         let node = self.machine_node(declared, plan);
         self.machines.insert(machine, Some(node));
@@ -147,7 +150,7 @@ impl Translator<'_> {
         let mut operands = BTreeSet::new();
         let parts = plan.leaving.iter().flatten();
         let parts = parts.flat_map(|t| t.guard.iter().chain(t.assignments.iter().map(|(_, value)| value)));
-        for part in parts {
+        for part in parts.chain(&plan.kept) {
             part.for_each_register(&mut |node| {
                 operands.insert(node);
             });

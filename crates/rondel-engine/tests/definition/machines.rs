@@ -40,6 +40,11 @@ fn variable(kitchen: &mut Kitchen, v: u32) -> ExprId {
     kitchen.add(Expr::MachineVariable(MachineId(0), v, ValueType::Int), ValueType::Int)
 }
 
+/// The text of the machine.
+fn text(kitchen: &mut Kitchen) -> ExprId {
+    kitchen.add(Expr::MachineVariable(MachineId(0), VARIABLES, ValueType::String), ValueType::String)
+}
+
 fn literal(kitchen: &mut Kitchen, x: i64) -> ExprId {
     kitchen.add(Expr::Literal(Value::Int(x)), ValueType::Int)
 }
@@ -66,6 +71,10 @@ fn machine(kitchen: &mut Kitchen, model: TimeModel, choices: &[Choice], states: 
                     let data = kitchen.add(Expr::Compare(Comparison::Equal, x, c), ValueType::Bool);
                     Some(kitchen.add(Expr::And(usual, data), ValueType::Bool))
                 }
+                4 if r % 3 == 0 => {
+                    let (x, y) = (text(kitchen), kitchen.leaf(ValueType::String, r / 3));
+                    Some(kitchen.add(Expr::Compare(Comparison::Equal, x, y), ValueType::Bool))
+                }
                 4 => Some(on),
                 5 => Some(kitchen.add(Expr::And(on, usual), ValueType::Bool)),
                 _ => Some(usual),
@@ -77,16 +86,15 @@ fn machine(kitchen: &mut Kitchen, model: TimeModel, choices: &[Choice], states: 
                 _ => None,
             };
             let within = (time % 3 == 0).then(|| amount(time / 25));
-            let assignments = match data % 4 {
-                // Whether what runs out between events can assign is not settled.
-                _ if guard.is_none() && model == TimeModel::Points => vec![],
+            let assignments = match data % 5 {
                 0 => {
-                    let v = (data / 4) as u32 % VARIABLES;
+                    let v = (data / 5) as u32 % VARIABLES;
                     let (x, one) = (variable(kitchen, v), literal(kitchen, 1));
                     vec![(v, kitchen.add(Expr::Binary(BinaryOp::Add, x, one), ValueType::Int))]
                 }
                 1 => vec![(0, variable(kitchen, 1)), (1, variable(kitchen, 0))],
-                2 => vec![(1, kitchen.leaf(ValueType::Int, data))],
+                2 => vec![(1, kitchen.leaf(ValueType::Int, data / 5))],
+                3 => vec![(VARIABLES, kitchen.leaf(ValueType::String, data / 5))],
                 _ => vec![],
             };
             let (from, to) = (from as u32 % states, to as u32 % states);
@@ -99,7 +107,10 @@ fn machine(kitchen: &mut Kitchen, model: TimeModel, choices: &[Choice], states: 
         name: "m".into(),
         states: (0..states).map(state).collect(),
         initial: 0,
-        variables: (0..VARIABLES).map(initial).collect(),
+        variables: (0..VARIABLES)
+            .map(initial)
+            .chain([Variable { name: "text".into(), initial: Value::String("x".into()) }])
+            .collect(),
         transitions,
         time: model,
         slice: None,
@@ -117,5 +128,7 @@ fn watch(kitchen: &mut Kitchen, states: u32, r: usize, above: &[Recipe], palette
         let (x, c) = (variable(kitchen, v), literal(kitchen, (r / 3 % 4) as i64));
         kitchen.add(Expr::Compare(Comparison::Equal, x, c), ValueType::Bool);
     }
+    let (x, y) = (text(kitchen), kitchen.leaf(ValueType::String, r / 7));
+    kitchen.add(Expr::Compare(Comparison::Equal, x, y), ValueType::Bool);
     cook_all(kitchen, palette, above, unit);
 }
