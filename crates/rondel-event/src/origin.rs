@@ -5,6 +5,6 @@
 pub struct Origin {
     /// Tells publishers apart; says nothing else.
     pub publisher: u64,
-    /// The number among its messages. Networks count with 32 bits: 0 follows 4,294,967,295.
-    pub number: u32,
+    /// The number among its messages.
+    pub number: u64,
 }

@@ -97,7 +97,7 @@ impl Subscription {
 fn origin_of(info: &SourceInfo) -> Origin {
     let mut hasher = DefaultHasher::new();
     info.source_id().hash(&mut hasher);
-    Origin { publisher: hasher.finish(), number: info.source_sn() }
+    Origin { publisher: hasher.finish(), number: info.source_sn().into() }
 }
 
 /// Sees to it that the receiver is told when Zenoh has nothing more to hand over.

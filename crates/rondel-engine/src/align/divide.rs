@@ -1,0 +1,135 @@
+//! Which properties wait for the same topics.
+
+use rondel_event::TopicId;
+use rondel_spec::{Property, Spec, TimeModel};
+
+/// Properties that read the same topics, as a specification of their own: they wait for one another's
+/// messages, and for no others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Division {
+    /// The topics, in the order of the specification.
+    pub topics: Vec<TopicId>,
+    /// The positions of the properties in the whole specification, in order.
+    pub properties: Vec<u32>,
+    /// Whether the properties are divided by key.
+    pub keyed: bool,
+    /// The specification with these properties only. Its topics are all topics, so that their numbers
+    /// stay the same.
+    pub spec: Spec,
+}
+
+/// Divides a specification into parts that need not wait for one another.
+///
+/// A property in dense time reads the topics that it mentions, and one for each key those of its keys too. In
+/// steps and points every message of the specification is a step, so that a property without keys waits for
+/// all of them. What mentions no topic is with those that read all.
+pub fn divide(spec: &Spec) -> Vec<Division> {
+    let mut divisions: Vec<Division> = Vec::new();
+    for (i, property) in (0..).zip(&spec.properties) {
+        let (topics, keyed) = (topics(spec, property), property.slice.is_some());
+        match divisions.iter_mut().find(|d| d.topics == topics && d.keyed == keyed) {
+            Some(division) => division.properties.push(i),
+            None => divisions.push(Division { topics, properties: vec![i], keyed, spec: Spec::default() }),
+        }
+    }
+    for division in &mut divisions {
+        division.spec = only(spec, &division.properties);
+    }
+    divisions
+}
+
+/// All properties of a specification together, waiting for all its topics; where messages of several topics
+/// are to be one event, those with keys by themselves, which see messages one by one.
+pub fn together(spec: &Spec, joined: bool) -> Vec<Division> {
+    let all: Vec<TopicId> = all(spec).collect();
+    let of = |keyed: bool| {
+        let is_meant = |(_, p): &(u32, &Property)| !joined || p.slice.is_some() == keyed;
+        (0..).zip(&spec.properties).filter(is_meant).map(|(i, _)| i).collect::<Vec<u32>>()
+    };
+    let parts = if joined { vec![(of(false), false), (of(true), true)] } else { vec![(of(false), false)] };
+    let parts = parts.into_iter().filter(|(properties, _)| !properties.is_empty());
+    let division = |(properties, keyed): (Vec<u32>, bool)| Division {
+        topics: all.clone(),
+        spec: only(spec, &properties),
+        properties,
+        keyed,
+    };
+    parts.map(division).collect()
+}
+
+fn all(spec: &Spec) -> impl Iterator<Item = TopicId> {
+    (0..spec.topics.len() as u32).map(TopicId)
+}
+
+/// The topics that a property sees.
+fn topics(spec: &Spec, property: &Property) -> Vec<TopicId> {
+    let slice = property.slice.and_then(|slice| spec.slices.get(slice.0 as usize));
+    if slice.is_none() && property.time != TimeModel::Dense {
+        return all(spec).collect();
+    }
+    let roots = [Some(property.formula), slice.and_then(|slice| slice.until)];
+    let mut topics: Vec<TopicId> =
+        roots.into_iter().flatten().flat_map(|root| spec.topics_of(root)).collect();
+    let keys = slice.into_iter().flat_map(|slice| &slice.keys).flat_map(|key| &key.fields);
+    topics.extend(keys.map(|(topic, _)| *topic));
+    topics.sort_unstable();
+    topics.dedup();
+    if topics.is_empty() { all(spec).collect() } else { topics }
+}
+
+fn only(spec: &Spec, properties: &[u32]) -> Spec {
+    let mut part = spec.clone();
+    part.properties = properties.iter().map(|&i| spec.properties[i as usize].clone()).collect();
+    part.tests.clear();
+    part
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "
+        topic a { x: float, k: int } topic b { y: float, k: int } topic c { z: bool }
+        property of_steps = a.x < 1
+        property also_of_steps = c.z
+        property of_two = a.x < 1 -> once[0, 1 s] b.y < 1
+        property of_two_more = historically[0, 2 s] (b.y < a.x)
+        property of_one = once[0, 1 s] on(c)
+        property keyed for each k in (a.k, b.k) = on(a) -> once[0, 1 s] on(b)
+        property keyed_and_more for each k in a.k = on(a) -> once[0, 1 s] c.z
+        @time(dense) property of_none = 1 < 2
+    ";
+
+    #[test]
+    fn a_property_waits_for_what_it_reads() {
+        let spec = rondel_spec::parse(TEXT).spec.unwrap();
+        let name = |d: &Division| {
+            let topics = d.topics.iter().map(|t| spec.topics[t.index()].name.as_str());
+            let names: Vec<&str> = d.spec.properties.iter().map(|p| p.name.as_str()).collect();
+            let here = d.properties.iter().map(|&p| spec.properties[p as usize].name.as_str());
+            assert!(here.eq(names.iter().copied()));
+            format!(
+                "{}{}: {}",
+                topics.collect::<String>(),
+                if d.keyed { " keyed" } else { "" },
+                names.join(" ")
+            )
+        };
+        let divided: Vec<String> = divide(&spec).iter().map(name).collect();
+        assert_eq!(
+            divided,
+            [
+                "abc: of_steps also_of_steps of_none",
+                "ab: of_two of_two_more",
+                "c: of_one",
+                "ab keyed: keyed",
+                "ac keyed: keyed_and_more",
+            ]
+        );
+        let joined: Vec<String> = together(&spec, true).iter().map(name).collect();
+        assert_eq!(joined.len(), 2);
+        assert!(joined[1].starts_with("abc keyed: keyed keyed_and_more"), "{joined:?}");
+        assert_eq!(together(&spec, false).len(), 1);
+    }
+}
