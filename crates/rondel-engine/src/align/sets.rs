@@ -1,17 +1,25 @@
 //! Sets: one item of every topic, chosen by stamp, as the synchronizers of ROS do it, for any
 //! number of topics.
 
+mod approximate;
 mod book;
+mod earliest;
+mod epsilon;
 mod exact;
+mod heads;
+mod latest;
 mod presence;
 
 use std::time::Duration;
 
 use rondel_event::{Timestamp, TopicId};
 
+use approximate::Approximate;
 use book::Book;
+use epsilon::Epsilon;
 use exact::Exact;
-use presence::Presence;
+use latest::{Latest, Weights};
+use presence::{Presence, nanos};
 
 pub use book::{SetNotice, SetStatistics, SetTime, SetTopicStatistics, Unused};
 
@@ -108,8 +116,8 @@ pub struct Sets<T> {
     /// The clock: the latest time that was told.
     now: Timestamp,
     presence: Presence,
-    /// The stamp of the item before, by topic.
-    before: Vec<Option<Timestamp>>,
+    /// By topic: the stamp of the item before, and how close the next may be.
+    before: Vec<(Option<Timestamp>, i64)>,
     policy: Policy<T>,
     book: Book<T>,
 }
@@ -117,20 +125,40 @@ pub struct Sets<T> {
 #[derive(Clone, Debug)]
 enum Policy<T> {
     Exact(Exact<T>),
+    Approximate(Approximate<T>),
+    Epsilon(Epsilon<T>),
+    Latest(Latest<T>),
 }
 
 impl<T: Clone> Sets<T> {
     /// Nothing has come yet.
     pub fn new(settings: SetSettings) -> Sets<T> {
         let topics = settings.topics;
+        let mut bounds = vec![0; topics];
         let policy = match settings.policy {
             SetPolicy::Exact { queue } => Policy::Exact(Exact::new(topics, queue)),
-            _ => Policy::Exact(Exact::new(topics, 0)),
+            SetPolicy::Approximate { queue, age_penalty, max_interval, lower_bounds } => {
+                bounds.iter_mut().zip(lower_bounds).for_each(|(to, bound)| *to = nanos(bound));
+                let settings = approximate::Settings {
+                    queue,
+                    penalty: 1.0 + weight(age_penalty, 1e9),
+                    max_interval: max_interval.map_or(i64::MAX, nanos),
+                    lower_bounds: bounds.clone(),
+                };
+                Policy::Approximate(Approximate::new(topics, settings))
+            }
+            SetPolicy::Epsilon { epsilon, queue } => {
+                Policy::Epsilon(Epsilon::new(topics, nanos(epsilon), queue))
+            }
+            SetPolicy::Latest { rate, error, margin } => {
+                let (rate, error) = (weight(rate, 1.0), weight(error, 1.0));
+                Policy::Latest(Latest::new(topics, Weights { rate, error, margin: weight(margin, 1e9) }))
+            }
         };
         Sets {
             now: Timestamp::from_nanos(i64::MIN),
             presence: Presence::new(topics, &settings.absent_after),
-            before: vec![None; topics],
+            before: bounds.into_iter().map(|bound| (None, bound)).collect(),
             policy,
             book: Book::new(topics),
         }
@@ -141,19 +169,22 @@ impl<T: Clone> Sets<T> {
     /// Stamps of a topic may be equal or go back: the latter is counted and reported, and the item
     /// is treated like every other.
     pub fn push(&mut self, topic: TopicId, time: Timestamp, now: Timestamp, item: T) {
-        let Some(before) = self.before.get_mut(topic.index()) else {
+        self.advance(now);
+        let Some((before, bound)) = self.before.get_mut(topic.index()) else {
             self.book.unknown(topic);
             return;
         };
-        let last = before.replace(time);
-        self.advance(now);
         self.presence.seen(topic.index(), self.now, &mut self.book);
         self.book.received(topic.index());
-        if let Some(last) = last.filter(|&last| time < last) {
-            self.book.stepped_back(topic, time, last);
+        if let Some(last) = before.replace(time) {
+            self.book.distance(topic, time, last, *bound);
         }
+        let (book, i) = (&mut self.book, topic.index());
         match &mut self.policy {
-            Policy::Exact(exact) => exact.push(topic.index(), time, item, &mut self.book),
+            Policy::Exact(policy) => policy.push(i, time, item, book),
+            Policy::Approximate(policy) => policy.push(i, time, item, book),
+            Policy::Epsilon(policy) => policy.push(i, time, item, book),
+            Policy::Latest(policy) => policy.push(i, time, self.now, item, book),
         }
     }
 
@@ -167,7 +198,10 @@ impl<T: Clone> Sets<T> {
     /// reports the rest as unused.
     pub fn flush(&mut self) {
         match &mut self.policy {
-            Policy::Exact(exact) => exact.flush(&mut self.book),
+            Policy::Exact(policy) => policy.flush(&mut self.book),
+            Policy::Approximate(policy) => policy.flush(&mut self.book),
+            Policy::Epsilon(policy) => policy.flush(&mut self.book),
+            Policy::Latest(policy) => policy.flush(&mut self.book),
         }
     }
 
@@ -191,4 +225,9 @@ impl<T: Clone> Sets<T> {
     pub fn statistics(&self) -> &SetStatistics {
         self.book.statistics()
     }
+}
+
+/// Not negative, not beyond the limit, a number.
+fn weight(x: f64, most: f64) -> f64 {
+    if x > 0.0 { x.min(most) } else { 0.0 }
 }

@@ -96,6 +96,15 @@ pub enum SetNotice {
         /// The stamp before.
         last: Timestamp,
     },
+    /// Two items of a topic are closer than its lower bound, so that sets may be given too early.
+    TooClose {
+        /// The topic.
+        topic: TopicId,
+        /// The stamp.
+        time: Timestamp,
+        /// The stamp before.
+        last: Timestamp,
+    },
     /// There is no such topic; the item is lost.
     Unknown {
         /// The topic.
@@ -128,6 +137,11 @@ pub struct SetTopicStatistics {
     pub unused: [u64; Unused::ALL.len()],
     /// How many had a stamp before that of their predecessor.
     pub stepped_back: u64,
+    /// How many came closer to their predecessor than the lower bound of the topic.
+    pub too_close: u64,
+    /// The least distance of a stamp from the one before, in nanoseconds: the lower bound that
+    /// would have held.
+    pub closest: Option<i64>,
     /// How often the topic was absent.
     pub absences: u64,
     /// Whether it is now.
@@ -211,9 +225,20 @@ impl<T> Book<T> {
         self.notice(SetNotice::Unknown { topic });
     }
 
-    pub(super) fn stepped_back(&mut self, topic: TopicId, time: Timestamp, last: Timestamp) {
-        self.statistics.topics[topic.index()].stepped_back += 1;
-        self.notice(SetNotice::SteppedBack { topic, time, last });
+    /// An item was received after one with the stamp `last`.
+    pub(super) fn distance(&mut self, topic: TopicId, time: Timestamp, last: Timestamp, bound: i64) {
+        let statistics = &mut self.statistics.topics[topic.index()];
+        let distance = time.as_nanos().saturating_sub(last.as_nanos());
+        if distance < 0 {
+            statistics.stepped_back += 1;
+            self.notice(SetNotice::SteppedBack { topic, time, last });
+            return;
+        }
+        statistics.closest = Some(statistics.closest.map_or(distance, |closest| closest.min(distance)));
+        if distance < bound {
+            statistics.too_close += 1;
+            self.notice(SetNotice::TooClose { topic, time, last });
+        }
     }
 
     pub(super) fn absent(&mut self, topic: usize, since: Option<Timestamp>) {
@@ -239,6 +264,12 @@ impl<T> Book<T> {
         self.items.push_back((time, item));
     }
 
+    /// An item that may have been in a set before.
+    pub(super) fn item_again(&mut self, topic: usize, time: Timestamp, item: T, again: bool) {
+        self.statistics.topics[topic].used += u64::from(!again);
+        self.items.push_back((time, item));
+    }
+
     /// The items since the last set are one.
     pub(super) fn set(&mut self, time: Timestamp) {
         let tardy = self.latest.filter(|&latest| time < latest);
@@ -252,7 +283,7 @@ impl<T> Book<T> {
     pub(super) fn pop(&mut self, into: &mut Vec<(Timestamp, T)>) -> Option<SetTime> {
         into.clear();
         let set = self.sets.pop_front()?;
-        into.extend(self.items.drain(..self.statistics.topics.len()));
+        into.extend(self.items.drain(..self.statistics.topics.len().min(self.items.len())));
         Some(set)
     }
 }

@@ -3,16 +3,16 @@ use std::time::Duration;
 use rondel_event::Timestamp;
 
 use super::book::Book;
+use super::earliest::Earliest;
 
 /// Which topics are absent.
 ///
-/// A deadline is moved only when it has come, not by every item: then at most one item in each
-/// `absent_after` costs more than a comparison.
+/// A deadline is moved only when it comes up and an item has come meanwhile, not by every item.
 #[derive(Clone, Debug)]
 pub(super) struct Presence {
     topics: Vec<Topic>,
-    /// No topic is absent before.
-    next: i64,
+    /// When to look at a topic: not after it is absent. `i64::MAX` is never.
+    due: Earliest,
     begun: bool,
 }
 
@@ -28,8 +28,8 @@ struct Topic {
 
 impl Topic {
     /// When it will be absent, if nothing comes.
-    fn due(&self) -> Option<i64> {
-        self.after.filter(|_| !self.absent).map(|after| self.since.saturating_add(after))
+    fn due(&self) -> i64 {
+        self.after.filter(|_| !self.absent).map_or(i64::MAX, |after| self.since.saturating_add(after))
     }
 }
 
@@ -37,44 +37,47 @@ impl Presence {
     pub(super) fn new(topics: usize, absent_after: &[Option<Duration>]) -> Presence {
         let after = |i| absent_after.get(i).copied().flatten().map(nanos);
         let topic = |i| Topic { after: after(i), last: None, since: 0, absent: false };
-        Presence { topics: (0..topics).map(topic).collect(), next: i64::MAX, begun: false }
+        let topics: Vec<_> = (0..topics).map(topic).collect();
+        Presence { due: Earliest::new(topics.len()), topics, begun: false }
     }
 
     pub(super) fn seen<T>(&mut self, topic: usize, now: Timestamp, book: &mut Book<T>) {
         if !self.begun {
             self.begun = true;
-            self.topics.iter_mut().for_each(|t| t.since = now.as_nanos());
-            self.find_next();
+            for (i, topic) in self.topics.iter_mut().enumerate() {
+                topic.since = now.as_nanos();
+                self.due.set(i, topic.due());
+            }
+            self.due.rebuild();
         }
         let t = &mut self.topics[topic];
         t.last = Some(now);
         t.since = now.as_nanos();
         if t.absent {
             t.absent = false;
+            self.due.update(topic, t.due());
             book.back(topic, now);
-            self.next = self.next.min(self.topics[topic].due().unwrap_or(i64::MAX));
         }
     }
 
     pub(super) fn advance<T>(&mut self, now: Timestamp, book: &mut Book<T>) {
-        if !self.begun || now.as_nanos() < self.next {
-            return;
-        }
-        for (i, topic) in self.topics.iter_mut().enumerate() {
-            if topic.due().is_some_and(|due| due <= now.as_nanos()) {
+        loop {
+            let (i, due) = self.due.first();
+            if due > now.as_nanos() || due == i64::MAX {
+                break;
+            }
+            let topic = &mut self.topics[i];
+            if topic.due() <= now.as_nanos() {
                 topic.absent = true;
                 book.absent(i, topic.last);
             }
+            self.due.update(i, topic.due());
         }
-        self.find_next();
-    }
-
-    fn find_next(&mut self) {
-        self.next = self.topics.iter().filter_map(Topic::due).min().unwrap_or(i64::MAX);
     }
 
     pub(super) fn deadline(&self) -> Option<Timestamp> {
-        (self.next < i64::MAX).then_some(Timestamp::from_nanos(self.next))
+        let due = self.due.first().1;
+        (due < i64::MAX).then_some(Timestamp::from_nanos(due))
     }
 }
 

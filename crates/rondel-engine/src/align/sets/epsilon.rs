@@ -1,0 +1,101 @@
+use std::collections::VecDeque;
+
+use rondel_event::Timestamp;
+
+use super::book::{Book, Unused};
+use super::heads::Heads;
+
+/// The first items of all topics, if they lie close enough.
+#[derive(Clone, Debug)]
+pub(super) struct Epsilon<T> {
+    epsilon: i64,
+    queue: usize,
+    lines: Vec<VecDeque<(Timestamp, T)>>,
+    heads: Heads,
+    /// The topics whose heads are popped together.
+    popped: Vec<u32>,
+}
+
+fn head<T>(line: &VecDeque<(Timestamp, T)>) -> Option<i64> {
+    line.front().map(|&(time, _)| time.as_nanos())
+}
+
+impl<T> Epsilon<T> {
+    pub(super) fn new(topics: usize, epsilon: i64, queue: usize) -> Epsilon<T> {
+        let lines = (0..topics).map(|_| VecDeque::new()).collect();
+        Epsilon { epsilon, queue, lines, heads: Heads::new(topics), popped: Vec::new() }
+    }
+
+    pub(super) fn push(&mut self, topic: usize, time: Timestamp, item: T, book: &mut Book<T>) {
+        let line = &mut self.lines[topic];
+        line.push_back((time, item));
+        if line.len() == 1 {
+            self.heads.fill(topic, time.as_nanos());
+        }
+        if self.heads.full() {
+            self.search(book);
+        } else if self.queue > 0 && self.lines[topic].len() > self.queue {
+            self.pop(topic, Unused::QueueFull, book);
+            self.heads.renew(topic, true, head(&self.lines[topic]));
+        }
+    }
+
+    fn search(&mut self, book: &mut Book<T>) {
+        while self.heads.full() {
+            self.heads.refresh();
+            let limit = self.heads.earliest().1.saturating_add(self.epsilon);
+            if self.heads.latest().1 <= limit {
+                self.emit(book);
+            } else {
+                self.drop_until(limit, book);
+            }
+        }
+    }
+
+    fn emit(&mut self, book: &mut Book<T>) {
+        let time = self.heads.latest().1;
+        for (topic, line) in self.lines.iter_mut().enumerate() {
+            if let Some((time, item)) = line.pop_front() {
+                book.item(topic, time, item);
+            }
+            self.heads.renew(topic, true, head(line));
+        }
+        book.set(Timestamp::from_nanos(time));
+    }
+
+    /// Drops each head up to the limit: one of each topic.
+    fn drop_until(&mut self, limit: i64, book: &mut Book<T>) {
+        self.popped.clear();
+        loop {
+            let (topic, time) = self.heads.earliest();
+            if time > limit {
+                break;
+            }
+            self.pop(topic, Unused::NoMatch, book);
+            self.popped.push(topic as u32);
+            self.heads.pretend(topic, i64::MAX);
+        }
+        for &topic in &self.popped {
+            match head(&self.lines[topic as usize]) {
+                Some(next) => self.heads.replace(topic as usize, next),
+                None => self.heads.empty(topic as usize, i64::MAX),
+            }
+        }
+    }
+
+    fn pop(&mut self, topic: usize, why: Unused, book: &mut Book<T>) {
+        if let Some((time, _)) = self.lines[topic].pop_front() {
+            book.unused(topic, time, why);
+        }
+    }
+
+    pub(super) fn flush(&mut self, book: &mut Book<T>) {
+        for topic in 0..self.lines.len() {
+            let had = !self.lines[topic].is_empty();
+            while !self.lines[topic].is_empty() {
+                self.pop(topic, Unused::End, book);
+            }
+            self.heads.renew(topic, had, None);
+        }
+    }
+}
