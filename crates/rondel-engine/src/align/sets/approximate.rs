@@ -222,13 +222,15 @@ impl<T> Approximate<T> {
     fn emit(&mut self, candidate: &Candidate, book: &mut Book<T>) {
         self.candidate = None;
         self.passed.clear();
+        self.heads.clear();
         for (topic, line) in self.lines.iter_mut().enumerate() {
-            let had = line.head().is_some();
             line.passed = 0;
             if let Some((time, item)) = line.items.pop_front() {
                 book.item(topic, time, item);
             }
-            self.heads.renew(topic, had, line.head());
+            if let Some(next) = line.head() {
+                self.heads.fill(topic, next);
+            }
         }
         book.set(Timestamp::from_nanos(candidate.end));
     }
@@ -275,12 +277,11 @@ impl<T> Approximate<T> {
             self.search(book);
         }
         self.forgive(usize::MAX);
+        self.heads.clear();
         for (topic, line) in self.lines.iter_mut().enumerate() {
-            let had = line.head().is_some();
             for (time, _) in line.items.drain(..) {
                 book.unused(topic, time, Unused::End);
             }
-            self.heads.renew(topic, had, None);
         }
     }
 }

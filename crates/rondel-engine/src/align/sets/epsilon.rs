@@ -54,11 +54,14 @@ impl<T> Epsilon<T> {
 
     fn emit(&mut self, book: &mut Book<T>) {
         let time = self.heads.latest().1;
+        self.heads.clear();
         for (topic, line) in self.lines.iter_mut().enumerate() {
             if let Some((time, item)) = line.pop_front() {
                 book.item(topic, time, item);
             }
-            self.heads.renew(topic, true, head(line));
+            if let Some(next) = head(line) {
+                self.heads.fill(topic, next);
+            }
         }
         book.set(Timestamp::from_nanos(time));
     }
@@ -90,12 +93,11 @@ impl<T> Epsilon<T> {
     }
 
     pub(super) fn flush(&mut self, book: &mut Book<T>) {
-        for topic in 0..self.lines.len() {
-            let had = !self.lines[topic].is_empty();
-            while !self.lines[topic].is_empty() {
-                self.pop(topic, Unused::End, book);
+        self.heads.clear();
+        for (topic, line) in self.lines.iter_mut().enumerate() {
+            for (time, _) in line.drain(..) {
+                book.unused(topic, time, Unused::End);
             }
-            self.heads.renew(topic, had, None);
         }
     }
 }

@@ -74,6 +74,12 @@ impl Heads {
         self.earliest.update(topic, time);
     }
 
+    /// No topic has one.
+    pub(super) fn clear(&mut self) {
+        self.filled = 0;
+        self.stale = true;
+    }
+
     /// The heads change in some other way: [`Heads::refresh`] is needed.
     pub(super) fn renew(&mut self, topic: usize, had: bool, time: Option<i64>) {
         self.stale = true;

@@ -1,0 +1,6 @@
+//! Sets of items as they are drawn in pictures, and as a naive implementation makes them.
+
+mod bad;
+mod naive;
+mod pictures;
+mod random;
