@@ -10,8 +10,6 @@ mod heads;
 mod latest;
 mod presence;
 
-use std::time::Duration;
-
 use rondel_event::{Timestamp, TopicId};
 
 use approximate::Approximate;
@@ -25,7 +23,7 @@ pub use book::{SetNotice, SetStatistics, SetTime, SetTopicStatistics, Unused};
 
 /// Which items make a set.
 ///
-/// A `queue` limits how much may wait; 0 is no limit.
+/// A `queue` limits how much may wait; 0 is no limit. All durations are nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SetPolicy {
@@ -42,15 +40,15 @@ pub enum SetPolicy {
         /// much later it is.
         age_penalty: f64,
         /// A set may not be wider than this.
-        max_interval: Option<Duration>,
+        max_interval: Option<u64>,
         /// By topic: two stamps of this topic are never closer than this. With it a set need not
         /// wait for the next item of each topic. A topic without an entry has none.
-        lower_bounds: Vec<Duration>,
+        lower_bounds: Vec<u64>,
     },
     /// The first items of all topics if they lie within `epsilon` of the oldest.
     Epsilon {
         /// The greatest width of a set.
-        epsilon: Duration,
+        epsilon: u64,
         /// How many items may wait on a topic while another has none.
         queue: usize,
     },
@@ -87,8 +85,9 @@ pub struct SetSettings {
     /// How many topics there are: a set has an item of each.
     pub topics: usize,
     /// By topic: after so long without an item on the clock the topic is reported as absent. A
-    /// topic without an entry is never.
-    pub absent_after: Vec<Option<Duration>>,
+    /// topic without an entry is never. In nanoseconds; before the first item of a topic it counts
+    /// from the first of any.
+    pub absent_after: Vec<Option<u64>>,
 }
 
 /// Makes sets of items, one of every topic.
@@ -188,8 +187,12 @@ impl<T: Clone> Sets<T> {
         }
     }
 
-    /// It is `now`: reports the topics that are absent. A clock that goes back counts as standing.
+    /// It is `now`: reports the topics that are absent. A clock that goes back is reported, and
+    /// counts as standing.
     pub fn advance(&mut self, now: Timestamp) {
+        if now < self.now {
+            self.book.clock_back(now, self.now);
+        }
         self.now = self.now.max(now);
         self.presence.advance(self.now, &mut self.book);
     }

@@ -1,7 +1,5 @@
 //! Random streams against the naive policies.
 
-use std::time::Duration;
-
 use rondel_engine::align::{SetNotice, SetPolicy, SetSettings, Sets};
 use rondel_event::{Timestamp, TopicId};
 
@@ -147,12 +145,7 @@ fn approximate() {
         let lower_bounds = bounds.iter().map(|&b| b as i64).collect();
         let limit = max_interval.map_or(i64::MAX, |d| d as i64);
         let mut naive = Approximate::new(queue, age_penalty, limit, lower_bounds);
-        let policy = SetPolicy::Approximate {
-            queue,
-            age_penalty,
-            max_interval: max_interval.map(Duration::from_nanos),
-            lower_bounds: bounds.into_iter().map(Duration::from_nanos).collect(),
-        };
+        let policy = SetPolicy::Approximate { queue, age_penalty, max_interval, lower_bounds: bounds };
         count += compare(policy, &mut naive, topics, &events);
     }
     assert!(count > 50_000, "only {count} sets");
@@ -171,7 +164,7 @@ fn epsilon() {
         let queues = vec![Vec::new(); topics];
         let outcome = Outcome::default();
         let mut naive = Epsilon { epsilon: epsilon as i64, queue, queues, outcome };
-        let policy = SetPolicy::Epsilon { epsilon: Duration::from_nanos(epsilon), queue };
+        let policy = SetPolicy::Epsilon { epsilon, queue };
         count += compare(policy, &mut naive, topics, &events);
     }
     assert!(count > 10_000, "only {count} sets");

@@ -3,7 +3,7 @@ use std::collections::VecDeque;
 use rondel_event::{Timestamp, TopicId};
 
 /// So many notices are kept for a driver that does not take them; further ones are only counted.
-const NOTICES: usize = 1 << 16;
+const NOTICES: usize = 10_000;
 
 /// Why an item is in no set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,7 +60,7 @@ impl Unused {
     }
 }
 
-/// Something to report about sets.
+/// Something to report about sets. All durations are nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SetNotice {
@@ -73,19 +73,21 @@ pub enum SetNotice {
         /// The reason.
         why: Unused,
     },
-    /// Nothing came on a topic for too long, so no set can be complete.
+    /// Nothing came on a topic for its `absent_after`, so no set can be complete.
     Absent {
         /// The topic.
         topic: TopicId,
-        /// The clock when something came on it last, if something ever did.
-        since: Option<Timestamp>,
+        /// When something came on it last; before that, on any topic.
+        since: Timestamp,
+        /// Whether anything ever came on it.
+        ever: bool,
     },
-    /// A topic that was absent is not any more.
-    Back {
+    /// Something came on a topic that was absent.
+    Returned {
         /// The topic.
         topic: TopicId,
-        /// The clock.
-        at: Timestamp,
+        /// How long nothing came.
+        after: u64,
     },
     /// The stamp of an item is before that of the item before it on its topic.
     SteppedBack {
@@ -105,13 +107,21 @@ pub enum SetNotice {
         /// The stamp before.
         last: Timestamp,
     },
-    /// There is no such topic; the item is lost.
-    Unknown {
+    /// The clock stepped back. Its highest reading so far counts. Told again only if it is further
+    /// back.
+    ClockBack {
+        /// Its reading.
+        now: Timestamp,
+        /// The highest so far.
+        highest: Timestamp,
+    },
+    /// An item of a topic that there is not: it is lost.
+    UnknownTopic {
         /// The topic.
         topic: TopicId,
     },
-    /// So many notices before this one were not kept, because nobody took them.
-    Omitted {
+    /// So many notices were not kept, because nobody took them.
+    Unsaid {
         /// How many.
         count: u64,
     },
@@ -123,7 +133,7 @@ pub struct SetTime {
     /// Its latest stamp, when all of it was so. With `latest` the stamp of the item that fired it.
     pub time: Timestamp,
     /// By how many nanoseconds it is before a set that was given earlier: stamps went back.
-    pub tardy: Option<i64>,
+    pub tardy: Option<u64>,
 }
 
 /// What happened to the items of a topic. Each received item is either used, unused or waiting.
@@ -141,7 +151,7 @@ pub struct SetTopicStatistics {
     pub too_close: u64,
     /// The least distance of a stamp from the one before, in nanoseconds: the lower bound that
     /// would have held.
-    pub closest: Option<i64>,
+    pub closest: Option<u64>,
     /// How often the topic was absent.
     pub absences: u64,
     /// Whether it is now.
@@ -160,13 +170,15 @@ impl SetTopicStatistics {
     }
 }
 
-/// What has been counted.
+/// What has been counted. All durations are nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SetStatistics {
     /// How many sets there were.
     pub sets: u64,
     /// How many of them were before one that was given earlier.
     pub tardy: u64,
+    /// How far the clock stepped back at most.
+    pub clock_back: u64,
     /// How many items were of no known topic.
     pub unknown: u64,
     /// By topic.
@@ -178,7 +190,7 @@ pub struct SetStatistics {
 pub(super) struct Book<T> {
     statistics: SetStatistics,
     notices: VecDeque<SetNotice>,
-    omitted: u64,
+    unsaid: u64,
     /// The items of the sets that wait to be taken, one after the other.
     items: VecDeque<(Timestamp, T)>,
     sets: VecDeque<SetTime>,
@@ -191,7 +203,7 @@ impl<T> Book<T> {
         Book {
             statistics: SetStatistics { topics: vec![Default::default(); topics], ..Default::default() },
             notices: VecDeque::new(),
-            omitted: 0,
+            unsaid: 0,
             items: VecDeque::new(),
             sets: VecDeque::new(),
             latest: None,
@@ -202,14 +214,14 @@ impl<T> Book<T> {
         if self.notices.len() < NOTICES {
             self.notices.push_back(notice);
         } else {
-            self.omitted += 1;
+            self.unsaid += 1;
         }
     }
 
     pub(super) fn notices(&mut self) -> impl Iterator<Item = SetNotice> + '_ {
-        let omitted = std::mem::take(&mut self.omitted);
-        let omitted = (omitted > 0).then_some(SetNotice::Omitted { count: omitted });
-        self.notices.drain(..).chain(omitted)
+        let unsaid = std::mem::take(&mut self.unsaid);
+        let unsaid = (unsaid > 0).then_some(SetNotice::Unsaid { count: unsaid });
+        self.notices.drain(..).chain(unsaid)
     }
 
     pub(super) fn statistics(&self) -> &SetStatistics {
@@ -222,7 +234,7 @@ impl<T> Book<T> {
 
     pub(super) fn unknown(&mut self, topic: TopicId) {
         self.statistics.unknown += 1;
-        self.notice(SetNotice::Unknown { topic });
+        self.notice(SetNotice::UnknownTopic { topic });
     }
 
     /// An item was received after one with the stamp `last`.
@@ -234,23 +246,32 @@ impl<T> Book<T> {
             self.notice(SetNotice::SteppedBack { topic, time, last });
             return;
         }
-        statistics.closest = Some(statistics.closest.map_or(distance, |closest| closest.min(distance)));
+        let closest = statistics.closest.unwrap_or(u64::MAX);
+        statistics.closest = Some(closest.min(distance as u64));
         if distance < bound {
             statistics.too_close += 1;
             self.notice(SetNotice::TooClose { topic, time, last });
         }
     }
 
-    pub(super) fn absent(&mut self, topic: usize, since: Option<Timestamp>) {
+    pub(super) fn absent(&mut self, topic: usize, since: Timestamp, ever: bool) {
         let statistics = &mut self.statistics.topics[topic];
         statistics.absences += 1;
         statistics.absent = true;
-        self.notice(SetNotice::Absent { topic: TopicId(topic as u32), since });
+        self.notice(SetNotice::Absent { topic: TopicId(topic as u32), since, ever });
     }
 
-    pub(super) fn back(&mut self, topic: usize, at: Timestamp) {
+    pub(super) fn returned(&mut self, topic: usize, after: u64) {
         self.statistics.topics[topic].absent = false;
-        self.notice(SetNotice::Back { topic: TopicId(topic as u32), at });
+        self.notice(SetNotice::Returned { topic: TopicId(topic as u32), after });
+    }
+
+    pub(super) fn clock_back(&mut self, now: Timestamp, highest: Timestamp) {
+        let back = highest.as_nanos().abs_diff(now.as_nanos());
+        if back > self.statistics.clock_back {
+            self.statistics.clock_back = back;
+            self.notice(SetNotice::ClockBack { now, highest });
+        }
     }
 
     pub(super) fn unused(&mut self, topic: usize, time: Timestamp, why: Unused) {
@@ -273,7 +294,7 @@ impl<T> Book<T> {
     /// The items since the last set are one.
     pub(super) fn set(&mut self, time: Timestamp) {
         let tardy = self.latest.filter(|&latest| time < latest);
-        let tardy = tardy.map(|latest| latest.as_nanos().saturating_sub(time.as_nanos()));
+        let tardy = tardy.map(|latest| latest.as_nanos().abs_diff(time.as_nanos()));
         self.latest = self.latest.max(Some(time));
         self.statistics.sets += 1;
         self.statistics.tardy += u64::from(tardy.is_some());

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use rondel_event::Timestamp;
 
 use super::book::Book;
@@ -19,8 +17,8 @@ pub(super) struct Presence {
 #[derive(Clone, Debug)]
 struct Topic {
     after: Option<i64>,
-    /// When something came last.
-    last: Option<Timestamp>,
+    /// Whether something ever came.
+    ever: bool,
     /// Since when it is waited for: the last item, or the first of any topic.
     since: i64,
     absent: bool,
@@ -34,9 +32,9 @@ impl Topic {
 }
 
 impl Presence {
-    pub(super) fn new(topics: usize, absent_after: &[Option<Duration>]) -> Presence {
+    pub(super) fn new(topics: usize, absent_after: &[Option<u64>]) -> Presence {
         let after = |i| absent_after.get(i).copied().flatten().map(nanos);
-        let topic = |i| Topic { after: after(i), last: None, since: 0, absent: false };
+        let topic = |i| Topic { after: after(i), ever: false, since: 0, absent: false };
         let topics: Vec<_> = (0..topics).map(topic).collect();
         Presence { due: Earliest::new(topics.len()), topics, begun: false }
     }
@@ -51,12 +49,13 @@ impl Presence {
             self.due.rebuild();
         }
         let t = &mut self.topics[topic];
-        t.last = Some(now);
+        let gap = now.as_nanos().saturating_sub(t.since).max(0) as u64;
+        t.ever = true;
         t.since = now.as_nanos();
         if t.absent {
             t.absent = false;
             self.due.update(topic, t.due());
-            book.back(topic, now);
+            book.returned(topic, gap);
         }
     }
 
@@ -69,7 +68,7 @@ impl Presence {
             let topic = &mut self.topics[i];
             if topic.due() <= now.as_nanos() {
                 topic.absent = true;
-                book.absent(i, topic.last);
+                book.absent(i, Timestamp::from_nanos(topic.since), topic.ever);
             }
             self.due.update(i, topic.due());
         }
@@ -81,7 +80,7 @@ impl Presence {
     }
 }
 
-/// In nanoseconds; as long as possible if it is longer.
-pub(super) fn nanos(duration: Duration) -> i64 {
-    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
+/// As a distance of two times.
+pub(super) fn nanos(duration: u64) -> i64 {
+    i64::try_from(duration).unwrap_or(i64::MAX)
 }
