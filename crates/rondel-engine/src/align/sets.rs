@@ -124,7 +124,7 @@ pub struct Sets<T> {
 #[derive(Clone, Debug)]
 enum Policy<T> {
     Exact(Exact<T>),
-    Approximate(Approximate<T>),
+    Approximate(Box<Approximate<T>>),
     Epsilon(Epsilon<T>),
     Latest(Latest<T>),
 }
@@ -144,7 +144,7 @@ impl<T: Clone> Sets<T> {
                     max_interval: max_interval.map_or(i64::MAX, nanos),
                     lower_bounds: bounds.clone(),
                 };
-                Policy::Approximate(Approximate::new(topics, settings))
+                Policy::Approximate(Box::new(Approximate::new(topics, settings)))
             }
             SetPolicy::Epsilon { epsilon, queue } => {
                 Policy::Epsilon(Epsilon::new(topics, nanos(epsilon), queue))

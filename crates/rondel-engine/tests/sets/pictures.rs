@@ -108,7 +108,6 @@ fn closest_sets() {
                 "A..B..C",
             ],
             sets: "0 aA, 3 bB, 6 cC",
-            ..PLAIN
         },
         // Perfect match: each set waits for the next item, which might have been closer.
         Picture {
@@ -181,7 +180,6 @@ fn lost_items() {
             unused: "a queue_full, b queue_full, c queue_full, d queue_full, j after_loss, \
                      e queue_full, f queue_full, g queue_full, h queue_full, i worse, k worse, \
                      m end, n end, p end",
-            ..PLAIN
         },
         // The topic that is ahead has lost something that may have matched A: no set with A.
         Picture {
@@ -193,7 +191,6 @@ fn lost_items() {
             stamps: &[('A', 1)],
             sets: "10 gB",
             unused: "a queue_full, b queue_full, c queue_full, A after_loss, d worse, e worse, f worse",
-            ..PLAIN
         },
         // A loss in the middle of a search takes the candidate with it.
         Picture {
@@ -235,7 +232,6 @@ fn many_at_once() {
             stamps: &[('m', 10)],
             sets: "6 abcd, 8 eghf, 14 mjkl",
             unused: "i worse, n end, o end",
-            ..PLAIN
         },
         // Equal stamps on a topic: the first of them is as good as the second and older.
         Picture {
@@ -247,7 +243,6 @@ fn many_at_once() {
             stamps: &[('a', 2), ('b', 2), ('c', 2)],
             sets: "2 aA, 4 dB, 6 eC",
             unused: "b worse, c worse",
-            ..PLAIN
         },
         // Stamps of zero are stamps. Those that go back (here a clock begins again) are passed over
         // until the queues have lost what was before.
@@ -278,7 +273,6 @@ fn many_at_once() {
             ],
             sets: "4 dD, 5 eE, 6 fF, 7 gG, 8 hH",
             unused: "a queue_full, b worse, c worse, A queue_full, B worse, C worse, I end",
-            ..PLAIN
         },
     ]);
 }
@@ -386,7 +380,6 @@ fn early_sets() {
             stamps: &[('x', 1)],
             sets: "1 aA",
             unused: "x end",
-            ..PLAIN
         },
     ]);
 }
@@ -431,7 +424,6 @@ fn equal_stamps() {
             stamps: &[('b', 2), ('o', 2), ('c', 4), ('l', 4), ('C', 5), ('d', 6), ('D', 6), ('h', 6)],
             sets: "3 bBo, 7 dDh",
             unused: "a older, c older, l older, C older, e end",
-            ..PLAIN
         },
         // The queue counts stamps.
         Picture {
@@ -443,7 +435,6 @@ fn equal_stamps() {
             stamps: &[('A', 0), ('B', 1), ('C', 2)],
             sets: "4 bB, 5 cC",
             unused: "a queue_full, A queue_full",
-            ..PLAIN
         },
         // The same stamp twice: the later item counts.
         Picture {
@@ -455,7 +446,6 @@ fn equal_stamps() {
             stamps: &[('a', 7), ('b', 7), ('A', 7)],
             sets: "2 bA",
             unused: "a replaced",
-            ..PLAIN
         },
     ]);
 }
@@ -484,7 +474,6 @@ fn close_heads() {
             stamps: &[('A', 2), ('B', 3)],
             sets: "4 cA, 5 dB",
             unused: "a queue_full, b queue_full",
-            ..PLAIN
         },
     ]);
 }
