@@ -108,6 +108,7 @@ fn closest_sets() {
                 "A..B..C",
             ],
             sets: "0 aA, 3 bB, 6 cC",
+            ..PLAIN
         },
         // Perfect match: each set waits for the next item, which might have been closer.
         Picture {
