@@ -3,8 +3,10 @@
 use rondel_event::Comparison;
 use rondel_spec::{Expr, ExprId, VariableId};
 
+use super::literal::{Conjunct, Literal, Meaning, Refusal};
 use super::plan::{Condition, Lookup, Op, PartId, Side, Stage, Term};
-use super::safe::{Compiler, Conjunct, Literal, Meaning, Refusal, constant, place};
+use super::safe::Compiler;
+use super::value::{constant, place};
 
 /// Conjuncts by what can be done with them.
 #[derive(Default)]

@@ -23,6 +23,8 @@
 mod batch;
 mod chain;
 mod join;
+pub(crate) mod literal;
+mod parts;
 pub(crate) mod plan;
 mod reel;
 pub(crate) mod safe;
@@ -30,8 +32,10 @@ mod since;
 pub(crate) mod source;
 pub(crate) mod state;
 mod table;
+mod temporal;
 mod term;
 mod text;
+mod value;
 
 #[cfg(test)]
 mod tests;

@@ -7,8 +7,8 @@ use rondel_spec::{BinaryOp, UnaryOp};
 use serde::{Deserialize, Serialize};
 
 use super::plan::{Arithmetic, Condition, Term};
-use super::safe::float;
 use super::text::Texts;
+use super::value::float;
 
 /// A value without variables.
 #[derive(Clone, Copy, Debug)]

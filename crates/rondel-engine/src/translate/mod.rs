@@ -18,7 +18,7 @@ use rondel_spec::{Bounds, Expr, ExprId, MachineId, Spec, TimeModel};
 
 use crate::CompileError;
 use crate::graph::{FieldId, Graph, Node, NodeId, Relation, Sides, Wire};
-use crate::relation::safe::Scope;
+use crate::relation::literal::Scope;
 pub(crate) use future::Future;
 use future::look_ahead;
 pub(crate) use machine::MachineSource;

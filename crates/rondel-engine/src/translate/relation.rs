@@ -9,8 +9,9 @@ use rondel_spec::{Expr, ExprId, TimeModel};
 use super::{Meaning, Translator, Truth};
 use crate::CompileError;
 use crate::graph::{Node, Sides, Wire};
+use crate::relation::literal::{Refusal, Scope};
 use crate::relation::plan::{Plan, Rail};
-use crate::relation::safe::{Compiler, Refusal, Scope};
+use crate::relation::safe::Compiler;
 use crate::relation::source::{Input, Relation};
 
 impl<'a> Translator<'a> {

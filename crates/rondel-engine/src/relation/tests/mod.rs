@@ -12,8 +12,9 @@ use random::{spec, trace};
 use rondel_event::{Block, Read, Slot, Timestamp, TopicId, Value, Verdict};
 use rondel_spec::{Expr, ExprId, Property, Spec, TimeModel};
 
+use super::literal::{Refusal, Scope};
 use super::plan::{FieldRead, Plan, Rail};
-use super::safe::{Compiler, Refusal, Scope};
+use super::safe::Compiler;
 use super::state::RelationState;
 use super::term::{Cell, Source, float_cell};
 use crate::{CompileError, Monitor, Program};

@@ -1,0 +1,248 @@
+//! What atoms, quantifiers and the operators of the past mean, over variables.
+
+use rondel_event::{TopicId, ValueType};
+use rondel_spec::{Bounds, Expr, ExprId, TimeModel, VariableId};
+
+use super::literal::{Conjunct, Literal, Meaning, Refusal};
+use super::parts::position;
+use super::plan::{Atom, Condition, FieldRead, Left, Lookup, Op, PartId, Rail};
+use super::safe::Compiler;
+use super::table::Access;
+use super::value::place;
+
+impl Compiler<'_> {
+    /// What a literal with variables means that is neither a conjunction, nor a disjunction, nor a
+    /// comparison.
+    pub(crate) fn meaning(&mut self, literal: Literal) -> Result<Meaning, Refusal> {
+        let Literal { node, positive, rail } = literal;
+        let refuse = |why| Err(Refusal { node, variable: None, why });
+        // The rail of the operator itself, not of its negation.
+        let own = if positive { rail } else { rail.opposite() };
+        let signed = |part| if positive { Meaning::In(part) } else { Meaning::NotIn(part) };
+        let spec = self.scope.spec;
+        Ok(match &spec.nodes[node.index()] {
+            Expr::Bind { topic, fields } => signed(self.bind(node, *topic, fields)?),
+            Expr::Once(bounds, x) => {
+                let right = self.finite(Literal { node: *x, positive: true, rail: own })?;
+                signed(self.since(node, *bounds, None, right, own)?)
+            }
+            Expr::Since(bounds, p, q) => {
+                let right = self.finite(Literal { node: *q, positive: true, rail: own })?;
+                signed(self.since(node, *bounds, Some(*p), right, own)?)
+            }
+            Expr::Historically(bounds, x) => {
+                // It is `not once not`: on the other rail than its negation is.
+                match self.finite(Literal { node: *x, positive: false, rail: own.opposite() }) {
+                    Ok(right) => {
+                        let once = self.since(node, *bounds, None, right, own.opposite())?;
+                        if positive { Meaning::NotIn(once) } else { Meaning::In(once) }
+                    }
+                    Err(_) => {
+                        let of = self.finite(Literal { node: *x, positive: true, rail: own })?;
+                        if bounds.lower > 0 {
+                            return refuse("before its interval begins it holds for every value");
+                        }
+                        let upper = bounds.upper.map(|upper| self.ticks(upper));
+                        let of = self.lasting(node, of)?;
+                        let variables = self.part(of).variables.clone();
+                        signed(self.add(node, Op::Lasting(of, upper), variables, true)?)
+                    }
+                }
+            }
+            Expr::Previously(x) => match self.finite(Literal { node: *x, positive: true, rail: own }) {
+                Ok(of) => signed(self.previously(node, of)?),
+                Err(refusal) => {
+                    let negation = Literal { node: *x, positive: false, rail: own.opposite() };
+                    let Ok(of) = self.finite(negation) else { return Err(refusal) };
+                    let before = self.previously(node, of)?;
+                    if positive {
+                        Meaning::All(vec![Conjunct::NotFirst(true), Conjunct::NotIn(before)])
+                    } else {
+                        Meaning::Any(vec![vec![Conjunct::NotFirst(false)], vec![Conjunct::In(before)]])
+                    }
+                }
+            },
+            Expr::Exists(variable, body) => {
+                let body = Conjunct::Literal(Literal { node: *body, positive: true, rail: own });
+                signed(self.exists(node, *variable, vec![body])?)
+            }
+            Expr::ForAll(variable, body) => {
+                let body = Literal { node: *body, positive: false, rail: own.opposite() };
+                let part = self.exists(node, *variable, vec![Conjunct::Literal(body)])?;
+                if positive { Meaning::NotIn(part) } else { Meaning::In(part) }
+            }
+            Expr::Next(_) | Expr::Eventually(..) | Expr::Always(..) | Expr::Until(..) => {
+                return refuse("an operator of the future cannot be used on variables");
+            }
+            Expr::If(..) => {
+                return refuse("`if` cannot be used on formulas with variables: write `and` and `or`");
+            }
+            _ => return refuse("this operator cannot be used on variables"),
+        })
+    }
+
+    pub(crate) fn previously(&mut self, node: ExprId, of: PartId) -> Result<PartId, Refusal> {
+        let part = self.part(of);
+        let (variables, lasts) = (part.variables.clone(), part.lasts);
+        self.add(node, Op::Previously(of), variables, lasts)
+    }
+
+    fn bind(
+        &mut self,
+        node: ExprId,
+        topic: TopicId,
+        fields: &[(rondel_event::Path, VariableId, ValueType)],
+    ) -> Result<PartId, Refusal> {
+        let variables = self.scope.free(node).to_vec();
+        let mut columns = Vec::new();
+        for (path, variable, value_type) in fields {
+            let field = FieldRead { topic, path: path.clone(), value_type: *value_type };
+            let field = position(&mut self.plan.fields, field);
+            columns.push((field, place(&variables, *variable)));
+        }
+        let atom = position(&mut self.plan.atoms, Atom { topic, columns });
+        self.add(node, Op::Bind(atom), variables, false)
+    }
+
+    /// A bound, in ticks.
+    pub(crate) fn ticks(&self, bound: u64) -> i64 {
+        let bound = i64::try_from(bound).unwrap_or(i64::MAX);
+        // Between two nanoseconds there is a tick for the time between them.
+        if self.model == TimeModel::Dense { bound.saturating_mul(2) } else { bound }
+    }
+
+    fn since(
+        &mut self,
+        node: ExprId,
+        bounds: Bounds,
+        left: Option<ExprId>,
+        mut right: PartId,
+        rail: Rail,
+    ) -> Result<PartId, Refusal> {
+        let variables = self.part(right).variables.clone();
+        if bounds.upper.is_some_and(|upper| upper < bounds.lower) {
+            return self.add(node, Op::Union(Vec::new()), variables, false);
+        }
+        let mut lower = self.ticks(bounds.lower);
+        let mut upper = bounds.upper.map(|upper| self.ticks(upper));
+        let left = match left {
+            Some(left) => self.left(node, Literal { node: left, positive: true, rail }, &variables)?,
+            None => Vec::new(),
+        };
+        if upper.is_none() && left.is_empty() && !self.unbounded {
+            let variable = variables.first().copied();
+            return Err(Refusal {
+                node,
+                variable,
+                why: "without an upper bound every value ever seen is kept",
+            });
+        }
+        if self.model == TimeModel::Dense && !self.is_instant(right) {
+            // What holds for a while holds between moments too.
+            right = self.lasting(node, right)?;
+        }
+        if self.part(right).lasts {
+            match (self.model, lower, left.is_empty()) {
+                (TimeModel::Dense, _, false) => {
+                    let why = "in dense time the second operand of this `since` must be made of instants";
+                    return Err(Refusal { node, variable: variables.first().copied(), why });
+                }
+                (_, 0, _) => {}
+                (TimeModel::Dense, ..) => {
+                    let why = "in dense time what has a lower bound must be made of instants";
+                    return Err(Refusal { node, variable: variables.first().copied(), why });
+                }
+                (TimeModel::Steps, by, true) => {
+                    right = self.add(node, Op::Delay(right, by), variables.clone(), true)?;
+                    upper = upper.map(|upper| upper - lower);
+                    lower = 0;
+                }
+                _ => right = self.scan(node, right)?,
+            }
+        }
+        self.add(node, Op::Since { lower, upper, left, right }, variables, true)
+    }
+
+    /// Whether it is empty between events.
+    pub(crate) fn is_instant(&self, part: PartId) -> bool {
+        match &self.part(part).op {
+            Op::Bind(_) => true,
+            Op::Chain { of, .. } | Op::Project(of, _) | Op::Previously(of) => {
+                !self.part(part).lasts && self.is_instant(*of)
+            }
+            Op::Union(of) => !self.part(part).lasts && of.iter().all(|part| self.is_instant(*part)),
+            _ => false,
+        }
+    }
+
+    /// What keeps the tuples of a `since` alive.
+    pub(crate) fn left(
+        &mut self,
+        node: ExprId,
+        left: Literal,
+        bound: &[VariableId],
+    ) -> Result<Vec<Left>, Refusal> {
+        let mut out = Vec::new();
+        let mut open = self.flatten(&[Conjunct::Literal(left)]);
+        while let Some(conjunct) = open.pop() {
+            let (part, wanted) = match conjunct {
+                Conjunct::NotFirst(wanted) => {
+                    out.push(Left::Test(Condition::NotFirst(wanted)));
+                    continue;
+                }
+                Conjunct::In(part) => (part, true),
+                Conjunct::NotIn(part) => (part, false),
+                Conjunct::Literal(literal) => {
+                    if let Some(&variable) = self.scope.free(literal.node).iter().find(|v| !bound.contains(v))
+                    {
+                        let why =
+                            "the first operand of `since` speaks of a variable that the second does not bind";
+                        return Err(Refusal { node, variable: Some(variable), why });
+                    }
+                    if self.scope.is_closed(literal.node) {
+                        let truth = self.truth(literal);
+                        out.push(Left::Test(truth));
+                        continue;
+                    }
+                    if self.is_test(literal.node) {
+                        let test = self.test(literal, bound)?;
+                        out.push(Left::Test(test));
+                        continue;
+                    }
+                    if self.ways(literal).is_some() {
+                        match self.finite(literal) {
+                            Ok(part) => (part, true),
+                            Err(_) => {
+                                let rail = literal.rail.opposite();
+                                let negation = Literal { positive: !literal.positive, rail, ..literal };
+                                (self.finite(negation)?, false)
+                            }
+                        }
+                    } else {
+                        match self.meaning(literal)? {
+                            Meaning::In(part) => (part, true),
+                            Meaning::NotIn(part) => (part, false),
+                            Meaning::All(more) => {
+                                open.extend(more);
+                                continue;
+                            }
+                            Meaning::Any(_) => {
+                                let why = "the first operand of this `since` cannot be followed";
+                                return Err(Refusal { node: literal.node, variable: None, why });
+                            }
+                        }
+                    }
+                }
+            };
+            let of_part = &self.part(part).variables;
+            let columns: Vec<u32> = (0..of_part.len() as u32).collect();
+            let slots: Vec<u32> = of_part.iter().map(|v| place(bound, *v)).collect();
+            if self.part(part).lasts {
+                self.keep(part);
+            }
+            let lookup = Lookup { part, access: Access::Whole, columns, slots };
+            out.push(Left::Member { lookup, wanted, back: Access::All });
+        }
+        Ok(out)
+    }
+}

@@ -1,0 +1,131 @@
+//! Values of variables: comparisons and arithmetic, as tests of tuples.
+
+use rondel_event::{Comparison, Value, ValueType};
+use rondel_spec::{Expr, ExprId, VariableId};
+
+use super::literal::{Literal, Refusal};
+use super::parts::position;
+use super::plan::{Arithmetic, Condition, Rail, Term, Truth};
+use super::safe::Compiler;
+
+impl Compiler<'_> {
+    /// Whether a node with variables is a test of values.
+    pub(crate) fn is_test(&self, node: ExprId) -> bool {
+        match &self.scope.spec.nodes[node.index()] {
+            Expr::Compare(_, x, y) => !self.is_formula(*x) && !self.is_formula(*y),
+            Expr::StartsWith(..) | Expr::Variable(..) => true,
+            _ => false,
+        }
+    }
+
+    /// A literal without variables.
+    pub(crate) fn truth(&mut self, literal: Literal) -> Condition {
+        let Literal { node, positive, rail } = literal;
+        let own = if positive { rail } else { rail.opposite() };
+        let rail = if (self.two_valued)(node) { Rail::Certain } else { own };
+        Condition::Truth(position(&mut self.plan.truths, Truth { node, rail, negated: !positive }))
+    }
+
+    /// A comparison of terms; the slots are those of these variables.
+    pub(crate) fn test(&mut self, literal: Literal, bound: &[VariableId]) -> Result<Condition, Refusal> {
+        let Literal { node, positive: wanted, rail } = literal;
+        let unknown = rail == Rail::Possible;
+        let spec = self.scope.spec;
+        Ok(match spec.nodes[node.index()] {
+            Expr::Compare(comparison, x, y) => {
+                let value_type = self.value_type(node, x)?;
+                if self.value_type(node, y)? != value_type {
+                    let why = "it compares values of different types";
+                    return Err(Refusal { node, variable: None, why });
+                }
+                let (left, right) = (self.term(x, bound)?, self.term(y, bound)?);
+                let unknown = unknown && (self.can_fail(x) || self.can_fail(y));
+                Condition::Compare { comparison, value_type, left, right, wanted, unknown }
+            }
+            Expr::StartsWith(x, y) => {
+                let (left, right) = (self.term(x, bound)?, self.term(y, bound)?);
+                let unknown = unknown && (self.can_fail(x) || self.can_fail(y));
+                Condition::StartsWith { left, right, wanted, unknown }
+            }
+            Expr::Variable(variable, ValueType::Bool) => {
+                let (left, right) = (Term::Slot(place(bound, variable)), Term::Constant(1));
+                let (comparison, value_type) = (Comparison::Equal, ValueType::Bool);
+                Condition::Compare { comparison, value_type, left, right, wanted, unknown: false }
+            }
+            _ => return Err(Refusal { node, variable: None, why: "this is no test of values" }),
+        })
+    }
+
+    /// The type of a value, without going far: a chain of operators can be long.
+    fn value_type(&mut self, node: ExprId, of: ExprId) -> Result<ValueType, Refusal> {
+        if of.index() >= node.index() {
+            return Err(Refusal { node, variable: None, why: "an operand does not stand before it" });
+        }
+        Ok(self.scope.spec.value_type(of))
+    }
+
+    /// Whether a value can be unknown.
+    fn can_fail(&self, node: ExprId) -> bool {
+        if self.scope.is_closed(node) {
+            return !(self.two_valued)(node);
+        }
+        !matches!(self.scope.spec.nodes[node.index()], Expr::Variable(..))
+    }
+
+    fn term(&mut self, node: ExprId, bound: &[VariableId]) -> Result<Term, Refusal> {
+        self.enter(node)?;
+        let spec = self.scope.spec;
+        let refuse = |why| Err(Refusal { node, variable: None, why });
+        let term = match &spec.nodes[node.index()] {
+            Expr::Literal(value) => match constant(value) {
+                Some(bits) => Term::Constant(bits),
+                None => match value {
+                    Value::String(text) => Term::ConstantText(position(&mut self.plan.texts, text.clone())),
+                    // Not a number: equal to nothing, which is for the comparison to say.
+                    _ => Term::Constant(f64::NAN.to_bits()),
+                },
+            },
+            _ if self.scope.is_closed(node) => Term::Input(position(&mut self.plan.values, node)),
+            Expr::Variable(variable, _) => Term::Slot(place(bound, *variable)),
+            Expr::ToFloat(x) => Term::ToFloat(Box::new(self.term(*x, bound)?)),
+            Expr::Unary(op, x) => {
+                let value_type = self.value_type(node, *x)?;
+                Term::Unary(*op, value_type, Box::new(self.term(*x, bound)?))
+            }
+            Expr::Binary(op, x, y) => {
+                let (left, right) = (self.value_type(node, *x)?, self.value_type(node, *y)?);
+                let arithmetic = match rondel_spec::binary_type(*op, left, right) {
+                    Some(ValueType::Float) if left != ValueType::Float => Arithmetic::Ratio,
+                    Some(ValueType::Float) => Arithmetic::Float,
+                    Some(_) => Arithmetic::Whole,
+                    None => return refuse("there is no such arithmetic on these types"),
+                };
+                Term::Binary(*op, arithmetic, Box::new([self.term(*x, bound)?, self.term(*y, bound)?]))
+            }
+            _ => return refuse("this value cannot be computed from variables"),
+        };
+        self.depth -= 1;
+        Ok(term)
+    }
+}
+
+/// The bits of a value, unless it is a text or not a number.
+pub(crate) fn constant(value: &Value) -> Option<u64> {
+    match value {
+        Value::Bool(x) => Some(u64::from(*x)),
+        Value::Int(x) | Value::Time(x) | Value::Duration(x) => Some(*x as u64),
+        Value::Float(x) => float(*x),
+        Value::String(_) => None,
+    }
+}
+
+/// The bits of a number, the same for both zeros.
+#[inline(always)]
+pub(crate) fn float(x: f64) -> Option<u64> {
+    if x.is_nan() { None } else { Some((x + 0.0).to_bits()) }
+}
+
+/// Where a variable is among the bound ones.
+pub(crate) fn place(bound: &[VariableId], variable: VariableId) -> u32 {
+    bound.iter().position(|v| *v == variable).unwrap_or(0) as u32
+}
