@@ -1,8 +1,9 @@
 use rondel_event::{TopicId, ValueType};
-use rondel_spec::{ExprId, VariableId};
+use rondel_spec::{Code, Diagnostic, ExprId, Spec, VariableId};
 
-/// Why a [`Spec`](rondel_spec::Spec) is not one: a mistake of whoever built it, since the front
-/// ends report the mistakes of a writer themselves.
+/// Why a [`Spec`] is refused. [`CompileError::diagnose`] says it at its place; what it has no place for is a
+/// mistake of whoever built the specification, since the front ends report the mistakes of a writer
+/// themselves.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompileError {
@@ -41,6 +42,8 @@ pub enum CompileError {
         variable: Option<VariableId>,
         /// Why.
         why: &'static str,
+        /// What to write instead.
+        help: &'static str,
     },
     /// An operand has a type that the node cannot work on.
     #[error("node {}: an operand of type {found} where {expected} is needed", node.0)]
@@ -85,3 +88,65 @@ pub enum CompileError {
         limit: usize,
     },
 }
+
+impl CompileError {
+    /// What it says about the text that the specification comes from; nothing where that is a mistake of
+    /// whoever built the specification.
+    ///
+    /// ```
+    /// use rondel_engine::Program;
+    /// let text = "topic a { id: int } property p = exists x. not a{id: x}";
+    /// let spec = rondel_spec::parse(text).spec.unwrap();
+    /// let diagnostic = Program::compile(&spec).unwrap_err().diagnose(&spec).unwrap();
+    /// assert_eq!(&text[diagnostic.span.start..diagnostic.span.end], "a{id: x}");
+    /// assert!(diagnostic.message.starts_with("the variable 'x' cannot be followed"));
+    /// ```
+    pub fn diagnose(&self, spec: &Spec) -> Option<Diagnostic> {
+        match self {
+            CompileError::NotMonitorable { node, variable, why, help } => {
+                let name = variable.and_then(|variable| spec.places.variable(variable));
+                let message = match name {
+                    Some(name) => format!("the variable '{name}' cannot be followed here: {why}"),
+                    None => format!("this cannot be monitored: {why}"),
+                };
+                spec.refuse(Code::NotMonitorable, *node, message, Some(help))
+            }
+            CompileError::Unsupported { node, what } => {
+                spec.refuse(Code::Unsupported, *node, format!("{what} cannot be monitored"), way_out(what))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What to write instead of something that the engine does not have.
+fn way_out(what: &str) -> Option<&'static str> {
+    Some(match what {
+        ROBUST_FUTURE => {
+            "ask for the robustness of a formula of the past, such as `historically` over the same time"
+        }
+        ROBUST_QUANTIFIER | ROBUST_KEY => "leave `@robust` out",
+        MACHINE_CYCLE => "let one of the machines look at `previously` of the other",
+        MACHINE_TIME => "give both one model of time with `@time`",
+        MACHINE_OPERATOR => {
+            "use it on fields of messages, or keep what it needs in a variable of the machine"
+        }
+        KEYED_QUANTIFIER => "make the keys variables of the quantifier, in a property without `for each`",
+        KEYED_FUTURE_END => "end the instance by what has happened",
+        FUTURE_INSIDE => "use the operator of the future outside of it, with `and`, `or`, `not` or `->`",
+        TOO_MANY_FUTURES | MACHINE_DEPTH => "divide the formula into several properties",
+        _ => return None,
+    })
+}
+
+pub(crate) const ROBUST_FUTURE: &str = "the robustness of an operator of the future";
+pub(crate) const ROBUST_QUANTIFIER: &str = "the robustness of a quantifier";
+pub(crate) const ROBUST_KEY: &str = "the robustness of a property that is divided by key";
+pub(crate) const MACHINE_CYCLE: &str = "a machine that depends on itself";
+pub(crate) const MACHINE_TIME: &str = "a machine beside a property with another model of time";
+pub(crate) const MACHINE_OPERATOR: &str = "an operator over time of a machine's own data in its guards";
+pub(crate) const MACHINE_DEPTH: &str = "an expression of a machine that nests so deeply";
+pub(crate) const KEYED_QUANTIFIER: &str = "a quantified formula in a property that is divided by key";
+pub(crate) const KEYED_FUTURE_END: &str = "an operator of the future in the condition that ends an instance";
+pub(crate) const FUTURE_INSIDE: &str = "an operator of the future inside this operator";
+pub(crate) const TOO_MANY_FUTURES: &str = "a formula with so many operators of the future";

@@ -126,6 +126,10 @@ pub enum Code {
     WrongKeys,
     /// A machine that is divided by other keys, or measures time otherwise.
     ForeignMachine,
+    /// A formula with variables that cannot be monitored, or not in bounded memory.
+    NotMonitorable,
+    /// Something that the engine cannot monitor.
+    Unsupported,
     /// Bounds with nothing between them.
     EmptyInterval,
     /// A comparison whose result never changes.
@@ -203,6 +207,8 @@ impl Code {
         Code::UnknownProperty,
         Code::WrongKeys,
         Code::ForeignMachine,
+        Code::NotMonitorable,
+        Code::Unsupported,
         Code::EmptyInterval,
         Code::ConstantComparison,
         Code::ConstantProperty,
@@ -269,6 +275,8 @@ impl Code {
             Code::UnknownProperty => "E0508",
             Code::WrongKeys => "E0509",
             Code::ForeignMachine => "E0510",
+            Code::NotMonitorable => "E0701",
+            Code::Unsupported => "E0702",
             Code::EmptyInterval => "W0401",
             Code::ConstantComparison => "W0402",
             Code::ConstantProperty => "W0403",

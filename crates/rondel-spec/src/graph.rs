@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use rondel_event::{Comparison, TopicId, Value, ValueType};
 
+use crate::diagnostic::Span;
 use crate::spec::{BinaryOp, Bounds, Expr, ExprId, Spec, UnaryOp, VariableId};
 
 #[derive(Debug, Default)]
@@ -13,7 +14,8 @@ pub(crate) struct Graph {
     reach: Vec<Reach>,
     // Expressions contain doubles and so cannot be keys themselves; as text they can.
     known: HashMap<String, ExprId>,
-    variables: u32,
+    /// Where what is added now comes from.
+    place: Span,
 }
 
 /// Which truth values a node can have at all, as far as its form tells; both for what is no formula.
@@ -56,6 +58,7 @@ impl Graph {
     pub(crate) fn finish(self) -> Spec {
         let mut spec = self.spec;
         let nodes = std::mem::take(&mut spec.nodes);
+        let words = std::mem::take(&mut spec.places.nodes);
         let mut needed = vec![false; nodes.len()];
         roots(&mut spec, |root| needed[root.index()] = true);
         for (i, node) in nodes.iter().enumerate().rev() {
@@ -64,11 +67,12 @@ impl Graph {
             }
         }
         let mut places = vec![ExprId(0); nodes.len()];
-        for (i, mut node) in nodes.into_iter().enumerate() {
+        for (i, (mut node, place)) in nodes.into_iter().zip(words).enumerate() {
             if needed[i] {
                 node.operands_mut().for_each(|o| *o = places[o.index()]);
                 places[i] = ExprId(spec.nodes.len() as u32);
                 spec.nodes.push(node);
+                spec.places.nodes.push(place);
             }
         }
         roots(&mut spec, |root| *root = places[root.index()]);
@@ -97,6 +101,11 @@ impl Graph {
         }
     }
 
+    /// From here on what is added comes from these words.
+    pub(crate) fn at(&mut self, place: Span) {
+        self.place = place;
+    }
+
     /// A node as it is. The operators below fold constants first.
     pub(crate) fn add(&mut self, expr: Expr) -> ExprId {
         let key = format!("{expr:?}");
@@ -107,6 +116,7 @@ impl Graph {
         self.types.push(expr.type_with(|operand| self.types[operand.index()]));
         self.reach.push(self.reach_of(&expr));
         self.spec.nodes.push(expr);
+        self.spec.places.nodes.push(self.place);
         self.known.insert(key, id);
         id
     }
@@ -389,9 +399,10 @@ impl Graph {
     }
 
     /// A variable that no other quantifier has.
-    pub(crate) fn fresh_variable(&mut self) -> VariableId {
-        self.variables += 1;
-        VariableId(self.variables - 1)
+    pub(crate) fn fresh_variable(&mut self, name: &str) -> VariableId {
+        let names = &mut self.spec.places.variables;
+        names.push(name.to_owned());
+        VariableId(names.len() as u32 - 1)
     }
 
     pub(crate) fn quantified(&mut self, all: bool, variable: VariableId, a: ExprId) -> ExprId {

@@ -24,6 +24,7 @@ mod duration;
 mod format;
 mod graph;
 mod lexer;
+mod places;
 mod print;
 mod rye;
 pub mod spec;
@@ -32,6 +33,7 @@ mod syntax;
 
 pub use diagnostic::{Code, Diagnostic, Label, Severity, Span};
 pub use format::format;
+pub use places::Places;
 pub use print::Printed;
 pub use rondel_event::ValueType;
 pub use spec::{
@@ -161,6 +163,7 @@ pub fn parse_rye_with(formula: &str, topic: Option<&str>, property: &str, option
     spec.topics =
         vec![Topic { name: topic.to_owned(), address: topic.to_owned(), type_name: None, schema: None }];
     let body = Span::new(0, formula.len());
+    graph.at(body);
     let target = rye::Target {
         topic: rondel_event::TopicId(0),
         fields: None,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use crate::places::Places;
 use rondel_event::{Comparison, Condition, Path, Quantifier, Timestamp, TopicId, Value, ValueType, Verdict};
 
 /// A specification that has been parsed, resolved and typed: topics, and properties as nodes of
@@ -25,6 +26,8 @@ pub struct Spec {
     pub machines: Vec<Machine>,
     /// The tests written in the specification.
     pub tests: Vec<Test>,
+    /// Where the nodes come from.
+    pub places: Places,
 }
 
 /// How a property measures time.

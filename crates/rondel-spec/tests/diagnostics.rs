@@ -46,8 +46,14 @@ fn every_code_has_a_case() {
         .flat_map(|case| parse(&std::fs::read_to_string(case).unwrap()).diagnostics)
         .map(|diagnostic| diagnostic.code)
         .collect();
-    let missing: Vec<_> = Code::ALL.iter().filter(|code| !seen.contains(code)).collect();
+    let missing: Vec<_> =
+        Code::ALL.iter().filter(|code| !is_of_engine(code.as_str()) && !seen.contains(code)).collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// What only the engine says has its cases there: `rondel-engine/tests/refusals`.
+fn is_of_engine(code: &str) -> bool {
+    code.starts_with("E07")
 }
 
 /// Every code has its section in the reference, the example in it gives that code, and there is no
@@ -67,6 +73,9 @@ fn the_reference_has_every_code() {
     for (name, section) in sections {
         let example = section.split("```rondel\n").nth(1).and_then(|rest| rest.split("```").next());
         let example = example.unwrap_or_else(|| panic!("{name} has no example"));
+        if is_of_engine(name) {
+            continue;
+        }
         let given: Vec<_> = parse(example).diagnostics.iter().map(|d| d.code.as_str()).collect();
         assert!(given.contains(&name), "the example of {name} gives {given:?}");
     }

@@ -180,7 +180,10 @@ impl Specification {
                 text: text.to_owned(),
             }),
             Err(error) => {
-                crate::complain(&format!("{source}: {error}"));
+                match error.diagnose(&spec) {
+                    Some(diagnostic) => crate::say(diagnostic.render(source, text, colour).trim_end()),
+                    None => crate::complain(&format!("{source}: {error}")),
+                }
                 Err(Refused)
             }
         }

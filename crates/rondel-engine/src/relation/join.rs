@@ -129,11 +129,11 @@ impl Conjuncts {
         let of_parts =
             infinite.filter_map(|(part, node)| Some((*node, free(&compiler.part(*part).variables)?)));
         let first = of_literals.chain(of_parts).next();
-        Refusal {
-            node: first.map_or(node, |(node, _)| node),
-            variable: first.map(|(_, variable)| variable),
-            why: "nothing beside it, joined with `and`, binds the variable, so that it can have any value",
-        }
+        let why = "nothing beside it binds the variable, so that it can have any value";
+        let help = "join it with `and` to an atom with the variable; of `forall`, which asks for a counterexample, \
+                    to one before `->`";
+        Refusal::of(first.map_or(node, |(node, _)| node), why, help)
+            .about(first.map(|(_, variable)| variable))
     }
 
     /// An equation that gives one more variable its value.

@@ -16,7 +16,22 @@ pub(crate) struct Refusal {
     /// The variable that it is about, if it is about one.
     pub(crate) variable: Option<VariableId>,
     pub(crate) why: &'static str,
+    /// What to write instead.
+    pub(crate) help: &'static str,
 }
+
+impl Refusal {
+    pub(crate) fn of(node: ExprId, why: &'static str, help: &'static str) -> Refusal {
+        Refusal { node, variable: None, why, help }
+    }
+
+    pub(crate) fn about(self, variable: Option<VariableId>) -> Refusal {
+        Refusal { variable, ..self }
+    }
+}
+
+/// The way out where only a quantifier is asked for.
+pub(crate) const DIVIDE: &str = "divide the formula into several properties, or name parts of it with `let`";
 
 /// A formula or its negation; of that, a rail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

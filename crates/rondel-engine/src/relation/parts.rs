@@ -3,7 +3,7 @@
 use rondel_event::ValueType;
 use rondel_spec::{ExprId, VariableId};
 
-use super::literal::Refusal;
+use super::literal::{DIVIDE, Refusal};
 use super::plan::{Left, Op, Part, PartId};
 use super::safe::Compiler;
 use super::table::Access;
@@ -29,7 +29,7 @@ impl Compiler<'_> {
             return Ok(PartId(known as u32));
         }
         if self.plan.parts.len() >= PARTS {
-            return Err(Refusal { node, variable: None, why: "the formula has too many parts" });
+            return Err(Refusal::of(node, "the formula has too many parts", DIVIDE));
         }
         let is_text = variables.iter().map(|v| self.scope.type_of(*v) == Some(ValueType::String)).collect();
         let mut op = op;

@@ -12,7 +12,7 @@ use rondel_event::Comparison;
 use rondel_spec::{Expr, ExprId, TimeModel, VariableId};
 
 use super::join::Conjuncts;
-use super::literal::{Conjunct, Literal, Refusal, Scope};
+use super::literal::{Conjunct, DIVIDE, Literal, Refusal, Scope};
 use super::plan::{Condition, Op, PartId, Plan, Rail, Root};
 use super::value::place;
 
@@ -49,7 +49,7 @@ impl<'a> Compiler<'a> {
                 compiler.plan.negated = true;
                 Literal { node: *body, positive: false, rail: rail.opposite() }
             }
-            _ => return Err(Refusal { node, variable: None, why: "it is no quantifier" }),
+            _ => return Err(Refusal::of(node, "it is no quantifier", DIVIDE)),
         };
         compiler.root(node, Vec::new(), vec![Conjunct::Literal(literal)])?;
         Ok(compiler.plan.pruned())
@@ -99,7 +99,7 @@ impl<'a> Compiler<'a> {
     pub(crate) fn enter(&mut self, node: ExprId) -> Result<(), Refusal> {
         self.depth += 1;
         if self.depth > LIMIT {
-            return Err(Refusal { node, variable: None, why: "the formula is nested too deeply" });
+            return Err(Refusal::of(node, "the formula is nested too deeply", DIVIDE));
         }
         Ok(())
     }
@@ -238,12 +238,13 @@ impl<'a> Compiler<'a> {
     pub(crate) fn union_of(&mut self, node: ExprId, mut parts: Vec<PartId>) -> Result<PartId, Refusal> {
         let variables = parts.first().map(|p| self.part(*p).variables.clone()).unwrap_or_default();
         let why = "one side of this `or` says nothing of the variable, so that it can have any value";
+        let help = "bind it on both sides, or in an atom that is joined to the `or` with `and`";
         for part in &parts {
             let of_part = &self.part(*part).variables;
             let differs =
                 |one: &[VariableId], other: &[VariableId]| one.iter().find(|v| !other.contains(v)).copied();
             if let Some(variable) = differs(of_part, &variables).or(differs(&variables, of_part)) {
-                return Err(Refusal { node, variable: Some(variable), why });
+                return Err(Refusal::of(node, why, help).about(Some(variable)));
             }
         }
         let lasts = parts.iter().any(|p| self.part(*p).lasts);

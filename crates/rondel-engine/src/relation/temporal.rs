@@ -15,7 +15,7 @@ impl Compiler<'_> {
     /// comparison.
     pub(crate) fn meaning(&mut self, literal: Literal) -> Result<Meaning, Refusal> {
         let Literal { node, positive, rail } = literal;
-        let refuse = |why| Err(Refusal { node, variable: None, why });
+        let refuse = |why, help| Err(Refusal::of(node, why, help));
         // The rail of the operator itself, not of its negation.
         let own = if positive { rail } else { rail.opposite() };
         let signed = |part| if positive { Meaning::In(part) } else { Meaning::NotIn(part) };
@@ -40,7 +40,10 @@ impl Compiler<'_> {
                     Err(_) => {
                         let of = self.finite(Literal { node: *x, positive: true, rail: own })?;
                         if bounds.lower > 0 {
-                            return refuse("before its interval begins it holds for every value");
+                            return refuse(
+                                "before its interval begins it holds for every value",
+                                "begin the interval at 0, or join it with `and` to an atom that binds the variable",
+                            );
                         }
                         let upper = bounds.upper.map(|upper| self.ticks(upper));
                         let of = self.lasting(node, of)?;
@@ -72,12 +75,23 @@ impl Compiler<'_> {
                 if positive { Meaning::NotIn(part) } else { Meaning::In(part) }
             }
             Expr::Next(_) | Expr::Eventually(..) | Expr::Always(..) | Expr::Until(..) => {
-                return refuse("an operator of the future cannot be used on variables");
+                return refuse(
+                    "an operator of the future cannot be used on variables here",
+                    "use it where a quantifier asks directly: `forall x. a{id: x} -> eventually[0, 2 s] b{id: x}`",
+                );
             }
             Expr::If(..) => {
-                return refuse("`if` cannot be used on formulas with variables: write `and` and `or`");
+                return refuse(
+                    "`if` cannot be used on formulas with variables",
+                    "write it with `and`, `or` and `not`",
+                );
             }
-            _ => return refuse("this operator cannot be used on variables"),
+            _ => {
+                return refuse(
+                    "this operator cannot be used on variables",
+                    "use it on formulas without variables",
+                );
+            }
         })
     }
 
@@ -131,11 +145,9 @@ impl Compiler<'_> {
         };
         if upper.is_none() && left.is_empty() && !self.unbounded {
             let variable = variables.first().copied();
-            return Err(Refusal {
-                node,
-                variable,
-                why: "without an upper bound every value ever seen is kept",
-            });
+            let why = "without an upper bound every value ever seen is kept";
+            let help = "give it an upper bound, or put `@unbounded` before the property to keep them all";
+            return Err(Refusal::of(node, why, help).about(variable));
         }
         if self.model == TimeModel::Dense && !self.is_instant(right) {
             // What holds for a while holds between moments too.
@@ -145,12 +157,14 @@ impl Compiler<'_> {
             match (self.model, lower, left.is_empty()) {
                 (TimeModel::Dense, _, false) => {
                     let why = "in dense time the second operand of this `since` must be made of instants";
-                    return Err(Refusal { node, variable: variables.first().copied(), why });
+                    let help = "make its second operand an atom, or measure in points: `@time(points)`";
+                    return Err(Refusal::of(node, why, help).about(variables.first().copied()));
                 }
                 (_, 0, _) => {}
                 (TimeModel::Dense, ..) => {
                     let why = "in dense time what has a lower bound must be made of instants";
-                    return Err(Refusal { node, variable: variables.first().copied(), why });
+                    let help = "use it on an atom, or measure in points: `@time(points)`";
+                    return Err(Refusal::of(node, why, help).about(variables.first().copied()));
                 }
                 (TimeModel::Steps, by, true) => {
                     right = self.add(node, Op::Delay(right, by), variables.clone(), true)?;
@@ -197,7 +211,8 @@ impl Compiler<'_> {
                     {
                         let why =
                             "the first operand of `since` speaks of a variable that the second does not bind";
-                        return Err(Refusal { node, variable: Some(variable), why });
+                        let help = "bind it in the second operand, or quantify it inside of the first";
+                        return Err(Refusal::of(node, why, help).about(Some(variable)));
                     }
                     if self.scope.is_closed(literal.node) {
                         let truth = self.truth(literal);
@@ -228,7 +243,8 @@ impl Compiler<'_> {
                             }
                             Meaning::Any(_) => {
                                 let why = "the first operand of this `since` cannot be followed";
-                                return Err(Refusal { node: literal.node, variable: None, why });
+                                let help = "write it without `previously` of a negation";
+                                return Err(Refusal::of(literal.node, why, help));
                             }
                         }
                     }

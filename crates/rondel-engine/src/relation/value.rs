@@ -8,6 +8,9 @@ use super::parts::position;
 use super::plan::{Arithmetic, Condition, Rail, Term, Truth};
 use super::safe::Compiler;
 
+/// What can be computed.
+const COMPUTE: &str = "variables take part in arithmetic and comparisons, and nothing else";
+
 impl Compiler<'_> {
     /// Whether a node with variables is a test of values.
     pub(crate) fn is_test(&self, node: ExprId) -> bool {
@@ -36,7 +39,7 @@ impl Compiler<'_> {
                 let value_type = self.value_type(node, x)?;
                 if self.value_type(node, y)? != value_type {
                     let why = "it compares values of different types";
-                    return Err(Refusal { node, variable: None, why });
+                    return Err(Refusal::of(node, why, "compare values of one type"));
                 }
                 let (left, right) = (self.term(x, bound)?, self.term(y, bound)?);
                 let unknown = unknown && (self.can_fail(x) || self.can_fail(y));
@@ -52,14 +55,14 @@ impl Compiler<'_> {
                 let (comparison, value_type) = (Comparison::Equal, ValueType::Bool);
                 Condition::Compare { comparison, value_type, left, right, wanted, unknown: false }
             }
-            _ => return Err(Refusal { node, variable: None, why: "this is no test of values" }),
+            _ => return Err(Refusal::of(node, "this is no test of values", COMPUTE)),
         })
     }
 
     /// The type of a value, without going far: a chain of operators can be long.
     fn value_type(&mut self, node: ExprId, of: ExprId) -> Result<ValueType, Refusal> {
         if of.index() >= node.index() {
-            return Err(Refusal { node, variable: None, why: "an operand does not stand before it" });
+            return Err(Refusal::of(node, "an operand does not stand before it", COMPUTE));
         }
         Ok(self.scope.spec.value_type(of))
     }
@@ -75,7 +78,7 @@ impl Compiler<'_> {
     fn term(&mut self, node: ExprId, bound: &[VariableId]) -> Result<Term, Refusal> {
         self.enter(node)?;
         let spec = self.scope.spec;
-        let refuse = |why| Err(Refusal { node, variable: None, why });
+        let refuse = |why| Err(Refusal::of(node, why, COMPUTE));
         let term = match &spec.nodes[node.index()] {
             Expr::Literal(value) => match constant(value) {
                 Some(bits) => Term::Constant(bits),

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use rondel_event::{Read, Slot, TopicId, ValueType};
 use rondel_spec::{ExprId, Property, Slice, Spec, TimeModel};
 
-use crate::CompileError;
 use crate::program::Binding;
 use crate::section::{Moments, Ordered};
 use crate::slice::keys::KeyPlan;
 use crate::slice::{DEFAULT_LIMIT, SlicePlan, Sliced};
 use crate::translate::{FieldRead, Translator};
+use crate::{CompileError, error};
 
 /// Properties with the same keys, that see the same events, and have the same moments. What else there is
 /// does not change what a property sees, and so not what it says.
@@ -37,7 +37,7 @@ pub(crate) fn divide(spec: &Spec) -> Result<Vec<Division<'_>>, CompileError> {
             _ => return Err(invalid),
         };
         if property.robust {
-            let what = "the robustness of a property that is divided by key";
+            let what = error::ROBUST_KEY;
             return Err(CompileError::Unsupported { node: formula, what });
         }
         let roots = [Some(formula), slice.until];
@@ -115,13 +115,13 @@ impl Division<'_> {
         }
         let translation = translator.finish();
         if translation.futures.iter().any(|future| future.property == until) {
-            return Err(unsupported("an operator of the future in the condition that ends an instance"));
+            return Err(unsupported(error::KEYED_FUTURE_END));
         }
         let nodes = Ordered::new(translation, moments, false);
         let slots = binding.bind(nodes.fields(), nodes.nodes());
         let section = nodes.assemble(ordered, &slots);
         if !section.initial.relations.is_empty() {
-            return Err(unsupported("a quantified formula in a property that is divided by key"));
+            return Err(unsupported(error::KEYED_QUANTIFIER));
         }
         let topics = fields.iter().map(|(topic, _)| (*topic, slots_of(slice, *topic, binding))).collect();
         let limit = slice.limit.unwrap_or(DEFAULT_LIMIT);

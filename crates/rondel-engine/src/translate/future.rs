@@ -7,8 +7,8 @@ use rondel_spec::{Bounds, Expr, ExprId, TimeModel};
 
 use super::operands::Operands;
 use super::{Translator, Truth};
-use crate::CompileError;
 use crate::future::{Formula, Plan};
+use crate::{CompileError, error};
 
 /// A property that looks ahead.
 #[derive(Clone, Debug)]
@@ -64,10 +64,8 @@ impl Translator<'_> {
             };
             place.insert(id, add(&mut nodes, node));
         }
-        let plan = Plan::new(model, &nodes).map_err(|_| CompileError::Unsupported {
-            node: formula,
-            what: "a formula with so many operators of the future",
-        })?;
+        let plan = Plan::new(model, &nodes)
+            .map_err(|_| CompileError::Unsupported { node: formula, what: error::TOO_MANY_FUTURES })?;
         Ok(Future { property, plan, pasts })
     }
 
@@ -109,10 +107,7 @@ impl Translator<'_> {
             }
             Expr::Until(bounds, x, y) => until(bounds, Some(at(x)?), at(y)?),
             _ => {
-                return Err(CompileError::Unsupported {
-                    node: id,
-                    what: "an operator of the future inside this operator",
-                });
+                return Err(CompileError::Unsupported { node: id, what: error::FUTURE_INSIDE });
             }
         })
     }

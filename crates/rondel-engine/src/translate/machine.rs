@@ -7,10 +7,10 @@ use rondel_spec::{Expr, ExprId, Machine, MachineId, TimeModel};
 
 use super::values::kind;
 use super::{Column, Meaning, Rails, Translator, Truth, Values};
-use crate::CompileError;
 use crate::graph::{Constant, Node, NodeId, Relation, Wire};
 use crate::machine::{MachinePlan, TransitionPlan};
 use crate::scalar::Scalar;
+use crate::{CompileError, error};
 
 /// A machine on the way to a program: wires and nodes are those of the graph.
 #[derive(Clone, Debug)]
@@ -85,14 +85,13 @@ impl Translator<'_> {
     fn machine(&mut self, id: ExprId, machine: MachineId) -> Result<NodeId, CompileError> {
         if let Some(known) = self.machines.get(&machine) {
             // While it is being translated there is none: it refers to itself, by way of another one.
-            return known
-                .ok_or(CompileError::Unsupported { node: id, what: "a machine that depends on itself" });
+            return known.ok_or(CompileError::Unsupported { node: id, what: error::MACHINE_CYCLE });
         }
         let Some(declared) = self.spec.machines.get(machine.0 as usize) else {
             return Err(CompileError::Unsupported { node: id, what: "a machine that is not declared" });
         };
         if declared.time != self.model {
-            let what = "a machine beside a property with another model of time";
+            let what = error::MACHINE_TIME;
             return Err(CompileError::Unsupported { node: id, what });
         }
         self.machines.insert(machine, None);
@@ -187,10 +186,7 @@ impl Translator<'_> {
             });
         }
         if depth > DEEPEST {
-            return Err(CompileError::Unsupported {
-                node: expr,
-                what: "an expression of a machine that nests so deeply",
-            });
+            return Err(CompileError::Unsupported { node: expr, what: error::MACHINE_DEPTH });
         }
         let mut part = |x: &ExprId| self.scalar(id, machine, *x, depth + 1);
         Ok(match node {
@@ -206,7 +202,7 @@ impl Translator<'_> {
             Expr::Or(x, y) => Scalar::Or(Box::new([part(x)?, part(y)?])),
             Expr::Definitely(x) => Scalar::Definitely(Box::new(part(x)?)),
             _ => {
-                let what = "an operator over time of a machine's own data in its guards";
+                let what = error::MACHINE_OPERATOR;
                 return Err(CompileError::Unsupported { node: expr, what });
             }
         })

@@ -54,8 +54,9 @@ impl<'a> Translator<'a> {
     pub(super) fn quantified(&mut self, id: ExprId) -> Result<Meaning, CompileError> {
         let scope = self.scope();
         if let Some(&variable) = scope.free(id).first() {
-            let why = "no quantifier binds the variable";
-            return Err(not_monitorable(Refusal { node: id, variable: Some(variable), why }));
+            let refusal =
+                Refusal::of(id, "no quantifier binds the variable", "put `exists` or `forall` before it");
+            return Err(not_monitorable(refusal.about(Some(variable))));
         }
         let (model, unbounded) = (self.model, self.unbounded[id.index()]);
         let done = &self.done;
@@ -147,6 +148,6 @@ impl Scope<'_> {
     }
 }
 
-fn not_monitorable(Refusal { node, variable, why }: Refusal) -> CompileError {
-    CompileError::NotMonitorable { node, variable, why }
+fn not_monitorable(Refusal { node, variable, why, help }: Refusal) -> CompileError {
+    CompileError::NotMonitorable { node, variable, why, help }
 }

@@ -10,9 +10,9 @@ use rondel_event::{Comparison, ValueType};
 use rondel_spec::{BinaryOp, Bounds, Expr, ExprId, TimeModel, UnaryOp};
 
 use super::{Column, Meaning, Rails, Translator, Truth, Values, values};
-use crate::CompileError;
 use crate::graph::{Constant, Kind, Node, NodeId, Reach, Wire};
 use crate::window::LIMIT;
+use crate::{CompileError, error};
 
 /// The robustness of a formula.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,13 +80,10 @@ impl Translator<'_> {
         let expr = &spec.nodes[id.index()];
         match *expr {
             Expr::Next(_) | Expr::Eventually(..) | Expr::Always(..) | Expr::Until(..) => {
-                return Err(CompileError::Unsupported {
-                    node: id,
-                    what: "the robustness of an operator of the future",
-                });
+                return Err(CompileError::Unsupported { node: id, what: error::ROBUST_FUTURE });
             }
             Expr::Exists(..) | Expr::ForAll(..) => {
-                return Err(CompileError::Unsupported { node: id, what: "the robustness of a quantifier" });
+                return Err(CompileError::Unsupported { node: id, what: error::ROBUST_QUANTIFIER });
             }
             Expr::Compare(comparison, x, y) => {
                 if let (Some(Meaning::Values(x)), Some(Meaning::Values(y))) =

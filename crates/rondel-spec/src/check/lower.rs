@@ -153,6 +153,7 @@ impl Checker<'_> {
         }
         for node in body.nodes() {
             if !self.is_broken(node) {
+                self.graph.at(self.span(node));
                 self.lowered[model as usize][node] = self.lower_node(node, model);
             }
         }

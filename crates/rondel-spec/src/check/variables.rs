@@ -116,8 +116,8 @@ impl<'a> Checker<'a> {
 
     /// What a variable has become in a model.
     pub(super) fn variable_id(&mut self, variable: usize, model: TimeModel) -> VariableId {
-        let graph = &mut self.graph;
-        *self.variables.entry((variable, model)).or_insert_with(|| graph.fresh_variable())
+        let (graph, name) = (&mut self.graph, &self.ast.variables[variable].text);
+        *self.variables.entry((variable, model)).or_insert_with(|| graph.fresh_variable(name))
     }
 }
 

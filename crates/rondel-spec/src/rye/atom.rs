@@ -202,6 +202,7 @@ impl Parser<'_> {
             Wanted::Variable(variable) => return self.bind(*variable, steps, path, whole, result),
         };
         let graph = &mut *self.target.graph;
+        graph.at(whole);
         let mut field = |value_type: ValueType| {
             // A schema's `Int` is read as one, so that other formulas can share the field.
             let declared = declared.unwrap_or(value_type);
@@ -257,6 +258,7 @@ impl Parser<'_> {
             return Err(self.report(Diagnostic::new(Code::ConflictingUse, whole, message)));
         }
         let fields = vec![(path, known.id, value_type)];
+        self.target.graph.at(whole);
         let bound = self.target.graph.add(Expr::Bind { topic: self.target.topic, fields });
         *result = self.target.graph.and(*result, bound);
         Ok(())

@@ -173,6 +173,7 @@ impl<'a> Parser<'a> {
             if matches!(p.word(), "exists" | "E" | "forall" | "A") {
                 return p.quantified();
             }
+            let start = p.span();
             let left = p.disjunction()?;
             if !(p.symbol() == "->" || p.word() == "implies") {
                 return Ok(left);
@@ -182,12 +183,20 @@ impl<'a> Parser<'a> {
             if p.symbol() == "->" || p.word() == "implies" {
                 return Err(p.side_by_side("an implication"));
             }
+            p.at_words_from(start);
             Ok(p.target.graph.implies(left, right))
         })
     }
 
+    /// What is added now comes from the words since `start`.
+    fn at_words_from(&mut self, start: Span) {
+        let last = self.tokens[self.at.saturating_sub(1)].span;
+        self.target.graph.at(start.to(last));
+    }
+
     /// `exists[x, y]. formula`
     fn quantified(&mut self) -> Parsed<ExprId> {
+        let start = self.span();
         let all = matches!(self.word(), "forall" | "A");
         let outer = self.scope.len();
         self.advance();
@@ -210,7 +219,7 @@ impl<'a> Parser<'a> {
                 };
                 self.report(diagnostic);
             }
-            let id = self.target.graph.fresh_variable();
+            let id = self.target.graph.fresh_variable(&name);
             self.scope.push(Variable { name, span, id, value_type: None });
             if !self.eat(",") {
                 break;
@@ -224,6 +233,7 @@ impl<'a> Parser<'a> {
                 let message = format!("the variable '{}' is never used", variable.name);
                 self.report(Diagnostic::new(Code::Unused, variable.span, message));
             }
+            self.at_words_from(start);
             body = self.target.graph.quantified(all, variable.id, body);
         }
         Ok(body)
@@ -272,6 +282,7 @@ impl<'a> Parser<'a> {
     }
 
     fn since(&mut self) -> Parsed<ExprId> {
+        let start = self.span();
         let left = self.unary()?;
         if !matches!(self.word(), "since" | "S") {
             return Ok(left);
@@ -282,32 +293,38 @@ impl<'a> Parser<'a> {
         if matches!(self.word(), "since" | "S") {
             return Err(self.side_by_side("`since`"));
         }
+        self.at_words_from(start);
         Ok(self.target.graph.since(bounds, left, right))
     }
 
     fn unary(&mut self) -> Parsed<ExprId> {
         let word = if self.symbol() == "!" { "not" } else { self.word() };
+        let start = self.span();
         match word {
             "not" => {
                 self.advance();
                 let operand = self.operand_of("not")?;
+                self.at_words_from(start);
                 Ok(self.target.graph.not(operand))
             }
             "pre" | "Y" => {
                 self.advance();
                 let operand = self.operand_of(word)?;
+                self.at_words_from(start);
                 Ok(self.target.graph.previously(operand))
             }
             "once" | "P" => {
                 self.advance();
                 let bounds = self.bounds()?;
                 let operand = self.operand_of(word)?;
+                self.at_words_from(start);
                 Ok(self.target.graph.once(bounds, operand))
             }
             "historically" | "H" => {
                 self.advance();
                 let bounds = self.bounds()?;
                 let operand = self.operand_of(word)?;
+                self.at_words_from(start);
                 Ok(self.target.graph.historically(bounds, operand))
             }
             _ => self.operand(),

@@ -1,0 +1,579 @@
+//! What is asked of tuples that looks ahead, on its way over a trace.
+//!
+//! Of a tuple something is asked at a moment at which its part has it. It then [waits](Wait) with what is
+//! pending of the formula for its values, as a property without variables would; until all that is decided it
+//! sees what concerns it. A moment holds if of some tuple what was asked there turns out to be true, and does not
+//! if of all it turns out to be false: that is [news](News), and the property takes it from there.
+//!
+//! A tuple is shown only what can matter to it: moments at which one of its pasts is otherwise than usual. In
+//! points and steps, where a moment counts by being there at all, those are all at which it is not idle (see
+//! [`is_idle`](crate::future::Plan::is_idle)); in dense time, where a truth lasts, those at which one changes.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use rondel_event::Verdict;
+use rondel_spec::TimeModel;
+use serde::{Deserialize, Serialize};
+
+use super::batch::Batch;
+use super::plan::{Ask, Left, Op, Part, Plan};
+use super::state::{Keyed, PartState, Tick};
+use super::table::Table;
+use super::term::Source;
+use crate::future::{Decision, Pending, Range, Scratch};
+
+/// Something that has become certain about a moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct News {
+    /// The row at which it did.
+    pub(crate) row: usize,
+    /// The coordinate of that, in dense time.
+    pub(crate) axis: i128,
+    /// The number of the moment that it is about.
+    pub(crate) moment: i64,
+    pub(crate) rail: usize,
+    pub(crate) value: bool,
+}
+
+/// What a tuple has pending.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Wait {
+    pending: Pending,
+    /// Its pasts at this moment, and in the time after it.
+    at: Vec<u8>,
+    after: Vec<u8>,
+    /// Whether it must be shown every moment.
+    is_hot: bool,
+    /// The number of the last moment that it was looked at.
+    seen: i64,
+    /// When time alone may bring something.
+    due: Option<i64>,
+}
+
+/// A moment that is not decided.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Open {
+    /// So many tuples are still asked.
+    waits: u32,
+    /// Which rails are decided.
+    told: [bool; 2],
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Asking {
+    /// By the rows of the table.
+    waits: Vec<Option<Box<Wait>>>,
+    /// The number of the last moment, from 1.
+    number: i64,
+    /// The last moments, up to that one, from the first that is not decided.
+    open: VecDeque<Open>,
+    /// How many tuples are asked at how many moments.
+    asked: usize,
+    lost: u64,
+    hot: Vec<u32>,
+    /// The rows looked at in the last moment.
+    looked_at: Vec<u32>,
+    /// Rows whose tuple waits for nothing any more.
+    gone: Vec<u32>,
+    #[serde(skip)]
+    due: BinaryHeap<Reverse<(i64, u32)>>,
+    #[serde(skip)]
+    news: Vec<News>,
+    /// The row of the last moment, from 1.
+    #[serde(skip)]
+    row: usize,
+    #[serde(skip)]
+    room: Scratch,
+    #[serde(skip)]
+    decisions: Vec<Decision>,
+    #[serde(skip)]
+    truths: Vec<u8>,
+    #[serde(skip)]
+    ranges: (Vec<Range>, Vec<Range>),
+    #[serde(skip)]
+    spare: Vec<Box<Wait>>,
+}
+
+/// What can be asked of a tuple at a tick.
+struct Look<'a, 'b, S> {
+    ask: &'a Ask,
+    pasts: &'a [[Vec<Left>; 2]],
+    parts: &'a [Part],
+    earlier: &'a [PartState],
+    tick: &'a Tick<'b, S>,
+}
+
+impl<S: Source> Look<'_, '_, S> {
+    fn holds(&self, left: &Left, tuple: &[u64]) -> bool {
+        match left {
+            Left::Test(condition) => self.tick.context().holds(condition, tuple),
+            Left::Member { lookup, wanted, .. } => {
+                let (part, key) = (&self.earlier[lookup.part.index()], Keyed::new(tuple, &lookup.slots));
+                let is_member = if self.parts[lookup.part.index()].lasts {
+                    part.table.as_ref().is_some_and(|table| table.has(lookup.access, key.key()))
+                } else {
+                    key.is_in(&part.out)
+                };
+                is_member == *wanted
+            }
+        }
+    }
+
+    /// The pasts of a tuple.
+    fn truths(&self, tuple: &[u64], out: &mut Vec<u8>) {
+        let rail = |lefts: &[Left]| u8::from(lefts.iter().all(|left| self.holds(left, tuple)));
+        out.clear();
+        out.extend(self.pasts.iter().map(|[certain, possible]| rail(certain) | rail(possible) << 1));
+    }
+
+    /// The same, as long as nothing happens to the tuple itself: what does not depend on it may be anything.
+    fn ranges(&self, tuple: &[u64], out: &mut Vec<Range>) {
+        let one = |left: &Left| match left {
+            Left::Test(condition) if !condition.is_fixed() => [0, u64::MAX],
+            Left::Member { lookup, wanted, .. } if !self.parts[lookup.part.index()].lasts => {
+                [u64::from(!wanted).wrapping_neg(); 2]
+            }
+            _ => [u64::from(self.holds(left, tuple)).wrapping_neg(); 2],
+        };
+        let rail = |lefts: &[Left]| {
+            lefts.iter().map(one).fold([u64::MAX; 2], |all, one| [all[0] & one[0], all[1] & one[1]])
+        };
+        out.clear();
+        out.extend(
+            self.pasts
+                .iter()
+                .map(|[certain, possible]| Range { certain: rail(certain), possible: rail(possible) }),
+        );
+    }
+
+    /// What is asked, if it is certain at once.
+    fn at_once(&self, truths: &[u8], scratch: &mut Vec<Range>) -> Option<Verdict> {
+        let root = self.ask.formula.skeletons.last()?;
+        let past = |i: usize| {
+            let truth = root.pasts.get(i).and_then(|&i| truths.get(i as usize)).map_or(0b10, |x| u64::from(*x));
+            Range::known((truth & 1).wrapping_neg(), (truth >> 1 & 1).wrapping_neg())
+        };
+        let range = root.evaluate(past, |_| Range::PENDING, scratch);
+        let [certain, possible] = range.decided();
+        (certain & possible & 1 == 1).then(|| range.verdict())
+    }
+
+    /// Calls `f` with the rows to which something has happened.
+    fn for_each_touched(&self, table: &Table, mut f: impl FnMut(u32)) {
+        for left in self.pasts.iter().flatten().flatten() {
+            if let Left::Member { lookup, back, .. } = left {
+                let out: &Batch = &self.earlier[lookup.part.index()].out;
+                for (tuple, _) in out.iter() {
+                    table.matching(*back, tuple).for_each(&mut f);
+                }
+            }
+        }
+    }
+}
+
+impl Asking {
+    /// So many tuples may be asked at so many moments.
+    const LIMIT: usize = Pending::LIMIT;
+
+    /// The moments to come are those of rows.
+    pub(crate) fn begin(&mut self) {
+        self.news.clear();
+        self.row = 0;
+    }
+
+    /// The news of the rows, in order.
+    pub(crate) fn news(&self) -> &[News] {
+        &self.news
+    }
+
+    /// The number of the moment in a row of those since [`Asking::begin`].
+    pub(crate) fn number(&self, row: usize) -> i64 {
+        self.number - self.row as i64 + row as i64 + 1
+    }
+
+    /// How many tuples were not asked because too many were waited for.
+    pub(crate) fn lost(&self) -> u64 {
+        self.waits.iter().flatten().map(|wait| wait.pending.lost()).fold(self.lost, u64::saturating_add)
+    }
+
+    /// How many obligations and moments are kept.
+    pub(crate) fn kept(&self) -> usize {
+        self.open.len() + self.waits.iter().flatten().map(|wait| wait.pending.kept()).sum::<usize>()
+    }
+
+    /// A time such that later than it time alone may bring something.
+    pub(crate) fn deadline(&self) -> Option<i64> {
+        self.due.peek().map(|Reverse((due, _))| *due)
+    }
+
+    /// Forgets the tuples that wait for nothing any more.
+    pub(crate) fn clear_away(&mut self, part: &mut PartState) {
+        let Some(table) = &mut part.table else { return };
+        for row in self.gone.drain(..) {
+            if self.waits.get(row as usize).is_some_and(Option::is_none) && table.has_row(row) {
+                table.remove(row);
+            }
+        }
+    }
+
+    /// Adds what is not in a snapshot; false if it does not belong to what is asked.
+    pub(crate) fn complete(&mut self, ask: &Ask, table: Option<&Table>) -> bool {
+        let Some(table) = table else { return false };
+        let new = Pending::new(&ask.formula, Asking::LIMIT);
+        for (row, wait) in (0..).zip(&self.waits) {
+            let Some(wait) = wait else { continue };
+            if !wait.pending.fits(&new) || !table.has_row(row) {
+                return false;
+            }
+            self.due.extend(wait.due.map(|due| Reverse((due, row))));
+        }
+        let is_row = |row: &u32| (*row as usize) < self.waits.len();
+        // Each row of the table has something that waits, or is about to be forgotten.
+        let all = table.rows().all(|row| {
+            self.waits.get(row as usize).is_some_and(|wait| wait.is_some() || self.gone.contains(&row))
+        });
+        all && self.number >= self.open.len() as i64
+            && self.hot.iter().chain(&self.looked_at).chain(&self.gone).all(is_row)
+    }
+
+    /// An event, in steps or points.
+    pub(super) fn moment<S: Source>(
+        &mut self,
+        plan: &Plan,
+        parts: &mut [PartState],
+        tick: &Tick<'_, S>,
+        (model, time): (TimeModel, i64),
+    ) {
+        let Some((ask, earlier, own, look)) = split(plan, parts, tick) else { return };
+        self.start();
+        let Some(table) = &mut own.table else { return };
+        if model == TimeModel::Points {
+            self.pass(ask, time);
+        }
+        self.take(&look, earlier, table);
+        let mut looked_at = std::mem::take(&mut self.looked_at);
+        self.hot.clear();
+        for &row in &looked_at {
+            let Some(mut wait) = self.waits[row as usize].take() else { continue };
+            look.truths(table.tuple(row), &mut self.truths);
+            self.limit(&mut wait);
+            let (room, out) = (&mut self.room, &mut self.decisions);
+            wait.pending.noted_point(&ask.formula, (time, self.number), &self.truths, room, out);
+            self.count();
+            self.settle();
+            self.put(&look, row, wait, table.tuple(row));
+        }
+        looked_at.clear();
+        self.looked_at = looked_at;
+        if model == TimeModel::Steps {
+            // There is one step at each number: nothing more comes at this one.
+            self.pass(ask, time.saturating_add(1));
+        }
+        self.finish();
+    }
+
+    /// A moment in dense time.
+    pub(super) fn instant<S: Source>(
+        &mut self,
+        plan: &Plan,
+        parts: &mut [PartState],
+        tick: &Tick<'_, S>,
+        (time, taken_back): (i64, bool),
+    ) {
+        let Some((ask, earlier, own, look)) = split(plan, parts, tick) else { return };
+        self.start();
+        let Some(table) = &mut own.table else { return };
+        self.pass(ask, time);
+        // What was seen of the time after the last moment was no such time.
+        let before = std::mem::take(&mut self.looked_at);
+        if taken_back {
+            before.into_iter().for_each(|row| self.look_at(row));
+        }
+        self.take(&look, earlier, table);
+        for &row in &self.looked_at {
+            if let Some(wait) = &mut self.waits[row as usize] {
+                look.truths(table.tuple(row), &mut wait.at);
+            }
+        }
+    }
+
+    /// The time after it.
+    pub(super) fn span<S: Source>(
+        &mut self,
+        plan: &Plan,
+        parts: &mut [PartState],
+        tick: &Tick<'_, S>,
+        time: i64,
+    ) {
+        let Some((ask, _, own, look)) = split(plan, parts, tick) else { return };
+        let Some(table) = &own.table else { return };
+        let first = self.looked_at.len();
+        look.for_each_touched(table, |row| self.look_at(row));
+        // At the moment itself these are as they were.
+        for &row in &self.looked_at[first..] {
+            if let Some(wait) = &mut self.waits[row as usize] {
+                wait.at.clone_from(&wait.after);
+            }
+        }
+        let looked_at = std::mem::take(&mut self.looked_at);
+        self.hot.clear();
+        for &row in &looked_at {
+            let Some(mut wait) = self.waits[row as usize].take() else { continue };
+            look.truths(table.tuple(row), &mut wait.after);
+            self.limit(&mut wait);
+            let Wait { pending, at, after, .. } = &mut *wait;
+            pending.keep_apart(true);
+            let (room, out) = (&mut self.room, &mut self.decisions);
+            pending.moment(&ask.formula, (time, self.number), (at, after), room, out);
+            self.count();
+            self.settle();
+            self.put(&look, row, wait, table.tuple(row));
+        }
+        self.looked_at = looked_at;
+        self.finish();
+    }
+
+    /// Lets time pass without a moment.
+    pub(crate) fn advance(&mut self, ask: &Ask, now: i64) {
+        self.pass(ask, now);
+        self.close();
+    }
+
+    fn start(&mut self) {
+        self.number += 1;
+        self.row += 1;
+        self.open.push_back(Open::default());
+    }
+
+    /// All is known of this moment that is.
+    fn finish(&mut self) {
+        self.conclude(self.number);
+        self.close();
+    }
+
+    /// Takes in the tuples of which something is asked, and those to which something has happened.
+    fn take<S: Source>(&mut self, look: &Look<'_, '_, S>, earlier: &[PartState], table: &mut Table) {
+        let Some(Part { op: Op::Ask { of, .. }, .. }) = look.parts.last() else { return };
+        let of = &earlier[of.index()];
+        let mut take = |tuple: &[u64]| self.admit(look, table, tuple);
+        if look.parts[part_of(look.parts)].lasts {
+            of.table.iter().flat_map(Table::present).for_each(&mut take);
+        } else {
+            of.out.iter().for_each(|(tuple, _)| take(tuple));
+        }
+        if table.len() > 0 {
+            look.for_each_touched(table, |row| self.look_at(row));
+            for row in std::mem::take(&mut self.hot) {
+                self.look_at(row);
+            }
+        }
+    }
+
+    /// Asks something of a tuple.
+    fn admit<S: Source>(&mut self, look: &Look<'_, '_, S>, table: &mut Table, tuple: &[u64]) {
+        if let Some(row) = table.find(tuple) {
+            return self.look_at(row);
+        }
+        look.truths(tuple, &mut self.truths);
+        if let Some(verdict) = look.at_once(&self.truths, &mut self.ranges.0) {
+            self.count();
+            return self.told(self.number, self.number_axis(), verdict);
+        }
+        if self.asked >= Asking::LIMIT {
+            self.lost = self.lost.saturating_add(1);
+            self.count();
+            return self.told(self.number, self.number_axis(), Verdict::Inconclusive);
+        }
+        let row = table.insert(tuple) as usize;
+        if self.waits.len() <= row {
+            self.waits.resize_with(row + 1, || None);
+        }
+        let mut wait = self.spare.pop().unwrap_or_else(|| {
+            let pending = Pending::new(&look.ask.formula, Asking::LIMIT);
+            Box::new(Wait { pending, at: Vec::new(), after: Vec::new(), is_hot: false, seen: 0, due: None })
+        });
+        (wait.is_hot, wait.seen, wait.due) = (false, 0, None);
+        self.waits[row] = Some(wait);
+        self.look_at(row as u32);
+    }
+
+    /// Nobody asks: at this moment.
+    fn number_axis(&self) -> i128 {
+        i128::MIN
+    }
+
+    fn look_at(&mut self, row: u32) {
+        let number = self.number;
+        if let Some(Some(wait)) = self.waits.get_mut(row as usize)
+            && wait.seen != number
+        {
+            wait.seen = number;
+            self.looked_at.push(row);
+        }
+    }
+
+    /// One tuple more is asked at this moment.
+    fn count(&mut self) {
+        self.asked += 1;
+        if let Some(open) = self.open.back_mut() {
+            open.waits += 1;
+        }
+    }
+
+    /// When there are too many, each keeps no more than it has.
+    fn limit(&self, wait: &mut Wait) {
+        let is_full = self.asked >= Asking::LIMIT;
+        wait.pending.set_limit(if is_full { wait.pending.waiting() } else { Asking::LIMIT });
+    }
+
+    /// Puts back what a tuple has pending, if it has.
+    fn put<S: Source>(&mut self, look: &Look<'_, '_, S>, row: u32, mut wait: Box<Wait>, tuple: &[u64]) {
+        if wait.pending.rests(&look.ask.formula, &mut self.room).is_some() {
+            return self.free(row, wait);
+        }
+        look.ranges(tuple, &mut self.ranges.1);
+        let (scratch, ranges) = (&mut self.ranges.0, &self.ranges.1);
+        let past = |i: usize| ranges.get(i).copied().unwrap_or(Range::PENDING);
+        wait.is_hot = !look.ask.formula.is_idle(past, scratch);
+        if wait.is_hot {
+            self.hot.push(row);
+        }
+        self.plan(look.ask, row, &mut wait);
+        self.waits[row as usize] = Some(wait);
+    }
+
+    fn free(&mut self, row: u32, mut wait: Box<Wait>) {
+        self.lost = self.lost.saturating_add(wait.pending.lost());
+        wait.pending.restart(None);
+        wait.due = None;
+        if self.spare.len() < 64 {
+            self.spare.push(wait);
+        }
+        self.gone.push(row);
+    }
+
+    fn plan(&mut self, ask: &Ask, row: u32, wait: &mut Wait) {
+        let due = wait.pending.deadline(&ask.formula);
+        if due != wait.due {
+            wait.due = due;
+            self.due.extend(due.map(|due| Reverse((due, row))));
+        }
+    }
+
+    /// Lets time pass up to a time for those to whom it brings something.
+    fn pass(&mut self, ask: &Ask, now: i64) {
+        while let Some(&Reverse((due, row))) = self.due.peek() {
+            let wait = self.waits.get_mut(row as usize).and_then(Option::take);
+            let Some(mut wait) = wait else {
+                self.due.pop();
+                continue;
+            };
+            let is_due = wait.due == Some(due);
+            if is_due && due >= now {
+                self.waits[row as usize] = Some(wait);
+                break;
+            }
+            self.due.pop();
+            if !is_due {
+                self.waits[row as usize] = Some(wait);
+                continue;
+            }
+            wait.due = None;
+            wait.pending.advance(&ask.formula, now, &mut self.room, &mut self.decisions);
+            self.settle();
+            if wait.pending.rests(&ask.formula, &mut self.room).is_some() {
+                self.free(row, wait);
+                continue;
+            }
+            self.plan(ask, row, &mut wait);
+            self.waits[row as usize] = Some(wait);
+        }
+    }
+
+    /// Takes in what has been decided.
+    fn settle(&mut self) {
+        let mut decisions = std::mem::take(&mut self.decisions);
+        for decision in decisions.drain(..) {
+            // Of the time between moments nothing is asked.
+            if decision.tag > 0 && decision.is_fresh {
+                self.told(decision.tag, decision.certain_axis(), decision.verdict);
+            }
+        }
+        self.decisions = decisions;
+    }
+
+    fn told(&mut self, moment: i64, axis: i128, verdict: Verdict) {
+        self.asked = self.asked.saturating_sub(1);
+        let Some(open) = self.open_at(moment) else { return };
+        open.waits = open.waits.saturating_sub(1);
+        let rails: &[usize] = match verdict {
+            Verdict::Satisfied => &[0, 1],
+            Verdict::Inconclusive => &[1],
+            Verdict::Violated => &[],
+        };
+        for &rail in rails {
+            self.tell(moment, axis, rail, true);
+        }
+        if moment != self.number {
+            self.conclude_at(moment, axis);
+        }
+    }
+
+    fn open_at(&mut self, moment: i64) -> Option<&mut Open> {
+        let at = moment - (self.number - self.open.len() as i64) - 1;
+        usize::try_from(at).ok().and_then(|at| self.open.get_mut(at))
+    }
+
+    fn conclude(&mut self, moment: i64) {
+        self.conclude_at(moment, i128::MIN);
+    }
+
+    /// If nobody is asked any more at a moment, that is all.
+    fn conclude_at(&mut self, moment: i64, axis: i128) {
+        if self.open_at(moment).is_some_and(|open| open.waits == 0) {
+            (0..2).for_each(|rail| self.tell(moment, axis, rail, false));
+        }
+    }
+
+    fn tell(&mut self, moment: i64, axis: i128, rail: usize, value: bool) {
+        let row = self.row.saturating_sub(1);
+        let Some(open) = self.open_at(moment) else { return };
+        if !std::mem::replace(&mut open.told[rail], true) {
+            self.news.push(News { row, axis, moment, rail, value });
+        }
+    }
+
+    /// Forgets the first moments that are decided.
+    fn close(&mut self) {
+        while self.open.front().is_some_and(|open| open.told == [true; 2]) {
+            self.open.pop_front();
+        }
+    }
+}
+
+/// The part of which tuples are asked.
+fn part_of(parts: &[Part]) -> usize {
+    match parts.last() {
+        Some(Part { op: Op::Ask { of, .. }, .. }) => of.index(),
+        _ => 0,
+    }
+}
+
+/// What is asked, the parts before, its own part, and how to look at a tuple.
+type Split<'a, 'b, S> = (&'a Ask, &'a [PartState], &'a mut PartState, Look<'a, 'b, S>);
+
+fn split<'a, 'b, S>(
+    plan: &'a Plan,
+    parts: &'a mut [PartState],
+    tick: &'a Tick<'b, S>,
+) -> Option<Split<'a, 'b, S>> {
+    let (own, earlier) = parts.split_last_mut()?;
+    let earlier: &[PartState] = earlier;
+    let (Some(ask), Some(Part { op: Op::Ask { pasts, .. }, .. })) = (&plan.ask, plan.parts.last()) else {
+        return None;
+    };
+    let look = Look { ask, pasts, parts: &plan.parts, earlier, tick };
+    Some((ask, earlier, own, look))
+}

@@ -1,0 +1,64 @@
+//! Every file `tests/refusals/*.rondel` has beside it what is said about each of its properties that cannot
+//! be monitored, and the reference an example of every such code. With `UPDATE=1` in the environment the
+//! expectations are written anew; look at the difference before committing it.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::path::Path;
+
+use rondel_engine::Program;
+use rondel_spec::{Spec, parse};
+
+/// What is said of each property, as if it were alone.
+fn said(name: &str, text: &str) -> String {
+    let outcome = parse(text);
+    let spec = outcome.spec.unwrap_or_else(|| panic!("{}", outcome.diagnostics[0].render(name, text, false)));
+    let mut said = Vec::new();
+    for property in &spec.properties {
+        let alone = Spec { properties: vec![property.clone()], ..spec.clone() };
+        if let Err(error) = Program::compile(&alone) {
+            let diagnostic = error.diagnose(&spec).unwrap_or_else(|| panic!("{error} has no place"));
+            assert!(diagnostic.help.is_some(), "{error} has no way out");
+            said.push(diagnostic.render(name, text, false));
+        } else {
+            said.push(format!("{} can be monitored\n", property.name));
+        }
+    }
+    said.join("\n")
+}
+
+#[test]
+fn what_cannot_be_monitored_is_said_at_its_place() {
+    let update = std::env::var_os("UPDATE").is_some();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/refusals");
+    let mut wrong = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let case = entry.unwrap().path();
+        if case.extension().is_none_or(|extension| extension != "rondel") {
+            continue;
+        }
+        let name = case.file_name().unwrap().to_string_lossy().into_owned();
+        let shown = said(&name, &std::fs::read_to_string(&case).unwrap());
+        let expected = case.with_extension("txt");
+        if update {
+            std::fs::write(&expected, &shown).unwrap();
+        } else if std::fs::read_to_string(&expected).unwrap_or_default() != shown {
+            wrong.push(format!("{name} is now said:\n{shown}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_reference_has_an_example_of_each() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/diagnostics.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for code in ["E0701", "E0702"] {
+        let section = page.split(&format!("### {code}\n")).nth(1).unwrap();
+        let example = section.split("```rondel\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+        let outcome = parse(example);
+        let spec = outcome.spec.unwrap_or_else(|| panic!("{:?}", outcome.diagnostics));
+        let diagnostic = Program::compile(&spec).unwrap_err().diagnose(&spec).unwrap();
+        assert_eq!(diagnostic.code.as_str(), code);
+    }
+}
