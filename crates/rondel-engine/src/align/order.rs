@@ -2,7 +2,9 @@
 
 mod delays;
 mod frontier;
+mod markers;
 mod notice;
+mod origins;
 mod queue;
 mod settings;
 mod topic;
@@ -13,7 +15,9 @@ use std::collections::VecDeque;
 use rondel_event::{Timestamp, TopicId};
 
 use self::frontier::{ENDLESS, Frontiers};
+use self::markers::Marked;
 pub use self::notice::{Notice, OrderStatistics, Refusal};
+use self::origins::Numbered;
 pub use self::settings::{
     Lateness, Marker, MaxWait, OrderPolicy, OrderSettings, Origin, Released, Tardy, TopicOrder,
 };
@@ -75,6 +79,8 @@ pub struct Order<T> {
     out: VecDeque<Released<T>>,
     notices: VecDeque<Notice>,
     unsaid: u64,
+    /// How many topics in play are absent.
+    absent: usize,
     /// How far back the clock has stepped at most.
     clock_back: u64,
 }
@@ -94,6 +100,7 @@ impl<T> Order<T> {
             out: VecDeque::new(),
             notices: VecDeque::new(),
             unsaid: 0,
+            absent: 0,
             clock_back: 0,
             settings,
             topics,
@@ -108,36 +115,38 @@ impl<T> Order<T> {
     pub fn push(&mut self, topic: TopicId, time: Timestamp, origin: Option<Origin>, now: Timestamp, item: T) {
         self.advance(now);
         let Some(index) = self.hear(topic) else { return };
-        let (time, now) = (time.as_nanos(), self.now);
-        let here = &mut self.topics[index];
-        here.counts.received += 1;
-        let _ = origin;
-        if let Some(refused) = self.refusal(topic, time) {
-            self.topics[index].counts.refused += 1;
-            self.notice(refused);
+        self.topics[index].counts.received += 1;
+        if origin.is_some_and(|origin| self.is_duplicate(index, origin)) {
             return;
         }
+        let time = time.as_nanos();
+        if let Some(refused) = self.refusal(topic, time) {
+            self.topics[index].counts.refused += 1;
+            if self.settings.policy == OrderPolicy::EventTime {
+                self.receive(index, time);
+            }
+            self.notice(refused);
+            self.release_due();
+            return;
+        }
+        let delay = self.now.saturating_sub(time).max(0) as u64;
         let here = &mut self.topics[index];
-        let delay = now.saturating_sub(time).max(0) as u64;
         here.delays.add(delay);
         if self.settings.policy == OrderPolicy::Arrival {
             here.counts.released += 1;
-            if time < self.reached.time {
-                here.counts.tardy += 1;
-            }
+            here.counts.tardy += u64::from(time < self.reached.time);
             self.reached = self.reached.max(Place { time, topic: 0 });
-            let time = Timestamp::from_nanos(time);
-            self.out.push_back(Released { topic, time, tardy: None, item });
+            self.out.push_back(Released { topic, time: Timestamp::from_nanos(time), tardy: None, item });
             return;
         }
         self.estimate(index);
-        self.see_time(index, time);
+        self.receive(index, time);
+        self.see_time(index, time, origin.map(|origin| origin.publisher));
         let place = Place::new(time, index);
         if place < self.reached {
             self.tardy(index, time, delay, item);
         } else {
-            let here = &mut self.topics[index];
-            here.queue.push(time, item);
+            self.topics[index].queue.push(time, item);
             self.waiting += 1;
             if place < self.heads.get(index) {
                 self.heads.set(index, place);
@@ -153,10 +162,27 @@ impl<T> Order<T> {
     pub fn mark(&mut self, topic: TopicId, marker: &Marker, now: Timestamp) {
         self.advance(now);
         let Some(index) = self.hear(topic) else { return };
+        self.topics[index].counts.markers += 1;
+        if self.settings.policy == OrderPolicy::Arrival {
+            return;
+        }
+        self.give_up(index);
         let here = &mut self.topics[index];
-        here.counts.markers += 1;
-        let complete = marker.complete.as_nanos();
-        here.closed = Some(here.closed.map_or(complete, |closed| closed.max(complete)));
+        match here.markers.mark(marker) {
+            Marked::Taken | Marked::Again => {}
+            Marked::Back(complete) => {
+                let complete = Timestamp::from_nanos(complete);
+                self.notice(Notice::MarkerBack { topic, marker: *marker, complete });
+            }
+            Marked::Skipped(complete) => {
+                let complete = Timestamp::from_nanos(complete);
+                let after = marker.after.unwrap_or(complete);
+                self.notice(Notice::MarkerMissed { topic, complete, after });
+            }
+        }
+        // Now there is something else to go by.
+        let here = &mut self.topics[index];
+        here.believed &= !here.stepped_back;
         self.set_frontier(index);
         self.release_due();
     }
@@ -181,6 +207,9 @@ impl<T> Order<T> {
     /// The end, of a recording or of a run: all that waits leaves, in order.
     pub fn flush(&mut self) {
         while self.release_head() {}
+        for index in 0..self.topics.len() {
+            self.give_up_to(index, i64::MAX);
+        }
     }
 
     /// The next event, in order.
@@ -207,42 +236,43 @@ impl<T> Order<T> {
     /// Every event of this time or an earlier one was popped, or will never come at its time. So far a monitor may
     /// [advance](crate::Monitor::advance), and no further; if it does, say so with [`Order::close`].
     pub fn complete_up_to(&self) -> Option<Timestamp> {
-        if !self.started && self.now == i64::MIN {
+        if self.now == i64::MIN {
             return None;
         }
         let mut complete = match self.settings.policy {
             OrderPolicy::Arrival => self.now,
-            OrderPolicy::EventTime => self.frontiers.complete(self.now).unwrap_or(self.now),
+            OrderPolicy::EventTime => self.known_complete(),
         };
-        let head = self.heads.earliest();
-        if head != Place::NEVER {
-            complete = complete.min(head.time.saturating_sub(1));
-        }
-        // Whatever comes later leaves with this time or a later one.
-        complete = complete.max(self.reached.time.saturating_sub(1));
         if let Some(first) = self.out.front() {
             complete = complete.min(first.time.as_nanos().saturating_sub(1));
         }
         Some(Timestamp::from_nanos(complete))
     }
 
-    /// The reading of the clock at which [`Order::complete_up_to`] will have come to `time` if nothing else comes. None: not by
-    /// the clock alone.
+    /// The reading of the clock at which, at the latest, [`Order::complete_up_to`] will have come to `time` if nothing else comes.
+    /// None: not by the clock alone.
     pub fn complete_at(&self, time: Timestamp) -> Option<Timestamp> {
-        if self.complete_up_to().is_some_and(|complete| complete >= time)
-            || self.settings.policy == OrderPolicy::Arrival
-        {
-            return Some(Timestamp::from_nanos(self.now).max(time));
+        if self.complete_up_to().is_some_and(|complete| complete >= time) {
+            return Some(Timestamp::from_nanos(self.now));
         }
-        let time = time.as_nanos();
-        let after = Place { time, topic: u32::MAX };
+        let at_least = time.as_nanos();
+        let by_clock = Some(time).filter(|_| self.now > i64::MIN);
+        if self.settings.policy == OrderPolicy::Arrival {
+            return by_clock;
+        }
+        let after = Place { time: at_least, topic: u32::MAX };
         let mut at = self.now;
         for (topic, wait) in self.frontiers.before(after) {
-            let ends = if wait == ENDLESS { i64::MAX } else { time.saturating_add(wait) };
+            let ends = if wait == ENDLESS { i64::MAX } else { at_least.saturating_add(wait) };
             if ends <= at {
                 break;
             }
             at = at.max(ends.min(self.topics[topic].absent_at()));
+        }
+        // Where nothing is known of a topic, there is the clock.
+        let unknown = || self.topics.iter().any(|topic| topic.is_absent_at(at));
+        if at < at_least && (unknown() || self.frontiers.complete(at).is_none()) {
+            return by_clock;
         }
         (at < i64::MAX).then_some(Timestamp::from_nanos(at))
     }
@@ -265,6 +295,19 @@ impl<T> Order<T> {
         self.waiting
     }
 
+    /// Every event of this time or an earlier one has left, or will never come at its time.
+    fn known_complete(&self) -> i64 {
+        // Of a topic that is absent nothing is known but that it has said nothing so far.
+        let known = self.frontiers.complete(self.now);
+        let mut complete = known.filter(|known| self.absent == 0 || *known < self.now).unwrap_or(self.now);
+        let head = self.heads.earliest();
+        if head != Place::NEVER {
+            complete = complete.min(head.time.saturating_sub(1));
+        }
+        // Whatever comes later leaves with this time or a later one.
+        complete.max(self.reached.time.saturating_sub(1))
+    }
+
     fn notice(&mut self, notice: Notice) {
         if self.notices.len() < NOTICES {
             self.notices.push_back(notice);
@@ -284,9 +327,8 @@ impl<T> Order<T> {
             self.started = true;
             for (i, topic) in self.topics.iter_mut().enumerate() {
                 topic.heard = self.now;
-                self.absences.set(i, Place::new(topic.absent_at(), i));
-                if topic.absent_after.is_none() {
-                    self.absences.set(i, Place::NEVER);
+                if topic.absent_after.is_some() {
+                    self.absences.set(i, Place::new(topic.absent_at(), i));
                 }
             }
         }
@@ -298,6 +340,7 @@ impl<T> Order<T> {
             self.absences.set(index, Place::new(here.absent_at(), index));
         }
         if was_absent {
+            self.absent -= usize::from(here.in_play);
             self.set_frontier(index);
             self.notice(Notice::Returned { topic, after });
         }
@@ -324,31 +367,98 @@ impl<T> Order<T> {
         if wait != old {
             // What the clock has let pass stays so.
             let here = &mut self.topics[index];
-            let closed = self.now.saturating_sub(old);
-            here.closed = Some(here.closed.map_or(closed, |before| before.max(closed)));
+            here.passed = here.passed.max(Some(self.now.saturating_sub(old)));
             self.frontiers.set_wait(index, wait);
             self.set_frontier(index);
         }
     }
 
-    /// An event with this time has come on the topic.
-    fn see_time(&mut self, index: usize, time: i64) {
+    /// Whether this event came before. If numbers are left out, that is reported.
+    fn is_duplicate(&mut self, index: usize, origin: Origin) -> bool {
         let here = &mut self.topics[index];
-        match here.latest {
-            Some(latest) if time < latest => {
+        let (topic, Origin { publisher, number }) = (TopicId(index as u32), origin);
+        let numbered = here.origins.number(origin);
+        match numbered {
+            Numbered::Next | Numbered::Old => {}
+            Numbered::Found => here.counts.missing = here.counts.missing.saturating_sub(1),
+            Numbered::Again => {
+                here.counts.duplicates += 1;
+                self.notice(Notice::Duplicate { topic, publisher, number });
+            }
+            Numbered::Gap(missing) => {
+                here.counts.missing = here.counts.missing.saturating_add(missing);
+                self.notice(Notice::Gap { topic, publisher, from: number - missing, missing });
+            }
+            Numbered::Anew(highest) => self.notice(Notice::NumbersBack { topic, publisher, number, highest }),
+        }
+        numbered == Numbered::Again
+    }
+
+    /// Markers count this event.
+    fn receive(&mut self, index: usize, time: i64) {
+        self.give_up(index);
+        let here = &mut self.topics[index];
+        let through = here.markers.through;
+        let broken = here.markers.receive(time);
+        if here.markers.through != through {
+            self.set_frontier(index);
+        }
+        if let Some(complete) = broken {
+            let here = &mut self.topics[index];
+            here.counts.broken += 1;
+            if here.counts.broken == 1 {
+                let (time, complete) = (Timestamp::from_nanos(time), Timestamp::from_nanos(complete));
+                self.notice(Notice::MarkerBroken { topic: TopicId(index as u32), time, complete });
+            }
+        }
+    }
+
+    /// Order does not wait for the markers of the topic that it has gone past.
+    fn give_up(&mut self, index: usize) {
+        if !self.topics[index].markers.waits() {
+            return;
+        }
+        let by_clock = match self.frontiers.wait(index) {
+            ENDLESS => i64::MIN,
+            wait => self.now.saturating_sub(wait),
+        };
+        self.give_up_to(index, by_clock.max(self.reached.time.saturating_sub(1)));
+        self.set_frontier(index);
+    }
+
+    fn give_up_to(&mut self, index: usize, past: i64) {
+        while let Some((complete, missing)) = self.topics[index].markers.give_up(past) {
+            let (topic, complete) = (TopicId(index as u32), Timestamp::from_nanos(complete));
+            self.notice(Notice::MarkerUnmet { topic, complete, missing });
+        }
+    }
+
+    /// An event with this time has come on the topic.
+    fn see_time(&mut self, index: usize, time: i64, publisher: Option<u64>) {
+        let here = &mut self.topics[index];
+        let in_order = publisher.is_some_and(|publisher| here.origins.in_order(publisher, time));
+        match here.latest.filter(|latest| time < *latest) {
+            Some(latest) => {
                 here.counts.stepped_back += 1;
                 if here.believed && !here.stepped_back {
                     here.stepped_back = true;
-                    here.believed = here.max_wait == MaxWait::None && here.closed.is_none();
-                    let believed = here.believed;
+                    here.believed = here.max_wait == MaxWait::None && !here.markers.any();
+                    let (topic, believed) = (TopicId(index as u32), here.believed);
                     let (time, latest) = (Timestamp::from_nanos(time), Timestamp::from_nanos(latest));
+                    let notice = match (publisher, here.origins.latest_by) {
+                        (Some(this), Some(other)) if this != other && in_order => {
+                            let publishers = [this, other];
+                            Notice::StampsDisagree { topic, time, latest, publishers, believed }
+                        }
+                        _ => Notice::SteppedBack { topic, time, latest, believed },
+                    };
                     self.set_frontier(index);
-                    let topic = TopicId(index as u32);
-                    self.notice(Notice::SteppedBack { topic, time, latest, believed });
+                    self.notice(notice);
                 }
             }
-            latest => {
-                if latest != Some(time) {
+            None => {
+                here.origins.latest_by = publisher;
+                if here.latest != Some(time) {
                     here.latest = Some(time);
                     if here.believed {
                         self.set_frontier(index);
@@ -423,6 +533,7 @@ impl<T> Order<T> {
         self.absences.set(index, Place::NEVER);
         let here = &mut self.topics[index];
         here.absent = true;
+        self.absent += usize::from(here.in_play);
         let (since, ever) = (Timestamp::from_nanos(here.heard), here.ever);
         self.set_frontier(index);
         self.notice(Notice::Absent { topic: TopicId(index as u32), since, ever });

@@ -97,7 +97,7 @@ pub enum Notice {
         /// What had been said to be complete.
         complete: Timestamp,
     },
-    /// An event came that a marker had said could not come any more.
+    /// An event came that a marker had said could not come any more. Told once for each topic.
     MarkerBroken {
         /// The topic.
         topic: TopicId,
@@ -105,6 +105,15 @@ pub enum Notice {
         time: Timestamp,
         /// What had been said to be complete.
         complete: Timestamp,
+    },
+    /// A marker says that there was one before it, which did not come: nobody speaks for what lies between.
+    MarkerMissed {
+        /// The topic.
+        topic: TopicId,
+        /// What was said to be complete.
+        complete: Timestamp,
+        /// From where the marker speaks.
+        after: Timestamp,
     },
     /// Events that a marker had counted did not come before order went on without them.
     MarkerUnmet {
@@ -203,6 +212,8 @@ pub struct OrderStatistics {
     pub stepped_back: u64,
     /// How many markers came.
     pub markers: u64,
+    /// How many events came although a marker had said that they could not.
+    pub broken: u64,
     /// How many are waiting.
     pub waiting: usize,
     /// By how much tardy events missed their place: at most.

@@ -1,6 +1,8 @@
 use super::delays::Delays;
 use super::frontier::ENDLESS;
+use super::markers::Markers;
 use super::notice::OrderStatistics;
+use super::origins::Origins;
 use super::queue::Queue;
 use super::settings::{MaxWait, TopicOrder};
 use super::tree::Place;
@@ -13,7 +15,7 @@ const ESTIMATE_EVERY: u64 = 64;
 pub(super) struct Topic<T> {
     pub(super) max_wait: MaxWait,
     pub(super) absent_after: Option<u64>,
-    in_play: bool,
+    pub(super) in_play: bool,
     pub(super) queue: Queue<T>,
     /// The latest time that came.
     pub(super) latest: Option<i64>,
@@ -21,8 +23,10 @@ pub(super) struct Topic<T> {
     pub(super) believed: bool,
     /// Whether it was reported that its times step back.
     pub(super) stepped_back: bool,
-    /// Up to what time, with it, nothing can come: by markers, or by a clock with a shorter wait than today's.
-    pub(super) closed: Option<i64>,
+    pub(super) markers: Markers,
+    pub(super) origins: Origins,
+    /// Up to what time the clock let others pass when the topic was waited for in another way.
+    pub(super) passed: Option<i64>,
     pub(super) absent: bool,
     /// When something was heard of it last, and whether ever.
     pub(super) heard: i64,
@@ -37,13 +41,16 @@ impl<T> Topic<T> {
     pub(super) fn new(settings: &TopicOrder) -> Topic<T> {
         Topic {
             max_wait: settings.max_wait,
-            absent_after: settings.absent_after,
+            // What was just heard is there.
+            absent_after: settings.absent_after.map(|after| after.max(1)),
             in_play: settings.in_play,
             queue: Queue::new(),
             latest: None,
             believed: settings.fifo,
             stepped_back: false,
-            closed: None,
+            markers: Markers::new(),
+            origins: Origins::default(),
+            passed: None,
             absent: false,
             heard: i64::MIN,
             ever: false,
@@ -78,10 +85,11 @@ impl<T> Topic<T> {
     /// The earliest place at which something can come on it, without the clock. `index`: its position.
     #[inline]
     pub(super) fn frontier(&self, index: usize) -> Place {
-        if self.absent || !self.in_play || self.closed == Some(i64::MAX) {
+        let closed = self.markers.through.max(self.passed);
+        if self.absent || !self.in_play || closed == Some(i64::MAX) {
             return Place::NEVER;
         }
-        let closed = self.closed.map_or(i64::MIN, |closed| closed + 1);
+        let closed = closed.map_or(i64::MIN, |closed| closed + 1);
         // An event of the time of the latest may still come.
         let seen = self.latest.filter(|_| self.believed).unwrap_or(i64::MIN);
         Place::new(closed.max(seen), index)
@@ -90,6 +98,11 @@ impl<T> Topic<T> {
     /// When it will be absent.
     pub(super) fn absent_at(&self) -> i64 {
         self.absent_after.map_or(i64::MAX, |after| self.heard.saturating_add_unsigned(after))
+    }
+
+    /// Whether it is waited for and, if nothing is heard of it, absent when the clock shows `now`.
+    pub(super) fn is_absent_at(&self, now: i64) -> bool {
+        self.in_play && (self.absent || self.absent_after.is_some() && self.absent_at() <= now)
     }
 
     /// Notes a tardy event. The wait that would have been enough for all of them.

@@ -1,0 +1,44 @@
+//! Events in order: [`rondel_engine::align::Order`] against its definition, and case by case.
+
+#![allow(clippy::unwrap_used)]
+
+mod naive;
+mod random;
+
+use rondel_engine::align::{Notice, Order, Released};
+
+/// What has left since the last call.
+pub(crate) fn released<T>(order: &mut Order<T>) -> Vec<Released<T>> {
+    std::iter::from_fn(|| order.pop()).collect()
+}
+
+/// What was reported since the last call.
+pub(crate) fn notices<T>(order: &mut Order<T>) -> Vec<Notice> {
+    order.notices().collect()
+}
+
+/// Numbers that look random, the same for the same seed.
+pub(crate) struct Numbers(pub(crate) u64);
+
+impl Numbers {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.next() % end.max(1)
+    }
+
+    /// One out of so many times.
+    pub(crate) fn one_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize]
+    }
+}
