@@ -28,7 +28,8 @@ use self::tree::{Place, Tree};
 const NOTICES: usize = 10_000;
 
 /// Puts the events of many topics in one order: by time, those of equal time by the position of their topic, and on one
-/// topic as they came. So the order is a function of the events, not of the ways that they took.
+/// topic by the numbers that their publishers gave them, or else as they came. So the order is a function of the
+/// events, not of the ways that they took.
 ///
 /// An event leaves when nothing that belongs before it can come any more, or nobody waits for it any longer. Of every
 /// other topic in play one of these must hold: a later event of it was seen, and it is [`fifo`](TopicOrder::fifo); a
@@ -96,7 +97,7 @@ impl<T> Order<T> {
             now: i64::MIN,
             started: false,
             waiting: 0,
-            reached: Place::FIRST,
+            reached: Place::start(i64::MIN),
             out: VecDeque::new(),
             notices: VecDeque::new(),
             unsaid: 0,
@@ -135,18 +136,23 @@ impl<T> Order<T> {
         if self.settings.policy == OrderPolicy::Arrival {
             here.counts.released += 1;
             here.counts.tardy += u64::from(time < self.reached.time);
-            self.reached = self.reached.max(Place { time, topic: 0 });
+            self.reached = self.reached.max(Place::start(time));
             self.out.push_back(Released { topic, time: Timestamp::from_nanos(time), tardy: None, item });
             return;
         }
         self.estimate(index);
         self.receive(index, time);
         self.see_time(index, time, origin.map(|origin| origin.publisher));
-        let place = Place::new(time, index);
+        let place = Place::event(time, index);
         if place < self.reached {
             self.tardy(index, time, delay, item);
         } else {
-            self.topics[index].queue.push(time, item);
+            let here = &mut self.topics[index];
+            let sequence = match origin {
+                Some(Origin { publisher, number }) => (number, publisher),
+                None => (here.counts.received, u64::MAX),
+            };
+            here.queue.push(time, sequence, item);
             self.waiting += 1;
             if place < self.heads.get(index) {
                 self.heads.set(index, place);
@@ -260,7 +266,7 @@ impl<T> Order<T> {
         if self.settings.policy == OrderPolicy::Arrival {
             return by_clock;
         }
-        let after = Place { time: at_least, topic: u32::MAX };
+        let after = Place::end(at_least);
         let mut at = self.now;
         for (topic, wait) in self.frontiers.before(after) {
             let ends = if wait == ENDLESS { i64::MAX } else { at_least.saturating_add(wait) };
@@ -281,7 +287,7 @@ impl<T> Order<T> {
     /// with an earlier time that still comes is tardy. No further than [`Order::complete_up_to`].
     pub fn close(&mut self, time: Timestamp) {
         let Some(complete) = self.complete_up_to() else { return };
-        self.reached = self.reached.max(Place { time: time.min(complete).as_nanos(), topic: 0 });
+        self.reached = self.reached.max(Place::start(time.min(complete).as_nanos()));
     }
 
     /// How it went so far, for each topic.
@@ -328,7 +334,7 @@ impl<T> Order<T> {
             for (i, topic) in self.topics.iter_mut().enumerate() {
                 topic.heard = self.now;
                 if topic.absent_after.is_some() {
-                    self.absences.set(i, Place::new(topic.absent_at(), i));
+                    self.absences.set(i, Place::event(topic.absent_at(), i));
                 }
             }
         }
@@ -337,7 +343,7 @@ impl<T> Order<T> {
         (here.heard, here.ever) = (self.now, true);
         let was_absent = std::mem::take(&mut here.absent);
         if here.absent_after.is_some() {
-            self.absences.set(index, Place::new(here.absent_at(), index));
+            self.absences.set(index, Place::event(here.absent_at(), index));
         }
         if was_absent {
             self.absent -= usize::from(here.in_play);
@@ -518,11 +524,11 @@ impl<T> Order<T> {
             let absent = self.absences.earliest();
             match self.head() {
                 Some((_, Some(due))) if due <= self.now && (due < absent.time || absent == Place::NEVER) => {
-                    let topic = self.heads.earliest().topic as usize;
+                    let topic = self.heads.earliest().topic();
                     self.topics[topic].counts.guessed += u64::from(due != i64::MIN);
                     self.release_head();
                 }
-                _ if absent.time <= self.now && absent != Place::NEVER => self.lose(absent.topic as usize),
+                _ if absent.time <= self.now && absent != Place::NEVER => self.lose(absent.topic()),
                 _ => return,
             }
         }
@@ -541,24 +547,27 @@ impl<T> Order<T> {
 
     fn release_early(&mut self) {
         let head = self.heads.earliest();
-        let counts = &mut self.topics[head.topic as usize].counts;
+        let counts = &mut self.topics[head.topic()].counts;
         counts.early += 1;
         counts.guessed += 1;
         self.release_head();
-        self.notice(Notice::Early { topic: TopicId(head.topic), time: Timestamp::from_nanos(head.time) });
+        self.notice(Notice::Early {
+            topic: TopicId(head.topic() as u32),
+            time: Timestamp::from_nanos(head.time),
+        });
     }
 
     fn release_head(&mut self) -> bool {
         let head = self.heads.earliest();
-        let Some(here) = self.topics.get_mut(head.topic as usize) else { return false };
+        let Some(here) = self.topics.get_mut(head.topic()) else { return false };
         let Some((time, item)) = here.queue.pop() else { return false };
         here.counts.released += 1;
         self.waiting -= 1;
         self.reached = self.reached.max(head);
         let time = Timestamp::from_nanos(time);
-        self.out.push_back(Released { topic: TopicId(head.topic), time, tardy: None, item });
-        let index = head.topic as usize;
-        self.heads.set(index, here.queue.first().map_or(Place::NEVER, |time| Place::new(time, index)));
+        self.out.push_back(Released { topic: TopicId(head.topic() as u32), time, tardy: None, item });
+        let index = head.topic();
+        self.heads.set(index, here.queue.first().map_or(Place::NEVER, |time| Place::event(time, index)));
         true
     }
 }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod cases;
+mod markers;
 mod naive;
 mod random;
 

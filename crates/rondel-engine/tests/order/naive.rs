@@ -10,6 +10,9 @@ fn at(ns: i64) -> Timestamp {
     Timestamp::from_nanos(ns)
 }
 
+/// An event that waits: its time, topic, number, publisher, and itself.
+type Waiting = (i64, usize, u64, u64, u64);
+
 #[derive(Clone)]
 struct Interval {
     after: Option<i64>,
@@ -49,7 +52,7 @@ struct Topic {
 pub(crate) struct Naive {
     settings: OrderSettings,
     topics: Vec<Topic>,
-    waiting: Vec<(i64, usize, u64)>,
+    waiting: Vec<Waiting>,
     reached: (i64, usize),
     now: i64,
     first: Option<i64>,
@@ -93,7 +96,7 @@ impl Naive {
                 // The end of its bucket.
                 let exponent = delay.max(16).ilog2() - 4;
                 let taken = ((((delay >> exponent) + 1) << exponent) - 1).min(*delays.last().unwrap());
-                Some((taken + taken / 4).min(at_most) as i64)
+                Some((taken + taken / 4 + 1).min(at_most) as i64)
             }
         }
     }
@@ -152,11 +155,13 @@ impl Naive {
 
     /// Whether it is known, without the clock, that nothing can come on topic `j` before this tag.
     fn known(&self, j: usize, (time, i): (i64, usize)) -> bool {
-        let nothing_before = |first: i64| (first, j) >= (time, i);
+        // After an event of a topic in order nothing before it comes, but others of the same time may.
+        let seen = |latest: i64| (latest, j) >= (time, i);
+        let said = |through: i64| (through + 1, j) > (time, i);
         !self.topic(j).in_play
             || self.topics[j].absent
-            || self.believed(j) && self.latest(j).is_some_and(nothing_before)
-            || self.through(j).max(self.topics[j].passed).is_some_and(|through| nothing_before(through + 1))
+            || self.believed(j) && self.latest(j).is_some_and(seen)
+            || self.through(j).max(self.topics[j].passed).is_some_and(said)
     }
 
     /// When the first that waits may leave: None if it waits for knowledge only.
@@ -168,15 +173,15 @@ impl Naive {
         Some(due)
     }
 
-    fn first_waiting(&self) -> Option<(i64, usize, u64)> {
+    fn first_waiting(&self) -> Option<Waiting> {
         self.waiting.iter().min().copied()
     }
 
-    fn release(&mut self, event: (i64, usize, u64)) {
+    fn release(&mut self, event: Waiting) {
         self.waiting.retain(|other| *other != event);
         self.reached = self.reached.max((event.0, event.1));
         let (topic, time) = (TopicId(event.1 as u32), at(event.0));
-        self.released.push(Released { topic, time, tardy: None, item: event.2 });
+        self.released.push(Released { topic, time, tardy: None, item: event.4 });
     }
 
     /// The next thing that time brings: when, and the topic that is then absent, or none if an event leaves.
@@ -355,7 +360,9 @@ impl Naive {
         if (time, j) < self.reached {
             self.tardy(j, time, delay, item);
         } else {
-            self.waiting.push((time, j, item));
+            let (number, publisher) = origin
+                .map_or((self.topics[j].received, u64::MAX), |origin| (origin.number, origin.publisher));
+            self.waiting.push((time, j, number, publisher, item));
             if self.settings.queue > 0 && self.waiting.len() > self.settings.queue {
                 let head = self.first_waiting().unwrap();
                 self.release(head);
@@ -415,7 +422,7 @@ impl Naive {
         let max_wait = self.wait(j).map(|wait| wait as u64);
         let here = &mut self.topics[j];
         here.tardy += 1;
-        here.sufficient = here.sufficient.max(delay);
+        here.sufficient = here.sufficient.max(delay + 1);
         let (tardy, received, sufficient) = (here.tardy, here.received, here.sufficient);
         if [1, 10, 100, 1_000].contains(&tardy) {
             self.notices.push(Notice::WaitTooShort { topic, tardy, received, max_wait, sufficient });

@@ -1,11 +1,17 @@
-/// How often which delay occurred: a histogram whose buckets are at most 1/16 of what is in them wide.
+/// How often which delay occurred: a histogram whose buckets are at most 1/16 of what is in them wide. What was long
+/// ago counts less.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Delays {
     /// As far as anything was counted.
     buckets: Vec<u32>,
     count: u64,
+    /// How many there were ever.
+    ever: u64,
     max: u64,
 }
+
+/// When there are so many, each counts half from then on.
+const FORGET_AT: u64 = 1 << 15;
 
 /// Buckets for each power of two.
 const STEPS: u32 = 16;
@@ -20,11 +26,17 @@ impl Delays {
         let count = &mut self.buckets[bucket];
         *count = count.saturating_add(1);
         self.count += 1;
+        self.ever += 1;
         self.max = self.max.max(delay);
+        if self.count == FORGET_AT {
+            self.buckets.iter_mut().for_each(|count| *count /= 2);
+            self.count = self.buckets.iter().map(|count| u64::from(*count)).sum();
+        }
     }
 
-    pub(super) fn count(&self) -> u64 {
-        self.count
+    /// How many there were ever.
+    pub(super) fn ever(&self) -> u64 {
+        self.ever
     }
 
     pub(super) fn max(&self) -> u64 {

@@ -108,7 +108,7 @@ impl Markers {
 
     fn remember(&mut self, time: i64, most: usize) {
         if self.remembering {
-            self.beyond.push(time, ());
+            self.beyond.push(time, (0, 0), ());
             if self.beyond.len() <= most {
                 return;
             }

@@ -1,25 +1,27 @@
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Entries by time, those of equal time as they came. What comes in order is in a run, where that costs nothing;
-/// what steps back is in a heap beside it.
+/// Entries by time, those of equal time by their numbers. What comes in order is in a run, where that costs nothing; what
+/// steps back is in a heap beside it.
 #[derive(Clone, Debug)]
 pub(super) struct Queue<T> {
     run: VecDeque<Entry<T>>,
     back: BinaryHeap<Entry<T>>,
-    next: u64,
 }
+
+/// The number of an entry, and what tells it from another with that number.
+pub(super) type Sequence = (u64, u64);
 
 #[derive(Clone, Debug)]
 struct Entry<T> {
     time: i64,
-    number: u64,
+    sequence: Sequence,
     item: T,
 }
 
 impl<T> Queue<T> {
     pub(super) fn new() -> Queue<T> {
-        Queue { run: VecDeque::new(), back: BinaryHeap::new(), next: 0 }
+        Queue { run: VecDeque::new(), back: BinaryHeap::new() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -27,10 +29,9 @@ impl<T> Queue<T> {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, time: i64, item: T) {
-        let entry = Entry { time, number: self.next, item };
-        self.next += 1;
-        if self.run.back().is_some_and(|last| time < last.time) {
+    pub(super) fn push(&mut self, time: i64, sequence: Sequence, item: T) {
+        let entry = Entry { time, sequence, item };
+        if self.run.back().is_some_and(|last| (time, sequence) < (last.time, last.sequence)) {
             self.back.push(entry);
         } else {
             self.run.push_back(entry);
@@ -50,7 +51,7 @@ impl<T> Queue<T> {
     #[inline]
     pub(super) fn pop(&mut self) -> Option<(i64, T)> {
         let from_run = match (self.run.front(), self.back.peek()) {
-            (Some(run), Some(back)) => (run.time, run.number) < (back.time, back.number),
+            (Some(run), Some(back)) => (run.time, run.sequence) <= (back.time, back.sequence),
             (run, _) => run.is_some(),
         };
         let entry = if from_run { self.run.pop_front() } else { self.back.pop() };
@@ -61,7 +62,7 @@ impl<T> Queue<T> {
 /// The greatest of a heap is the earliest.
 impl<T> Ord for Entry<T> {
     fn cmp(&self, other: &Entry<T>) -> Ordering {
-        (other.time, other.number).cmp(&(self.time, self.number))
+        (other.time, other.sequence).cmp(&(self.time, self.sequence))
     }
 }
 

@@ -22,7 +22,8 @@ pub struct OrderSettings {
 pub enum OrderPolicy {
     /// As they come. Nothing waits, and nothing is tardy.
     Arrival,
-    /// By time, those of equal time by the position of their topic, and on one topic as they came.
+    /// By time, those of equal time by the position of their topic, and on one topic by their numbers ([`Origin`]), or else
+    /// as they came.
     EventTime,
 }
 
@@ -40,7 +41,7 @@ pub enum Tardy {
 /// What is known of one topic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TopicOrder {
-    /// How long after its time an event of this topic is waited for.
+    /// How long after its time an event of this topic is waited for. One that comes as the wait ends is too late.
     pub max_wait: MaxWait,
     /// When nothing was heard of the topic for this long, it is not waited for until something is. Counts from the
     /// first sign of any topic.

@@ -75,11 +75,11 @@ impl<T> Topic<T> {
     #[inline]
     pub(super) fn estimate(&self) -> Option<i64> {
         let MaxWait::Estimated { quantile, at_most } = self.max_wait else { return None };
-        if !self.delays.count().is_multiple_of(ESTIMATE_EVERY) {
+        if !self.delays.ever().is_multiple_of(ESTIMATE_EVERY) {
             return None;
         }
         let taken = self.delays.quantile(quantile);
-        Some(taken.saturating_add(taken / 4).min(at_most).min(ENDLESS as u64 - 1) as i64)
+        Some(taken.saturating_add(taken / 4 + 1).min(at_most).min(ENDLESS as u64 - 1) as i64)
     }
 
     /// The earliest place at which something can come on it, without the clock. `index`: its position.
@@ -89,10 +89,12 @@ impl<T> Topic<T> {
         if self.absent || !self.in_play || closed == Some(i64::MAX) {
             return Place::NEVER;
         }
-        let closed = closed.map_or(i64::MIN, |closed| closed + 1);
-        // An event of the time of the latest may still come.
-        let seen = self.latest.filter(|_| self.believed).unwrap_or(i64::MIN);
-        Place::new(closed.max(seen), index)
+        let closed = Place::before(closed.map_or(i64::MIN, |closed| closed + 1), index);
+        match self.latest {
+            // Another event of that time may come, but it will be after those that came.
+            Some(latest) if self.believed => closed.max(Place::event(latest, index)),
+            _ => closed,
+        }
     }
 
     /// When it will be absent.
@@ -110,7 +112,9 @@ impl<T> Topic<T> {
         self.counts.tardy += 1;
         self.counts.max_excess = self.counts.max_excess.max(excess);
         self.excesses.add(excess);
-        let sufficient = self.sufficient_wait.map_or(delay, |so_far| so_far.max(delay));
+        // What comes as the wait ends is too late.
+        let needed = delay.saturating_add(1);
+        let sufficient = self.sufficient_wait.map_or(needed, |so_far| so_far.max(needed));
         self.sufficient_wait = Some(sufficient);
         sufficient
     }

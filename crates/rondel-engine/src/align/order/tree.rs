@@ -1,17 +1,37 @@
-/// A place in the order of everything: a time and a topic.
+/// A place in the order of everything: that of an event, or the place before all events of a time and a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) time: i64,
-    pub(super) topic: u32,
+    /// Twice the position of the topic, and one more for the events themselves.
+    within: u32,
 }
 
 impl Place {
-    pub(super) const FIRST: Place = Place { time: i64::MIN, topic: 0 };
     /// After all events.
-    pub(super) const NEVER: Place = Place { time: i64::MAX, topic: u32::MAX };
+    pub(super) const NEVER: Place = Place { time: i64::MAX, within: u32::MAX };
 
-    pub(super) fn new(time: i64, topic: usize) -> Place {
-        Place { time, topic: topic as u32 }
+    /// Of the events of this time and topic. They have no order among each other.
+    pub(super) fn event(time: i64, topic: usize) -> Place {
+        Place { time, within: 2 * topic as u32 + 1 }
+    }
+
+    /// Before the events of this time and topic.
+    pub(super) fn before(time: i64, topic: usize) -> Place {
+        Place { time, within: 2 * topic as u32 }
+    }
+
+    /// Before all events of this time.
+    pub(super) fn start(time: i64) -> Place {
+        Place { time, within: 0 }
+    }
+
+    /// After all events of this time.
+    pub(super) fn end(time: i64) -> Place {
+        Place { time, within: u32::MAX }
+    }
+
+    pub(super) fn topic(self) -> usize {
+        (self.within / 2) as usize
     }
 }
 
