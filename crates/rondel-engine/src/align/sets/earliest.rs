@@ -1,23 +1,25 @@
+/// A number and which one it is: the order in which the earliest is chosen.
+type Key = (i64, u32);
+
 /// The least of many numbers while they change; of equal ones the first.
 ///
-/// A tree whose leaves are the numbers; each node names the lesser of its two sides. So a change
+/// A tree whose leaves are the numbers; each node is the lesser of its two sides. So a change
 /// costs the height of the tree, not the number of leaves.
 #[derive(Clone, Debug)]
 pub(super) struct Earliest {
-    /// Filled up to a power of two.
-    keys: Vec<i64>,
     /// The node 1 is the root, the sides of node `i` are `2i` and `2i + 1`; the second half are
     /// the leaves.
-    winners: Vec<u32>,
+    nodes: Vec<Key>,
+    leaves: usize,
 }
 
 impl Earliest {
     /// All are `i64::MAX`.
     pub(super) fn new(len: usize) -> Earliest {
-        let leaves = len.next_power_of_two().max(2);
-        let mut winners = vec![0; 2 * leaves];
-        (0..leaves).for_each(|i| winners[leaves + i] = i as u32);
-        let mut earliest = Earliest { keys: vec![i64::MAX; leaves], winners };
+        let leaves = len.next_power_of_two();
+        let mut nodes = vec![(i64::MAX, 0); 2 * leaves];
+        (0..leaves).for_each(|i| nodes[leaves + i].1 = i as u32);
+        let mut earliest = Earliest { nodes, leaves };
         earliest.rebuild();
         earliest
     }
@@ -25,45 +27,37 @@ impl Earliest {
     /// Which is the least, and what it is.
     #[inline]
     pub(super) fn first(&self) -> (usize, i64) {
-        let first = self.winners[1] as usize;
-        (first, self.keys[first])
+        let (key, first) = self.nodes[1];
+        (first as usize, key)
     }
 
     #[inline]
     pub(super) fn key(&self, i: usize) -> i64 {
-        self.keys[i]
+        self.nodes[self.leaves + i].0
     }
 
     #[inline]
     pub(super) fn update(&mut self, i: usize, key: i64) {
-        self.keys[i] = key;
-        let mut node = (self.keys.len() + i) / 2;
-        while node > 0 {
-            let winner = self.winner(node);
-            // If another wins as before, then nothing changes further up either.
-            if self.winners[node] == winner && winner as usize != i {
-                break;
-            }
-            self.winners[node] = winner;
+        let mut node = self.leaves + i;
+        let mut least = (key, i as u32);
+        self.nodes[node] = least;
+        while node > 1 {
+            least = least.min(self.nodes[node ^ 1]);
             node /= 2;
+            self.nodes[node] = least;
         }
     }
 
     /// Sets a number; until [`Earliest::rebuild`] nothing else may be asked.
+    #[inline]
     pub(super) fn set(&mut self, i: usize, key: i64) {
-        self.keys[i] = key;
+        self.nodes[self.leaves + i].0 = key;
     }
 
     pub(super) fn rebuild(&mut self) {
-        for node in (1..self.keys.len()).rev() {
-            self.winners[node] = self.winner(node);
+        for node in (1..self.leaves).rev() {
+            self.nodes[node] = self.nodes[2 * node].min(self.nodes[2 * node + 1]);
         }
-    }
-
-    #[inline]
-    fn winner(&self, node: usize) -> u32 {
-        let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
-        if self.keys[right as usize] < self.keys[left as usize] { right } else { left }
     }
 }
 
