@@ -33,6 +33,9 @@ pub enum SetPolicy {
         queue: usize,
     },
     /// The sets that lie closest together; each item is used once.
+    ///
+    /// Stamps that go back far (a clock that begins again) find no partners until the queues have
+    /// lost what was before: without a limit that takes until the stamps have caught up.
     Approximate {
         /// How many items may wait on a topic.
         queue: usize,

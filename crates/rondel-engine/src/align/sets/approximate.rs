@@ -157,18 +157,23 @@ impl<T> Approximate<T> {
             end = end.max(next);
         };
         if !best {
-            while let Some(topic) = self.trail.pop() {
-                let line = &mut self.lines[topic as usize];
-                line.passed -= 1;
-                if line.passed == 0 {
-                    self.passed.pop();
-                }
-                if let Some(head) = line.head() {
-                    self.heads.pretend(topic as usize, head);
-                }
-            }
+            self.undo();
         }
         best
+    }
+
+    /// Takes back what the search for something better has passed over.
+    fn undo(&mut self) {
+        let count = self.trail.len();
+        let heads = self.trail.drain(..).rev().filter_map(|topic| {
+            let line = &mut self.lines[topic as usize];
+            line.passed -= 1;
+            if line.passed == 0 {
+                self.passed.pop();
+            }
+            Some((topic as usize, line.head()?))
+        });
+        self.heads.restore(count, heads);
     }
 
     /// Passes over the earliest head, and returns where its topic goes on.

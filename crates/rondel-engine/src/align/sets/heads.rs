@@ -74,6 +74,17 @@ impl Heads {
         self.earliest.update(topic, time);
     }
 
+    /// The end of such a search: what the heads of its topics are, the last word on a topic counts.
+    pub(super) fn restore(&mut self, count: usize, heads: impl Iterator<Item = (usize, i64)>) {
+        // Many paths of the tree cost more than the whole tree.
+        if count > self.topics / 8 {
+            heads.for_each(|(topic, time)| self.earliest.set(topic, time));
+            self.earliest.rebuild();
+        } else {
+            heads.for_each(|(topic, time)| self.earliest.update(topic, time));
+        }
+    }
+
     /// No topic has one.
     pub(super) fn clear(&mut self) {
         self.filled = 0;
