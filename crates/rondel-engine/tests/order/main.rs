@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod cases;
+mod extremes;
 mod markers;
 mod naive;
 mod random;
