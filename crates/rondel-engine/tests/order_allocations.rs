@@ -62,7 +62,7 @@ fn no_allocations_once_queues_have_their_size() {
             _ => MaxWait::Estimated { quantile: 0.99, at_most: 80_000 },
         },
         absent_after: Some(1_000_000),
-        fifo: i % 2 == 0,
+        fifo: i.is_multiple_of(2),
         in_play: true,
     };
     let mut order = Order::new(OrderSettings {

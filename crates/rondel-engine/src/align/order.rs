@@ -242,9 +242,6 @@ impl<T> Order<T> {
     /// Every event of this time or an earlier one was popped, or will never come at its time. So far a monitor may
     /// [advance](crate::Monitor::advance), and no further; if it does, say so with [`Order::close`].
     pub fn complete_up_to(&self) -> Option<Timestamp> {
-        if self.now == i64::MIN {
-            return None;
-        }
         let mut complete = match self.settings.policy {
             OrderPolicy::Arrival => self.now,
             OrderPolicy::EventTime => self.known_complete(),
@@ -252,7 +249,8 @@ impl<T> Order<T> {
         if let Some(first) = self.out.front() {
             complete = complete.min(first.time.as_nanos().saturating_sub(1));
         }
-        Some(Timestamp::from_nanos(complete))
+        // The least of all times stands for nothing.
+        (complete > i64::MIN).then_some(Timestamp::from_nanos(complete))
     }
 
     /// The reading of the clock at which, at the latest, [`Order::complete_up_to`] will have come to `time` if nothing else comes.
@@ -283,11 +281,12 @@ impl<T> Order<T> {
         (at < i64::MAX).then_some(Timestamp::from_nanos(at))
     }
 
-    /// The driver has let something go on to this time, as a monitor that reports what becomes certain by time alone: an event
-    /// with an earlier time that still comes is tardy. No further than [`Order::complete_up_to`].
+    /// The driver has let something go on past this time, as a monitor that reports what becomes certain by time alone: an
+    /// event of this time or an earlier one that still comes is tardy. No further than [`Order::complete_up_to`].
     pub fn close(&mut self, time: Timestamp) {
         let Some(complete) = self.complete_up_to() else { return };
-        self.reached = self.reached.max(Place::start(time.min(complete).as_nanos()));
+        let after = time.min(complete).as_nanos().checked_add(1);
+        self.reached = self.reached.max(after.map_or(Place::end(i64::MAX), Place::start));
     }
 
     /// How it went so far, for each topic.

@@ -224,12 +224,12 @@ impl Naive {
         if let Some((time, ..)) = self.first_waiting() {
             complete = complete.min(time - 1);
         }
-        Some(at(complete.max(self.reached.0.saturating_sub(1))))
+        Some(at(complete.max(self.reached.0.saturating_sub(1)))).filter(|complete| *complete > at(i64::MIN))
     }
 
     pub(crate) fn close(&mut self, time: Timestamp) {
         if let Some(complete) = self.complete_up_to() {
-            self.reached = self.reached.max((time.min(complete).as_nanos(), 0));
+            self.reached = self.reached.max((time.min(complete).as_nanos() + 1, 0));
         }
     }
 

@@ -169,7 +169,7 @@ fn foresees(order: &Order<u64>, numbers: &mut Numbers, now: i64) {
         let mut order = order.clone();
         order.advance(at(until));
         released(&mut order);
-        order.complete_up_to().unwrap().as_nanos()
+        order.complete_up_to().map_or(i64::MIN, Timestamp::as_nanos)
     };
     let wanted = now - 60 + numbers.below(90) as i64;
     match order.complete_at(at(wanted)).map(Timestamp::as_nanos) {
