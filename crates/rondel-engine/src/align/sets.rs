@@ -117,6 +117,8 @@ pub struct SetSettings {
 pub struct Sets<T> {
     /// The clock: the latest time that was told.
     now: Timestamp,
+    /// How far a stamp may be after the clock, and how far before it.
+    limits: (Option<u64>, Option<u64>),
     presence: Presence,
     /// By topic: the stamp of the item before, and how close the next may be.
     before: Vec<(Option<Timestamp>, i64)>,
@@ -159,11 +161,19 @@ impl<T: Clone> Sets<T> {
         };
         Sets {
             now: Timestamp::from_nanos(i64::MIN),
+            limits: (None, None),
             presence: Presence::new(topics, &settings.absent_after),
             before: bounds.into_iter().map(|bound| (None, bound)).collect(),
             policy,
             book: Book::new(topics),
         }
+    }
+
+    /// Refuses items whose stamps are further after the clock, or before it, than so many
+    /// nanoseconds: a single stamp from the far future can cost as many sets as a queue is long.
+    #[must_use]
+    pub fn with_limits(self, ahead: Option<u64>, behind: Option<u64>) -> Sets<T> {
+        Sets { limits: (ahead, behind), ..self }
     }
 
     /// An item of a topic with the stamp `time`, which came at `now`.
@@ -178,6 +188,15 @@ impl<T: Clone> Sets<T> {
         };
         self.presence.seen(topic.index(), self.now, &mut self.book);
         self.book.received(topic.index());
+        let distance = time.as_nanos().abs_diff(self.now.as_nanos());
+        let (limit, why) = match time > self.now {
+            true => (self.limits.0, Unused::Ahead),
+            false => (self.limits.1, Unused::Behind),
+        };
+        if limit.is_some_and(|limit| distance > limit) {
+            self.book.unused(topic.index(), time, why);
+            return;
+        }
         if let Some(last) = before.replace(time) {
             self.book.distance(topic, time, last, *bound);
         }

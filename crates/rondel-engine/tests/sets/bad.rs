@@ -126,6 +126,26 @@ fn what_goes_back_is_reported() {
 }
 
 #[test]
+fn stamps_far_from_the_clock_are_refused() {
+    let settings = SetSettings { policy: SetPolicy::approximate(4), topics: 2, absent_after: Vec::new() };
+    let mut sets = Sets::new(settings).with_limits(Some(10), Some(20));
+    let topic = TopicId(0);
+    for time in [110, 111, i64::MAX, 80, 79, i64::MIN, 85] {
+        sets.push(topic, at(time), at(100), 0);
+    }
+    let unused = |time, why| SetNotice::Unused { topic, time: at(time), why };
+    let expected = [
+        unused(111, Unused::Ahead),
+        unused(i64::MAX, Unused::Ahead),
+        SetNotice::SteppedBack { topic, time: at(80), last: at(110) },
+        unused(79, Unused::Behind),
+        unused(i64::MIN, Unused::Behind),
+    ];
+    assert_eq!(notices(&mut sets), expected);
+    assert_eq!(sets.statistics().topics[0].waiting(), 3);
+}
+
+#[test]
 fn a_set_before_another_is_tardy() {
     let policy = SetPolicy::Exact { queue: 0 };
     let mut sets = Sets::new(SetSettings { policy, topics: 2, absent_after: Vec::new() });

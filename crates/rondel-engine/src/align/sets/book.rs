@@ -28,11 +28,15 @@ pub enum Unused {
     Superseded,
     /// Nothing more came.
     End,
+    /// Its stamp is too far after the clock.
+    Ahead,
+    /// Its stamp is too far before the clock.
+    Behind,
 }
 
 impl Unused {
     /// All reasons there are.
-    pub const ALL: [Unused; 9] = [
+    pub const ALL: [Unused; 11] = [
         Unused::Older,
         Unused::Replaced,
         Unused::QueueFull,
@@ -42,6 +46,8 @@ impl Unused {
         Unused::NoMatch,
         Unused::Superseded,
         Unused::End,
+        Unused::Ahead,
+        Unused::Behind,
     ];
 
     /// A short name, for a metric.
@@ -56,6 +62,8 @@ impl Unused {
             Unused::NoMatch => "no_match",
             Unused::Superseded => "superseded",
             Unused::End => "end",
+            Unused::Ahead => "ahead",
+            Unused::Behind => "behind",
         }
     }
 }
