@@ -51,6 +51,7 @@ mod future;
 mod graph;
 mod instruction;
 mod machine;
+mod memory;
 mod monitor;
 mod program;
 mod ranges;
@@ -72,6 +73,7 @@ mod window;
 mod words;
 
 pub use error::CompileError;
+pub use memory::Memory;
 pub use monitor::{Ambiguity, Monitor};
 pub use program::Program;
 pub use report::{Report, ReportKey, SliceStatus};

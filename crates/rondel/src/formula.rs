@@ -188,6 +188,11 @@ impl Writer<'_> {
                 let over = bound(*over, self.time);
                 self.text(&format!(" over {over}"));
             }
+            // These are words that are not of the language.
+            Expr::Ambiguous(_) => self.around(level::IMPLIES, least, |w| {
+                let words = w.leaf(node, id);
+                w.text(&words);
+            }),
             leaf => {
                 let leaf = self.leaf(leaf, id);
                 self.text(&leaf);
@@ -220,7 +225,7 @@ impl Writer<'_> {
                 Some(machine) => {
                     let name = |i: &u32| machine.states.get(*i as usize).map_or("?", |s| &s.name);
                     let states: Vec<&str> = states.iter().map(name).collect();
-                    format!("{} in {}", machine.name, states.join(" or "))
+                    format!("in({}, {})", machine.name, states.join(", "))
                 }
                 None => "?".to_owned(),
             },

@@ -102,6 +102,32 @@ fn the_plan_of_a_specification() {
 }
 
 #[test]
+fn the_plan_of_what_is_divided_by_key() {
+    let folder = Folder::new();
+    let spec = folder.file(
+        "keys.rondel",
+        "topic ask { id: int, x: int } topic answer { id: string } topic alarm\n\
+         machine m for each id in ask.id { initial a final b a -> b when on(ask) within 5 s }\n\
+         property p for each id in answer.id = on(answer) -> once[0, 5] on(alarm)\n\
+         property q for each id in answer.id = on(alarm) -> once[0, 5] on(answer)\n\
+         property r = on(alarm) -> ask.x > prev(ask.x)\n",
+    );
+    let plan = rondel(["explain", &spec]);
+    plan.expect_status(0);
+    for part in [
+        "property m\n  formula       not (m had two ways to go)\n  states        a (initial), b (final)\n",
+        "  transition    a -> b when on(ask) within 5 s\n",
+        "  evaluated     at every message with its key\n",
+        "  evaluated     at every message with its key, and at all on alarm\n",
+        " + 1 text for each instance\n",
+        "  clock         prev(ask.x) goes by messages on ask\n",
+        " + 1 text for each instance together for p, q\n",
+    ] {
+        assert!(plan.stdout.contains(part), "{part}\n---\n{}", plan.stdout);
+    }
+}
+
+#[test]
 fn help() {
     let language = rondel(["help", "language"]);
     language.expect_status(0);

@@ -17,7 +17,7 @@ mod index;
 mod keys;
 mod lanes;
 mod parallel;
-mod record;
+pub(crate) mod record;
 pub(crate) mod saved;
 mod sides;
 mod table;

@@ -6,9 +6,9 @@ use std::io::{self, BufWriter};
 use std::path::PathBuf;
 
 use clap::Args;
-use rondel_engine::Program;
+use rondel_engine::{Memory, Program};
 use rondel_event::{Read, TopicId};
-use rondel_spec::{Expr, ExprId, Property, Slice, Spec, TimeModel as Model};
+use rondel_spec::{Expr, ExprId, Machine, Property, Slice, Spec, State, TimeModel as Model};
 
 use crate::formula;
 use crate::output::Output;
@@ -70,15 +70,9 @@ impl<'a> Plan<'a> {
         let spec = &specification.spec;
         let mut users = vec![BTreeSet::new(); spec.nodes.len()];
         for (i, property) in spec.properties.iter().enumerate() {
-            users[property.formula.index()].insert(i);
-        }
-        // Nodes refer only backwards: a user of a node is known before its operands are looked at.
-        for at in (0..spec.nodes.len()).rev() {
-            let these = std::mem::take(&mut users[at]);
-            for operand in spec.nodes[at].operands() {
-                users[operand.index()].extend(&these);
+            for node in with_guards(spec, property.formula) {
+                users[node.index()].insert(i);
             }
-            users[at] = these;
         }
         Plan { spec, program: &specification.program, users }
     }
@@ -98,9 +92,9 @@ impl<'a> Plan<'a> {
         }
         let mut alone = Vec::new();
         for (i, property) in self.spec.properties.iter().enumerate() {
-            let size = self.alone(property);
-            text += &self.property(i, property, size);
-            alone.push(size);
+            let program = self.alone(property);
+            text += &self.property(i, property, program.as_ref());
+            alone.push(program.map(|program| program.node_count()));
         }
         let properties = counted(self.spec.properties.len() as u64, "property", "properties");
         let together = self.program.node_count();
@@ -112,6 +106,14 @@ impl<'a> Plan<'a> {
             text += &format!(" ({sum} without sharing)");
         }
         text.push('\n');
+        for memory in self.program.memory().iter().filter(|memory| memory.properties.len() > 1) {
+            let names = memory
+                .properties
+                .iter()
+                .map(|property| self.spec.properties[*property as usize].name.as_str());
+            let names = names.collect::<Vec<_>>().join(", ");
+            text += &format!("{} together for {}\n", kept(memory), shorten(&names));
+        }
         text
     }
 
@@ -134,13 +136,13 @@ impl<'a> Plan<'a> {
         lines.iter().map(line).collect()
     }
 
-    /// How many instructions a property needs by itself.
-    fn alone(&self, property: &Property) -> Option<usize> {
+    /// A property by itself.
+    fn alone(&self, property: &Property) -> Option<Program> {
         let alone = Spec { properties: vec![property.clone()], tests: Vec::new(), ..self.spec.clone() };
-        Program::compile(&alone).ok().map(|program| program.node_count())
+        Program::compile(&alone).ok()
     }
 
-    fn property(&self, i: usize, property: &Property, alone: Option<usize>) -> String {
+    fn property(&self, i: usize, property: &Property, alone: Option<&Program>) -> String {
         let mut text = format!("\nproperty {}\n", property.name);
         let mut line = |what: &str, value: &str| {
             // Writing to a String does not fail.
@@ -148,6 +150,10 @@ impl<'a> Plan<'a> {
         };
         let written = |node: ExprId| shorten(&formula::written(self.spec, node, property.time));
         line("formula", &written(property.formula));
+        if let Some(machine) = self.spec.machines.iter().find(|machine| machine.name == property.name) {
+            line("states", &states(machine));
+            machine.transitions.iter().for_each(|transition| line("transition", &transition.text));
+        }
         line(
             "time",
             match property.time {
@@ -163,6 +169,11 @@ impl<'a> Plan<'a> {
         if let Some(slice) = property.slice.and_then(|slice| self.spec.slices.get(slice.0 as usize)) {
             line("for each", &self.slice(slice, property.time));
         }
+        let memory = alone.and_then(|program| program.memory().into_iter().next());
+        line("evaluated", &self.moments(property, &topics, memory.as_ref()));
+        for clock in self.clocks(property, &topics).iter().take(SHARED) {
+            line("clock", clock);
+        }
         match self.wait(property.formula) {
             (_, true) => line("waits", "until it is certain, however long that takes"),
             (0, false) => line("waits", "not: every verdict is given at once"),
@@ -176,8 +187,11 @@ impl<'a> Plan<'a> {
         if property.robust {
             line("robustness", "yes");
         }
+        if let Some(memory) = &memory {
+            line("memory", &kept(memory));
+        }
         if let Some(alone) = alone {
-            line("size", &counted(alone as u64, "instruction", "instructions"));
+            line("size", &counted(alone.node_count() as u64, "instruction", "instructions"));
         }
         let shared = self.shared(i, property.formula);
         for (node, others) in shared.iter().take(SHARED) {
@@ -188,6 +202,50 @@ impl<'a> Plan<'a> {
             line("", &format!("and {} more", shared.len() - SHARED));
         }
         text
+    }
+
+    /// When a property is looked at; it reads these topics.
+    fn moments(&self, property: &Property, topics: &[&str], memory: Option<&Memory>) -> String {
+        let mut text = match property.slice.and_then(|slice| self.spec.slices.get(slice.0 as usize)) {
+            None => "at every message".to_owned(),
+            Some(slice) => {
+                let keyed: Vec<&str> = slice
+                    .keys
+                    .iter()
+                    .flat_map(|key| &key.fields)
+                    .map(|(topic, _)| self.topic(*topic))
+                    .collect();
+                let shared: Vec<&str> =
+                    topics.iter().copied().filter(|topic| !keyed.contains(topic)).collect();
+                let all = if shared.is_empty() {
+                    String::new()
+                } else {
+                    format!(", and at all on {}", shared.join(", "))
+                };
+                format!("at every message with its key{all}")
+            }
+        };
+        if memory.is_some_and(|memory| memory.changes_alone) {
+            text += ", and when a time has run out";
+        }
+        text
+    }
+
+    /// Which messages values before go by, where a property reads other topics too.
+    fn clocks(&self, property: &Property, topics: &[&str]) -> Vec<String> {
+        let mut nodes = with_guards(self.spec, property.formula);
+        nodes.sort_unstable();
+        let clock = |node: ExprId| match self.spec.nodes[node.index()] {
+            Expr::Prev(_) => {
+                let own: Vec<&str> =
+                    self.spec.topics_of(node).into_iter().map(|topic| self.topic(topic)).collect();
+                let written = shorten(&formula::written(self.spec, node, property.time));
+                (own.len() < topics.len())
+                    .then(|| format!("{written} goes by messages on {}", own.join(", ")))
+            }
+            _ => None,
+        };
+        nodes.into_iter().filter_map(clock).collect()
     }
 
     fn topic(&self, topic: TopicId) -> &'a str {
@@ -234,14 +292,18 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// The largest sum of what nodes on one way through a formula add.
+    /// The largest sum of what nodes on one way through a formula add, and through the guards of machines.
     fn longest(&self, formula: ExprId, adds: impl Fn(&Expr) -> Option<(u64, bool)>) -> (u64, bool) {
-        let mut sums = vec![(0_u64, false); formula.index() + 1];
-        for (i, node) in self.spec.nodes.iter().enumerate().take(formula.index() + 1) {
-            let of_operands = node.operands().map(|operand| sums[operand.index()]);
-            let (sum, endless) = of_operands.fold((0, false), |a, b| (a.0.max(b.0), a.1 | b.1));
-            let (own, without_end) = adds(node).unwrap_or((0, false));
-            sums[i] = (sum.saturating_add(own), endless | without_end);
+        let mut sums = vec![(0_u64, false); self.spec.nodes.len()];
+        let larger = |a: (u64, bool), b: (u64, bool)| (a.0.max(b.0), a.1 | b.1);
+        // The guards of a machine may ask for another one, but not in a circle.
+        for _ in 0..=self.spec.machines.len() {
+            for (i, node) in self.spec.nodes.iter().enumerate() {
+                let operands = parts(self.spec, node).map(|operand| sums[operand.index()]);
+                let (sum, endless) = operands.fold((0, false), larger);
+                let (own, without_end) = adds(node).unwrap_or((0, false));
+                sums[i] = (sum.saturating_add(own), endless | without_end);
+            }
         }
         sums[formula.index()]
     }
@@ -256,7 +318,7 @@ impl<'a> Plan<'a> {
             let others: Vec<usize> =
                 self.users[id.index()].iter().copied().filter(|user| *user != property).collect();
             if others.is_empty() {
-                let operands: Vec<ExprId> = node.operands().collect();
+                let operands: Vec<ExprId> = parts(self.spec, node).collect();
                 open.extend(operands.into_iter().rev().filter(|operand| seen.insert(*operand)));
             } else if !matches!(node, Expr::Literal(_)) {
                 found.push((id, others));
@@ -264,6 +326,55 @@ impl<'a> Plan<'a> {
         }
         found
     }
+}
+
+/// What a node refers to, the guards of its machine included.
+fn parts<'a>(spec: &'a Spec, node: &'a Expr) -> impl Iterator<Item = ExprId> + 'a {
+    let machine = match node {
+        Expr::InState(machine, _) | Expr::Ambiguous(machine) | Expr::MachineVariable(machine, ..) => {
+            spec.machines.get(machine.0 as usize)
+        }
+        _ => None,
+    };
+    node.operands().chain(machine.into_iter().flat_map(Machine::conditions))
+}
+
+/// A node and all that it refers to.
+fn with_guards(spec: &Spec, root: ExprId) -> Vec<ExprId> {
+    let (mut seen, mut all, mut open) = (vec![false; spec.nodes.len()], Vec::new(), vec![root]);
+    while let Some(id) = open.pop() {
+        if !std::mem::replace(&mut seen[id.index()], true) {
+            all.push(id);
+            open.extend(parts(spec, &spec.nodes[id.index()]));
+        }
+    }
+    all
+}
+
+/// The states of a machine, and what is special about some.
+fn states(machine: &Machine) -> String {
+    let state = |(i, state): (u32, &State)| {
+        let marks = [(i == machine.initial, "initial"), (state.is_final, "final")];
+        let marks: Vec<&str> = marks.into_iter().filter_map(|(is, mark)| is.then_some(mark)).collect();
+        if marks.is_empty() { state.name.clone() } else { format!("{} ({})", state.name, marks.join(", ")) }
+    };
+    (0..).zip(&machine.states).map(state).collect::<Vec<_>>().join(", ")
+}
+
+/// What is kept from one message to the next.
+fn kept(memory: &Memory) -> String {
+    let Memory { bytes, texts, queues, quantified, by_key, .. } = *memory;
+    let each = if by_key { " for each instance" } else { "" };
+    let parts = [
+        (bytes, "byte", "bytes"),
+        (texts, "text", "texts"),
+        (queues, "queue", "queues"),
+        (quantified, "relation", "relations"),
+    ];
+    let parts = parts.into_iter().filter(|part| part.0 > 0);
+    let text =
+        parts.map(|(count, one, many)| counted(count as u64, one, many)).collect::<Vec<_>>().join(" + ");
+    if text.is_empty() { "none".to_owned() } else { text + each }
 }
 
 /// A bound in the unit of a model of time, for people.

@@ -1,0 +1,110 @@
+//! How much a monitor remembers.
+
+use rondel_event::Value;
+
+use crate::instruction::Instruction;
+use crate::machine::{MachinePlan, MachineState};
+use crate::program::Program;
+use crate::section::{Deadline, Moments, Section};
+use crate::slice::Sliced;
+use crate::slice::record::Layout;
+use crate::state::State;
+use crate::timed::TimedRecently;
+use crate::words::Recently;
+
+/// What a key costs in the table that finds its instance: a slot of eight bytes, and between a third and
+/// five thirds of one that is empty.
+const FOUND: usize = 16;
+
+/// What is kept for properties that are evaluated together, from one event to the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// The properties, by their positions.
+    pub properties: Vec<u32>,
+    /// Whether they are divided by key; then the rest is said of one instance.
+    pub by_key: bool,
+    /// How many bytes are there in any case.
+    pub bytes: usize,
+    /// How many texts there are beside, keys included.
+    pub texts: usize,
+    /// How many queues there are beside: they have something in them while it counts.
+    pub queues: usize,
+    /// How many formulas with quantifiers there are beside: each keeps tables of the values that count.
+    pub quantified: usize,
+    /// Whether something can change between two events, as a time runs out.
+    pub changes_alone: bool,
+}
+
+impl Program {
+    /// What a monitor of it keeps.
+    pub fn memory(&self) -> Vec<Memory> {
+        let undivided = self.sections.iter().map(undivided);
+        undivided.chain(self.sliced.iter().map(divided)).collect()
+    }
+}
+
+fn of_section(section: &Section) -> Memory {
+    let State { delays, timed_since, ranges, relations, values, .. } = &section.initial;
+    let robust = values.robust_since.len() + values.robust_dense.len() + values.greatest.len();
+    let texts = section.keeps_text.iter().map(|instruction| match instruction {
+        Instruction::LatchText { .. } => 2,
+        _ => 1,
+    });
+    let by_time = section.futures.iter().any(|future| future.plan.time != rondel_spec::TimeModel::Steps);
+    let is_alone = |deadline: &Deadline| {
+        let timed =
+            |plan: &MachinePlan| plan.leaving.iter().flatten().any(|transition| transition.after.is_some());
+        section.moments == Moments::Dense
+            && match deadline {
+                Deadline::Machine(machine) => section.machines.get(*machine as usize).is_some_and(timed),
+                _ => true,
+            }
+    };
+    Memory {
+        properties: section.all_properties().collect(),
+        by_key: false,
+        bytes: 0,
+        texts: texts.sum(),
+        queues: delays.len()
+            + timed_since.len()
+            + values.windows.len()
+            + ranges.len()
+            + robust
+            + section.futures.len(),
+        quantified: relations.len(),
+        changes_alone: section.deadlines.iter().any(is_alone) || !ranges.is_empty() || by_time,
+    }
+}
+
+fn undivided(section: &Section) -> Memory {
+    let State { bits, recently, timed_recently, machines, values, .. } = &section.initial;
+    let pairs = values.held_ints.len()
+        + values.held_floats.len()
+        + values.latched_ints.len()
+        + values.latched_floats.len();
+    let words = bits.len() + values.known_texts.len() + values.sampled.len() + 2 * pairs;
+    let bytes = words * size_of::<u64>()
+        + recently.len() * size_of::<Recently>()
+        + timed_recently.len() * size_of::<TimedRecently>()
+        + machines.iter().map(of_machine).sum::<usize>();
+    // A scout remembers the same fields once more.
+    let scout = section.scout.as_ref().map_or(0, |scout| undivided(scout).bytes);
+    Memory { bytes: bytes + scout, ..of_section(section) }
+}
+
+fn divided(Sliced { section, plan }: &Sliced) -> Memory {
+    let record = Layout::new(section).words * size_of::<u64>();
+    let of_text = if plan.keys.is_word() { 0 } else { size_of::<Box<[u8]>>() };
+    let machines: usize = section.initial.machines.iter().map(of_machine).sum();
+    let memory = of_section(section);
+    Memory {
+        by_key: true,
+        bytes: record + FOUND + of_text + machines,
+        texts: memory.texts + usize::from(!plan.keys.is_word()),
+        ..memory
+    }
+}
+
+fn of_machine(machine: &MachineState) -> usize {
+    size_of::<MachineState>() + machine.place.variables.len() * size_of::<Option<Value>>()
+}
