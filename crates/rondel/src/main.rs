@@ -14,6 +14,7 @@ mod networks;
 mod outlet;
 mod output;
 mod pipeline;
+mod resume;
 mod signals;
 mod specification;
 mod tally;

@@ -16,6 +16,7 @@ use crate::deployment::{Binding, TimeOfEvent};
 use crate::evidence::Witness;
 use crate::outlet::{Outlet, Sink};
 use crate::output::{Emit, Format};
+use crate::resume::{self, Known, Resumed};
 use crate::specification::Specification;
 use crate::tally::{Backwards, Tally, Unseen, left_out};
 use crate::warn;
@@ -77,6 +78,14 @@ struct State {
     reads_arrivals: bool,
     /// The time of the last event.
     time: Timestamp,
+    /// How many events were checked in the runs before.
+    events: u64,
+    /// Whether violations are explained.
+    explain: bool,
+    /// Whether another run will go on from where this one ends.
+    goes_on: bool,
+    /// From where that will be, once this one has ended.
+    last: Option<Vec<u8>>,
     block: Block,
     monitor: Monitor,
     outlet: Outlet,
@@ -108,6 +117,10 @@ pub struct Parts<'a> {
     pub colour: bool,
     /// What watches why properties are violated, where that is asked for.
     pub witness: Option<Witness>,
+    /// Where it goes on from, if it does.
+    pub resumed: Option<Resumed>,
+    /// Whether another run will go on from where this one ends.
+    pub goes_on: bool,
     /// After how many messages [`Stop::Count`] is sent.
     pub stop_after: Option<u64>,
     /// Where it is sent.
@@ -123,27 +136,42 @@ impl Pipeline {
                 let field = if let TimeOfEvent::Field(path) = &binding.time { Some(path) } else { None };
                 JsonDecoder::new(TopicId(i as u32), projection, field, binding.time_unit)
             });
-        let mut monitor = Monitor::new(Arc::clone(&program));
+        let explain = parts.witness.is_some();
+        let mut unseen = Unseen::new(parts.specification);
+        let mut outlet = Outlet::new(
+            parts.specification,
+            parts.sinks,
+            parts.emit,
+            (parts.format, parts.colour),
+            parts.witness,
+        );
+        let (mut monitor, known) = match parts.resumed {
+            None => (Monitor::new(Arc::clone(&program)), Known::default()),
+            Some(Resumed { monitor, mut known }) => {
+                unseen.keep(&known.unseen);
+                let tallies = std::mem::take(&mut known.tallies);
+                outlet.tallies.iter_mut().zip(tallies).for_each(|(tally, saved)| tally.restore(saved));
+                (monitor, known)
+            }
+        };
         monitor.report_every(parts.emit == Emit::Every);
         let state = State {
             decoders: decoders.collect(),
             times: parts.bindings.iter().map(|b| b.time.clone()).collect(),
             reads_arrivals: program.reads_arrivals(),
-            time: Timestamp::ZERO,
+            time: Timestamp::from_nanos(known.time),
+            events: known.events,
+            explain,
+            goes_on: parts.goes_on,
+            last: None,
             block: Block::new(program.layout()),
             monitor,
-            outlet: Outlet::new(
-                parts.specification,
-                parts.sinks,
-                parts.emit,
-                (parts.format, parts.colour),
-                parts.witness,
-            ),
+            outlet,
             clock: parts.specification.is_timed().then(Clock::default),
             armed: None,
             ended: false,
-            backwards: Backwards::default(),
-            unseen: Unseen::new(parts.specification),
+            backwards: Backwards::restored(known.backwards),
+            unseen,
             counts: Counts::default(),
         };
         let stop_after = parts.stop_after.unwrap_or(u64::MAX);
@@ -193,13 +221,29 @@ impl Pipeline {
             }
         };
         state.pass(Instant::now());
-        let State { monitor, outlet, .. } = &mut *state;
-        monitor.end();
-        outlet.take(None, monitor);
+        if state.goes_on {
+            state.last = Some(state.snapshot());
+        } else {
+            let State { monitor, outlet, .. } = &mut *state;
+            monitor.end();
+            outlet.take(None, monitor);
+        }
         state.counts.last.get_or_insert_with(now);
         state.ended = true;
         self.sooner.notify_all();
         Some(state.outlet.close())
+    }
+
+    /// From where another run can go on: from now, or from the end.
+    pub fn snapshot(&self) -> Vec<u8> {
+        let mut state = self.state();
+        match &state.last {
+            Some(last) => last.clone(),
+            None => {
+                state.step();
+                state.snapshot()
+            }
+        }
     }
 
     /// Whether time brings verdicts by itself, so that somebody has to [keep it](Pipeline::keep_time).
@@ -337,6 +381,19 @@ impl State {
         self.block.clear();
     }
 
+    /// All that is known. What has come must have been evaluated.
+    fn snapshot(&self) -> Vec<u8> {
+        let known = Known {
+            explain: self.explain,
+            events: self.events + self.counts.checked,
+            time: self.time.as_nanos(),
+            backwards: self.backwards.saved(),
+            tallies: self.outlet.tallies.iter().map(Tally::saved).collect(),
+            unseen: self.unseen.all(),
+        };
+        resume::bytes(&self.monitor, &known)
+    }
+
     /// When time will bring something by itself.
     fn due(&self) -> Option<Instant> {
         self.clock.as_ref()?.instant(self.monitor.next_deadline()?)
@@ -443,6 +500,8 @@ mod tests {
             format: Format::Json,
             colour: false,
             witness: None,
+            resumed: None,
+            goes_on: false,
             stop_after: None,
             stop: mpsc::channel().0,
         });

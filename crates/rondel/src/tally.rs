@@ -4,6 +4,7 @@ use indicatif::HumanCount;
 use rondel_engine::{Monitor, Report};
 use rondel_event::{Block, Path, Rows, Slot, Timestamp, Value, Verdict};
 use rondel_spec::{Property, Spec, TimeModel};
+use serde::{Deserialize, Serialize};
 
 use crate::exit;
 use crate::output::key_text;
@@ -144,6 +145,47 @@ impl Tally {
     }
 }
 
+/// A [`Tally`] as it goes into a file: times in nanoseconds, verdicts by their names.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SavedTally {
+    inconclusive: u64,
+    violations: u64,
+    first: Option<(String, Option<u64>, i64)>,
+    last: Option<String>,
+    open: bool,
+    decided: bool,
+    about: Option<(i64, bool)>,
+    since: u64,
+}
+
+impl Tally {
+    /// For a file.
+    pub fn saved(&self) -> SavedTally {
+        SavedTally {
+            inconclusive: self.inconclusive,
+            violations: self.violations,
+            first: self.first.as_ref().map(|first| (first.key.clone(), first.step, first.time.as_nanos())),
+            last: self.last.map(|verdict| verdict.as_str().to_owned()),
+            open: self.open,
+            decided: self.decided,
+            about: self.about.map(|(time, is_late)| (time.as_nanos(), is_late)),
+            since: self.since,
+        }
+    }
+
+    /// Goes on from what was saved.
+    pub fn restore(&mut self, saved: SavedTally) {
+        let SavedTally { inconclusive, violations, first, last, open, decided, about, since } = saved;
+        let time = Timestamp::from_nanos;
+        (self.inconclusive, self.violations, self.open) = (inconclusive, violations, open);
+        (self.decided, self.since) = (decided, since);
+        self.first = first.map(|(key, step, at)| First { key, step, time: time(at) });
+        let all = [Verdict::Satisfied, Verdict::Violated, Verdict::Inconclusive];
+        self.last = all.into_iter().find(|verdict| last.as_deref() == Some(verdict.as_str()));
+        self.about = about.map(|(at, is_late)| (time(at), is_late));
+    }
+}
+
 /// The exit status that these tallies call for, where these fields never came.
 pub fn status(tallies: &[Tally], unseen: &Unseen) -> u8 {
     let open = |t: &Tally| t.undecided() || t.open;
@@ -182,6 +224,16 @@ impl Unseen {
         if !self.fields.is_empty() {
             self.fields.retain(|(slot, _)| block.present(*slot) == 0);
         }
+    }
+
+    /// The names of the fields.
+    pub fn all(&self) -> Vec<String> {
+        self.fields.iter().map(|(_, name)| name.clone()).collect()
+    }
+
+    /// Says that all but these have been seen.
+    pub fn keep(&mut self, names: &[String]) {
+        self.fields.retain(|(_, name)| names.contains(name));
     }
 
     /// The names of the fields, if there are any, for a report.
@@ -253,6 +305,16 @@ pub struct Backwards {
 }
 
 impl Backwards {
+    /// For a file: the time of the last event, in nanoseconds, and how many went back.
+    pub fn saved(&self) -> (Option<i64>, u64) {
+        (self.last.map(Timestamp::as_nanos), self.count)
+    }
+
+    /// Goes on from what was saved.
+    pub fn restored((last, count): (Option<i64>, u64)) -> Backwards {
+        Backwards { last: last.map(Timestamp::from_nanos), count }
+    }
+
     /// Adds the events of a block; returns the row of the first one ever that goes back.
     #[inline]
     pub fn add(&mut self, block: &Block) -> Option<usize> {

@@ -174,6 +174,18 @@ impl Lines {
         self
     }
 
+    /// Goes on after events up to this time: that is the time of a first line without one.
+    #[must_use]
+    pub fn from_time(mut self, time: Timestamp) -> Lines {
+        self.time = time;
+        self
+    }
+
+    /// The time of the last event.
+    pub fn time(&self) -> Timestamp {
+        self.time
+    }
+
     /// Begins a new trace: lines are counted from 1 again, time from zero.
     pub fn restart(&mut self) {
         self.lines = 0;

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rondel_engine::Monitor;
-use rondel_event::{Block, Path as FieldPath, Verdict};
+use rondel_event::{Block, Path as FieldPath, Timestamp, Verdict};
 use rondel_net::file::{Lines, Piece, ReadError, TraceReader};
 
 use crate::deployment::time_unit;
 use crate::evidence::Witness;
 use crate::output::{Emit, Format, Given, Output, VerdictWriter, colour_of};
+use crate::resume::{self, Known, Resumed};
 use crate::specification::{Reading, Specification, Syntax, TimeModel};
 use crate::tally::{Backwards, Tally, Unseen, counted, left_out, status};
 use crate::{complain, exit, warn};
@@ -57,6 +58,12 @@ pub struct Check {
     /// Say with every violation why: what changed at the last moments
     #[arg(long)]
     explain: bool,
+    /// Go on from where a check ended that wrote this snapshot, with the next part of the trace
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
+    /// More of the trace is to come: leave open what is open, and write what is known into this file
+    #[arg(long, value_name = "FILE")]
+    snapshot_to: Option<PathBuf>,
     /// No summary and no progress bar
     #[arg(short, long)]
     quiet: bool,
@@ -77,6 +84,8 @@ struct Checking<'a> {
     unseen: Unseen,
     events: u64,
     backwards: u64,
+    /// Where the one trace goes on from, if it does.
+    resumed: Option<Resumed>,
 }
 
 impl Check {
@@ -93,9 +102,24 @@ impl Check {
             complain("no trace to check: name one or more files, or `-` for standard input");
             return exit::USAGE;
         }
+        if (self.resume.is_some() || self.snapshot_to.is_some()) && self.traces.len() > 1 {
+            complain("a snapshot is of one trace: with --resume and --snapshot-to name one only");
+            return exit::USAGE;
+        }
         let started = Instant::now();
+        let witness = self.explain.then(|| Witness::new(&mut specification));
+        let resumed =
+            self.resume.as_ref().map(|file| resume::read(file, &specification.program, self.explain));
+        let resumed = match resumed.transpose() {
+            Ok(resumed) => resumed,
+            Err(why) => {
+                complain(&why);
+                return exit::USAGE;
+            }
+        };
         let mut checking = Checking {
-            witness: self.explain.then(|| Witness::new(&mut specification)),
+            witness,
+            resumed,
             options: &self,
             specification: &specification,
             out: Output::new(BufWriter::with_capacity(1 << 16, io::stdout().lock())),
@@ -143,10 +167,18 @@ impl Checking<'_> {
         if let Some(field) = &self.options.time_field {
             lines = lines.with_time_at(&FieldPath::keys(field.split('.')));
         }
-        let mut monitor = Monitor::new(std::sync::Arc::clone(program));
+        let (mut monitor, mut backwards) = match self.resumed.take() {
+            None => (Monitor::new(std::sync::Arc::clone(program)), Backwards::default()),
+            Some(Resumed { monitor, known }) => {
+                lines = lines.from_time(Timestamp::from_nanos(known.time));
+                self.events = known.events;
+                self.unseen.keep(&known.unseen);
+                self.tallies.iter_mut().zip(known.tallies).for_each(|(tally, saved)| tally.restore(saved));
+                (monitor, Backwards::restored(known.backwards))
+            }
+        };
         monitor.report_every(self.options.emit == Emit::Every);
         let mut block = Block::new(program.layout());
-        let mut backwards = Backwards::default();
         let mut text = Vec::new();
         let progress = self.progress(&reader);
         let consumed = reader.consumed();
@@ -189,9 +221,28 @@ impl Checking<'_> {
             }
         }
         self.step(&mut monitor, &mut block, &mut backwards, &writers, &mut text);
-        self.tallies.iter_mut().for_each(Tally::over);
-        monitor.end();
-        self.report(None, &monitor, &writers, &mut text);
+        match &self.options.snapshot_to {
+            None => {
+                self.tallies.iter_mut().for_each(Tally::over);
+                monitor.end();
+                self.report(None, &monitor, &writers, &mut text);
+            }
+            Some(file) if stopped.is_ok() => {
+                let known = Known {
+                    explain: self.options.explain,
+                    events: self.events,
+                    time: lines.time().as_nanos(),
+                    backwards: backwards.saved(),
+                    tallies: self.tallies.iter().map(Tally::saved).collect(),
+                    unseen: self.unseen.all(),
+                };
+                stopped = self.snapshot(file, &monitor, &known);
+            }
+            Some(file) => warn(&format!(
+                "no snapshot was written to {}, as the trace was not read to its end",
+                file.display()
+            )),
+        }
         for (tally, waiting) in self.tallies.iter_mut().zip(monitor.waiting()) {
             tally.end(monitor.position(), waiting);
         }
@@ -212,6 +263,20 @@ impl Checking<'_> {
             warn(&format!("{name}: no line is on a topic of the specification"));
         }
         stopped
+    }
+
+    /// Writes what is known, after what was said.
+    fn snapshot(&mut self, file: &Path, monitor: &Monitor, known: &Known) -> Result<(), Stopped> {
+        self.out.flush();
+        if self.out.failure().is_some() {
+            // Who goes on from here would never say what could not be said.
+            warn(&format!("no snapshot was written to {}, as the verdicts were not", file.display()));
+            return Ok(());
+        }
+        resume::write(file, &resume::bytes(monitor, known)).map_err(|error| {
+            complain(&format!("cannot write the snapshot {}: {error}", file.display()));
+            Stopped
+        })
     }
 
     /// Evaluates the events of the block and empties it.

@@ -130,6 +130,8 @@ impl Demo {
             format: Format::Text,
             colour,
             witness: None,
+            resumed: None,
+            snapshots: None,
             count: None,
             wait_subscribers: Duration::ZERO,
             stop,

@@ -18,6 +18,7 @@ use crate::networks::{NetworkArguments, Networks};
 use crate::outlet::Sink;
 use crate::output::{Emit, Format, colour_of};
 use crate::pipeline::{Counts, Parts, Pipeline, Stop};
+use crate::resume::{self, Resumed};
 use crate::specification::{Reading, Specification, Syntax, TimeModel};
 use crate::tally::{Tally, Unseen, counted};
 use crate::{complain, exit, say, signals, warn};
@@ -77,6 +78,16 @@ pub struct Run {
     /// End after so many messages
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
+    /// Go on from where a run ended that wrote this snapshot; from the beginning if there is none yet
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
+    /// Another run will go on from here: write what is known into this file, now and then and at the end,
+    /// and leave open there what is open
+    #[arg(long, value_name = "FILE")]
+    snapshot_to: Option<PathBuf>,
+    /// How often that is, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "snapshot_to", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    snapshot_every: u64,
     /// Receive nothing before somebody has subscribed to every topic of the verdicts, at most so many
     /// seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=86_400))]
@@ -95,10 +106,25 @@ impl Run {
         match self.deployment() {
             Ok(mut deployment) => {
                 let witness = self.explain.then(|| Witness::new(&mut deployment.specification));
-                run(&deployment, &self, witness, started)
+                match self.resumed(&deployment.specification) {
+                    Ok(resumed) => run(&deployment, &self, witness, resumed, started),
+                    Err(why) => {
+                        complain(&why);
+                        exit::USAGE
+                    }
+                }
             }
             Err(status) => status,
         }
+    }
+
+    fn resumed(&self, specification: &Specification) -> Result<Option<Resumed>, String> {
+        let Some(file) = &self.resume else { return Ok(None) };
+        if matches!(file.try_exists(), Ok(false)) {
+            warn(&format!("there is no snapshot {} yet: this run begins from the beginning", file.display()));
+            return Ok(None);
+        }
+        resume::read(file, &specification.program, self.explain).map(Some)
     }
 
     fn deployment(&self) -> Result<Deployment, u8> {
@@ -211,7 +237,13 @@ impl Run {
     }
 }
 
-fn run(deployment: &Deployment, arguments: &Run, witness: Option<Witness>, started: Instant) -> u8 {
+fn run(
+    deployment: &Deployment,
+    arguments: &Run,
+    witness: Option<Witness>,
+    resumed: Option<Resumed>,
+    started: Instant,
+) -> u8 {
     let (stop, stopped) = mpsc::channel();
     let asking = stop.clone();
     // The receiver lives as long as this function; after it there is nothing to stop.
@@ -230,7 +262,9 @@ fn run(deployment: &Deployment, arguments: &Run, witness: Option<Witness>, start
     let colour = io::stdout().is_terminal();
     let Run { format, count, .. } = *arguments;
     let wait_subscribers = Duration::from_secs(arguments.wait_subscribers);
-    let options = Options { format, colour, witness, count, wait_subscribers, stop };
+    let every = Duration::from_secs(arguments.snapshot_every);
+    let snapshots = arguments.snapshot_to.as_ref().map(|file| (file.clone(), every));
+    let options = Options { format, colour, witness, resumed, snapshots, count, wait_subscribers, stop };
     let running = Running::start(deployment, networks, options, || asked.yet());
     let running = match running {
         Ok(running) => running,
@@ -256,7 +290,13 @@ fn run(deployment: &Deployment, arguments: &Run, witness: Option<Witness>, start
         Format::Json => report.json(),
         Format::Text => report.summary(io::stderr().is_terminal()),
     });
-    if report.flushed && report.counts.unpublished == 0 { exit::SATISFIED } else { exit::NETWORK }
+    if !report.kept {
+        exit::TRACE
+    } else if report.flushed && report.counts.unpublished == 0 {
+        exit::SATISFIED
+    } else {
+        exit::NETWORK
+    }
 }
 
 /// How a deployment is run.
@@ -267,6 +307,10 @@ pub struct Options {
     pub colour: bool,
     /// What watches why properties are violated, where that is asked for.
     pub witness: Option<Witness>,
+    /// Where it goes on from, if it does.
+    pub resumed: Option<Resumed>,
+    /// The file for what another run will go on from, and how often it is written.
+    pub snapshots: Option<(PathBuf, Duration)>,
     /// After how many messages to stop.
     pub count: Option<u64>,
     /// How long to wait, before anything is received, until somebody has subscribed to the verdicts.
@@ -282,7 +326,53 @@ pub struct Running {
     subscriptions: Vec<Box<dyn Subscription>>,
     /// What gives the verdicts that time brings, if it brings some.
     keeper: Option<JoinHandle<()>>,
+    /// What writes down, now and then, what is known, if that is asked for.
+    snapshots: Option<Snapshots>,
     spec: Spec,
+}
+
+/// What another run will go on from.
+struct Snapshots {
+    file: PathBuf,
+    /// Ends the thread, by being dropped.
+    end: mpsc::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Snapshots {
+    /// Writes one so often, on a thread of its own.
+    fn start(pipeline: Arc<Pipeline>, file: PathBuf, every: Duration) -> io::Result<Snapshots> {
+        let (end, ended) = mpsc::channel::<()>();
+        let target = file.clone();
+        let write = move || {
+            let mut failed = false;
+            while ended.recv_timeout(every) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let written = resume::write(&target, &pipeline.snapshot());
+                if let Err(error) = &written
+                    && !failed
+                {
+                    warn(&format!("cannot write the snapshot {}: {error}; trying again", target.display()));
+                }
+                failed = written.is_err();
+            }
+        };
+        let thread = thread::Builder::new().name("snapshots".into()).spawn(write)?;
+        Ok(Snapshots { file, end, thread })
+    }
+
+    /// Writes the last one. Whether it is there.
+    fn end(self, pipeline: &Pipeline) -> bool {
+        drop(self.end);
+        // If it has panicked, that has been said.
+        let _ = self.thread.join();
+        match resume::write(&self.file, &pipeline.snapshot()) {
+            Ok(()) => true,
+            Err(error) => {
+                complain(&format!("cannot write the snapshot {}: {error}", self.file.display()));
+                false
+            }
+        }
+    }
 }
 
 impl Running {
@@ -326,6 +416,8 @@ impl Running {
             format: options.format,
             colour: options.colour,
             witness: options.witness,
+            resumed: options.resumed,
+            goes_on: options.snapshots.is_some(),
             stop_after: options.count,
             stop: options.stop,
         }));
@@ -342,7 +434,12 @@ impl Running {
             let thread = thread::Builder::new().name("time".into());
             thread.spawn(keep_time).map_err(|error| format!("cannot start a thread: {error}"))
         });
+        let snapshots = options.snapshots.map(|(file, every)| {
+            Snapshots::start(Arc::clone(&pipeline), file, every)
+                .map_err(|error| format!("cannot start a thread: {error}"))
+        });
         Ok(Running {
+            snapshots: snapshots.transpose()?,
             subscriptions: subscriptions?,
             keeper: keeper.transpose()?,
             networks,
@@ -379,6 +476,7 @@ impl Running {
             // It has nothing left to do; if it has panicked, that has been said.
             let _ = keeper.join();
         }
+        let kept = self.snapshots.is_none_or(|snapshots| snapshots.end(&self.pipeline));
         let mut flushed = closed;
         let deadline = Instant::now() + FLUSH;
         for publisher in &publishers {
@@ -398,6 +496,7 @@ impl Running {
             problems,
             left_out: self.pipeline.left_out(&self.spec),
             properties: self.spec.properties.into_iter().map(|property| property.name).collect(),
+            kept,
             flushed,
         })
     }
@@ -417,6 +516,8 @@ pub struct Report {
     /// What could not be taken into account.
     left_out: Vec<String>,
     properties: Vec<String>,
+    /// Whether what another run goes on from could be written, where that was asked for.
+    kept: bool,
     /// Whether everything has left.
     pub flushed: bool,
 }

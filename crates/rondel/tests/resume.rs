@@ -1,0 +1,161 @@
+//! A check or a run in parts says what one in one piece says.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
+
+mod support;
+
+use support::network::{arguments, free_endpoint, zenoh, zenoh_listening};
+use support::process::Process;
+use support::{Finished, Folder, rondel, rondel_with_input};
+
+const SPEC: &str = "topic a { x: float, id: int } topic b { id: int, s: string } topic c { z: int }\n\
+    property past = once[0, 2] a.x > 1.0\n\
+    property dense = once[0.5 s, 2 s] a.x > 1.0\n\
+    property ahead = on(a) -> eventually[0, 3 s] on(b)\n\
+    property keyed for each id in (a.id, b.id) = on(a) -> eventually[0, 3 s] on(b)\n\
+    property text = b.s == \"x\" -> a.x > 0.5\n\
+    property mean_x = mean(a.x) over 2 s > 1.0\n\
+    property never = c.z > 0\n\
+    machine m for each id in (a.id, b.id) { initial p final p p -> q when on(a) q -> p when on(b) within 5 s }\n";
+
+/// Lines of two topics, some without a time, one that goes back.
+fn trace() -> Vec<String> {
+    let line = |i: usize| {
+        let time = if i == 17 { 3.0 } else { i as f64 * 0.7 };
+        let time = if i % 5 == 3 { String::new() } else { format!(", \"time\": {time}") };
+        match i % 3 {
+            0 => format!("{{\"topic\": \"b\", \"id\": {}, \"s\": \"{}\"{time}}}\n", i % 4, ["x", "y"][i % 2]),
+            _ => format!(
+                "{{\"topic\": \"a\", \"id\": {}, \"x\": {}{time}}}\n",
+                i % 4,
+                (i * 7 % 20) as f64 / 10.0
+            ),
+        }
+    };
+    (0..40).map(line).collect()
+}
+
+fn check(arguments: &[&str], input: &str) -> Finished {
+    rondel_with_input([&["check"], arguments, &["-"]].concat(), input.as_bytes())
+}
+
+/// What stands below the first line of a summary, which tells how long it took.
+fn summary(stderr: &str) -> Vec<&str> {
+    stderr.lines().skip_while(|line| !line.contains("checked against")).skip(1).collect()
+}
+
+#[test]
+fn a_trace_in_parts() {
+    let folder = Folder::new();
+    let spec = folder.file("spec.rondel", SPEC);
+    let snapshot = folder.path("state.snapshot");
+    let lines = trace();
+    for emit in ["change", "every"] {
+        let common = ["--emit", emit, "--format", "json", &spec];
+        let whole = check(&common, &lines.concat());
+        for (first, second) in [(0, 1), (1, 2), (13, 20), (18, 39), (40, 40)] {
+            let to: &[&str] = &["--snapshot-to", &snapshot];
+            let on: &[&str] = &["--resume", &snapshot];
+            let one = check(&[to, &common].concat(), &lines[..first].concat());
+            let two = check(&[on, to, &common].concat(), &lines[first..second].concat());
+            let three = check(&[on, &common].concat(), &lines[second..].concat());
+            assert_eq!(one.stdout.clone() + &two.stdout + &three.stdout, whole.stdout, "{first}, {second}");
+            assert_eq!(summary(&three.stderr), summary(&whole.stderr));
+            three.expect_status(whole.status.unwrap()).expect_stderr(&["40 events checked"]);
+        }
+    }
+}
+
+#[test]
+fn what_is_open_stays_open() {
+    let folder = Folder::new();
+    let snapshot = folder.path("state.snapshot");
+    let formula = ["--format", "json", "-f", "a -> eventually[0, 5] b"];
+    let one = check(&[&["--snapshot-to", &snapshot], &formula[..]].concat(), "{\"a\":true}\n");
+    one.expect_status(4).expect_stdout("");
+    let two = check(&[&["--resume", &snapshot], &formula[..]].concat(), "{\"b\":true}\n");
+    two.expect_status(0);
+    let alone = check(&formula, "{\"a\":true}\n");
+    alone.expect_status(4);
+    assert!(alone.stdout.contains("inconclusive"), "{}", alone.stdout);
+}
+
+#[test]
+fn what_cannot_be_gone_on_from() {
+    let folder = Folder::new();
+    let snapshot = folder.path("state.snapshot");
+    let name = snapshot.clone();
+    let resume =
+        |formula: &str, more: &[&str]| check(&[&["--resume", &name, "-f", formula], more].concat(), "");
+    resume("v", &[]).expect_status(2).expect_stderr(&["cannot read the snapshot"]);
+    check(&["--snapshot-to", &name, "-f", "v"], "{\"v\":true}\n").expect_status(0);
+    resume("v", &[]).expect_status(0);
+    resume("once v", &[]).expect_status(2).expect_stderr(&["cannot go on from", "another specification"]);
+    resume("v", &["--explain"]).expect_status(2).expect_stderr(&["without --explain"]);
+    let whole = std::fs::read(&snapshot).unwrap();
+    std::fs::write(&snapshot, &whole[..whole.len() - 1]).unwrap();
+    resume("v", &[]).expect_status(2).expect_stderr(&["it was cut or added to"]);
+    let mut altered = whole.clone();
+    altered[whole.len() / 2] ^= 4;
+    std::fs::write(&snapshot, &altered).unwrap();
+    resume("v", &[]).expect_status(2).expect_stderr(&["it was altered"]);
+    std::fs::write(&snapshot, "{}").unwrap();
+    resume("v", &[]).expect_status(2).expect_stderr(&["it is no snapshot"]);
+    rondel(["check", "--snapshot-to", &name, "-f", "v", "x.jsonl", "y.jsonl"])
+        .expect_status(2)
+        .expect_stderr(&["a snapshot is of one trace"]);
+    // Of what could not be read to its end, or not be written, there is none.
+    std::fs::remove_file(&snapshot).unwrap();
+    check(&["--snapshot-to", &name, "-f", "v"], "{\n")
+        .expect_status(3)
+        .expect_stderr(&["no snapshot was written"]);
+    assert!(!std::path::Path::new(&snapshot).exists());
+    let nowhere = folder.path("nowhere/state");
+    check(&["--snapshot-to", &nowhere, "-f", "v"], "{\"v\":true}\n")
+        .expect_status(3)
+        .expect_stderr(&["cannot write the snapshot"]);
+}
+
+#[test]
+fn a_run_goes_on_where_another_ended() {
+    let folder = Folder::new();
+    let name = folder.path("state.snapshot");
+    let part = |input: &str, expected: &[&str]| {
+        let endpoint = free_endpoint();
+        let own = [
+            "run",
+            "-f",
+            "once[1,2] v",
+            "--emit",
+            "every",
+            "--format",
+            "json",
+            "--topic",
+            "zenoh:demo/state",
+        ];
+        let kept = ["--resume", &name, "--snapshot-to", &name, "--snapshot-every", "1"];
+        let mut run =
+            Process::rondel(arguments(&[&own[..], &kept].concat(), &zenoh_listening("peer", &endpoint)));
+        run.wait_stderr("ready");
+        let publish = ["publish", "--to", "zenoh:demo/state", "--wait", "60"];
+        rondel_with_input(arguments(&publish, &zenoh("peer", &endpoint)), input.as_bytes()).expect_status(0);
+        let lines = run.take_stdout(expected.len());
+        for (line, expected) in lines.iter().zip(expected) {
+            assert!(line.contains(expected), "{line}, not {expected}");
+        }
+        run.terminate();
+        run.finish()
+    };
+    let first = part("{\"v\":true}\n", &["\"step\":0,\"verdict\":\"violated\""]);
+    first.expect_status(0).expect_stderr(&["there is no snapshot"]);
+    let second = part(
+        "{\"v\":false}\n{\"v\":false}\n{\"v\":false}\n",
+        &[
+            "\"step\":1,\"verdict\":\"satisfied\"",
+            "\"step\":2,\"verdict\":\"satisfied\"",
+            "\"step\":3,\"verdict\":\"violated\"",
+        ],
+    );
+    // The violation at the beginning is not forgotten.
+    second.expect_status(0).expect_stderr(&["became violated 2 times, first at step 0"]);
+}
