@@ -1,7 +1,7 @@
 //! From text to tokens of the Rondel language.
 
 use crate::diagnostic::{Code, Diagnostic, Span};
-use crate::suggest::translation;
+use crate::suggest::{hint, translation};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum TokenKind {
@@ -31,10 +31,10 @@ pub(crate) struct Token {
 }
 
 /// Longer ones stand before those that they begin with.
-const SYMBOLS: [&str; 36] = [
+const SYMBOLS: [&str; 38] = [
     // Of other languages, to be told what is written for them here.
-    "<=>", "<>", "=>", "<->", "->", "<=", ">=", "==", "!=", "&&", "||", "<", ">", "=", "!", "+", "-", "*",
-    "/", "%", "(", ")", "[", "]", "{", "}", ",", ".", ":", ";", "@", "?", "|", "&", "$", "~",
+    "<=>", "==>", "===", "<>", "=>", "<->", "->", "<=", ">=", "==", "!=", "&&", "||", "<", ">", "=", "!", "+",
+    "-", "*", "/", "%", "(", ")", "[", "]", "{", "}", ",", ".", ":", ";", "@", "?", "|", "&", "$", "~",
 ];
 
 /// All tokens of `text`, with one `End` at the end. What is no token is reported.
@@ -109,7 +109,11 @@ impl<'a> Lexer<'a> {
             let span = Span::new(start, self.at);
             let message = format!("unexpected character `{}`", c.escape_debug());
             let mut diagnostic = Diagnostic::new(Code::UnexpectedCharacter, span, message);
-            diagnostic.help = translation(span.of(self.text)).map(|t| format!("write `{t}`"));
+            let found = span.of(self.text);
+            diagnostic.help = match translation(found) {
+                Some(meant) => Some(format!("write `{meant}`")),
+                None => hint(found).map(str::to_owned),
+            };
             self.diagnostics.push(diagnostic);
         }
         true

@@ -40,20 +40,66 @@ pub(crate) fn translation(word: &str) -> Option<&'static str> {
         "&" | "∧" | "AND" => "and",
         "|" | "∨" | "OR" => "or",
         "~" | "¬" | "NOT" => "not",
-        "=>" | "implies" | "→" | "⇒" => "->",
+        "=>" | "==>" | "implies" | "→" | "⇒" => "->",
         "<=>" | "iff" | "↔" | "⇔" => "<->",
         "<>" | "≠" => "!=",
         "≤" => "<=",
         "≥" => ">=",
-        "=" => "==",
+        "=" | "===" => "==",
         "?" => "if … then … else",
         "S" => "since",
         "H" => "historically",
         "P" => "once",
         "Y" | "pre" => "previously",
+        "O" => "once",
+        "X" => "next",
+        "avg" | "average" => "mean",
+        "rose" => "rising",
+        "fell" => "falling",
+        "last" => "prev",
+        "xor" => "!=",
         _ => return None,
     };
     Some(translation)
+}
+
+/// What to write in Rondel for a word of other languages that is no single word here.
+pub(crate) fn hint(word: &str) -> Option<&'static str> {
+    let hint = match word {
+        "G" | "globally" | "Globally" | "GLOBALLY" | "[]" | "□" => {
+            "a property is checked at every moment: leave it out. For some time ahead write `always[0, 2 s] p`, and \
+             for all that was `historically p`"
+        }
+        "F" | "finally" | "Finally" | "FINALLY" | "<>" | "◇" | "◊" => {
+            "write `eventually[0, 2 s] p` for what must come in that time, or `once p` for what has been"
+        }
+        "U" => "write `p until[0, 2 s] q`; an operator of the future says by when",
+        "W" => "`p until[0, 2 s] q` with an end is `p until[0, 2 s] q or always[0, 2 s] p`",
+        "never" | "Never" | "NEVER" => "a property is checked at every moment: write `not p`",
+        "foreach" | "each" => {
+            "keys stand behind the name of the property: `property p for each id in topic.id = …`"
+        }
+        "for" | "throughout" => "write `historically[0, 2 s] p` for what has been so for 2 s",
+        "within" => {
+            "write `p -> eventually[0, 2 s] q` for what must come within 2 s, or `once[0, 2 s] q` for what was \
+             within the last 2 s"
+        }
+        "after" | "before" => {
+            "write `once p` for what was before, `eventually[0, 2 s] p` for what comes after"
+        }
+        "whenever" => "write `p -> q`",
+        "delta" | "derivative" => "write `x - prev(x)` for the difference of the last two messages",
+        "between" | "in" => "write `1 <= x and x <= 3`, or `x == 1 or x == 2`",
+        "since" | "until" => "it stands between what it is about: `p since q`, `p until[0, 2 s] q`",
+        "offset" => "write `prev(x)` for the value before",
+        "hold" => "a field holds its value until the next message that carries it: leave it out",
+        "aggregate" => "write `mean(x) over 1 s`, and likewise `count`, `sum`, `min`, `max`, `rate`",
+        "duration" => "write `historically[0, 2 s] p` for what has been so for 2 s",
+        "^" => "there are no powers: write `x * x`",
+        "|" => "write `abs(x)`",
+        _ => return None,
+    };
+    Some(hint)
 }
 
 #[cfg(test)]

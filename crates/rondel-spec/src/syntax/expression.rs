@@ -8,7 +8,7 @@ use super::parser::{GivenUp, INFIX, Parsed, Parser};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::TokenKind;
 use crate::spec::BinaryOp;
-use crate::suggest::{nearest, translation};
+use crate::suggest::{hint, nearest, translation};
 
 /// How tightly operators bind, from loosest to tightest.
 pub(super) mod level {
@@ -226,6 +226,17 @@ impl<'a> Parser<'a> {
             };
             let message = format!("expected an operator, found `{found}`");
             return self.report(Diagnostic::new(Code::UnexpectedToken, span, message).help(help));
+        }
+        let at_word = matches!(self.peek(), TokenKind::Word);
+        let for_each = (word, self.word(1)) == ("for", "each");
+        if let Some(help) = hint(if for_each { "foreach" } else { found }).filter(|_| at_word) {
+            let message = format!("expected an operator, found `{found}`");
+            return self.report(Diagnostic::new(Code::UnexpectedToken, span, message).help(help));
+        }
+        // `globally p`: the word of another language was taken for a name.
+        if let Some(help) = hint(last) {
+            let message = format!("no operator '{last}'");
+            return self.report(Diagnostic::new(Code::UnexpectedToken, self.last_span(), message).help(help));
         }
         let operators = INFIX.iter().take(4).copied();
         let prefixes = [

@@ -7,7 +7,7 @@ use super::data::MEASUREMENTS;
 use super::parser::{GivenUp, Parsed, Parser, RESERVED};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::TokenKind;
-use crate::suggest::{did_you_mean, nearest, translation};
+use crate::suggest::{did_you_mean, hint, nearest, translation};
 
 impl<'a> Parser<'a> {
     /// An operand without operators around it.
@@ -48,10 +48,25 @@ impl<'a> Parser<'a> {
                 let topic = topic.map(|span| Name { text: span.of(self.text).to_owned(), span });
                 NodeKind::Rye { topic, body }
             }
-            _ => return Err(self.expected("an expression")),
+            _ => return Err(self.no_operand()),
         };
         self.advance();
         Ok(self.node(kind, span))
+    }
+
+    /// No operand begins here; an operator of another language, perhaps.
+    fn no_operand(&mut self) -> GivenUp {
+        let found = match (self.symbol(0), self.symbol(1)) {
+            ("[", "]") => "[]",
+            ("", _) => self.word(0),
+            (symbol, _) => symbol,
+        };
+        let is_known = *self.peek() != TokenKind::Unknown;
+        let given_up = self.expected("an expression");
+        if let Some(help) = hint(found).filter(|_| is_known) {
+            self.help_last(help);
+        }
+        given_up
     }
 
     fn worded(&mut self, span: Span) -> Parsed<NodeId> {
@@ -64,7 +79,7 @@ impl<'a> Parser<'a> {
             "if" => return self.condition(span),
             "exists" | "forall" => return self.quantified(span),
             _ if RESERVED.contains(&word) || self.at_declaration() => {
-                return Err(self.expected("an expression"));
+                return Err(self.no_operand());
             }
             _ => {}
         }
@@ -87,7 +102,11 @@ impl<'a> Parser<'a> {
         self.advance();
         let yes = self.expression()?;
         if self.word(0) != "else" {
-            return Err(self.expected("an operator or `else`"));
+            let message = format!("expected an operator or `else`, found {}", self.found());
+            return Err(self.report(
+                Diagnostic::new(Code::UnexpectedToken, self.span(), message)
+                    .help("without `else`, a condition is written `p -> q`"),
+            ));
         }
         self.advance();
         let no = self.expression()?;
@@ -162,6 +181,21 @@ impl<'a> Parser<'a> {
 
     /// After a name comes `[`, but no index: bounds, perhaps, after a misspelt operator.
     fn bad_index(&mut self, name: &Name) -> GivenUp {
+        if let Some(help) = hint(&name.text) {
+            let message = format!("no operator '{}'", name.text);
+            return self.report(Diagnostic::new(Code::UnexpectedToken, name.span, message).help(help));
+        }
+        if let Some(meant) = translation(&name.text) {
+            let message = format!("no operator '{}'; did you mean '{meant}'?", name.text);
+            return self.report(Diagnostic::new(Code::UnexpectedToken, name.span, message));
+        }
+        if self.symbol(0) == "-" {
+            let message = "expected the index of an element, found `-`";
+            return self.report(
+                Diagnostic::new(Code::UnexpectedToken, self.span(), message)
+                    .help("elements count from 0; the value before the last message is `prev(x)`"),
+            );
+        }
         let operators = ["once", "historically", "since", "eventually", "always", "until"];
         if let Some(operator) = nearest(&name.text, operators) {
             let message = format!("no operator '{}'; did you mean '{operator}'?", name.text);
@@ -208,7 +242,9 @@ impl<'a> Parser<'a> {
                 None => did_you_mean(word, names),
             };
             let message = format!("no function '{word}'{suggestion}");
-            self.report(Diagnostic::new(Code::UnknownFunction, span, message));
+            let mut diagnostic = Diagnostic::new(Code::UnknownFunction, span, message);
+            diagnostic.help = hint(word).map(str::to_owned);
+            self.report(diagnostic);
             return Ok(self.node(NodeKind::Broken, whole));
         };
         if arguments.len() != function.arity() {
