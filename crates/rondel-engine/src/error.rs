@@ -81,6 +81,12 @@ pub enum CompileError {
         /// The type that its formula has.
         found: ValueType,
     },
+    /// A chain has fewer than two topics, one that is not there, or a float for a stamp.
+    #[error("chain {chain}: no chain has these topics and this stamp")]
+    InvalidChain {
+        /// Its name.
+        chain: String,
+    },
     /// The specification needs more instructions than can be numbered.
     #[error("the specification needs more than {limit} instructions")]
     TooLarge {

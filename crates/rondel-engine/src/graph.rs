@@ -6,6 +6,7 @@ use std::ops::Not;
 use rondel_event::TopicId;
 use rondel_spec::{BinaryOp, UnaryOp};
 
+use crate::chain::ChainColumn;
 use crate::relation::source::Relation as Quantified;
 use crate::translate::MachineSource;
 
@@ -166,6 +167,16 @@ pub(crate) enum Node {
         lower: u64,
         upper: Option<u64>,
     },
+    /// Where this column is known and so long ago at most; it is a column of times.
+    Lasting {
+        from: NodeId,
+        known: Wire,
+        span: u64,
+        /// Just so long ago does not count any more.
+        open: bool,
+    },
+    /// A column of a chain, by its number; the word says where it is known.
+    Chain(u32, ChainColumn),
     /// The truth of a timed operator on the spans that follow its rows.
     After(NodeId),
     Compare(Relation, NodeId, NodeId),
@@ -271,6 +282,7 @@ impl Node {
             | Node::Time
             | Node::Latency
             | Node::Sampled(..)
+            | Node::Chain(..)
             | Node::Machine { .. }
             | Node::MachineAfter(_) => Some(Kind::Int),
             Node::MachineValue { kind, .. } => Some(*kind),
@@ -303,6 +315,7 @@ impl Node {
             | Node::Constant(_)
             | Node::Time
             | Node::Latency
+            | Node::Chain(..)
             | Node::Together
             | Node::Key(..)
             | Node::KeyBool(..)
@@ -313,6 +326,10 @@ impl Node {
             }
             Node::TimedSince { p, q, .. } => {
                 [p.at, p.after, q.at, q.after].map(Wire::node).into_iter().for_each(f)
+            }
+            Node::Lasting { from, known, .. } => {
+                f(from);
+                f(known.node());
             }
             Node::Greatest { x, .. } => f(x),
             Node::RobustSince { p, q, .. } | Node::Margin(_, p, q) => {
@@ -383,6 +400,7 @@ impl Node {
                     | Node::Shift(..)
                     | Node::Together
                     | Node::Held(..)
+                    | Node::Chain(..)
                     | Node::Latch(..)
             )
     }
@@ -427,11 +445,13 @@ impl Node {
             Node::Quantified { .. } => 62,
             Node::Key(kind, _) => 63 + *kind as usize,
             Node::KeyBool(..) => 66,
+            Node::Lasting { .. } => 67,
+            Node::Chain(..) => 68,
         }
     }
 
     /// One more than the largest [`sort`](Node::sort).
-    pub(crate) const SORTS: usize = 67;
+    pub(crate) const SORTS: usize = 69;
 }
 
 /// Nodes, each only once, operands before the nodes that use them.

@@ -1,6 +1,7 @@
 use rondel_event::Slot;
 use rondel_spec::{BinaryOp, UnaryOp};
 
+use crate::chain::ChainColumn;
 use crate::graph::Wire;
 
 /// One step of a program. The `i`-th instruction computes the `i`-th word; those with `out` also
@@ -73,6 +74,18 @@ pub(crate) enum Instruction {
     },
     After {
         second: u32,
+    },
+    /// The state is also the place of what it is known by, in the section's table.
+    Lasting {
+        x: u32,
+        state: u32,
+        second: u32,
+    },
+    Chain {
+        chain: u32,
+        column: ChainColumn,
+        state: u32,
+        out: u32,
     },
 
     IntEqual {

@@ -43,6 +43,7 @@
 //! and state; `monitor` is the loop, `words` and `values` what it does.
 
 pub mod align;
+mod chain;
 mod columns;
 mod delay;
 mod error;
@@ -72,6 +73,7 @@ mod values;
 mod window;
 mod words;
 
+pub use chain::{ChainFigures, ChainStatus, Distribution};
 pub use error::CompileError;
 pub use memory::Memory;
 pub use monitor::{Ambiguity, Monitor};

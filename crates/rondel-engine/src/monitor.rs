@@ -6,8 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use machines::Ambiguity;
-use rondel_event::{Block, Rows, Timestamp, Value};
+use rondel_event::{Block, Rows, Timestamp, TopicId, Value};
 
+use crate::chain::{ChainPlan, ChainRows, ChainState, ChainStatus};
 use crate::future::{Decision, Pending, Scratch};
 use crate::program::Program;
 use crate::report::{Report, SliceStatus, in_order};
@@ -42,6 +43,8 @@ pub struct Monitor {
     outcomes: Vec<Outcome>,
     /// For every section that is divided by key its instances.
     instances: Vec<Instances>,
+    chains: Vec<ChainState>,
+    chain_rows: Vec<ChainRows>,
     reports: Vec<Report>,
     /// The keys of the instances that the reports are of.
     keys: Vec<Value>,
@@ -57,6 +60,7 @@ pub struct Monitor {
 pub(crate) struct Saved {
     sections: Vec<SavedSerial>,
     instances: Vec<SavedInstances>,
+    chains: Vec<ChainState>,
     position: u64,
     time: i64,
     beyond: u64,
@@ -67,6 +71,7 @@ impl Monitor {
         Saved {
             sections: self.sections.iter().map(Serial::saved).collect(),
             instances: self.instances.iter().map(Instances::saved).collect(),
+            chains: self.chains.clone(),
             position: self.position,
             time: self.time,
             beyond: self.beyond,
@@ -76,10 +81,18 @@ impl Monitor {
     /// A monitor with what was saved; none if that does not belong to the program.
     pub(crate) fn from_saved(program: Arc<Program>, saved: Saved) -> Option<Monitor> {
         let mut monitor = Monitor::new(program);
-        let Saved { sections, instances, position, time, beyond } = saved;
+        let Saved { sections, instances, chains, position, time, beyond } = saved;
         (monitor.position, monitor.time, monitor.beyond) = (position, time, beyond);
-        if (sections.len(), instances.len()) != (monitor.sections.len(), monitor.instances.len()) {
+        if (sections.len(), instances.len()) != (monitor.sections.len(), monitor.instances.len())
+            || chains.len() != monitor.chains.len()
+        {
             return None;
+        }
+        monitor.chains = chains;
+        for (chain, plan) in monitor.chains.iter_mut().zip(&monitor.program.chains) {
+            if !chain.complete(plan) {
+                return None;
+            }
         }
         let sections = monitor.sections.iter_mut().zip(&monitor.program.sections).zip(sections);
         let mut all = true;
@@ -98,6 +111,8 @@ impl Monitor {
         Monitor {
             sections: program.sections.iter().map(|section| Serial::new(section, &no_event)).collect(),
             instances: program.sliced.iter().map(|sliced| Instances::new(sliced, &no_event)).collect(),
+            chains: program.chains.iter().map(ChainState::new).collect(),
+            chain_rows: vec![ChainRows::default(); program.chains.len()],
             every: false,
             position: 0,
             time: -FARTHEST,
@@ -146,6 +161,10 @@ impl Monitor {
             self.clamp(block);
         }
         let program = Arc::clone(&self.program);
+        let chains = self.chains.iter_mut().zip(&program.chains).zip(&mut self.chain_rows);
+        for ((chain, plan), rows) in chains {
+            chain.step(plan, block, &self.times[..len], rows);
+        }
         for (i, section) in program.sections.iter().enumerate() {
             match section.moments {
                 Moments::Events => self.events(i, section, block),
@@ -172,9 +191,13 @@ impl Monitor {
     pub fn advance(&mut self, now: Timestamp) -> &[Report] {
         self.reports.clear();
         self.keys.clear();
+        self.chains.iter_mut().for_each(ChainState::clear_missing);
         let now = now.as_nanos().clamp(-FARTHEST, FARTHEST);
         if self.position > 0 && now > self.time {
             let program = Arc::clone(&self.program);
+            for (chain, plan) in self.chains.iter_mut().zip(&program.chains) {
+                chain.pass(plan, now);
+            }
             for (i, section) in program.sections.iter().enumerate() {
                 if section.moments == Moments::Dense {
                     while let Some(due) = self.sections[i].next_change(section).filter(|&due| due < now) {
@@ -197,6 +220,7 @@ impl Monitor {
     pub fn end(&mut self) -> &[Report] {
         self.reports.clear();
         self.keys.clear();
+        self.chains.iter_mut().for_each(ChainState::clear_missing);
         let program = Arc::clone(&self.program);
         for (i, section) in program.sections.iter().enumerate() {
             self.future_end(i, section);
@@ -221,6 +245,26 @@ impl Monitor {
     pub fn key(&self, report: &Report) -> &[Value] {
         let range = report.key.map(|key| key.start as usize..(key.start + key.len) as usize);
         range.and_then(|range| self.keys.get(range)).unwrap_or(&[])
+    }
+
+    /// What has become of the chains so far, in the order of the specification.
+    pub fn chains(&self) -> impl Iterator<Item = ChainStatus<'_>> {
+        let chains = self.program.chains.iter().zip(&self.chains);
+        chains.map(|(plan, chain)| ChainStatus {
+            name: &plan.name,
+            topics: plan.links.iter().map(|(topic, _)| *topic).collect(),
+            figures: chain.figures(),
+            under_way: chain.under_way(plan),
+        })
+    }
+
+    /// Of a report of the last call that says that a stamp has not come out of its chain in time, the first
+    /// topic that the stamp had not reached by then.
+    pub fn missing(&self, report: &Report) -> Option<TopicId> {
+        let is_its = |plan: &&ChainPlan| plan.property == Some(report.property);
+        let at = self.program.chains.iter().position(|plan| is_its(&plan))?;
+        let [key] = self.key(report) else { return None };
+        self.chains.get(at)?.missing(self.program.chains.get(at)?, key, report.about?.as_nanos())
     }
 
     /// How the divisions by key are at the moment.
@@ -320,7 +364,10 @@ impl Monitor {
     fn events(&mut self, i: usize, section: &Section, block: &Block) {
         let (serial, len) = (&mut self.sections[i], block.len() as u32);
         let times = if section.reads_time { &self.times[..len as usize] } else { &[] };
-        serial.run(section, Rowed { block, start: 0, len, events: block.rows(), times });
+        serial.run(
+            section,
+            Rowed { block, start: 0, len, events: block.rows(), times, chains: &self.chain_rows },
+        );
         self.outcomes.clear();
         self.outcomes
             .extend((0..section.formulas.len()).map(|formula| serial.outcome(section, formula, len)));
@@ -364,7 +411,9 @@ impl Monitor {
         let times = &self.times[first..end];
         let len = times.len() as u32;
         let events = crate::words::low(len.into());
-        self.sections[i].look_ahead(section, Rowed { block, start: first as u32, len, events, times });
+        let chains = &self.chain_rows;
+        self.sections[i]
+            .look_ahead(section, Rowed { block, start: first as u32, len, events, times, chains });
         let mut grid = std::mem::take(&mut self.grid);
         grid.fill(&self.sections[i], first, times);
         // What the rows to come bring about by themselves, and has not been looked ahead of, is not known before
@@ -430,7 +479,8 @@ impl Monitor {
         }
         let start = next_event[0].into();
         let block = block.unwrap_or(&self.no_event);
-        serial.run(section, Rowed { block, start, len: len as u32, events, times });
+        let chains = &self.chain_rows;
+        serial.run(section, Rowed { block, start, len: len as u32, events, times, chains });
         for (formula, &property) in section.properties.iter().enumerate() {
             let [now, after] = serial.outcomes(section, formula, len as u32, together);
             let every = if self.every { events } else { 0 };

@@ -1,9 +1,10 @@
 use std::collections::HashMap;
 
 use rondel_event::{Field, Layout, Path, Projection, Read, Slot, TopicId, ValueType};
-use rondel_spec::{Property, Spec, TimeModel, Topic};
+use rondel_spec::{Chain, Property, Spec, TimeModel, Topic};
 
 use crate::CompileError;
+use crate::chain::ChainPlan;
 use crate::graph::Node;
 use crate::instruction::Instruction;
 use crate::section::{Moments, Ordered, Section};
@@ -25,6 +26,7 @@ pub struct Program {
     fingerprint: u64,
     /// Those that are divided by key.
     pub(crate) sliced: Vec<Sliced>,
+    pub(crate) chains: Vec<ChainPlan>,
 }
 
 impl Program {
@@ -57,15 +59,19 @@ impl Program {
             .into_iter()
             .map(|division| division.compile(spec, &mut binding))
             .collect::<Result<_, _>>()?;
+        let chains = chains(spec, &mut binding)?;
         Ok(Program {
             topics: spec.topics.clone(),
             properties: spec.properties.iter().map(|p| p.name.clone()).collect(),
             layout: binding.layout,
             projections: binding.projections,
-            reads_time: !sliced.is_empty() || sections.iter().any(|section| section.reads_time),
+            reads_time: !sliced.is_empty()
+                || !chains.is_empty()
+                || sections.iter().any(|section| section.reads_time),
             sections,
             fingerprint: fingerprint(spec),
             sliced,
+            chains,
         })
     }
 
@@ -108,10 +114,38 @@ impl Program {
     }
 }
 
+/// The chains, with a column for the stamp in each of their topics.
+fn chains(spec: &Spec, binding: &mut Binding) -> Result<Vec<ChainPlan>, CompileError> {
+    let plan = |chain: &Chain| {
+        let is_known = |(topic, _): &(TopicId, Path)| topic.index() < spec.topics.len();
+        if chain.links.len() < 2 || chain.value_type == ValueType::Float || !chain.links.iter().all(is_known)
+        {
+            return Err(CompileError::InvalidChain { chain: chain.name.clone() });
+        }
+        let links = chain.links.iter().map(|(topic, path)| {
+            let read = Read::Value(chain.value_type);
+            (*topic, binding.slot(&FieldRead { topic: *topic, path: path.clone(), read }))
+        });
+        let property = spec.properties.iter().position(|property| property.name == chain.name);
+        Ok(ChainPlan {
+            name: chain.name.clone(),
+            property: property.map(|at| at as u32),
+            links: links.collect(),
+            value_type: chain.value_type,
+            within: chain.within,
+            wait: chain.wait,
+            limit: crate::chain::LIMIT,
+        })
+    };
+    spec.chains.iter().map(plan).collect()
+}
+
 fn fingerprint(spec: &Spec) -> u64 {
-    let Spec { topics, properties, nodes, slices, machines, .. } = spec;
-    let text =
-        format!("{} {topics:?} {properties:?} {nodes:?} {slices:?} {machines:?}", env!("CARGO_PKG_VERSION"));
+    let Spec { topics, properties, nodes, slices, machines, chains, .. } = spec;
+    let text = format!(
+        "{} {topics:?} {properties:?} {nodes:?} {slices:?} {machines:?} {chains:?}",
+        env!("CARGO_PKG_VERSION")
+    );
     crate::snapshot::sum(text.as_bytes())
 }
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use rondel_event::{Block, Rows, Slot, TopicId, Verdict};
 
+use crate::chain::{ChainColumn, ChainRows};
 use crate::delay::Delay;
 use crate::future::Pending;
 use crate::graph::Wire;
@@ -14,9 +15,9 @@ use crate::relation::source::Reading as Registered;
 use crate::relation::state::RelationState;
 use crate::robust;
 use crate::scalar::Reading;
-use crate::section::{Deadline, Margin, Section};
+use crate::section::{Deadline, Lasting, Margin, Section};
 use crate::state::{Columns, Registers, State, ValueState};
-use crate::timed::{Moments, Sides, TimedRecently, TimedSince};
+use crate::timed::{self, Moments, Sides, TimedRecently, TimedSince};
 use crate::translate::Rails;
 use crate::values;
 use crate::window::{Stamps, Window};
@@ -55,6 +56,8 @@ pub(crate) struct Rowed<'a> {
     pub(crate) events: Rows,
     /// Their times, never going back; empty where nobody asks for them.
     pub(crate) times: &'a [i64],
+    /// What is measured of the chains, after each row of the block.
+    pub(crate) chains: &'a [ChainRows],
 }
 
 /// The verdicts of one property at some rows.
@@ -170,6 +173,7 @@ impl Serial {
         let step = Step {
             section,
             block: no_block,
+            chains: &[],
             start: 0,
             events: Rows::MAX,
             len: Block::CAPACITY as u32,
@@ -188,13 +192,15 @@ impl Serial {
     }
 
     /// Evaluates all instructions in these rows.
-    pub(crate) fn run(&mut self, section: &Section, Rowed { block, start, len, events, times }: Rowed<'_>) {
+    pub(crate) fn run(&mut self, section: &Section, rowed: Rowed<'_>) {
+        let Rowed { block, start, len, events, times, chains } = rowed;
         let step = Step {
             section,
             block,
             start,
             events,
             len,
+            chains,
             rows: words::low(len.into()),
             position: self.position,
             moments: Moments { times, before: self.time },
@@ -336,6 +342,9 @@ impl Serial {
     pub(crate) fn next_deadline(&self, section: &Section) -> Option<i64> {
         let next = |deadline: &Deadline| match *deadline {
             Deadline::Recently(state) => self.state.timed_recently[state as usize].next_change(self.time),
+            Deadline::Lasting(state) => {
+                timed::next_change(self.state.lasting[state as usize], false, self.time)
+            }
             Deadline::Machine(machine) => {
                 let plan = &section.machines[machine as usize];
                 self.state.machines[machine as usize].next_change(plan, self.time)
@@ -409,6 +418,7 @@ pub(crate) struct Step<'a> {
     /// The number of the first row.
     pub(crate) position: u64,
     pub(crate) moments: Moments<'a>,
+    pub(crate) chains: &'a [ChainRows],
 }
 
 impl<'a> Step<'a> {
@@ -444,6 +454,8 @@ struct Frame<'a> {
     timed_recently: &'a mut [TimedRecently],
     timed_since: &'a mut [TimedSince],
     ranges: &'a mut [Ranges],
+    lasting: &'a mut [i64],
+    chains: &'a mut [Option<i64>],
     seconds: &'a mut [Rows],
     machines: &'a mut [MachineState],
     machine_rows: &'a mut [MachineRows],
@@ -464,6 +476,8 @@ impl<'a> Frame<'a> {
             timed_recently: &mut state.timed_recently,
             timed_since: &mut state.timed_since,
             ranges: &mut state.ranges,
+            lasting: &mut state.lasting,
+            chains: &mut state.chains,
             seconds: &mut registers.seconds,
             machines: &mut state.machines,
             machine_rows: &mut registers.machines,
@@ -537,6 +551,8 @@ impl<'a> Frame<'a> {
             | Instruction::LookAhead { .. }
             | Instruction::LookedAhead { .. }
             | Instruction::After { .. }
+            | Instruction::Lasting { .. }
+            | Instruction::Chain { .. }
             | Instruction::Machine { .. }
             | Instruction::MachineAfter { .. }
             | Instruction::MachineInt { .. }
@@ -588,6 +604,8 @@ impl<'a> Frame<'a> {
                 self.seconds[second as usize] = out.after;
                 out.at
             }
+            Instruction::Lasting { x, state, second } => self.lasting(x, state, second),
+            Instruction::Chain { chain, column, state, out } => self.chain(chain, column, state, out),
             Instruction::After { second } => self.seconds[second as usize],
             Instruction::Machine { machine, out } => self.machine(machine, out),
             Instruction::MachineAfter { machine, out } => {
@@ -622,6 +640,41 @@ impl<'a> Frame<'a> {
         let out = section.relations[relation as usize].step(state, &reading, len, position, moments);
         self.seconds[second as usize] = out.after;
         out.at
+    }
+
+    /// The truth that a time is so long ago at most.
+    fn lasting(&mut self, x: u32, state: u32, second: u32) -> Rows {
+        let Lasting { known, span } = self.step.section.lasting[state as usize];
+        let known = read(self.words, known);
+        let until = &mut self.lasting[state as usize];
+        let mut out = Sides::default();
+        for (row, &time) in self.step.moments.times.iter().enumerate() {
+            let (from, place) = (self.columns.ints[x as usize][row], timed::instant(time));
+            let is_known = known >> row & 1 == 1;
+            *until = if is_known { timed::later(timed::instant(from), span) } else { timed::NEVER };
+            out.at |= Rows::from(*until >= place) << row;
+            out.after |= Rows::from(*until > place) << row;
+        }
+        self.seconds[second as usize] = out.after;
+        out.at
+    }
+
+    /// A column of a chain.
+    fn chain(&mut self, chain: u32, column: ChainColumn, state: u32, out: u32) -> Rows {
+        let Step { chains, events, len, .. } = self.step;
+        let rows = chains.get(chain as usize);
+        let last = &mut self.chains[state as usize];
+        let mut known = 0;
+        for (row, out) in self.columns.ints[out as usize].iter_mut().enumerate().take(len as usize) {
+            if let Some(rows) = rows
+                && events >> row & 1 == 1
+            {
+                *last = rows.get(column, self.step.event_row(row));
+            }
+            *out = last.unwrap_or(0);
+            known |= Rows::from(last.is_some()) << row;
+        }
+        known
     }
 
     /// Takes a machine through the rows.

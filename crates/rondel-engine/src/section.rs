@@ -15,7 +15,7 @@ use crate::robust;
 use crate::schedule::{Schedule, schedule};
 use crate::state::{Held, Latched, Registers, State};
 use crate::texts;
-use crate::timed::{TimedRecently, TimedSince};
+use crate::timed::{NEVER, TimedRecently, TimedSince, distance};
 use crate::translate::{Future, MachineSource, Rails, Robustness, Translation, Truth};
 use crate::window::{LIMIT, Operands, Window};
 use crate::words::Recently;
@@ -51,6 +51,8 @@ pub(crate) struct Section {
     pub(crate) floats: Vec<f64>,
     /// The operands of the timed `since`.
     pub(crate) operands: Vec<[Sides; 2]>,
+    /// What the operators that last are known by.
+    pub(crate) lasting: Vec<Lasting>,
     pub(crate) machines: Vec<MachinePlan>,
     /// The operands of the windows.
     pub(crate) windows: Vec<Operands>,
@@ -83,10 +85,20 @@ impl Section {
     }
 }
 
+/// A truth that lasts so long from the times in a column on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lasting {
+    /// Where the column is known.
+    pub(crate) known: Wire,
+    /// The distance.
+    pub(crate) span: i64,
+}
+
 /// An operator that changes by itself, by the place of its state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Deadline {
     Recently(u32),
+    Lasting(u32),
     Since(u32),
     Machine(u32),
     Relation(u32),
@@ -216,6 +228,7 @@ fn section(
         ints: Vec::new(),
         floats: Vec::new(),
         operands: Vec::new(),
+        lasting: Vec::new(),
         machines: Vec::new(),
         windows: Vec::new(),
         robust_operands: Vec::new(),
@@ -245,6 +258,7 @@ fn section(
         | Instruction::Together
         | Instruction::TimedRecently { .. }
         | Instruction::TimedSince { .. }
+        | Instruction::Lasting { .. }
         | Instruction::Machine { .. }
         | Instruction::Quantified { .. } => true,
         Instruction::Window { window, .. } => assembly.windows[*window as usize].timed,
@@ -262,6 +276,7 @@ fn section(
         ints: assembly.ints,
         floats: assembly.floats,
         operands: assembly.operands,
+        lasting: assembly.lasting,
         machines: assembly.machines,
         windows: assembly.windows,
         robust,
@@ -289,6 +304,7 @@ struct Assembly<'a> {
     ints: Vec<i64>,
     floats: Vec<f64>,
     operands: Vec<[Sides; 2]>,
+    lasting: Vec<Lasting>,
     machines: Vec<MachinePlan>,
     windows: Vec<Operands>,
     robust_operands: Vec<[[u32; 2]; 2]>,
@@ -406,6 +422,7 @@ impl Assembly<'_> {
                 let (second, deadline) = match self.instructions[place[of.index()] as usize] {
                     I::TimedRecently { state, second, .. } => (second, Deadline::Recently(state)),
                     I::TimedSince { state, second, .. } => (second, Deadline::Since(state)),
+                    I::Lasting { state, second, .. } => (second, Deadline::Lasting(state)),
                     // Its deadlines are there in any case.
                     I::Quantified { second, .. } => return I::After { second },
                     // Its changes are known before.
@@ -421,6 +438,15 @@ impl Assembly<'_> {
                 self.shortest = self.shortest.min(soonest);
                 self.deadlines.push(deadline);
                 I::After { second }
+            }
+            Node::Lasting { from, known, span, open } => {
+                let span = distance(span).saturating_sub(open.into());
+                push(&mut self.lasting, Lasting { known: wire(known), span });
+                let state = push(&mut state.lasting, NEVER);
+                I::Lasting { x: column(from), state, second: push(&mut registers.seconds, 0) }
+            }
+            Node::Chain(chain, column) => {
+                I::Chain { chain, column, state: push(&mut state.chains, None), out }
             }
             Node::Time => I::Time { out },
             Node::Machine { machine, .. } => {

@@ -21,6 +21,10 @@ pub(crate) struct State {
     pub(crate) timed_recently: Vec<TimedRecently>,
     pub(crate) timed_since: Vec<TimedSince>,
     pub(crate) ranges: Vec<Ranges>,
+    /// The last places at which truths hold that last so long.
+    pub(crate) lasting: Vec<i64>,
+    /// The last values of columns of chains.
+    pub(crate) chains: Vec<Option<i64>>,
     pub(crate) machines: Vec<MachineState>,
     pub(crate) relations: Vec<RelationState>,
     pub(crate) values: ValueState,
@@ -38,6 +42,8 @@ impl State {
                 s.timed_recently.len(),
                 s.timed_since.len(),
                 s.ranges.len(),
+                s.lasting.len(),
+                s.chains.len(),
                 s.machines.len(),
                 s.relations.len(),
                 v.held_ints.len(),

@@ -126,6 +126,8 @@ pub enum Code {
     WrongKeys,
     /// A machine that is divided by other keys, or measures time otherwise.
     ForeignMachine,
+    /// A chain that is measured where events are divided by key.
+    DividedChain,
     /// A formula with variables that cannot be monitored, or not in bounded memory.
     NotMonitorable,
     /// Something that the engine cannot monitor.
@@ -207,6 +209,7 @@ impl Code {
         Code::UnknownProperty,
         Code::WrongKeys,
         Code::ForeignMachine,
+        Code::DividedChain,
         Code::NotMonitorable,
         Code::Unsupported,
         Code::EmptyInterval,
@@ -275,6 +278,7 @@ impl Code {
             Code::UnknownProperty => "E0508",
             Code::WrongKeys => "E0509",
             Code::ForeignMachine => "E0510",
+            Code::DividedChain => "E0511",
             Code::NotMonitorable => "E0701",
             Code::Unsupported => "E0702",
             Code::EmptyInterval => "W0401",

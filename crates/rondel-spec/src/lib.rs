@@ -37,9 +37,9 @@ pub use places::Places;
 pub use print::Printed;
 pub use rondel_event::ValueType;
 pub use spec::{
-    Aggregate, BinaryOp, Bounds, Expectation, Expr, ExprId, Key, Machine, MachineId, Property, Schema,
-    SchemaType, Slice, SliceId, Spec, State, Test, TestMessage, TimeModel, Topic, Transition, UnaryOp,
-    Variable, VariableId, binary_type,
+    Aggregate, BinaryOp, Bounds, Chain, ChainId, ChainMeasure, Expectation, Expr, ExprId, Key, Machine,
+    MachineId, Property, Schema, SchemaType, Slice, SliceId, Spec, State, Test, TestMessage, TimeModel,
+    Topic, Transition, UnaryOp, Variable, VariableId, binary_type,
 };
 
 /// How a text is read.

@@ -94,6 +94,10 @@ impl Spec {
             Expr::Age(topic) => format!("(age {})", self.topic_name(*topic)),
             Expr::Latency(topic) => format!("(latency {})", self.topic_name(*topic)),
             Expr::Jitter(topic) => format!("(jitter {})", self.topic_name(*topic)),
+            Expr::Chain(chain, measure) => {
+                let name = self.chains.get(chain.0 as usize).map_or("?", |chain| &chain.name);
+                format!("({} {name})", format!("{measure:?}").to_lowercase())
+            }
             Expr::Key(n, _) => format!("key{n}"),
             Expr::Variable(VariableId(n), _) => format!("?{n}"),
             Expr::Bind { topic, fields } => {

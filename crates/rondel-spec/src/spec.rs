@@ -24,6 +24,8 @@ pub struct Spec {
     pub slices: Vec<Slice>,
     /// The machines; a [`MachineId`] is an index into this. Each also has a property of its name.
     pub machines: Vec<Machine>,
+    /// The chains; a [`ChainId`] is an index into this. Each also has a property of its name.
+    pub chains: Vec<Chain>,
     /// The tests written in the specification.
     pub tests: Vec<Test>,
     /// Where the nodes come from.
@@ -74,6 +76,10 @@ pub struct SliceId(pub u32);
 /// A [`Machine`] of a [`Spec`], by its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MachineId(pub u32);
+
+/// A [`Chain`] of a [`Spec`], by its position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ChainId(pub u32);
 
 /// A variable that a quantifier binds, unique in the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -135,6 +141,38 @@ pub struct Transition {
     pub assignments: Vec<(u32, ExprId)>,
     /// The transition as it is written, for messages.
     pub text: String,
+}
+
+/// A chain of topics, through which data go that are told by a stamp.
+///
+/// A stamp *sets out* with the first message of the first topic that has it. It *reaches* another topic
+/// with the first message there that has it, after it has reached the topic before; with the last topic
+/// it has *come out*. A message of the last topic whose stamp has come out is an *output*; it stems from
+/// the message with which the stamp set out. A stamp is forgotten [`wait`](Chain::wait) after it set out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chain {
+    /// The name, unique among properties.
+    pub name: String,
+    /// The topics in their order, at least two, and where the messages of each have the stamp.
+    pub links: Vec<(TopicId, Path)>,
+    /// The type of the stamp: that of a key.
+    pub value_type: ValueType,
+    /// In how many nanoseconds a stamp should come out; nothing where steps are counted.
+    pub within: Option<u64>,
+    /// How many nanoseconds after it set out a stamp is forgotten; without it only so many are kept.
+    pub wait: Option<u64>,
+}
+
+/// What is measured of a [`Chain`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ChainMeasure {
+    /// How long the stamp took that came out last; unknown before the first.
+    Latency,
+    /// How long the message waits that waits longest for an output that stems from it or from a later one;
+    /// 0 where none waits.
+    Reaction,
+    /// How long ago the message was that the last output stems from; unknown before the first.
+    Age,
 }
 
 /// A test written in a specification.
@@ -377,6 +415,9 @@ pub enum Expr {
     /// How much the last two periods of the topic differ, as a `Duration`; unknown before the third
     /// message.
     Jitter(TopicId),
+    /// A measurement of a chain, as a `Duration`. Age and reaction compared with a constant are exact at
+    /// every time, otherwise they are those of the last moment. Not under a slice.
+    Chain(ChainId, ChainMeasure),
     /// The value of the `n`-th key of the slice.
     Key(u32, ValueType),
     /// The value of a variable that a quantifier binds.
@@ -459,6 +500,7 @@ impl Expr {
             | Expr::Age(_)
             | Expr::Latency(_)
             | Expr::Jitter(_)
+            | Expr::Chain(..)
             | Expr::Key(..)
             | Expr::Variable(..)
             | Expr::Bind { .. }
@@ -502,6 +544,7 @@ impl Expr {
             | Expr::Age(_)
             | Expr::Latency(_)
             | Expr::Jitter(_)
+            | Expr::Chain(..)
             | Expr::Key(..)
             | Expr::Variable(..)
             | Expr::Bind { .. }
@@ -578,6 +621,10 @@ impl Spec {
             if let Expr::Window { topics: samples, .. } = node {
                 topics.extend(samples);
             }
+            if let Expr::Chain(chain, _) = node {
+                let chain = self.chains.get(chain.0 as usize);
+                topics.extend(chain.into_iter().flat_map(|c| &c.links).map(|(topic, _)| *topic));
+            }
             if let Expr::InState(machine, _) | Expr::Ambiguous(machine) | Expr::MachineVariable(machine, ..) =
                 node
             {
@@ -640,7 +687,7 @@ impl Expr {
             Expr::Window { aggregate: Aggregate::Count, .. } | Expr::Window { operand: None, .. } => {
                 ValueType::Int
             }
-            Expr::Age(_) | Expr::Latency(_) | Expr::Jitter(_) => ValueType::Duration,
+            Expr::Age(_) | Expr::Latency(_) | Expr::Jitter(_) | Expr::Chain(..) => ValueType::Duration,
             Expr::Binary(op, a, b) => binary_type(*op, of(*a), of(*b)).unwrap_or(of(*a)),
             Expr::Unary(_, a) | Expr::Prev(a) | Expr::If(_, a, _) | Expr::Window { operand: Some(a), .. } => {
                 of(*a)

@@ -221,6 +221,10 @@ impl Writer<'_> {
             Expr::Age(topic) => format!("age({})", self.topic(*topic)),
             Expr::Latency(topic) => format!("latency({})", self.topic(*topic)),
             Expr::Jitter(topic) => format!("jitter({})", self.topic(*topic)),
+            Expr::Chain(chain, measure) => {
+                let name = self.spec.chains.get(chain.0 as usize).map_or("?", |chain| &chain.name);
+                format!("{}({name})", format!("{measure:?}").to_lowercase())
+            }
             Expr::InState(machine, states) => match self.spec.machines.get(machine.0 as usize) {
                 Some(machine) => {
                     let name = |i: &u32| machine.states.get(*i as usize).map_or("?", |s| &s.name);

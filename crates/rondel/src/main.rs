@@ -4,6 +4,7 @@
 #![allow(unreachable_pub)]
 
 mod bench;
+mod chains;
 mod clock;
 mod commands;
 mod deployment;

@@ -72,7 +72,7 @@ impl Outlet {
         match self.witness.take() {
             None => {
                 for report in monitor.reports() {
-                    printed |= self.give(&Given { report, keys: monitor.key(report), evidence: None });
+                    printed |= self.give(&Given::new(report, monitor, None));
                 }
             }
             Some(mut witness) => {

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use rondel_engine::Report;
-use rondel_event::{Timestamp, Value, Verdict};
+use rondel_engine::{Monitor, Report};
+use rondel_event::{Timestamp, TopicId, Value, Verdict};
 use rondel_spec::{Property, Spec};
 
 use crate::evidence::Evidence;
@@ -18,6 +18,16 @@ pub struct Given<'a> {
     pub keys: &'a [Value],
     /// Why it is so, where that is asked for.
     pub evidence: Option<Evidence<'a>>,
+    /// Of a chain, the first topic that a stamp had not reached in time.
+    pub missing: Option<TopicId>,
+}
+
+impl<'a> Given<'a> {
+    /// A report of the last call of a monitor.
+    pub fn new(report: &'a Report, monitor: &'a Monitor, evidence: Option<Evidence<'a>>) -> Given<'a> {
+        let missing = if report.verdict == Verdict::Violated { monitor.missing(report) } else { None };
+        Given { report, keys: monitor.key(report), evidence, missing }
+    }
 }
 
 /// Writes the verdicts of one property.
@@ -26,7 +36,8 @@ pub struct Given<'a> {
 /// `time` in seconds, `step` from 0. With several traces a member `trace` comes first. A property with keys
 /// has `key` after its name. A verdict that time
 /// brings has no `step`; one about another time than that at which it became certain has `about`. After
-/// the verdict come robustness and evidence, where they are asked for.
+/// the verdict come robustness and evidence, where they are asked for, and of a chain how long the stamp took
+/// or which topic it had not reached.
 #[derive(Clone, Debug)]
 pub struct VerdictWriter {
     name: String,
@@ -34,6 +45,8 @@ pub struct VerdictWriter {
     prefix: Vec<u8>,
     /// The names of the keys, in JSON.
     keys: Vec<String>,
+    /// Of a chain the names of all topics.
+    chain: Option<Vec<String>>,
 }
 
 impl VerdictWriter {
@@ -49,7 +62,9 @@ impl VerdictWriter {
         }
         let slice = property.slice.and_then(|slice| spec.slices.get(slice.0 as usize));
         let keys = slice.into_iter().flat_map(|slice| &slice.keys).map(|key| quoted(&key.name)).collect();
-        VerdictWriter { name: property.name.clone(), prefix, keys }
+        let is_chain = spec.chains.iter().any(|chain| chain.name == property.name);
+        let topics = || spec.topics.iter().map(|topic| topic.name.clone()).collect();
+        VerdictWriter { name: property.name.clone(), prefix, keys, chain: is_chain.then(topics) }
     }
 
     /// One for each property of this specification.
@@ -69,7 +84,8 @@ impl VerdictWriter {
     }
 
     /// Appends the JSON object, without a line break.
-    pub fn json(&self, Given { report, keys, evidence }: &Given<'_>, out: &mut Vec<u8>) {
+    pub fn json(&self, given: &Given<'_>, out: &mut Vec<u8>) {
+        let Given { report, keys, evidence, .. } = given;
         out.extend_from_slice(&self.prefix);
         if !keys.is_empty() {
             out.extend_from_slice(b"\"key\":{");
@@ -104,11 +120,31 @@ impl VerdictWriter {
             out.extend_from_slice(b",\"evidence\":");
             evidence.json(out);
         }
+        if let Some(latency) = self.latency(report) {
+            out.extend_from_slice(b",\"latency\":");
+            write_value(&latency, out);
+        }
+        if let Some(topic) = self.missing(given) {
+            out.extend_from_slice(b",\"missing\":");
+            write_value(&Value::String(topic.into()), out);
+        }
         out.push(b'}');
     }
 
+    /// Of a chain, how long the stamp took that came out.
+    fn latency(&self, report: &Report) -> Option<Value> {
+        let about = report.about.filter(|_| self.chain.is_some() && report.verdict == Verdict::Satisfied)?;
+        Some(Value::Duration(report.time.as_nanos().saturating_sub(about.as_nanos())))
+    }
+
+    /// Of a chain, the first topic that the stamp had not reached in time.
+    fn missing(&self, given: &Given<'_>) -> Option<&str> {
+        self.chain.as_ref()?.get(given.missing?.index()).map(String::as_str)
+    }
+
     /// Appends a line for people, with its line break, and the evidence below it.
-    fn text(&self, Given { report, keys, evidence }: &Given<'_>, colour: bool, out: &mut Vec<u8>) {
+    fn text(&self, given: &Given<'_>, colour: bool, out: &mut Vec<u8>) {
+        let Given { report, keys, evidence, .. } = given;
         let Report { verdict, time, .. } = **report;
         let (on, off) = if colour { (colour_of(verdict), "\x1b[0m") } else { ("", "") };
         // Writing to a vector does not fail.
@@ -127,6 +163,12 @@ impl VerdictWriter {
         }
         if let Some(robustness) = report.robustness {
             let _ = write!(out, ", robustness {robustness}");
+        }
+        if let Some(latency) = self.latency(report) {
+            let _ = write!(out, ", latency {}", value_text(&latency));
+        }
+        if let Some(topic) = self.missing(given) {
+            let _ = write!(out, ", missing on {topic}");
         }
         out.push(b'\n');
         if let Some(evidence) = evidence {
@@ -284,7 +326,7 @@ mod tests {
         let report = |verdict, step, ns| Report::at_event(verdict, step, Timestamp::from_nanos(ns));
         let mut write = |property: &Property, trace, report: Report, keys: &[Value]| {
             VerdictWriter::new(&spec, property, trace)
-                .json(&Given { report: &report, keys, evidence: None }, &mut out);
+                .json(&Given { report: &report, keys, evidence: None, missing: None }, &mut out);
         };
         write(&named, Some("x.jsonl"), report(Verdict::Violated, 3, -1_500_000_000), &[]);
         write(&plain, None, report(Verdict::Satisfied, 0, 12_000_000_000), &[]);

@@ -11,6 +11,7 @@ use rondel_net::adapter::{Publisher, Receiver, Sample, now};
 use rondel_net::json::JsonDecoder;
 use rondel_spec::Spec;
 
+use crate::chains::ChainReport;
 use crate::clock::Clock;
 use crate::deployment::{Binding, TimeOfEvent};
 use crate::evidence::Witness;
@@ -192,6 +193,11 @@ impl Pipeline {
     /// What could not be taken into account.
     pub fn left_out(&self, spec: &Spec) -> Vec<String> {
         left_out(&self.state().monitor, spec)
+    }
+
+    /// What became of the chains.
+    pub fn chains(&self, spec: &Spec) -> Vec<ChainReport> {
+        ChainReport::all(&self.state().monitor, spec)
     }
 
     /// What happened so far: counts, what became of each property, how often time went back, and what

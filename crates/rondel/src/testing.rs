@@ -130,7 +130,7 @@ impl Ran {
         witness: &mut Option<&mut Witness>,
     ) {
         let mut give = |given: &output::Given<'_>| {
-            let output::Given { report, keys, evidence } = given;
+            let output::Given { report, keys, evidence, .. } = given;
             let text = |evidence: &Evidence<'_>| {
                 let mut text = Vec::new();
                 evidence.text(&mut text);
@@ -153,7 +153,7 @@ impl Ran {
             Some(witness) => witness.take(block, monitor, give),
             None => {
                 for report in monitor.reports() {
-                    give(&output::Given { report, keys: monitor.key(report), evidence: None });
+                    give(&output::Given::new(report, monitor, None));
                 }
             }
         }

@@ -50,6 +50,59 @@ violated      says_stop                                         time 10 s
 }
 
 #[test]
+fn the_driving_chain() {
+    violations("driving_chain").expect_status(1).expect_stdout(
+        "\
+violated      drive[11.2 s]                                     time 11.35 s, about 11.2 s, missing on fusion
+violated      drive_age                                         time 11.35 s
+violated      drive[13 s]                                       time 13.15 s, about 13 s, missing on actuator
+violated      drive_age                                         time 13.15 s
+violated      drive[13.1 s]                                     time 13.25 s, about 13.1 s, missing on planner
+violated      drive_age                                         time 13.25 s
+violated      drive[13.2 s]                                     time 13.35 s, about 13.2 s, missing on actuator
+violated      drive_age                                         time 13.35 s
+violated      drive[14 s]                                       time 14.15 s, about 14 s, missing on planner
+violated      drive_age                                         time 14.15 s
+violated      drive[14.1 s]                                     time 14.25 s, about 14.1 s, missing on planner
+violated      drive_reaction                                    time 14.3 s
+violated      drive[14.2 s]                                     time 14.35 s, about 14.2 s, missing on planner
+",
+    );
+}
+
+#[test]
+fn what_a_chain_comes_to_is_there_for_programs() {
+    let (spec, trace) = (example("driving_chain.rondel"), example("driving_chain.jsonl"));
+    let finished = rondel([
+        "check",
+        "--emit",
+        "violations",
+        "--format",
+        "json",
+        "--summary",
+        "json",
+        &spec,
+        &trace,
+        &trace,
+    ]);
+    let verdicts: Vec<serde_json::Value> =
+        finished.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(verdicts[0]["missing"], "fusion");
+    let line = finished.stderr.lines().last().unwrap();
+    let summary: serde_json::Value = serde_json::from_str(line).unwrap();
+    let chain = &summary["chains"][0];
+    assert_eq!(
+        (&chain["chain"], &chain["started"], &chain["late"]),
+        (&"drive".into(), &100.into(), &6.into())
+    );
+    assert_eq!(chain["lost"], serde_json::json!({ "fusion": 2 }));
+    assert_eq!((&chain["latency"]["count"], &chain["latency"]["max"]), (&92.into(), &0.1733.into()));
+    assert_eq!((&chain["age"]["count"], &chain["age"]["max"]), (&90.into(), &0.4699.into()));
+    assert_eq!(summary["properties"][1]["violations"], 10);
+    assert_eq!(summary["events"], 382);
+}
+
+#[test]
 fn the_flights() {
     violations("flights").expect_status(1).expect_stdout(
         "\

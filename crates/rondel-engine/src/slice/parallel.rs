@@ -72,6 +72,7 @@ impl Batch<'_> {
                 rows: all,
                 position: 0,
                 moments,
+                chains: &[],
             },
             rows,
             events: self.counts,
@@ -190,7 +191,7 @@ impl Batch<'_> {
                     windows.get(reference).and_then(|window| window.next_change())
                 }
                 // Asked for of undivided properties only.
-                Deadline::Robust(_) | Deadline::Relation(_) => None,
+                Deadline::Robust(_) | Deadline::Relation(_) | Deadline::Lasting(_) => None,
                 Deadline::Machine(machine) => {
                     let reference = records[places.machines[machine as usize] as usize][row];
                     let plan = &self.section.machines[machine as usize];

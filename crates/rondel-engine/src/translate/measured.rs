@@ -146,6 +146,17 @@ impl Translator<'_> {
             Err(_) => Sides::FALSE,
         };
         let known = self.graph.ever(clock);
+        Ok(Some(self.compared(comparison, less, less_or_equal, known)))
+    }
+
+    /// A comparison of something with a constant, where it is known what is less, and what at most that.
+    pub(super) fn compared(
+        &mut self,
+        comparison: Comparison,
+        less: Sides,
+        less_or_equal: Sides,
+        known: Wire,
+    ) -> Truth {
         let mut side = |less: Wire, less_or_equal: Wire| {
             let equal = self.graph.and(less_or_equal, !less);
             let holds = match comparison {
@@ -159,7 +170,7 @@ impl Translator<'_> {
             self.truth_where_known(holds, known)
         };
         let at = side(less.at, less_or_equal.at);
-        Ok(Some(Truth { at, after: side(less.after, less_or_equal.after) }))
+        Truth { at, after: side(less.after, less_or_equal.after) }
     }
 
     /// At most `span` ago there was a row of the clock.
@@ -199,7 +210,7 @@ impl Translator<'_> {
     }
 }
 
-fn mirrored(comparison: Comparison) -> Comparison {
+pub(super) fn mirrored(comparison: Comparison) -> Comparison {
     match comparison {
         Comparison::Less => Comparison::Greater,
         Comparison::LessOrEqual => Comparison::GreaterOrEqual,

@@ -2,6 +2,7 @@
 //! values two rails, truth between events a second side, and the operators of the language the few of
 //! the graph.
 
+mod chain;
 mod future;
 mod machine;
 mod measured;
@@ -300,6 +301,7 @@ impl<'a> Translator<'a> {
             Expr::InState(..)
             | Expr::Ambiguous(_)
             | Expr::MachineVariable(..)
+            | Expr::Chain(..)
             | Expr::Exists(..)
             | Expr::ForAll(..) => self.set(self.spec.topics_of(id)),
             Expr::Window { topics, .. } => {
@@ -360,7 +362,11 @@ impl<'a> Translator<'a> {
                     return Err(CompileError::WrongType { node: id, expected, found: value_type });
                 }
                 let (left, right) = (operand.meaning(*x)?, operand.meaning(*y)?);
-                match self.compare_age(*comparison, *x, *y)? {
+                let exact = match self.compare_age(*comparison, *x, *y)? {
+                    None => self.compare_chain(*comparison, *x, *y)?,
+                    exact => exact,
+                };
+                match exact {
                     Some(truth) => Meaning::Truth(truth),
                     None => Meaning::Truth(self.compare(*comparison, left, right)),
                 }
@@ -422,6 +428,7 @@ impl<'a> Translator<'a> {
             Expr::Age(topic) => Meaning::Values(self.age(*topic)?),
             Expr::Latency(topic) => Meaning::Values(self.latency(*topic)?),
             Expr::Jitter(topic) => Meaning::Values(self.jitter(*topic)?),
+            Expr::Chain(chain, measure) => Meaning::Values(self.chain(id, *chain, *measure)?),
             Expr::Key(key, value_type) if self.keys.get(*key as usize) == Some(value_type) => {
                 self.key(*key, *value_type)
             }

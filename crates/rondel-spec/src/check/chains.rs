@@ -1,11 +1,19 @@
 //! Chains: from one topic to the next, message by message.
 
+use std::collections::HashSet;
+
+use rondel_event::{Comparison, Value, ValueType};
+
 use super::names::Names;
 use super::time::Units;
 use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::spec::{Bounds, Expr, ExprId, SliceId, TimeModel};
-use crate::syntax::ast::Chain;
+use crate::spec::{self, Bounds, ChainId, ChainMeasure, Expr, ExprId, SliceId, TimeModel};
+use crate::suggest::did_you_mean;
+use crate::syntax::ast::{Attribute, Bound, Chain, Measure, Name};
+
+/// How many times the bound of its latency a stamp is waited for, at least, before it is forgotten.
+const WAIT: u64 = 10;
 
 impl<'a> Checker<'a> {
     pub(super) fn resolve_chain(&mut self, chain: &Chain, names: &Names<'a>) {
@@ -27,8 +35,10 @@ impl<'a> Checker<'a> {
                 }
             }
         }
-        if let Err(diagnostic) = self.resolve_bound(&chain.within, None, names) {
-            self.diagnostics.push(*diagnostic);
+        for bound in chain.bounds.iter().map(|(.., bound)| bound).chain([&chain.within]) {
+            if let Err(diagnostic) = self.resolve_bound(bound, None, names) {
+                self.diagnostics.push(*diagnostic);
+            }
         }
         let key = &self.ast.eaches[chain.each].keys[0];
         if wrong {
@@ -39,23 +49,116 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Whether a name under a measurement is that of a chain. A topic of the same name comes first.
+    pub(super) fn measures_chain(&self, measure: Measure, name: &Name, names: &Names<'_>) -> bool {
+        let is_chain = || self.ast.chains.iter().any(|chain| chain.name.text == name.text);
+        measure == Measure::Reaction || !names.contains_key(name.text.as_str()) && is_chain()
+    }
+
+    pub(super) fn resolve_chain_measure(&mut self, measure: Measure, name: &Name) -> Meaning {
+        let chains = &self.ast.chains;
+        let diagnostic = match (chains.iter().position(|c| c.name.text == name.text), measure.of_chain()) {
+            (Some(chain), Some(measure)) => return Meaning::Chain(ChainId(chain as u32), measure),
+            (Some(_), None) => {
+                let message = format!("'{}' is a chain, and a chain has no jitter", name.text);
+                Diagnostic::new(Code::UnknownTopic, name.span, message)
+                    .help("of a chain there are `latency`, `age` and `reaction`")
+            }
+            (None, _) => {
+                let suggestion = did_you_mean(&name.text, chains.iter().map(|c| c.name.text.as_str()));
+                let message = format!("no chain '{}'{suggestion}", name.text);
+                Diagnostic::new(Code::UnknownName, name.span, message)
+            }
+        };
+        self.diagnostics.push(diagnostic);
+        Meaning::Broken
+    }
+
+    /// What is known of the chains before any formula is looked at.
+    pub(super) fn lower_chains(&mut self) {
+        for chain in &self.ast.chains {
+            let key = &self.ast.eaches[chain.each].keys[0];
+            let mut links = Vec::new();
+            let mut value_type = ValueType::Time;
+            for node in &key.fields {
+                if let Some((topic, path, found)) = self.field_of(*node) {
+                    links.push((topic, path));
+                    value_type = found;
+                }
+            }
+            let broken = links.len() != chain.topics.len();
+            let mut units = Units::default();
+            for bound in chain.bounds.iter().map(|(.., bound)| bound).chain([&chain.within]) {
+                self.add_bound(bound, &mut units);
+            }
+            let model = self.model(&chain.attributes, units);
+            let upper = self.lower_reach(&chain.within, model);
+            self.chain_reaches.push(upper.map(|upper| (model, upper)).filter(|_| !broken));
+            let within = upper.filter(|_| model != TimeModel::Steps);
+            let wait = within.map(|within| within.saturating_mul(WAIT));
+            let name = chain.name.text.clone();
+            self.graph.spec_mut().chains.push(spec::Chain { name, links, value_type, within, wait });
+        }
+    }
+
+    /// A bound of a chain besides that of its latency: a property of its own.
+    pub(super) fn lower_chain_bound(
+        &mut self,
+        index: usize,
+        (name, measure, bound): &(Name, ChainMeasure, Bound),
+    ) {
+        let chain = &self.ast.chains[index];
+        let Some((model, _)) = self.chain_reaches.get(index).copied().flatten() else { return };
+        if model == TimeModel::Steps {
+            let message = "age and reaction time are measured in time, and this chain counts steps";
+            let diagnostic = Diagnostic::new(Code::WrongTimeModel, bound.span, message);
+            self.diagnostics.push(diagnostic.help("give every bound of the chain a unit, such as `150 ms`"));
+            return;
+        }
+        let Some(upper) = self.lower_reach(bound, model) else { return };
+        if let Some(wait) = self.graph.spec_mut().chains.get_mut(index).and_then(|c| c.wait.as_mut()) {
+            *wait = upper.max(*wait);
+        }
+        let measured = self.graph.add(Expr::Chain(ChainId(index as u32), *measure));
+        let upper = i64::try_from(upper).unwrap_or(i64::MAX);
+        let upper = self.graph.add(Expr::Literal(Value::Duration(upper)));
+        let formula = self.graph.compare(Comparison::LessOrEqual, measured, upper);
+        // It is not divided, so that what is said of instances and of numbers is not about it.
+        let is_for_it = |a: &&Attribute| !matches!(a.name.text.as_str(), "limit" | "robust");
+        let attributes: Vec<_> = chain.attributes.iter().filter(is_for_it).cloned().collect();
+        self.push_property(name, &attributes, formula, None, model);
+    }
+
+    /// What is divided by key sees some of the messages only, and a chain is measured over all of them.
+    pub(super) fn check_undivided(&mut self, name: &Name, roots: Vec<ExprId>, slice: Option<SliceId>) {
+        if slice.is_none() || self.ast.chains.is_empty() {
+            return;
+        }
+        let spec = self.graph.spec();
+        let until = slice.and_then(|id| spec.slices.get(id.0 as usize)?.until);
+        let mut open: Vec<ExprId> = roots.into_iter().chain(until).collect();
+        let mut seen: HashSet<ExprId> = open.iter().copied().collect();
+        while let Some(id) = open.pop() {
+            let node = &spec.nodes[id.index()];
+            if let Expr::Chain(chain, _) = node {
+                let chain = spec.chains.get(chain.0 as usize).map_or("?", |chain| &chain.name);
+                let message = format!("'{}' is divided by key, and measures the chain '{chain}'", name.text);
+                self.diagnostics.push(
+                    Diagnostic::new(Code::DividedChain, name.span, message)
+                        .help("write the measurement in a property of its own, without `for each`"),
+                );
+                return;
+            }
+            open.extend(node.operands().filter(|operand| seen.insert(*operand)));
+        }
+    }
+
     /// Every message of the first topic is followed by one of the last that came through all between.
-    pub(super) fn lower_chain(&mut self, chain: &Chain) -> Option<(ExprId, Option<SliceId>, TimeModel)> {
-        let key = &self.ast.eaches[chain.each].keys[0];
-        let topics: Option<Vec<_>> = key
-            .fields
-            .iter()
-            .map(|node| match &self.meanings[*node] {
-                Meaning::Field { topic, .. } => Some(*topic),
-                _ => None,
-            })
-            .collect();
-        let topics = topics?;
-        let mut units = Units::default();
-        self.add_bound(&chain.within, &mut units);
-        let model = self.model(&chain.attributes, units);
-        let upper = self.lower_reach(&chain.within, model)?;
-        let on: Vec<_> = topics.iter().map(|topic| self.graph.add(Expr::On(*topic))).collect();
+    pub(super) fn lower_chain(&mut self, index: usize) -> Option<(ExprId, Option<SliceId>, TimeModel)> {
+        let chain = &self.ast.chains[index];
+        let (model, upper) = self.chain_reaches.get(index).copied().flatten()?;
+        let links = self.graph.spec().chains.get(index)?.links.clone();
+        let on: Vec<_> = links.iter().map(|(topic, _)| self.graph.add(Expr::On(*topic))).collect();
         let (first, between, last) = match on.as_slice() {
             [first, between @ .., last] => (*first, between, *last),
             _ => return None,

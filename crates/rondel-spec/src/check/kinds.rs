@@ -236,6 +236,7 @@ impl Checker<'_> {
         match &self.meanings[node] {
             Meaning::Broken => return self.kinds.set(node, Kind::Broken, None),
             Meaning::Formula { .. } | Meaning::InState(..) => return self.result(node, Kind::Bool),
+            Meaning::Chain(..) => return self.result(node, Kind::Duration),
             Meaning::Field { declared: Some((value_type, place)), .. } => {
                 let reason = place.map(|span| Reason { span, declared: true });
                 let kind = Kind::of(*value_type);

@@ -19,6 +19,7 @@ pub(super) type Lowered = Vec<Option<ExprId>>;
 impl Checker<'_> {
     pub(super) fn lower(&mut self) {
         let ast = self.ast;
+        self.lower_chains();
         self.lower_machines();
         for claim in &ast.claims {
             match *claim {
@@ -31,10 +32,11 @@ impl Checker<'_> {
                 }
                 Claim::Chain(i) => {
                     let chain = &ast.chains[i];
-                    if let Some((formula, slice, time)) = self.lower_chain(chain) {
+                    if let Some((formula, slice, time)) = self.lower_chain(i) {
                         self.push_property(&chain.name, &chain.attributes, formula, slice, time);
                     }
                 }
+                Claim::ChainBound(i, bound) => self.lower_chain_bound(i, &ast.chains[i].bounds[bound]),
             }
         }
         // What no property uses is looked at as well.
@@ -74,6 +76,7 @@ impl Checker<'_> {
     ) {
         let robust = self.robust(attributes, formula);
         self.check_asked(name, vec![formula], slice, time);
+        self.check_undivided(name, vec![formula], slice);
         if let Some(slice) = slice {
             self.warn_of_idle_key(slice, name, formula);
         }
@@ -186,6 +189,10 @@ impl Checker<'_> {
                 let value_type = self.machine_data.get(machine)?.get(variable)?.as_ref()?.value_type();
                 let id = MachineId(machine as u32);
                 return Some(self.graph.add(Expr::MachineVariable(id, variable as u32, value_type)));
+            }
+            Meaning::Chain(chain, measure) => {
+                let node = Expr::Chain(*chain, *measure);
+                return Some(self.graph.add(node));
             }
             Meaning::InState(machine, states) => {
                 let node = Expr::InState(*machine, states.clone());

@@ -196,7 +196,9 @@ impl<'a> Checker<'a> {
         self.report_circles_of_machines();
         for (index, machine) in machines.iter().enumerate() {
             let lowered = &self.graph.spec().machines[index];
-            let (slice, time, roots) = (lowered.slice, lowered.time, lowered.conditions().collect());
+            let (slice, time) = (lowered.slice, lowered.time);
+            let roots: Vec<_> = lowered.conditions().collect();
+            self.check_undivided(&machine.name, roots.clone(), slice);
             self.check_asked(&machine.name, roots, slice, time);
         }
     }

@@ -25,7 +25,7 @@ pub(crate) use self::variables::hiding;
 use crate::ParseOptions;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::graph::Graph;
-use crate::spec::{MachineId, Spec, TimeModel, Topic, VariableId};
+use crate::spec::{ChainId, ChainMeasure, MachineId, Spec, TimeModel, Topic, VariableId};
 use crate::syntax::ast::{Ast, NodeId};
 
 /// What a node of the tree stands for, once names are looked up.
@@ -48,6 +48,8 @@ enum Meaning {
     MachineVariable(usize, usize),
     /// A machine being in one of these states.
     InState(MachineId, Vec<u32>),
+    /// A measurement of a chain.
+    Chain(ChainId, ChainMeasure),
     /// What has been reported and is not looked at further.
     Broken,
 }
@@ -82,6 +84,8 @@ struct Checker<'a> {
     machine_units: Vec<time::Units>,
     /// What the variables of each machine begin with; nothing for what is broken.
     machine_data: Vec<Vec<Option<Value>>>,
+    /// How each chain measures time, and in how long a stamp should come out; nothing for what is broken.
+    chain_reaches: Vec<Option<(TimeModel, u64)>>,
     /// The topics of the messages of each test; nothing for what is broken.
     test_topics: Vec<Vec<Option<TopicId>>>,
     /// For every binding those that it refers to.
@@ -130,6 +134,7 @@ pub(crate) fn check(
         locals: Default::default(),
         machine_units: vec![time::Units::default(); ast.machines.len()],
         machine_data: Vec::new(),
+        chain_reaches: Vec::new(),
         test_topics: Vec::new(),
         references: vec![Vec::new(); ast.bindings.len()],
         used: vec![false; ast.bindings.len()],

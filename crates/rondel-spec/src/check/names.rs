@@ -89,6 +89,9 @@ impl<'a> Checker<'a> {
         let meaning = match kind {
             NodeKind::Broken => Meaning::Broken,
             NodeKind::Path(name, steps) => self.path(node, name, steps, within, names),
+            NodeKind::Measure(measure, name) if self.measures_chain(*measure, name, names) => {
+                self.resolve_chain_measure(*measure, name)
+            }
             NodeKind::On(name) | NodeKind::Measure(_, name) | NodeKind::Atom { topic: name, .. } => {
                 match self.topic(name, names) {
                     Ok(topic) => Meaning::Topic(topic),

@@ -63,7 +63,7 @@ impl Checker<'_> {
                 _ => {}
             }
             let kind = &ast.nodes[node].kind;
-            units.ages |= matches!(kind, NodeKind::Measure(Measure::Age, _));
+            units.ages |= matches!(kind, NodeKind::Measure(Measure::Age | Measure::Reaction, _));
             for bound in kind.reaches() {
                 self.add_bound(bound, &mut units);
             }

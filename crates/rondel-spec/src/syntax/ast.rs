@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rondel_event::{Comparison, Segment, Value, ValueType, Verdict};
 
 use crate::diagnostic::Span;
-use crate::spec::{Aggregate, BinaryOp, Schema};
+use crate::spec::{Aggregate, BinaryOp, ChainMeasure, Schema};
 
 /// A node of [`Ast::nodes`].
 ///
@@ -39,6 +39,7 @@ impl Ast {
             Claim::Property(i) => &self.properties[i].name,
             Claim::Machine(i) => &self.machines[i].name,
             Claim::Chain(i) => &self.chains[i].name,
+            Claim::ChainBound(i, bound) => &self.chains[i].bounds[bound].0,
         }
     }
 }
@@ -83,6 +84,8 @@ pub(crate) enum Claim {
     Property(usize),
     Machine(usize),
     Chain(usize),
+    /// A further bound of a chain.
+    ChainBound(usize, usize),
 }
 
 /// A `machine`.
@@ -157,6 +160,8 @@ pub(crate) struct Chain {
     pub(crate) topics: Vec<Name>,
     pub(crate) each: usize,
     pub(crate) within: Bound,
+    /// What else must stay below a bound, under the names of properties of their own.
+    pub(crate) bounds: Vec<(Name, ChainMeasure, Bound)>,
 }
 
 /// A `test`.
@@ -389,12 +394,26 @@ pub(crate) enum Pair {
     Where { field: NodeId, condition: NodeId },
 }
 
-/// What is measured of the messages of a topic.
+/// What is measured of the messages of a topic, or of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Measure {
     Age,
     Latency,
     Jitter,
+    /// Of a chain only.
+    Reaction,
+}
+
+impl Measure {
+    /// What it is of a chain, if a chain has it.
+    pub(crate) fn of_chain(self) -> Option<ChainMeasure> {
+        match self {
+            Measure::Age => Some(ChainMeasure::Age),
+            Measure::Latency => Some(ChainMeasure::Latency),
+            Measure::Reaction => Some(ChainMeasure::Reaction),
+            Measure::Jitter => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default)]

@@ -5,6 +5,7 @@ use rondel_event::Segment;
 use super::ast::{Attribute, Chain, Claim, Each, EachKey, Name, NodeId, NodeKind};
 use super::parser::{Mark, Parsed, Parser};
 use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::spec::ChainMeasure;
 
 impl Parser<'_> {
     pub(super) fn chain(&mut self, attributes: Vec<Attribute>) -> Parsed<()> {
@@ -36,17 +37,50 @@ impl Parser<'_> {
         self.mark(Mark::Part);
         self.keyword("within")?;
         let within = self.bound()?;
+        let mut further = Vec::new();
+        while let Some(measure) = self.chain_measure() {
+            let word = self.span();
+            if further.iter().any(|(_, other, _, _)| *other == measure) {
+                let message = format!("the chain has a bound for `{}` already", self.word(0));
+                return Err(self.report(Diagnostic::new(Code::UnexpectedToken, word, message)));
+            }
+            self.mark(Mark::Part);
+            let written = self.word(0).to_owned();
+            self.advance();
+            if self.symbol(0) != "<=" {
+                let given_up = self.expected("`<=`");
+                self.help_last("a chain says how much it may be at most: `age <= 150 ms`");
+                return Err(given_up);
+            }
+            self.advance();
+            further.push((written, measure, word, self.bound()?));
+        }
         let name = named.unwrap_or_else(|| {
             let words: Vec<_> = topics.iter().map(|topic| topic.text.as_str()).collect();
             let span = topics[0].span.to(topics[topics.len() - 1].span);
             Name { text: words.join("_"), span }
         });
-        self.ast.claims.push(Claim::Chain(self.ast.chains.len()));
+        let chain = self.ast.chains.len();
+        self.ast.claims.push(Claim::Chain(chain));
+        self.ast.claims.extend((0..further.len()).map(|bound| Claim::ChainBound(chain, bound)));
+        let bounds = further.into_iter().map(|(word, measure, span, bound)| {
+            (Name { text: format!("{}_{word}", name.text), span }, measure, bound)
+        });
+        let bounds = bounds.collect();
         let keys = vec![EachKey { name: self.last_step(&fields).unwrap_or_else(|| name.clone()), fields }];
         self.ast.eaches.push(Each { keys, until: None, chain: true });
         let each = self.ast.eaches.len() - 1;
-        self.ast.chains.push(Chain { name, attributes, topics, each, within });
+        self.ast.chains.push(Chain { name, attributes, topics, each, within, bounds });
         self.end_of_declaration()
+    }
+
+    /// What the words here bound of a chain, if that is what they do.
+    fn chain_measure(&self) -> Option<ChainMeasure> {
+        match self.word(0) {
+            "age" => Some(ChainMeasure::Age),
+            "reaction" => Some(ChainMeasure::Reaction),
+            _ => None,
+        }
     }
 
     /// The last word of the path to a key, which is a name for it.

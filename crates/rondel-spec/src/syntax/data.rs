@@ -162,13 +162,14 @@ impl Parser<'_> {
         Ok(self.node(NodeKind::AtomField(topic.clone(), steps), span))
     }
 
-    /// `on(topic)`, `age(topic)`, `latency(topic)` or `jitter(topic)`, if it is one of these.
+    /// `on(topic)`, `age(topic)`, `latency(topic)`, `jitter(topic)` or `reaction(chain)`, if it is one of these.
     pub(super) fn measurement(&mut self, word: &str, start: Span) -> Parsed<Option<NodeId>> {
         let measure = match word {
             "on" => None,
             "age" => Some(Measure::Age),
             "latency" => Some(Measure::Latency),
             "jitter" => Some(Measure::Jitter),
+            "reaction" => Some(Measure::Reaction),
             _ => return Ok(None),
         };
         self.advance();
@@ -176,7 +177,12 @@ impl Parser<'_> {
         let span = self.span();
         let topic = self.word(0);
         if topic.is_empty() || RESERVED.contains(&topic) {
-            return Err(self.expected("the name of a topic"));
+            let what = if measure == Some(Measure::Reaction) {
+                "the name of a chain"
+            } else {
+                "the name of a topic"
+            };
+            return Err(self.expected(what));
         }
         self.advance();
         if self.symbol(0) == "." {

@@ -11,6 +11,7 @@ use rondel_engine::Monitor;
 use rondel_event::{Block, Path as FieldPath, Timestamp, Verdict};
 use rondel_net::file::{Lines, Piece, ReadError, TraceReader};
 
+use crate::chains::ChainReport;
 use crate::deployment::time_unit;
 use crate::evidence::Witness;
 use crate::output::{Emit, Format, Given, Output, VerdictWriter, colour_of};
@@ -64,6 +65,9 @@ pub struct Check {
     /// More of the trace is to come: leave open what is open, and write what is known into this file
     #[arg(long, value_name = "FILE")]
     snapshot_to: Option<PathBuf>,
+    /// How the closing summary is written: for programs, one JSON object on standard error
+    #[arg(long, value_enum, default_value = "text")]
+    summary: Format,
     /// No summary and no progress bar
     #[arg(short, long)]
     quiet: bool,
@@ -82,6 +86,7 @@ struct Checking<'a> {
     witness: Option<Witness>,
     tallies: Vec<Tally>,
     unseen: Unseen,
+    chains: Vec<ChainReport>,
     events: u64,
     backwards: u64,
     /// Where the one trace goes on from, if it does.
@@ -126,6 +131,7 @@ impl Check {
             colour: io::stdout().is_terminal(),
             tallies: Tally::all(&specification),
             unseen: Unseen::new(&specification),
+            chains: Vec::new(),
             events: 0,
             backwards: 0,
         };
@@ -243,6 +249,7 @@ impl Checking<'_> {
                 file.display()
             )),
         }
+        ChainReport::merge(&mut self.chains, ChainReport::all(&monitor, spec));
         for (tally, waiting) in self.tallies.iter_mut().zip(monitor.waiting()) {
             tally.end(monitor.position(), waiting);
         }
@@ -326,7 +333,7 @@ impl Checking<'_> {
             Some(witness) => witness.take(block, monitor, give),
             None => {
                 for report in monitor.reports() {
-                    give(&Given { report, keys: monitor.key(report), evidence: None });
+                    give(&Given::new(report, monitor, None));
                 }
             }
         }
@@ -361,8 +368,9 @@ impl Checking<'_> {
         }
         // Of a trace that could not be read at all there is nothing to say.
         if !(self.options.quiet || stopped && self.events == 0) {
-            let summary = self.summary(elapsed);
-            if self.options.format == Format::Text {
+            let json = self.options.summary == Format::Json;
+            let summary = if json { self.summary_json(elapsed) } else { self.summary(elapsed) };
+            if self.options.format == Format::Text && !json {
                 self.out.write(summary.as_bytes());
             } else {
                 crate::say(summary.trim_end());
@@ -379,6 +387,26 @@ impl Checking<'_> {
         }
     }
 
+    /// For programs: one JSON object.
+    fn summary_json(&self, elapsed: Duration) -> String {
+        let properties = self.specification.spec.properties.iter().zip(&self.tallies);
+        let properties = properties.map(|(property, tally)| {
+            serde_json::json!({
+                "property": property.name,
+                "verdict": standing(tally).0.as_str(),
+                "violations": tally.violations,
+            })
+        });
+        serde_json::json!({
+            "events": self.events,
+            "seconds": elapsed.as_secs_f64(),
+            "backwards": self.backwards,
+            "properties": properties.collect::<Vec<_>>(),
+            "chains": self.chains.iter().map(ChainReport::json).collect::<Vec<_>>(),
+        })
+        .to_string()
+    }
+
     fn summary(&self, elapsed: Duration) -> String {
         let properties = &self.specification.spec.properties;
         let mut summary = format!(
@@ -393,26 +421,34 @@ impl Checking<'_> {
         summary.push('\n');
         let colour = self.colour && self.options.format == Format::Text;
         for (property, tally) in properties.iter().zip(&self.tallies) {
-            let (verdict, detail) = if let Some(first) = &tally.first {
-                let times = counted(tally.violations, "time", "times");
-                (Verdict::Violated, format!("became so {times}, first {first}"))
-            } else if tally.undecided() {
-                (Verdict::Inconclusive, "never decided".to_owned())
-            } else if tally.open {
-                (Verdict::Inconclusive, "so at the end".to_owned())
-            } else if tally.inconclusive > 0 {
-                let (at, one, many) =
-                    if tally.by_steps { ("at ", "step", "steps") } else { ("", "time", "times") };
-                let times = counted(tally.inconclusive, one, many);
-                (Verdict::Satisfied, format!("but inconclusive {at}{times}"))
-            } else {
-                (Verdict::Satisfied, String::new())
-            };
+            let (verdict, detail) = standing(tally);
             let (on, off) = if colour { (colour_of(verdict), "\x1b[0m") } else { ("", "") };
             summary +=
                 format!("  {on}{:<12}{off}  {:<32} {detail}", verdict.as_str(), property.name).trim_end();
             summary.push('\n');
         }
+        for chain in &self.chains {
+            summary += &chain.text();
+            summary.push('\n');
+        }
         summary
+    }
+}
+
+/// What a property comes to, and what there is to say of it.
+fn standing(tally: &Tally) -> (Verdict, String) {
+    if let Some(first) = &tally.first {
+        let times = counted(tally.violations, "time", "times");
+        (Verdict::Violated, format!("became so {times}, first {first}"))
+    } else if tally.undecided() {
+        (Verdict::Inconclusive, "never decided".to_owned())
+    } else if tally.open {
+        (Verdict::Inconclusive, "so at the end".to_owned())
+    } else if tally.inconclusive > 0 {
+        let (at, one, many) = if tally.by_steps { ("at ", "step", "steps") } else { ("", "time", "times") };
+        let times = counted(tally.inconclusive, one, many);
+        (Verdict::Satisfied, format!("but inconclusive {at}{times}"))
+    } else {
+        (Verdict::Satisfied, String::new())
     }
 }

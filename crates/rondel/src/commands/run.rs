@@ -12,6 +12,7 @@ use rondel_event::{TimeUnit, TopicId, Verdict};
 use rondel_net::adapter::{Problems, Subscription};
 use rondel_spec::Spec;
 
+use crate::chains::ChainReport;
 use crate::deployment::{self, Address, Binding, Deployment, spread, time_of_event};
 use crate::evidence::Witness;
 use crate::networks::{NetworkArguments, Networks};
@@ -495,6 +496,7 @@ impl Running {
             counted,
             problems,
             left_out: self.pipeline.left_out(&self.spec),
+            chains: self.pipeline.chains(&self.spec),
             properties: self.spec.properties.into_iter().map(|property| property.name).collect(),
             kept,
             flushed,
@@ -515,6 +517,7 @@ pub struct Report {
     problems: Problems,
     /// What could not be taken into account.
     left_out: Vec<String>,
+    chains: Vec<ChainReport>,
     properties: Vec<String>,
     /// Whether what another run goes on from could be written, where that was asked for.
     kept: bool,
@@ -542,6 +545,7 @@ impl Report {
             "seconds": seconds,
             "flushed": self.flushed,
             "left_out": self.left_out,
+            "chains": self.chains.iter().map(ChainReport::json).collect::<Vec<_>>(),
         })
         .to_string()
     }
@@ -603,6 +607,9 @@ impl Report {
                 let first = first_step.map_or_else(|| first.to_string(), |step| format!("at step {step}"));
                 summary += &format!(": became violated {times}, first {first}");
             }
+        }
+        for chain in &self.chains {
+            summary += &format!("\n{}", chain.text());
         }
         for said in &self.left_out {
             summary += &format!("\n  {said}");

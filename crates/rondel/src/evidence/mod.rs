@@ -207,7 +207,7 @@ impl Witness {
                     let violated = report.verdict == Verdict::Violated;
                     evidence = violated.then_some(Evidence { topics, columns, moments: &kept.moments });
                 }
-                give(&Given { report, keys, evidence });
+                give(&Given::new(report, monitor, evidence));
             }
         }
         if let Some((block, first)) = block {
