@@ -79,14 +79,12 @@ fn a_violation_says_why() {
     // Of the moments at which only a number changed the last two are left.
     check(&["--explain"]).expect_status(1).expect_stdout(
         "violated      formula                          step         5   time 6 s\n\
-        \x20   time                      1 s    3 s    4 s    5 s    6 s\n\
-        \x20   step                        0      2      3      4      5\n\
-        \x20   message                 trace  trace  trace  trace  trace\n\
-        \x20   trace.a                 false  false  false   true   true\n\
-        \x20   trace.x                   1.5    3.5    4.5      ?      9\n\
-        \x20   trace.x <= 5             true   true   true      ?  false\n\
-        \x20   once[0, 1] trace.x > 4  false  false   true   true   true\n\
-        \x20   trace.x > 4             false  false   true      ?   true\n",
+        \x20   time            1 s    3 s    4 s    5 s    6 s\n\
+        \x20   step              0      2      3      4      5\n\
+        \x20   message       trace  trace  trace  trace  trace\n\
+        \x20   trace.a       false  false  false   true   true\n\
+        \x20   trace.x         1.5    3.5    4.5      ?      9\n\
+        \x20   trace.x <= 5   true   true   true      ?  false\n",
     );
     let json = check(&["--explain", "--format", "json"]);
     let verdict: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
@@ -95,7 +93,6 @@ fn a_violation_says_why() {
         *last,
         serde_json::json!({"time": 6, "step": 5, "topic": "trace", "values": {
             "trace.a": true, "trace.x": 9.0, "trace.x <= 5": false,
-            "once[0, 1] trace.x > 4": true, "trace.x > 4": true,
         }})
     );
     let before = &verdict["evidence"].as_array().unwrap().iter().rev().nth(1).unwrap()["values"];
@@ -154,4 +151,34 @@ fn explaining_changes_no_verdict() {
         .collect();
     assert!(explained.stdout.contains("evidence"));
     assert_eq!(stripped, bare.stdout);
+}
+
+#[test]
+fn only_what_explains_a_violation_is_shown() {
+    let folder = Folder::new();
+    let spec = folder.file(
+        "p.rondel",
+        "topic t { x: int, y: int, z: bool }\nproperty p = t.x < 5 and (t.z -> once[0, 2 s] t.y > 2)\n",
+    );
+    let trace = "{\"time\":1,\"x\":1,\"y\":3,\"z\":false}\n{\"time\":2,\"x\":7,\"y\":1}\n\
+                 {\"time\":3,\"x\":2}\n{\"time\":5,\"z\":true}\n";
+    // First the one side of the conjunction, later the other.
+    rondel_with_input(["check", "-q", "-e", "violations", "--explain", &spec, "-"], trace.as_bytes())
+        .expect_status(1)
+        .expect_stdout(
+            "violated      p                                step         1   time 2 s\n\
+            \x20   time      1 s    2 s\n\
+            \x20   step        0      1\n\
+            \x20   message     t      t\n\
+            \x20   t.x         1      7\n\
+            \x20   t.x < 5  true  false\n\
+            violated      p                                step         3   time 5 s\n\
+            \x20   time                    1 s    2 s    4 s    5 s\n\
+            \x20   step                      0      1             3\n\
+            \x20   message                   t      t             t\n\
+            \x20   t.z                   false  false  false   true\n\
+            \x20   t.y                       3      1      1      1\n\
+            \x20   once[0, 2 s] t.y > 2   true   true  false  false\n\
+            \x20   t.y > 2                true  false  false  false\n",
+        );
 }

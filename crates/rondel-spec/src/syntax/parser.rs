@@ -386,7 +386,30 @@ impl<'a> Parser<'a> {
             self.advance();
             self.expect(")")?;
         }
-        Ok(Attribute { name, value, span: start.to(self.last_span()) })
+        let span = start.to(self.last_span());
+        self.check_interpolation(&name.text, &value, span);
+        Ok(Attribute { name, value, span })
+    }
+
+    /// Whoever asks for another course of values between messages must not get the usual one in silence.
+    fn check_interpolation(&mut self, name: &str, value: &str, span: Span) {
+        let diagnostic = match (name, value) {
+            ("linear", "") | ("interpolate", "linear") => {
+                let message =
+                    "values that change in a straight line between messages are not in this version";
+                Diagnostic::new(Code::NotInThisVersion, span, message).help(
+                    "a field holds its value until the next message; publish more often where that is too coarse",
+                )
+            }
+            ("interpolate", "constant") => return,
+            ("linear" | "interpolate", _) => {
+                let message =
+                    "values between messages are constant, which is written `@interpolate(constant)`";
+                Diagnostic::new(Code::InvalidAttribute, span, message)
+            }
+            _ => return,
+        };
+        self.report(diagnostic);
     }
 
     fn binding(&mut self, constant: bool) -> Parsed<()> {

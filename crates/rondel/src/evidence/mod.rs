@@ -5,6 +5,7 @@
 //! the property that they are parts of, so that they cost little.
 
 mod keys;
+mod reason;
 mod show;
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -18,6 +19,7 @@ use crate::formula::{self, word};
 use crate::output::{Given, key_text};
 use crate::specification::Specification;
 use keys::{Keeping, KeyOf, KeyPlaces};
+use reason::Reason;
 
 /// How many moments are kept for a property.
 const MOMENTS: usize = 6;
@@ -30,6 +32,10 @@ pub struct Witness {
     topics: Vec<String>,
     /// For every property what is shown of it.
     columns: Vec<Vec<String>>,
+    /// For every property what of that explains that it is violated.
+    reasons: Vec<Reason>,
+    /// The columns and the moments that explain the last violation.
+    explaining: (Vec<usize>, Vec<usize>),
     /// The fields that are read, with the properties that show them and in which column.
     fields: Vec<WatchedField>,
     /// The parts that are watched.
@@ -92,6 +98,8 @@ pub struct Evidence<'a> {
     topics: &'a [String],
     columns: &'a [String],
     moments: &'a VecDeque<Moment>,
+    /// The columns that explain it, and the moments at which they changed.
+    explaining: (&'a [usize], &'a [usize]),
 }
 
 impl Witness {
@@ -103,10 +111,12 @@ impl Witness {
         let mut fields: Vec<WatchedField> = Vec::new();
         let mut parts: Vec<Part> = Vec::new();
         let mut at = HashMap::new();
+        let mut reasons = Vec::new();
         for (i, property) in spec.properties.iter().enumerate() {
             let mut names = Vec::new();
+            let mut shown: HashMap<ExprId, Vec<usize>> = HashMap::new();
             let (read, watched) = parts_of(spec, property.formula);
-            for (topic, path, value_type) in read {
+            for (id, (topic, path, value_type)) in read {
                 let name = formula::field(spec, topic, &path);
                 let is_known =
                     |f: &WatchedField| (f.topic, &f.path, f.value_type) == (topic, &path, value_type);
@@ -114,6 +124,12 @@ impl Witness {
                     fields.push(WatchedField { topic, path, value_type, slot: None, shown: Vec::new() });
                     fields.len() - 1
                 });
+                // A field is read by one node, and by the bindings of atoms.
+                if let Some((_, column)) = fields[known].shown.iter().find(|(property, _)| *property == i) {
+                    shown.entry(id).or_default().push(*column);
+                    continue;
+                }
+                shown.entry(id).or_default().push(names.len());
                 fields[known].shown.push((i, names.len()));
                 names.push(name);
             }
@@ -129,10 +145,12 @@ impl Witness {
                     parts.push(Part { is_update, shown: Vec::new() });
                     parts.len() - 1
                 });
+                shown.entry(id).or_default().push(names.len());
                 parts[part].shown.push((i, names.len()));
                 names.push(formula::written(spec, id, property.time));
             }
             columns.push(names);
+            reasons.push(Reason::new(spec, property.formula, &shown));
         }
         match Program::compile(&augmented) {
             Ok(program) => specification.program = Arc::new(program),
@@ -149,6 +167,8 @@ impl Witness {
             topics: specification.spec.topics.iter().map(|topic| topic.name.clone()).collect(),
             keys: specification.spec.properties.iter().map(|p| KeyPlaces::new(specification, p)).collect(),
             kept: Keeping::default(),
+            reasons,
+            explaining: (Vec::new(), Vec::new()),
             columns,
             fields,
             parts,
@@ -204,8 +224,12 @@ impl Witness {
                         last.is_minor = false;
                     }
                     let (topics, columns) = (&self.topics[..], &self.columns[property][..]);
-                    let violated = report.verdict == Verdict::Violated;
-                    evidence = violated.then_some(Evidence { topics, columns, moments: &kept.moments });
+                    if report.verdict == Verdict::Violated {
+                        let moments = &kept.moments;
+                        let (of, at) = &mut self.explaining;
+                        self.reasons[property].explain(moments, report.about, of, at);
+                        evidence = Some(Evidence { topics, columns, moments, explaining: (of, at) });
+                    }
                 }
                 give(&Given::new(report, monitor, evidence));
             }
@@ -337,7 +361,7 @@ fn value(block: &Block, slot: Slot, value_type: ValueType, row: usize) -> Option
 type ReadField = (TopicId, Path, ValueType);
 
 /// The fields that a formula reads, and the parts of it that are worth watching, from the outside in.
-fn parts_of(spec: &Spec, formula: ExprId) -> (Vec<ReadField>, Vec<ExprId>) {
+fn parts_of(spec: &Spec, formula: ExprId) -> (Vec<(ExprId, ReadField)>, Vec<ExprId>) {
     let (mut fields, mut parts) = (Vec::new(), Vec::new());
     let mut seen = HashSet::from([formula]);
     // With each node whether it may depend on a variable: then it is no property of its own.
@@ -347,11 +371,12 @@ fn parts_of(spec: &Spec, formula: ExprId) -> (Vec<ReadField>, Vec<ExprId>) {
         let mut below: Vec<ExprId> = node.operands().collect();
         let mut is_part = match node {
             Expr::Field { topic, path, value_type } => {
-                fields.push((*topic, path.clone(), *value_type));
+                fields.push((id, (*topic, path.clone(), *value_type)));
                 false
             }
             Expr::Bind { topic, fields: these } => {
-                fields.extend(these.iter().map(|(path, _, value_type)| (*topic, path.clone(), *value_type)));
+                let field = |path: &Path, value_type: &ValueType| (id, (*topic, path.clone(), *value_type));
+                fields.extend(these.iter().map(|(path, _, value_type)| field(path, value_type)));
                 false
             }
             Expr::Not(_) | Expr::And(..) | Expr::Or(..) | Expr::Definitely(_) => false,
@@ -369,7 +394,5 @@ fn parts_of(spec: &Spec, formula: ExprId) -> (Vec<ReadField>, Vec<ExprId>) {
         let below = below.into_iter().rev().filter(|operand| seen.insert(*operand));
         open.extend(below.map(|operand| (operand, bound)));
     }
-    let mut known = HashSet::new();
-    fields.retain(|(topic, path, value_type)| known.insert((*topic, path.to_string(), *value_type)));
     (fields, parts)
 }

@@ -15,13 +15,13 @@ const VALUE: usize = 20;
 impl Evidence<'_> {
     /// Appends a small table for people: a line for each value, over time.
     pub fn text(&self, out: &mut Vec<u8>) {
-        let moments = || self.moments.iter();
+        let moments = || self.moments();
         let mut rows: Vec<(String, Vec<String>)> = vec![
             ("time".into(), moments().map(|moment| format!("{} s", moment.time)).collect()),
             ("step".into(), moments().map(|m| m.step.map_or_else(String::new, |s| s.to_string())).collect()),
             ("message".into(), moments().map(|moment| self.topic(moment).to_owned()).collect()),
         ];
-        for (i, name) in self.columns.iter().enumerate() {
+        for (i, name) in self.columns() {
             let cell = |moment: &Moment| match moment.values.get(i) {
                 Some(Some(value)) => shorten(&value_text(value), VALUE),
                 _ => "?".to_owned(),
@@ -30,7 +30,7 @@ impl Evidence<'_> {
         }
         let width = |text: &str| text.chars().count();
         let names = rows.iter().map(|(name, _)| width(name)).max().unwrap_or(0);
-        let cells: Vec<usize> = (0..self.moments.len())
+        let cells: Vec<usize> = (0..moments().count())
             .map(|i| rows.iter().map(|(_, cells)| width(&cells[i])).max().unwrap_or(0))
             .collect();
         for (name, row) in &rows {
@@ -47,7 +47,7 @@ impl Evidence<'_> {
     /// Appends a JSON array: an object for each moment.
     pub fn json(&self, out: &mut Vec<u8>) {
         out.push(b'[');
-        for (i, moment) in self.moments.iter().enumerate() {
+        for (i, moment) in self.moments().enumerate() {
             out.extend_from_slice(if i > 0 { b",{\"time\":" } else { b"{\"time\":" });
             write_seconds(moment.time, out);
             if let Some(step) = moment.step {
@@ -57,7 +57,8 @@ impl Evidence<'_> {
                 out.extend_from_slice(format!(",\"topic\":{}", json!(self.topic(moment))).as_bytes());
             }
             out.extend_from_slice(b",\"values\":{");
-            for (j, (name, value)) in self.columns.iter().zip(&moment.values).enumerate() {
+            let values = self.columns().filter_map(|(at, name)| Some((name, moment.values.get(at)?)));
+            for (j, (name, value)) in values.enumerate() {
                 let comma = if j > 0 { "," } else { "" };
                 out.extend_from_slice(format!("{comma}{}:", json!(name)).as_bytes());
                 match value {
@@ -68,6 +69,16 @@ impl Evidence<'_> {
             out.extend_from_slice(b"}}");
         }
         out.push(b']');
+    }
+
+    /// The columns that explain the violation.
+    fn columns(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.explaining.0.iter().filter_map(|&at| Some((at, self.columns.get(at)?.as_str())))
+    }
+
+    /// The moments at which they changed.
+    fn moments(&self) -> impl Iterator<Item = &Moment> {
+        self.explaining.1.iter().filter_map(|&at| self.moments.get(at))
     }
 
     fn topic(&self, moment: &Moment) -> &str {
