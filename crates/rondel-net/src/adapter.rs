@@ -44,9 +44,9 @@ impl<'a> Sample<'a> {
 /// What a source hands its samples to.
 ///
 /// Called on the network's own thread: nothing is handed from thread to thread on the way to a
-/// verdict. To block in here is back-pressure, and the publisher feels it. On Zenoh it may be called
-/// from several threads at once (one for each neighbour that sends); the samples of one publisher
-/// come one after another, in the order in which they were published.
+/// verdict. To block in here is back-pressure, and the publisher feels it (on MQTT, the broker). On Zenoh
+/// it may be called from several threads at once (one for each neighbour that sends); the samples of one
+/// publisher come one after another, in the order in which they were published.
 pub trait Receiver: Send + Sync + 'static {
     /// Takes samples of one topic, in order. Never empty; Zenoh hands over one at a time, DDS up to
     /// 64 that came together.
@@ -109,7 +109,8 @@ pub trait Publisher: Send + Sync {
     fn wait_matched(&self, limit: Duration) -> bool;
 
     /// Waits, at most `limit`, until what was published has left: on DDS until every reliable reader
-    /// has acknowledged it; Zenoh has no acknowledgement and flushes when its session is closed.
+    /// has acknowledged it, on MQTT until the broker has; Zenoh has no acknowledgement and flushes when
+    /// its session is closed.
     /// Whether it has.
     fn flush(&self, limit: Duration) -> bool;
 }
@@ -125,8 +126,12 @@ pub struct Problems {
     /// Samples that the network reports as lost or rejected.
     pub lost: u64,
     /// Publishers of this topic that cannot be received: another type or an incompatible quality of
-    /// service.
+    /// service; subscriptions that a broker refuses after a break.
     pub incompatible: u64,
+    /// Samples that the network says it may have delivered before. They are handed over all the same.
+    pub duplicates: u64,
+    /// How often a connection broke and had to be made again, where the network tells.
+    pub breaks: u64,
 }
 
 /// Why a payload was not published.
@@ -152,7 +157,7 @@ pub fn now() -> Timestamp {
 }
 
 /// Waits, at most `limit`, until `received` has not changed for `quiet`. Whether that happened.
-#[cfg(any(feature = "dds", feature = "zenoh"))]
+#[cfg(any(feature = "dds", feature = "mqtt", feature = "zenoh"))]
 pub(crate) fn wait_quiet(received: impl Fn() -> u64, quiet: Duration, limit: Duration) -> bool {
     use std::time::Instant;
     let deadline = Instant::now() + limit;

@@ -6,5 +6,7 @@ pub mod adapter;
 pub mod dds;
 pub mod file;
 pub mod json;
+#[cfg(feature = "mqtt")]
+pub mod mqtt;
 #[cfg(feature = "zenoh")]
 pub mod zenoh;

@@ -150,6 +150,7 @@ impl adapter::Subscription for Subscription {
             empty: read(&s.empty),
             lost: read(&s.lost),
             incompatible: read(&s.incompatible),
+            ..Problems::default()
         }
     }
 }

@@ -1,0 +1,327 @@
+//! The bytes between here and the broker: TCP, and TLS on it.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
+
+use super::packet::{self, ConnAck, Connect, Packet};
+use super::{OpenError, Settings, Version};
+
+/// How long connecting may take.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How much is read at once.
+const PIECE: usize = 64 << 10;
+
+/// A connection that stands. One thread reads; any may write.
+#[derive(Debug)]
+pub(super) struct Link {
+    socket: TcpStream,
+    tls: Option<Mutex<ClientConnection>>,
+    /// What is encrypted first leaves first.
+    writing: Mutex<()>,
+}
+
+/// What was read and not used yet.
+#[derive(Debug, Default)]
+pub(super) struct Inbox {
+    /// As the broker wrote it.
+    plain: Buffer,
+    encrypted: Buffer,
+}
+
+impl Inbox {
+    /// All of it.
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.plain.bytes()
+    }
+
+    /// So many bytes were used.
+    pub(super) fn used(&mut self, count: usize) {
+        self.plain.start += count;
+    }
+}
+
+/// Bytes between two places, and room behind them that is not cleared for every use.
+#[derive(Debug, Default)]
+struct Buffer {
+    data: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl Buffer {
+    fn bytes(&self) -> &[u8] {
+        &self.data[self.start..self.end]
+    }
+
+    /// At least so much room.
+    fn room(&mut self, length: usize) -> &mut [u8] {
+        if self.start > 0 {
+            self.data.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        if self.data.len() < self.end + length {
+            self.data.resize((self.end + length).max(2 * self.end), 0);
+        }
+        &mut self.data[self.end..]
+    }
+
+    /// Reads what there is from a socket.
+    fn fill(&mut self, mut socket: &TcpStream) -> io::Result<usize> {
+        let room = self.room(PIECE);
+        loop {
+            match socket.read(room) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+                Ok(count) => {
+                    self.end += count;
+                    return Ok(count);
+                }
+            }
+        }
+    }
+}
+
+/// How TLS is to be done, if it is.
+pub(super) fn tls(
+    settings: &Settings,
+) -> Result<Option<(Arc<ClientConfig>, ServerName<'static>)>, OpenError> {
+    let Some(tls) = settings.encrypted() else { return Ok(None) };
+    let wrong = |what: String, reason: String| OpenError::Secret { what, reason };
+    let mut roots = RootCertStore::empty();
+    match &tls.ca {
+        Some(path) => {
+            let name = path.display().to_string();
+            let failed = |e: &dyn std::fmt::Display| wrong(name.clone(), e.to_string());
+            for certificate in CertificateDer::pem_file_iter(path).map_err(|e| failed(&e))? {
+                roots.add(certificate.map_err(|e| failed(&e))?).map_err(|e| failed(&e))?;
+            }
+            if roots.is_empty() {
+                return Err(failed(&"no certificate in it"));
+            }
+        }
+        None => {
+            for certificate in rustls_native_certs::load_native_certs().certs {
+                // A system may have some that cannot be used.
+                let _ = roots.add(certificate);
+            }
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|e| OpenError::Setting(e.to_string()))?
+        .with_root_certificates(roots);
+    let config = match (&tls.certificate, &tls.key) {
+        (None, None) => config.with_no_client_auth(),
+        (Some(certificate), Some(key)) => {
+            let failed = |path: &std::path::Path, e: &dyn std::fmt::Display| {
+                wrong(path.display().to_string(), e.to_string())
+            };
+            let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect);
+            let chain: Vec<_> = chain.map_err(|e| failed(certificate, &e))?;
+            let private = PrivateKeyDer::from_pem_file(key).map_err(|e| failed(key, &e))?;
+            config.with_client_auth_cert(chain, private).map_err(|e| failed(certificate, &e))?
+        }
+        _ => {
+            let said = "a certificate needs its key, and a key its certificate";
+            return Err(OpenError::Setting(said.to_owned()));
+        }
+    };
+    let host = &settings.broker.host;
+    let name = ServerName::try_from(host.clone())
+        .map_err(|_| OpenError::Setting(format!("'{host}' is no name that a certificate could have")))?;
+    Ok(Some((Arc::new(config), name)))
+}
+
+impl Link {
+    /// Connects, and introduces the client under this name.
+    pub(super) fn open(
+        settings: &Settings,
+        client: &str,
+        clean: bool,
+    ) -> Result<(Link, Inbox, ConnAck), OpenError> {
+        let password = settings.password.as_ref().map(super::Password::read).transpose()?;
+        let tls = tls(settings)?;
+        let broker = settings.broker.to_string();
+        let unreachable = |reason: String| OpenError::Unreachable { broker: broker.clone(), reason };
+        let refused = |reason: String| OpenError::Refused { broker: broker.clone(), reason };
+        let encrypted = tls.is_some();
+        // Errors of TLS come as errors of input and output; they will not go away.
+        let failed = |e: io::Error| match e.kind() {
+            io::ErrorKind::InvalidData => refused(e.to_string()),
+            _ => unreachable(said(&e)),
+        };
+        let mut socket = connect(settings).map_err(failed)?;
+        let tls = match tls {
+            None => None,
+            Some((config, name)) => {
+                let mut tls = ClientConnection::new(config, name).map_err(|e| refused(e.to_string()))?;
+                while tls.is_handshaking() {
+                    tls.complete_io(&mut socket).map_err(failed)?;
+                }
+                Some(Mutex::new(tls))
+            }
+        };
+        let link = Link { socket, tls, writing: Mutex::new(()) };
+        let mut out = Vec::new();
+        let introduction = Connect {
+            version: settings.version,
+            client,
+            clean,
+            session_expiry: settings.session_expiry,
+            keep_alive: settings.keep_alive,
+            user: settings.user.as_deref(),
+            password: password.as_deref(),
+        };
+        packet::connect(&introduction, &mut out);
+        link.write(&out).map_err(failed)?;
+        let mut inbox = Inbox::default();
+        let (first, start, end) = loop {
+            match packet::frame(inbox.bytes()) {
+                Ok(Some(frame)) => break frame,
+                Ok(None) => {}
+                Err(_) => return Err(refused("it does not speak MQTT".to_owned())),
+            }
+            match link.read(&mut inbox) {
+                // TLS 1.3 tells only now of a certificate that the broker does not like.
+                Ok(0) if encrypted => {
+                    return Err(refused("it closed the connection instead of answering".to_owned()));
+                }
+                Ok(0) => return Err(unreachable("it closed the connection instead of answering".to_owned())),
+                Ok(_) => {}
+                Err(e) => return Err(failed(e)),
+            }
+        };
+        let answer = match packet::decode(settings.version, first, &inbox.bytes()[start..end]) {
+            Ok(Packet::ConnAck(answer)) => answer,
+            _ => return Err(refused("it does not speak this version of MQTT".to_owned())),
+        };
+        if answer.code != 0 {
+            let reason = packet::reason(settings.version, answer.code, &answer.reason);
+            let later = match settings.version {
+                Version::V3 => answer.code == 3,
+                Version::V5 => [0x88, 0x89].contains(&answer.code),
+            };
+            return Err(if later { unreachable(reason) } else { refused(reason) });
+        }
+        inbox.used(end);
+        // From here on somebody who says nothing for this long is not there any more.
+        let silence = Duration::from_millis(u64::from(settings.keep_alive) * 1500);
+        link.socket.set_read_timeout(Some(silence)).map_err(failed)?;
+        link.socket.set_write_timeout(Some(silence)).map_err(failed)?;
+        Ok((link, inbox, answer))
+    }
+
+    /// Waits for more to read; how many bytes came, 0 at the end.
+    pub(super) fn read(&self, inbox: &mut Inbox) -> io::Result<usize> {
+        let Inbox { plain, encrypted } = inbox;
+        let Some(tls) = &self.tls else { return plain.fill(&self.socket) };
+        let mut came = 0;
+        loop {
+            if encrypted.fill(&self.socket)? == 0 {
+                return Ok(0);
+            }
+            let mut ended = false;
+            let answers = {
+                let mut tls = lock(tls);
+                while !encrypted.bytes().is_empty() && !ended {
+                    let used = tls.read_tls(&mut encrypted.bytes())?;
+                    encrypted.start += used;
+                    let state = tls.process_new_packets().map_err(invalid)?;
+                    ended = used == 0 || state.peer_has_closed();
+                    let count = state.plaintext_bytes_to_read();
+                    tls.reader().read_exact(&mut plain.room(count)[..count])?;
+                    plain.end += count;
+                    came += count;
+                }
+                tls.wants_write()
+            };
+            if answers {
+                self.write(&[])?;
+            }
+            if came > 0 || ended {
+                return Ok(came);
+            }
+        }
+    }
+
+    /// Writes all of it.
+    pub(super) fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        let _writing = lock(&self.writing);
+        let Some(tls) = &self.tls else { return (&self.socket).write_all(bytes) };
+        let mut rest = bytes;
+        loop {
+            let mut encrypted = Vec::new();
+            {
+                let mut tls = lock(tls);
+                // It takes only so much at once.
+                let taken = tls.writer().write(rest)?;
+                rest = &rest[taken..];
+                while tls.wants_write() {
+                    tls.write_tls(&mut encrypted)?;
+                }
+            }
+            (&self.socket).write_all(&encrypted)?;
+            if rest.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Says that nothing more will be written.
+    pub(super) fn finish(&self) {
+        if let Some(tls) = &self.tls {
+            lock(tls).send_close_notify();
+            // Where it cannot be said it is known already.
+            let _ = self.write(&[]);
+        }
+        let _ = self.socket.shutdown(Shutdown::Write);
+    }
+
+    /// Ends it at once; whoever reads or writes notices.
+    pub(super) fn cut(&self) {
+        let _ = self.socket.shutdown(Shutdown::Both);
+    }
+}
+
+fn connect(settings: &Settings) -> io::Result<TcpStream> {
+    let broker = &settings.broker;
+    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in (broker.host.as_str(), broker.port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, CONNECT) {
+            Ok(socket) => {
+                // Otherwise an acknowledgement waits for 40 ms for something to go with.
+                socket.set_nodelay(true)?;
+                socket.set_read_timeout(Some(CONNECT))?;
+                socket.set_write_timeout(Some(CONNECT))?;
+                return Ok(socket);
+            }
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
+/// An error of input and output in words.
+pub(super) fn said(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "no answer".to_owned(),
+        io::ErrorKind::ConnectionRefused => "nobody listens there".to_owned(),
+        io::ErrorKind::UnexpectedEof => "it closed the connection".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn invalid(error: rustls::Error) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,103 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rondel_event::TopicId;
+
+use super::connection::Connection;
+use super::incoming::{Deliver, Route, Seen};
+use super::{DeclareError, Qos, SubscriptionSettings};
+use crate::adapter::{self, Problems, Receiver, Sample};
+
+/// A subscription at a broker.
+pub struct Subscription {
+    connection: Arc<Connection>,
+    /// Until it is closed.
+    key: Mutex<Option<u64>>,
+    seen: Arc<Seen>,
+    /// The first subscription of a session tells of connections that broke.
+    breaks: Option<Arc<AtomicU64>>,
+}
+
+impl std::fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Subscription").field("seen", &self.seen).finish_non_exhaustive()
+    }
+}
+
+struct To<R: ?Sized> {
+    wants_idle: bool,
+    receiver: Arc<R>,
+}
+
+impl<R: Receiver + ?Sized> Deliver for To<R> {
+    fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
+        self.receiver.receive(topic, samples);
+    }
+
+    fn idle(&self) {
+        if self.wants_idle {
+            self.receiver.idle();
+        }
+    }
+}
+
+impl Subscription {
+    pub(super) fn declare<R: Receiver + ?Sized>(
+        connection: Arc<Connection>,
+        (filter, qos): (&str, Qos),
+        settings: SubscriptionSettings,
+        topic: TopicId,
+        receiver: Arc<R>,
+        breaks: Option<Arc<AtomicU64>>,
+    ) -> Result<Subscription, DeclareError> {
+        let seen = Arc::new(Seen::default());
+        let route = Route {
+            filter: filter.to_owned(),
+            qos,
+            settings,
+            topic,
+            deliver: Box::new(To { wants_idle: receiver.wants_idle(), receiver }),
+            seen: Arc::clone(&seen),
+        };
+        let key = connection.subscribe(route).map_err(DeclareError::Network)?;
+        Ok(Subscription { connection, key: Mutex::new(Some(key)), seen, breaks })
+    }
+
+    /// Messages received so far.
+    pub fn received(&self) -> u64 {
+        self.seen.received.load(Ordering::Relaxed)
+    }
+}
+
+impl adapter::Subscription for Subscription {
+    fn drain(&self, quiet: Duration, limit: Duration) -> bool {
+        adapter::wait_quiet(|| self.received(), quiet, limit)
+    }
+
+    fn close(&self, limit: Duration) -> bool {
+        let mut key = self.key.lock().unwrap_or_else(PoisonError::into_inner);
+        if key.is_some_and(|key| !self.connection.unsubscribe(key, limit)) {
+            return false;
+        }
+        *key = None;
+        true
+    }
+
+    fn problems(&self) -> Problems {
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Problems {
+            empty: count(&self.seen.empty),
+            duplicates: count(&self.seen.duplicates),
+            incompatible: count(&self.seen.refused),
+            breaks: self.breaks.as_deref().map_or(0, count),
+            ..Problems::default()
+        }
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        adapter::Subscription::close(self, Duration::ZERO);
+    }
+}
