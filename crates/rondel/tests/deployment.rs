@@ -52,6 +52,10 @@ fn good_deployments() {
          topics:\n  gear: dds:gear\n  speed: { source: \"zenoh:a/**\", encoding: json, time: header.stamp, time_unit: ns }\n\
          verdicts:\n  emit: every\n  to: [stdout, zenoh:verdict]\n  properties: { slow: dds:slow }\n\
          exit_on_unreachable: true\n",
+        "specification: vehicle.rondel\nmqtt: { broker: \"mqtts://[::1]:1\", version: 3.1.1, qos: 0, verdict_qos: 2 }\n",
+        "formula: v\nmqtt: { broker: a, version: 5, user: me, password_env: NOT_SET_HERE, client_id: me, clean_start: false,\n  \
+         session_expiry: 9, keep_alive: 5, retain_verdicts: true }\n\
+         topics: { trace: { source: \"mqtt:$share/g/a/+\", qos: 2, retained: false } }\nverdicts: { to: mqtt:b }\n",
         "formula: \"{v > 3}\"\nsyntax: rye\ntopics: { trace: zenoh:a }\n",
         "formula: v > 3\ntopics: { trace: { source: dds:rt/state, type: demo::Text } }\nverdicts: { to: dds:rt/verdict }\n",
     ] {
@@ -89,7 +93,7 @@ fn every_mistake_is_said_at_once() {
          \x20 domain: 231\n\
          topics:\n\
          \x20 gaer: zenoh:gear\n\
-         \x20 gear: mqtt:gear\n\
+         \x20 gear: mqt:gear\n\
          \x20 speed: { source: zenoh:speed, encoding: cdr, time_unit: h }\n\
          verdicts:\n\
          \x20 emit: sometimes\n\
@@ -104,7 +108,7 @@ fn every_mistake_is_said_at_once() {
             ("6:13", &["nonsense"]),
             ("8:11", &["0", "230"]),
             ("10:3", &["gaer", "did you mean 'gear'"]),
-            ("11:9", &["mqtt"]),
+            ("11:9", &["did you mean 'mqtt'"]),
             ("12:43", &["cdr", "json"]),
             ("12:59", &["s, ms, us"]),
             ("14:9", &["change, every or violations"]),
@@ -209,6 +213,38 @@ fn sources_and_places_that_cannot_be() {
 }
 
 #[test]
+fn settings_of_mqtt_that_cannot_be() {
+    let beside = "formula: v\ntopics: { trace: mqtt:a }\n";
+    for (section, words) in [
+        ("{ broker: \"http://a\" }", "is no MQTT broker"),
+        ("{ broker: \"mqtt://me:secret@a\" }", "not in the broker's address"),
+        ("{ version: 4 }", "version must be 5 or 3.1.1"),
+        ("{ qos: 3 }", "from 0 to 2"),
+        ("{ user: me, password: secret }", "does not belong in a deployment"),
+        ("{ password_env: X }", "needs a user"),
+        ("{ user: me, password_env: X, password_file: x }", "not both"),
+        ("{ user: me, password_file: none }", "No such file"),
+        ("{ clean_start: false }", "needs a client id"),
+        ("{ keep_alive: 0 }", "from 1 to 65535"),
+        ("{ tls: { ca: none.pem } }", "none.pem"),
+        ("{ tls: { certificate: rondel.yaml } }", "needs its key"),
+        ("{ broker: \"mqtt://a\", tls: {} }", "mqtts://"),
+        ("{ tsl: {} }", "mqtt has no setting 'tsl'"),
+    ] {
+        refused(&format!("{beside}mqtt: {section}\n"), &[("", &[words])]);
+    }
+    refused(
+        "formula: v\ntopics: { trace: { source: zenoh:a, qos: 1 } }\n",
+        &[("", &["only a topic on MQTT has qos"])],
+    );
+    refused(
+        "formula: v\ntopics: { trace: \"mqtt:a/#\" }\nverdicts: { to: mqtt:a/b }\n",
+        &[("", &["would come back as messages of mqtt:a/#"])],
+    );
+    refused("formula: v\ntopics: { trace: \"mqtt:a#\" }\n", &[("", &["# stands alone"])]);
+}
+
+#[test]
 fn a_deployment_says_where_its_files_are() {
     let folder = Folder::new();
     folder.file("spec/vehicle.rondel", SPECIFICATION);
@@ -245,7 +281,7 @@ fn wrong_usage_of_run_publish_and_tap() {
     for (arguments, words) in [
         (vec!["run", "-f", "v"], &["topic"][..]),
         (vec!["run", "-f", "v >", "--topic", "zenoh:a"], &["E0102"]),
-        (vec!["run", "-f", "v", "--topic", "mqtt:a"], &["mqtt"]),
+        (vec!["run", "-f", "v", "--topic", "mqt:a"], &["mqtt"]),
         (vec!["run", "-f", "v", "--topic", "stdout"], &["stdout"]),
         (vec!["run", "-f", "v", "--topic", "zenoh:a", "--publish", "zenoh:b/*"], &["wildcards"]),
         (vec!["run", "-f", "v", "--topic", "zenoh:a", "--zenoh-connect", "nowhere"], &["nowhere"]),

@@ -29,6 +29,7 @@ pub struct Bench {
 }
 
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant)] // there is one, on its way from the command line
 enum What {
     /// Everything below, into a folder
     All(All),

@@ -11,7 +11,7 @@ use rondel_net::zenoh;
 
 use super::run::{Options, Running};
 use crate::deployment::{Address, Binding, Deployment, TimeOfEvent};
-use crate::networks::Networks;
+use crate::networks::{NetworkSettings, Networks};
 use crate::output::{Emit, Format};
 use crate::pipeline::Stop;
 use crate::specification::Specification;
@@ -99,11 +99,13 @@ impl Demo {
             .map_err(|e| e.to_string())?
             .port();
         let endpoint = vec![format!("tcp/127.0.0.1:{port}")];
-        let vehicle_side = zenoh::Settings { listen: endpoint.clone(), ..zenoh::Settings::default() };
-        let monitor_side = zenoh::Settings { connect: endpoint.clone(), ..zenoh::Settings::default() };
-        let vehicle = Networks::open(Some(&vehicle_side), None, true, || false)
+        let on_zenoh = |settings| NetworkSettings { zenoh: Some(settings), ..NetworkSettings::default() };
+        let listen = zenoh::Settings { listen: endpoint.clone(), ..zenoh::Settings::default() };
+        let connect = zenoh::Settings { connect: endpoint.clone(), ..zenoh::Settings::default() };
+        let (vehicle_side, monitor_side) = (on_zenoh(listen), on_zenoh(connect));
+        let vehicle = Networks::open(&vehicle_side, true, || false)
             .map_err(|_| "the vehicle cannot join Zenoh".to_owned())?;
-        let monitor = Networks::open(Some(&monitor_side), None, true, || false)
+        let monitor = Networks::open(&monitor_side, true, || false)
             .map_err(|_| "the monitor cannot join Zenoh".to_owned())?;
 
         let topics = &specification.spec.topics;
@@ -115,8 +117,7 @@ impl Demo {
         };
         let deployment = Deployment {
             sources: addresses.iter().map(binding).collect(),
-            zenoh: Some(monitor_side),
-            dds: None,
+            networks: monitor_side,
             emit: Emit::Change,
             sinks: vec![vec![Address::Stdout]; specification.program.properties().len()],
             exit_on_unreachable: true,

@@ -17,7 +17,7 @@ pub struct Publish {
     /// The file; `-` is standard input, .gz and .zst are decompressed
     #[arg(value_name = "TRACE", default_value = "-")]
     trace: PathBuf,
-    /// The topic: zenoh:KEY or dds:TOPIC
+    /// The topic: zenoh:KEY, dds:TOPIC or mqtt:TOPIC
     #[arg(long, value_name = "ADDRESS")]
     to: String,
     /// Messages per second; as fast as they are taken when left out

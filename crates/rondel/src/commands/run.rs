@@ -55,10 +55,11 @@ pub struct Run {
     /// in their bounds, otherwise steps)
     #[arg(long, value_enum)]
     time: Option<TimeModel>,
-    /// Where a topic comes from: zenoh:KEY or dds:TOPIC, with several topics NAME=zenoh:KEY
+    /// Where a topic comes from: zenoh:KEY, dds:TOPIC or mqtt:TOPIC, with several topics NAME=zenoh:KEY
     #[arg(short, long, value_name = "ADDRESS")]
     topic: Vec<String>,
-    /// Where verdicts go: zenoh:KEY, dds:TOPIC or stdout; with several properties below it, one each
+    /// Where verdicts go: zenoh:KEY, dds:TOPIC, mqtt:TOPIC or stdout; with several properties below it, one
+    /// each
     #[arg(short, long, value_name = "ADDRESS")]
     publish: Vec<String>,
     /// Which verdicts leave (default: change)
@@ -152,7 +153,7 @@ impl Run {
                 if self.network != network || reading != ("arrival", "s", Syntax::Rondel, None) {
                     complain(
                         "networks, times and syntax are settings of the deployment file: --zenoh-*, --dds-*, \
-                         --time, --time-from, --time-unit and --syntax belong to the short form",
+                         --mqtt-*, --time, --time-from, --time-unit and --syntax belong to the short form",
                     );
                     return Err(exit::USAGE);
                 }
@@ -221,14 +222,10 @@ impl Run {
         if let Some(error) = deployment::returns(bindings.iter().map(|b| &b.address), &sinks) {
             return Err(wrong(format!("--publish: {error}")));
         }
-        let zenoh = self.network.zenoh();
-        zenoh.check().map_err(|error| wrong(error.to_string()))?;
-        let used = |which: fn(&Address) -> bool| {
-            bindings.iter().map(|b| &b.address).chain(sinks.iter().flatten()).any(which)
-        };
+        let used = bindings.iter().map(|b| &b.address).chain(sinks.iter().flatten());
+        let networks = self.network.settings(used).map_err(wrong)?;
         Ok(Deployment {
-            zenoh: used(|a| matches!(a, Address::Zenoh(_))).then_some(zenoh),
-            dds: used(|a| matches!(a, Address::Dds(..))).then(|| self.network.dds()),
+            networks,
             specification,
             emit: self.emit.unwrap_or(Emit::Change),
             sources: bindings,
@@ -255,8 +252,8 @@ fn run(
             return exit::USAGE;
         }
     };
-    let Deployment { zenoh, dds, exit_on_unreachable, .. } = deployment;
-    let networks = match Networks::open(zenoh.as_ref(), dds.as_ref(), *exit_on_unreachable, || asked.yet()) {
+    let Deployment { networks, exit_on_unreachable, .. } = deployment;
+    let networks = match Networks::open(networks, *exit_on_unreachable, || asked.yet()) {
         Ok(networks) => networks,
         Err(status) => return status,
     };
@@ -413,7 +410,7 @@ impl Running {
             bindings: &deployment.sources,
             emit: deployment.emit,
             sinks,
-            batching: deployment.sinks.iter().flatten().any(|a| matches!(a, Address::Dds(..))),
+            batching: deployment.sinks.iter().flatten().any(Address::holds_back),
             format: options.format,
             colour: options.colour,
             witness: options.witness,
@@ -468,6 +465,8 @@ impl Running {
             problems.empty += seen.empty;
             problems.lost += seen.lost;
             problems.incompatible += seen.incompatible;
+            problems.duplicates += seen.duplicates;
+            problems.breaks += seen.breaks;
         }
         if !closed {
             self.networks.wake();
@@ -540,6 +539,8 @@ impl Report {
             "mistyped": mistyped,
             "empty": self.problems.empty,
             "incompatible": incompatible,
+            "duplicates": self.problems.duplicates,
+            "breaks": self.problems.breaks,
             "dropped": lost + unpublished,
             "verdicts": verdicts,
             "seconds": seconds,
@@ -576,6 +577,8 @@ impl Report {
             (mistyped, "values of another type"),
             (self.backwards, "times going backwards"),
             (incompatible, "publishers that do not match"),
+            (self.problems.duplicates, "possible duplicates"),
+            (self.problems.breaks, "broken connections"),
         ] {
             if count > 0 {
                 summary += &format!(", {what} {}", HumanCount(count));

@@ -17,7 +17,7 @@ use crate::{complain, exit, say, signals};
 /// Print what is published on a topic, a line for each message
 #[derive(Debug, Args)]
 pub struct Tap {
-    /// The topic: zenoh:KEY (wildcards allowed) or dds:TOPIC
+    /// The topic: zenoh:KEY or mqtt:TOPIC (wildcards allowed) or dds:TOPIC
     #[arg(value_name = "ADDRESS")]
     topic: String,
     /// End after so many messages
@@ -61,7 +61,7 @@ impl Tap {
     pub fn run(self) -> u8 {
         let address = match Address::parse(&self.topic) {
             Ok(Address::Stdout) => {
-                complain("stdout is no topic; write zenoh:KEY or dds:TOPIC");
+                complain("stdout is no topic; write zenoh:KEY, dds:TOPIC or mqtt:TOPIC");
                 return exit::USAGE;
             }
             Ok(address) => address,

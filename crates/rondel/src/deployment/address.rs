@@ -1,6 +1,6 @@
-//! Places on networks, as they are written: `zenoh:KEY`, `dds:TOPIC`, `stdout`.
+//! Places on networks, as they are written: `zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC`, `stdout`.
 
-use rondel_net::{dds, zenoh};
+use rondel_net::{dds, mqtt, zenoh};
 
 use super::yaml::suggest;
 
@@ -11,15 +11,17 @@ pub enum Address {
     Zenoh(String),
     /// A topic and its type.
     Dds(String, dds::StringType),
+    /// A topic or a filter, and how it is subscribed to.
+    Mqtt(String, mqtt::SubscriptionSettings),
     /// Standard output.
     Stdout,
 }
 
 /// The names of the networks, as they stand before the colon of an address.
-const NETWORKS: [&str; 2] = ["zenoh", "dds"];
+const NETWORKS: [&str; 3] = ["zenoh", "dds", "mqtt"];
 
 impl Address {
-    /// Reads `zenoh:KEY`, `dds:TOPIC` or `stdout`.
+    /// Reads `zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC` or `stdout`.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -29,7 +31,7 @@ impl Address {
         }
         let Some((network, name)) = text.split_once(':') else {
             return Err(format!(
-                "'{text}' is no address; write NETWORK:NAME, such as zenoh:demo/state or dds:state"
+                "'{text}' is no address; write NETWORK:NAME, such as zenoh:demo/state, dds:state or mqtt:demo/state"
             ));
         };
         match network {
@@ -41,9 +43,15 @@ impl Address {
                 dds::check_topic(name).map_err(|e| e.to_string())?;
                 Ok(Address::Dds(name.to_owned(), dds::StringType::default()))
             }
+            "mqtt" => {
+                mqtt::check_filter(name).map_err(|e| e.to_string())?;
+                Ok(Address::Mqtt(name.to_owned(), mqtt::SubscriptionSettings::default()))
+            }
             other => {
-                let hint = suggest(other, NETWORKS.into_iter())
-                    .map_or_else(|| "known are: zenoh, dds".to_owned(), |s| format!("did you mean '{s}'?"));
+                let hint = suggest(other, NETWORKS.into_iter()).map_or_else(
+                    || format!("known are: {}", NETWORKS.join(", ")),
+                    |s| format!("did you mean '{s}'?"),
+                );
                 Err(format!("unknown network '{other}'; {hint}"))
             }
         }
@@ -69,8 +77,17 @@ impl Address {
             Address::Zenoh(key) if key.contains(['*', '$']) => {
                 Err(format!("one key is needed to publish on, not '{key}' with wildcards"))
             }
+            Address::Mqtt(topic, _) if !mqtt::is_single(&topic) => {
+                Err(format!("one topic is needed to publish on, not '{topic}' with wildcards or $share"))
+            }
             address => Ok(address),
         }
+    }
+
+    /// Whether a publisher there may hold verdicts back to fill a packet, so that it has to be told when
+    /// nothing more comes.
+    pub fn holds_back(&self) -> bool {
+        matches!(self, Address::Dds(..) | Address::Mqtt(..))
     }
 
     /// The place below this one that is named after a property.
@@ -89,6 +106,11 @@ impl Address {
                 dds::check_topic(&name).map_err(|e| e.to_string())?;
                 Ok(Address::Dds(name, string_type.clone()))
             }
+            Address::Mqtt(topic, settings) => {
+                let topic = format!("{topic}/{property}");
+                mqtt::check_topic(&topic).map_err(|e| e.to_string())?;
+                Ok(Address::Mqtt(topic, *settings))
+            }
             Address::Stdout => Ok(Address::Stdout),
         }
     }
@@ -99,6 +121,7 @@ impl std::fmt::Display for Address {
         match self {
             Address::Zenoh(key) => write!(f, "zenoh:{key}"),
             Address::Dds(name, _) => write!(f, "dds:{name}"),
+            Address::Mqtt(topic, _) => write!(f, "mqtt:{topic}"),
             Address::Stdout => f.write_str("stdout"),
         }
     }
@@ -129,6 +152,7 @@ pub fn returns<'a>(
     let meet = |source: &Address, sink: &Address| match (source, sink) {
         (Address::Zenoh(a), Address::Zenoh(b)) => zenoh::keys_meet(a, b),
         (Address::Dds(a, _), Address::Dds(b, _)) => a == b,
+        (Address::Mqtt(a, _), Address::Mqtt(b, _)) => mqtt::filters_meet(a, b),
         _ => false,
     };
     sinks.iter().flatten().find_map(|sink| {

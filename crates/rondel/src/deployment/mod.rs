@@ -1,6 +1,7 @@
 //! Where a specification runs: networks, topics and sinks, from `rondel.yaml` or from arguments.
 
 mod address;
+mod mqtt;
 mod networks;
 mod yaml;
 
@@ -8,12 +9,14 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use rondel_event::{Path as FieldPath, TimeUnit};
-use rondel_net::{dds, zenoh};
+use rondel_net::dds;
 use rondel_spec::Spec;
 
+use crate::networks::NetworkSettings;
 use crate::output::Emit;
 use crate::specification::{Reading, Specification, Syntax, TimeModel};
 pub use address::{Address, returns, spread};
+use mqtt::{OfTopic, mqtt_settings};
 use networks::{dds_settings, zenoh_settings};
 use yaml::{Item, Mistakes};
 pub use yaml::{Mistake, suggest};
@@ -23,10 +26,8 @@ pub use yaml::{Mistake, suggest};
 pub struct Deployment {
     /// What must hold.
     pub specification: Specification,
-    /// How to join Zenoh, if a topic or sink is there.
-    pub zenoh: Option<zenoh::Settings>,
-    /// How to join DDS, if a topic or sink is there.
-    pub dds: Option<dds::Settings>,
+    /// How to join the networks where a topic or sink is.
+    pub networks: NetworkSettings,
     /// Where each topic of the specification comes from, in its order.
     pub sources: Vec<Binding>,
     /// Which verdicts leave.
@@ -121,20 +122,24 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     let (syntax, time) = (members.get("syntax"), members.get("time"));
     let zenoh_item = members.get("zenoh");
     let dds_item = members.get("dds");
+    let mqtt_item = members.get("mqtt");
     let topics = members.get("topics");
     let verdicts = members.get("verdicts");
     let unreachable = members.get("exit_on_unreachable");
     members.finish(mistakes);
 
     let specification = specification(root, file, formula, (syntax, time), folder, mistakes);
-    let mut zenoh = zenoh_item.map(|item| zenoh_settings(item, folder, mistakes));
-    let mut dds = dds_item.map(|item| dds_settings(item, mistakes));
+    let mut networks = NetworkSettings {
+        zenoh: zenoh_item.map(|item| zenoh_settings(item, folder, mistakes)),
+        dds: dds_item.map(|item| dds_settings(item, mistakes)),
+        mqtt: mqtt_item.map(|item| mqtt_settings(item, folder, mistakes)),
+    };
     let exit_on_unreachable =
         unreachable.and_then(|item| item.boolean("exit_on_unreachable", mistakes)).unwrap_or(false);
     // Without its specification the rest is still looked at, as far as that goes.
     let empty = Spec::default();
     let spec = specification.as_ref().map(|s| &s.spec);
-    let sources = sources(root, topics, spec, (zenoh.is_some(), dds.is_some()), mistakes);
+    let sources = sources(root, topics, spec, &networks, mistakes);
     let properties: Vec<String> = spec.unwrap_or(&empty).properties.iter().map(|p| p.name.clone()).collect();
     let (emit, sinks) = sinks(verdicts, spec.is_some().then_some(&properties[..]), mistakes);
     if let Some(error) = returns(sources.iter().map(|b| &b.address), &sinks) {
@@ -142,14 +147,8 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     }
     let specification = specification?;
     let used = sources.iter().map(|b| &b.address).chain(sinks.iter().flatten());
-    for address in used {
-        match address {
-            Address::Zenoh(_) => _ = zenoh.get_or_insert_default(),
-            Address::Dds(..) => _ = dds.get_or_insert_default(),
-            Address::Stdout => {}
-        }
-    }
-    Some(Deployment { specification, zenoh, dds, sources, emit, sinks, exit_on_unreachable })
+    used.for_each(|address| networks.need(address));
+    Some(Deployment { specification, networks, sources, emit, sinks, exit_on_unreachable })
 }
 
 fn specification(
@@ -207,7 +206,7 @@ fn sources(
     root: Item<'_>,
     topics: Option<Item<'_>>,
     spec: Option<&Spec>,
-    (zenoh, dds): (bool, bool),
+    networks: &NetworkSettings,
     mistakes: &mut Mistakes,
 ) -> Vec<Binding> {
     let entries = topics.map_or_else(Vec::new, |item| item.entries("topics", mistakes));
@@ -235,9 +234,10 @@ fn sources(
         if entries.iter().any(|(name, ..)| *name == topic.name) {
             continue;
         }
-        let network = match (zenoh, dds) {
-            (true, false) => "zenoh",
-            (false, true) => "dds",
+        let network = match (&networks.zenoh, &networks.dds, &networks.mqtt) {
+            (Some(_), None, None) => "zenoh",
+            (None, Some(_), None) => "dds",
+            (None, None, Some(_)) => "mqtt",
             _ => {
                 let place = topics.unwrap_or(root);
                 mistakes.at(
@@ -265,6 +265,7 @@ fn binding(item: Item<'_>, mistakes: &mut Mistakes) -> Option<Binding> {
     let mut time = TimeOfEvent::Arrival;
     let mut unit = TimeUnit::Seconds;
     let mut string_type = None;
+    let mut of_mqtt = OfTopic::none();
     let address = if item.is_mapping() {
         let mut members = item.members("a topic", mistakes);
         let source = members.get("source");
@@ -289,10 +290,11 @@ fn binding(item: Item<'_>, mistakes: &mut Mistakes) -> Option<Binding> {
                 None => {}
             }
         }
+        of_mqtt = OfTopic::read(&mut members, mistakes);
         string_type = members.get("type").and_then(|item| Some((item, item.text("type", mistakes)?)));
         members.finish(mistakes);
         if source.is_none() {
-            mistakes.at(item, "a topic needs a `source:`, such as zenoh:KEY or dds:TOPIC");
+            mistakes.at(item, "a topic needs a `source:`, such as zenoh:KEY, dds:TOPIC or mqtt:TOPIC");
         }
         source?
     } else {
@@ -315,7 +317,9 @@ fn binding(item: Item<'_>, mistakes: &mut Mistakes) -> Option<Binding> {
             mistakes.at(item, "only a topic on DDS has a type");
             None
         }
-        (Ok(address), None) => Some(Binding { address, time, time_unit: unit }),
+        (Ok(address), None) => {
+            Some(Binding { address: of_mqtt.at(address, mistakes), time, time_unit: unit })
+        }
         (Err(error), _) => {
             mistakes.at(address, error);
             None

@@ -1,0 +1,145 @@
+//! The command on MQTT: Debian's broker in between, its clients at both ends.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
+
+#[path = "../../rondel-net/tests/broker/mod.rs"]
+mod broker;
+mod support;
+
+use std::process::Stdio;
+
+use broker::Broker;
+use support::network::arguments;
+use support::process::Process;
+use support::{Emitted, Folder, rondel, rondel_with_input};
+
+const MESSAGES: usize = 3000;
+
+fn messages() -> (String, String) {
+    let holds = |i: usize| !i.is_multiple_of(7);
+    let text = (0..MESSAGES).map(|i| format!("{{\"n\":{i},\"v\":{}}}\n", holds(i))).collect();
+    (text, (0..MESSAGES).map(|i| if holds(i) { 'T' } else { 'F' }).collect())
+}
+
+/// The options of a participant.
+fn at(broker: &Broker) -> Vec<String> {
+    vec!["--mqtt-broker".to_owned(), format!("127.0.0.1:{}", broker.port)]
+}
+
+fn assert_verdicts<'a>(lines: impl Iterator<Item = &'a str>, expected: &str) {
+    let verdicts: Vec<Emitted> = lines.map(Emitted::parse).collect();
+    assert!(verdicts.iter().enumerate().all(|(i, v)| v.step == i as u64), "steps are out of order");
+    assert_eq!(verdicts.iter().map(|v| v.letter).collect::<String>(), expected);
+}
+
+#[test]
+fn a_deployment_between_independent_clients() {
+    let name = "a_deployment_between_independent_clients";
+    let guarded = Broker::with(name, |port, folder| {
+        let file = folder.0.join("passwords");
+        let mut making = std::process::Command::new("mosquitto_passwd");
+        let made = making.args(["-b", "-c"]).arg(&file).args(["me", "secret"]).output().unwrap();
+        assert!(made.status.success(), "{made:?}");
+        format!("listener {port} 127.0.0.1\nallow_anonymous false\npassword_file {}\n", file.display())
+    });
+    let Some(broker) = guarded else { return };
+    let folder = Folder::new();
+    folder.file("password", "secret\n");
+    for version in ["3.1.1", "5"] {
+        let known = if version == "5" { "5" } else { "311" };
+        let client = |program, more: &[&str]| {
+            broker.client(program, &[&["-V", known, "-u", "me", "-P", "secret", "-q", "1"], more].concat())
+        };
+        let deployment = folder.file(
+            "rondel.yaml",
+            format!(
+                "formula: v\nmqtt:\n  broker: 127.0.0.1:{}\n  version: {version}\n  user: me\n  \
+                 password_file: password\n  verdict_qos: 2\n\
+                 topics: {{ trace: {{ source: \"mqtt:plant/+/state\", qos: 1, retained: false }} }}\n\
+                 verdicts: {{ emit: every, to: mqtt:verdict }}\n",
+                broker.port
+            ),
+        );
+        // The broker keeps the verdicts for a reader that has been there.
+        let reader = ["-i", "reader", "-c", "-t", "verdict"];
+        assert!(client("mosquitto_sub", &[&reader[..], &["-E"]].concat()).status().unwrap().success());
+        let mut run = Process::rondel(["run", &deployment]);
+        run.wait_stderr("ready");
+        let (input, expected) = messages();
+        let mut publishing =
+            client("mosquitto_pub", &["-t", "plant/7/state", "-l"]).stdin(Stdio::piped()).spawn().unwrap();
+        std::io::Write::write_all(&mut publishing.stdin.take().unwrap(), input.as_bytes()).unwrap();
+        assert!(publishing.wait().unwrap().success());
+        let fetch = [&reader[..], &["-C", "3000", "-W", "60"]].concat();
+        let fetched = client("mosquitto_sub", &fetch).output().unwrap();
+        assert_verdicts(String::from_utf8(fetched.stdout).unwrap().lines(), &expected);
+        run.terminate();
+        run.finish()
+            .expect_status(0)
+            .expect_stderr(&["received 3,000, checked 3,000, undecodable 0, dropped 0, verdicts 3,000;"]);
+    }
+}
+
+#[test]
+fn publish_run_and_tap_by_their_options() {
+    let Some(broker) = Broker::start("publish_run_and_tap_by_their_options") else { return };
+    for qos in ["0", "1", "2"] {
+        let network = [at(&broker), vec!["--mqtt-qos".to_owned(), qos.to_owned()]].concat();
+        let mut run = support::network::monitor("v", "mqtt:state", "mqtt:verdict", &network);
+        run.wait_stderr("ready");
+        let mut tap = Process::rondel(arguments(&["tap", "mqtt:#", "--count", "6000"], &network));
+        tap.wait_stderr("ready");
+        let (input, expected) = messages();
+        rondel_with_input(arguments(&["publish", "--to", "mqtt:state"], &network), input.as_bytes())
+            .expect_status(0)
+            .expect_stderr(&["published 3,000 messages"]);
+        let lines = tap.take_stdout(6000);
+        assert_verdicts(lines.iter().map(String::as_str).filter(|line| line.contains("verdict")), &expected);
+        tap.finish().expect_status(0);
+        run.terminate();
+        run.finish().expect_status(0).expect_stderr(&["received 3,000, checked 3,000, "]);
+    }
+}
+
+#[test]
+fn a_broker_that_goes_away_is_spoken_of_and_counted() {
+    let Some(mut broker) = Broker::start("a_broker_that_goes_away_is_spoken_of_and_counted") else { return };
+    let own =
+        ["run", "-f", "v", "--topic", "mqtt:state", "--publish", "stdout", "--format", "json", "-e", "every"];
+    let mut run = Process::rondel(arguments(&own, &at(&broker)));
+    run.wait_stderr("ready");
+    broker.kill();
+    run.wait_stderr("broke: it closed the connection; trying again");
+    broker.resume();
+    run.wait_stderr("what was published meanwhile is lost");
+    rondel_with_input(arguments(&["publish", "--to", "mqtt:state"], &at(&broker)), b"{\"v\":true}\n")
+        .expect_status(0);
+    assert!(run.take_stdout(1)[0].contains("satisfied"));
+    run.terminate();
+    run.finish().expect_status(0).expect_stderr(&["received 1, ", "broken connections 1"]);
+}
+
+#[test]
+fn what_is_refused() {
+    let Some(broker) = Broker::with("what_is_refused", |port, _| {
+        format!("listener {port} 127.0.0.1\nallow_anonymous false\n")
+    }) else {
+        return;
+    };
+    rondel(arguments(&["tap", "mqtt:state"], &at(&broker)))
+        .expect_status(5)
+        .expect_stderr(&["refuses: not authorized"]);
+    let inside = "mqtt://me:secret@localhost".to_owned();
+    let told = rondel(["tap", "mqtt:state", "--mqtt-broker", &inside]);
+    told.expect_status(2).expect_stderr(&["a file or an environment variable with the password"]);
+    let nobody = ["--mqtt-broker".to_owned(), format!("127.0.0.1:{}", broker::free_port())];
+    let options = [&nobody[..], &["--exit-on-unreachable".to_owned()]].concat();
+    rondel(arguments(&["tap", "mqtt:state"], &options))
+        .expect_status(5)
+        .expect_stderr(&["nobody listens there"]);
+    rondel(["run", "-f", "v", "--topic", "mqtt:a/#", "--publish", "mqtt:a/verdict"])
+        .expect_status(2)
+        .expect_stderr(&["verdicts on mqtt:a/verdict would come back as messages of mqtt:a/#"]);
+    rondel(["run", "-f", "v", "--topic", "mqtt:a/#/b"]).expect_status(2).expect_stderr(&["# stands alone"]);
+    rondel(["publish", "--to", "mqtt:a/+"]).expect_status(2).expect_stderr(&["one topic is needed"]);
+}
