@@ -293,9 +293,12 @@ impl Monitor {
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let sections = self.program.sections.iter().zip(&self.sections);
         let next = sections.filter_map(|(section, serial)| {
-            let dense = section.moments == Moments::Dense;
-            let past =
-                if dense && serial.has_span() { Some(serial.time) } else { serial.next_change(section) };
+            // Where there is truth at events only, what is measured between them is seen at the next.
+            let past = match section.moments {
+                Moments::Events => None,
+                Moments::Dense if serial.has_span() => Some(serial.time),
+                Moments::Dense => serial.next_change(section),
+            };
             let futures = section.futures.iter().zip(&serial.pending);
             futures.filter_map(|(future, pending)| pending.deadline(&future.plan)).chain(past).min()
         });

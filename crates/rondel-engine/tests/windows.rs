@@ -278,6 +278,9 @@ proptest! {
         }
         let end = trace.last().unwrap().time + 30;
         reports.extend_from_slice(monitor.advance(Timestamp::from_nanos(end)));
+        // What time alone does not bring is not waited for.
+        let next = monitor.next_deadline().map(Timestamp::as_nanos);
+        prop_assert!(next.is_none_or(|next| model == TimeModel::Dense && next > end), "{:?} at {}", next, end);
 
         // At every event.
         let mut at_events = vec![vec![None; trace.len()]; expressions.len()];
