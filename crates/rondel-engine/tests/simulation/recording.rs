@@ -1,0 +1,115 @@
+//! What a monitor says, and what one says that is given a recording directly.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rondel_engine::{Monitor, Program};
+use rondel_event::{Block, Slot, Timestamp, TopicId, Verdict};
+use rondel_spec::{Spec, TimeModel};
+
+use crate::network::Message;
+
+/// One verdict.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Said {
+    verdict: Verdict,
+    changed: bool,
+    time: Option<Timestamp>,
+    about: Option<Timestamp>,
+    robustness: Option<u64>,
+}
+
+/// All verdicts, by property and key.
+pub(crate) type All = BTreeMap<(u32, String), Vec<Said>>;
+
+/// Adds the reports of a monitor's last call.
+///
+/// In points it is the next event, or the next time that the monitor is told, that shows what was waited for: when that
+/// is depends on the driver, and is left out.
+pub(crate) fn note(spec: &Spec, monitor: &Monitor, all: &mut All) {
+    for report in monitor.reports() {
+        let key = monitor.key(report);
+        let key = if key.is_empty() { String::new() } else { format!("{key:?}") };
+        let in_points = spec.properties[report.property as usize].time == TimeModel::Points;
+        all.entry((report.property, key)).or_default().push(Said {
+            verdict: report.verdict,
+            changed: report.changed,
+            time: (!in_points || report.about.is_none()).then_some(report.time),
+            about: report.about,
+            robustness: report.robustness.map(f64::to_bits),
+        });
+    }
+}
+
+/// One event of a recording: messages, of several topics if they are joined, and their time.
+pub(crate) struct Row<'a> {
+    pub(crate) time: i64,
+    pub(crate) messages: Vec<&'a Message>,
+    /// Nothing of it is to be relied on.
+    pub(crate) forgotten: bool,
+}
+
+/// Writes the fields of a message.
+pub(crate) fn write(block: &mut Block, row: usize, program: &Program, message: &Message, forgotten: bool) {
+    for field in &program.projections()[message.topic].fields {
+        match (field.path.to_string().as_str(), field.slot) {
+            (_, slot) if forgotten => block.set_invalid(slot, row),
+            ("x", slot @ Slot::Float(i)) => match message.x {
+                Some(x) => block.set_float(i, row, x),
+                None => block.set_invalid(slot, row),
+            },
+            ("ok", Slot::Bool(i)) => {
+                message.ok.into_iter().for_each(|ok| block.set_bool(i, row, ok));
+            }
+            ("k", Slot::Int(i)) => message.k.into_iter().for_each(|k| block.set_int(i, row, k)),
+            (path, slot) => panic!("{path} in {slot:?}"),
+        }
+    }
+}
+
+/// What a monitor says of a recording; after the rows up to `until`, time goes on until just after it.
+pub(crate) fn replay(
+    (spec, program): (&Spec, &Arc<Program>),
+    rows: &[Row<'_>],
+    until: Option<i64>,
+    every: bool,
+) -> All {
+    let mut monitor = Monitor::new(program.clone());
+    monitor.report_every(every);
+    let mut all = All::new();
+    let mut block = Block::new(program.layout());
+    let known = rows.partition_point(|row| until.is_none_or(|until| row.time <= until));
+    for (part, rows) in [&rows[..known], &rows[known..]].into_iter().enumerate() {
+        for rows in rows.chunks(Block::CAPACITY) {
+            block.clear();
+            for row in rows {
+                let at = block.push(TopicId(row.messages[0].topic as u32), Timestamp::from_nanos(row.time));
+                for message in &row.messages {
+                    block.extend(TopicId(message.topic as u32), 1 << at);
+                    write(&mut block, at, program, message, row.forgotten);
+                }
+            }
+            monitor.step(&block);
+            note(spec, &monitor, &mut all);
+        }
+        if let Some(until) = until.filter(|_| part == 0) {
+            monitor.advance(Timestamp::from_nanos(until + 1));
+            note(spec, &monitor, &mut all);
+        }
+    }
+    monitor.end();
+    note(spec, &monitor, &mut all);
+    all
+}
+
+/// Where two say something else.
+pub(crate) fn difference(program: &Program, found: &All, expected: &All) -> Option<String> {
+    let nothing = Vec::new();
+    found.keys().chain(expected.keys()).find_map(|of| {
+        let (found, expected) = (found.get(of).unwrap_or(&nothing), expected.get(of).unwrap_or(&nothing));
+        let i = (0..found.len().max(expected.len())).find(|&i| found.get(i) != expected.get(i))?;
+        let (name, key) = (&program.properties()[of.0 as usize], &of.1);
+        let (found, expected) = (found.get(i), expected.get(i));
+        Some(format!("{name}{key}, verdict {i}:\n  found    {found:?}\n  expected {expected:?}"))
+    })
+}
