@@ -128,9 +128,6 @@ impl CompileError {
 /// What to write instead of something that the engine does not have.
 fn way_out(what: &str) -> Option<&'static str> {
     Some(match what {
-        ROBUST_FUTURE => {
-            "ask for the robustness of a formula of the past, such as `historically` over the same time"
-        }
         ROBUST_QUANTIFIER | ROBUST_KEY => "leave `@robust` out",
         MACHINE_CYCLE => "let one of the machines look at `previously` of the other",
         MACHINE_TIME => "give both one model of time with `@time`",
@@ -145,7 +142,6 @@ fn way_out(what: &str) -> Option<&'static str> {
     })
 }
 
-pub(crate) const ROBUST_FUTURE: &str = "the robustness of an operator of the future";
 pub(crate) const ROBUST_QUANTIFIER: &str = "the robustness of a quantifier";
 pub(crate) const ROBUST_KEY: &str = "the robustness of a property that is divided by key";
 pub(crate) const MACHINE_CYCLE: &str = "a machine that depends on itself";

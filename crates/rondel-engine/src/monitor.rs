@@ -9,7 +9,7 @@ pub use machines::Ambiguity;
 use rondel_event::{Block, Rows, Timestamp, TopicId, Value};
 
 use crate::chain::{ChainPlan, ChainRows, ChainState, ChainStatus};
-use crate::future::{Decision, Pending, Scratch};
+use crate::future::{Decision, Delayed, Levels, Pending, Room, Scratch};
 use crate::program::Program;
 use crate::report::{Report, SliceStatus, in_order};
 use crate::run::{Outcome, Rowed, SavedSerial, Serial};
@@ -52,6 +52,8 @@ pub struct Monitor {
     words: Vec<[Rows; 2]>,
     pasts: (Vec<u8>, Vec<u8>),
     room: Scratch,
+    levels: [Vec<Levels>; 2],
+    delayed_room: Room,
     decisions: Vec<Decision>,
 }
 
@@ -126,6 +128,8 @@ impl Monitor {
             words: Vec::new(),
             pasts: (Vec::new(), Vec::new()),
             room: Scratch::default(),
+            levels: Default::default(),
+            delayed_room: Room::default(),
             decisions: Vec::new(),
             program,
         }
@@ -175,7 +179,7 @@ impl Monitor {
             self.divided(i, &program.sliced[i], Some(block), self.time);
         }
         // Those of a single section of events come in order.
-        let mixes = |s: &Section| s.moments == Moments::Dense || !s.futures.is_empty() || s.has_obligations();
+        let mixes = |s: &Section| s.moments == Moments::Dense || s.looks_ahead() || s.has_obligations();
         let sections = program.sections.len() + program.sliced.len();
         let all = || program.sections.iter().chain(program.sliced.iter().map(|sliced| &sliced.section));
         if sections > 1 || all().any(mixes) {
@@ -300,7 +304,10 @@ impl Monitor {
                 Moments::Dense => serial.next_change(section),
             };
             let futures = section.futures.iter().zip(&serial.pending);
-            futures.filter_map(|(future, pending)| pending.deadline(&future.plan)).chain(past).min()
+            let pending = futures.filter_map(|(future, pending)| pending.deadline(&future.plan));
+            let robust = section.robust_futures.iter().zip(&serial.delayed);
+            let delayed = robust.filter_map(|(future, delayed)| delayed.deadline(&future.plan));
+            pending.chain(delayed).chain(past).min()
         });
         let next = next.chain(self.instances.iter().filter_map(Instances::next_change)).min();
         next.map(|time| Timestamp::from_nanos(time.saturating_add(1)))
@@ -322,7 +329,11 @@ impl Monitor {
     /// too many were waited for.
     pub fn given_up(&self) -> u64 {
         let pending = self.sections.iter().flat_map(|section| &section.pending).map(Pending::lost);
-        pending.chain(self.instances.iter().map(Instances::given_up)).fold(0, u64::saturating_add)
+        let delayed = self.sections.iter().flat_map(|section| &section.delayed).map(Delayed::lost);
+        pending
+            .chain(delayed)
+            .chain(self.instances.iter().map(Instances::given_up))
+            .fold(0, u64::saturating_add)
     }
 
     /// The longest queue that any bounded operator keeps at the moment, in entries: what its memory

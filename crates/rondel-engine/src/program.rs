@@ -49,7 +49,8 @@ impl Program {
                 properties.extend(translator.add(model, &these)?);
             }
             let translation = translator.finish();
-            if !properties.is_empty() || !translation.futures.is_empty() {
+            let ahead = !translation.futures.is_empty() || !translation.robust_futures.is_empty();
+            if !properties.is_empty() || ahead {
                 let ordered = Ordered::new(translation, moments, true);
                 let slots = binding.bind(ordered.fields(), ordered.nodes());
                 sections.push(ordered.assemble(properties, &slots));

@@ -6,7 +6,7 @@ use rondel_event::{Block, Rows, Slot, TopicId, Verdict};
 
 use crate::chain::{ChainColumn, ChainRows};
 use crate::delay::Delay;
-use crate::future::Pending;
+use crate::future::{Delayed, Levels, Pending};
 use crate::graph::Wire;
 use crate::instruction::Instruction;
 use crate::machine::{MachineRows, MachineState, Moment};
@@ -18,7 +18,7 @@ use crate::scalar::Reading;
 use crate::section::{Deadline, Lasting, Margin, Section};
 use crate::state::{Columns, Registers, State, ValueState};
 use crate::timed::{self, Moments, Sides, TimedRecently, TimedSince};
-use crate::translate::Rails;
+use crate::translate::{Rails, Truth};
 use crate::values;
 use crate::window::{Stamps, Window};
 use crate::words::{self, Recently};
@@ -42,6 +42,8 @@ pub(crate) struct Serial {
     last_after: Vec<[u64; 2]>,
     /// What the properties that look ahead have pending.
     pub(crate) pending: Vec<Pending>,
+    /// The same of those whose robustness is asked for.
+    pub(crate) delayed: Vec<Delayed>,
 }
 
 /// Rows of a block that are moments.
@@ -91,6 +93,7 @@ impl Outcome {
 pub(crate) struct SavedSerial {
     state: State,
     pending: Vec<Pending>,
+    delayed: Vec<Delayed>,
     scout: Option<Box<SavedSerial>>,
     position: u64,
     time: i64,
@@ -108,6 +111,7 @@ impl Serial {
         SavedSerial {
             state: self.state.clone(),
             pending: self.pending.clone(),
+            delayed: self.delayed.clone(),
             scout: self.scout.as_ref().map(|scout| Box::new(scout.saved())),
             position: self.position,
             time: self.time,
@@ -121,8 +125,8 @@ impl Serial {
 
     /// Takes over what was saved; false if it does not belong to this section.
     pub(crate) fn restore(&mut self, section: &Section, saved: SavedSerial) -> bool {
-        let SavedSerial { mut state, pending, scout, position, time, last, last_after, words, ints, floats } =
-            saved;
+        let SavedSerial { mut state, pending, delayed, scout, position, time, last, last_after, .. } = saved;
+        let SavedSerial { words, ints, floats, .. } = saved;
         let scouts = match (&mut self.scout, &section.scout, scout) {
             (None, None, None) => true,
             (Some(scout), Some(section), Some(saved)) => scout.restore(section, *saved),
@@ -134,6 +138,8 @@ impl Serial {
             && state.relations.iter_mut().zip(&self.state.relations).all(|(saved, own)| saved.complete(own))
             && pending.len() == self.pending.len()
             && pending.iter().zip(&self.pending).all(|(saved, own)| saved.fits(own))
+            && delayed.len() == self.delayed.len()
+            && delayed.iter().zip(&self.delayed).all(|(saved, own)| saved.fits(own))
             && (last.len(), last_after.len()) == (self.last.len(), self.last_after.len())
             && (words.len(), ints.len(), floats.len())
                 == (own_words.len(), columns.ints.len(), columns.floats.len());
@@ -146,7 +152,7 @@ impl Serial {
         }
         columns.ints.iter_mut().zip(ints).for_each(|(own, value)| own[0] = value);
         columns.floats.iter_mut().zip(floats).for_each(|(own, value)| own[0] = value);
-        (self.state, self.pending) = (state, pending);
+        (self.state, self.pending, self.delayed) = (state, pending, delayed);
         (self.position, self.time) = (position, time);
         (self.last, self.last_after, self.last_row) = (last, last_after, 0);
         true
@@ -167,6 +173,11 @@ impl Serial {
                 .futures
                 .iter()
                 .map(|future| Pending::new(&future.plan, Pending::LIMIT))
+                .collect(),
+            delayed: section
+                .robust_futures
+                .iter()
+                .map(|future| Delayed::new(&future.plan, Pending::LIMIT))
                 .collect(),
         };
         // They read no block; all rows are computed, for every block to come.
@@ -333,6 +344,20 @@ impl Serial {
         }
     }
 
+    /// Whether and by how much something holds in a row that was evaluated last, at it (side 0) or on the span that
+    /// follows (side 1).
+    pub(crate) fn levels(&self, (truth, margin): &(Truth, Margin), row: usize, side: usize) -> Levels {
+        let rails = if side == 0 { truth.at } else { truth.after };
+        let truth = self.words(rails).map(|word| word >> row & 1 == 1);
+        match margin {
+            Margin::Truth => Levels::of_truth(truth),
+            Margin::Levels(sides) => {
+                let floats = &self.registers.columns.floats;
+                Levels::new(truth, sides[side].map(|column| floats[column as usize][row]))
+            }
+        }
+    }
+
     /// The row that was evaluated last.
     pub(crate) fn last_row(&self) -> usize {
         self.last_row as usize
@@ -393,7 +418,7 @@ impl Serial {
     pub(crate) fn longest_queue(&self) -> usize {
         let State { delays, timed_since, ranges, relations, .. } = &self.state;
         let timed = timed_since.iter().map(TimedSince::kept).chain(ranges.iter().map(Ranges::kept));
-        let ahead = self.pending.iter().map(Pending::kept);
+        let ahead = self.pending.iter().map(Pending::kept).chain(self.delayed.iter().map(Delayed::kept));
         let relations = relations.iter().map(RelationState::kept);
         delays.iter().map(Delay::kept).chain(timed).chain(ahead).chain(relations).max().unwrap_or(0)
     }

@@ -16,7 +16,7 @@ use crate::schedule::{Schedule, schedule};
 use crate::state::{Held, Latched, Registers, State};
 use crate::texts;
 use crate::timed::{NEVER, TimedRecently, TimedSince, distance};
-use crate::translate::{Future, MachineSource, Rails, Robustness, Translation, Truth};
+use crate::translate::{Future, MachineSource, Rails, RobustFuture, Robustness, Translation, Truth};
 use crate::window::{LIMIT, Operands, Window};
 use crate::words::Recently;
 
@@ -40,6 +40,8 @@ pub(crate) struct Section {
     pub(crate) formulas: Vec<Truth>,
     /// The properties with operators of the future.
     pub(crate) futures: Vec<Future>,
+    /// Those whose robustness is asked for.
+    pub(crate) robust_futures: Vec<RobustFuture<Margin>>,
     /// What is evaluated ahead of the rest, if anything is: see [`ranges`](crate::ranges).
     pub(crate) scout: Option<Box<Section>>,
     pub(crate) instructions: Vec<Instruction>,
@@ -74,6 +76,11 @@ pub(crate) struct Section {
 }
 
 impl Section {
+    /// Whether some of its properties look ahead.
+    pub(crate) fn looks_ahead(&self) -> bool {
+        !self.futures.is_empty() || !self.robust_futures.is_empty()
+    }
+
     /// Its properties: those of the past, then those that look ahead.
     pub(crate) fn all_properties(&self) -> impl Iterator<Item = u32> + '_ {
         self.properties.iter().copied().chain(self.futures.iter().map(|future| future.property))
@@ -130,12 +137,15 @@ impl Ordered {
     pub(crate) fn new(translation: Translation, moments: Moments, follow: bool) -> Ordered {
         let wires = |rails: Rails| [rails.certain.node(), rails.possible.node()];
         let pasts = translation.futures.iter().flat_map(|future| &future.pasts);
+        let robust_pasts = || translation.robust_futures.iter().flat_map(|future| &future.pasts);
+        let pasts = pasts.chain(robust_pasts().map(|(truth, _)| truth));
         let outputs = translation.formulas.iter().chain(pasts).flat_map(|truth| {
             // What is not asked for between events is not computed there.
             let after = if moments == Moments::Dense { truth.after } else { truth.at };
             wires(truth.at).into_iter().chain(wires(after))
         });
-        let levels = translation.robust.iter().flatten().flat_map(|robustness| match robustness {
+        let robust = translation.robust.iter().flatten().chain(robust_pasts().map(|(_, robust)| robust));
+        let levels = robust.flat_map(|robustness| match robustness {
             Robustness::Truth(_) => Vec::new(),
             Robustness::Levels { at, after } => match moments {
                 Moments::Events => at.to_vec(),
@@ -165,9 +175,13 @@ impl Ordered {
     /// The section, given the columns of the fields.
     pub(crate) fn assemble(self, properties: Vec<u32>, slots: &[Option<Slot>]) -> Section {
         let Ordered { translation, moments, schedule, ahead, scout } = self;
-        let Translation { graph, mut formulas, robust, mut futures, .. } = translation;
+        let Translation { graph, mut formulas, mut robust, mut futures, robust_futures, .. } = translation;
         let plain = formulas.len();
         formulas.extend(futures.iter().flat_map(|future| &future.pasts));
+        for (truth, levels) in robust_futures.iter().flat_map(|future| &future.pasts) {
+            formulas.push(*truth);
+            robust.push(Some(*levels));
+        }
         let scout = (!ahead.is_empty()).then(|| {
             Box::new(section(&graph, (&[], &[]), scout, moments, Vec::new(), slots, Ahead::Writes(&ahead)))
         });
@@ -177,9 +191,15 @@ impl Ordered {
         for future in &mut futures {
             future.pasts.iter_mut().zip(&mut pasts).for_each(|(past, placed)| *past = placed);
         }
-        drop(pasts);
-        section.reads_time |= !futures.is_empty();
-        Section { scout, futures, ..section }
+        let mut levels = section.robust.drain(plain..).flatten();
+        let robust_futures = robust_futures.into_iter().map(|RobustFuture { property, plan, pasts: all }| {
+            let all = (&mut pasts).zip(&mut levels).take(all.len()).collect();
+            RobustFuture { property, plan, pasts: all }
+        });
+        let robust_futures: Vec<_> = robust_futures.collect();
+        drop((pasts, levels));
+        let section = Section { scout, futures, robust_futures, ..section };
+        Section { reads_time: section.reads_time || section.looks_ahead(), ..section }
     }
 }
 
@@ -288,6 +308,7 @@ fn section(
         registers: assembly.registers,
         scout: None,
         futures: Vec::new(),
+        robust_futures: Vec::new(),
     }
 }
 

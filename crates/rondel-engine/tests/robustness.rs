@@ -6,6 +6,7 @@ mod definition;
 
 use std::sync::Arc;
 
+use definition::drive::config;
 use definition::random::{bounds, cuts};
 use definition::{Content, Event, spec, write};
 use proptest::prelude::*;
@@ -168,6 +169,21 @@ fn on_piece(
         }
         any
     };
+    let until =
+        |Bounds { lower, upper }: Bounds, p: &dyn Fn(usize) -> Value3, q: &dyn Fn(usize) -> Value3| {
+            let mut any = FALSE;
+            let mut before = TRUE;
+            for (k, other) in pieces.iter().enumerate().skip(now) {
+                // Within a span there is more of it before every witness but the present.
+                let inside = if other.is_span && k > now { p(k) } else { TRUE };
+                let distance = i128::from(other.place - piece.place);
+                if distance >= scale * i128::from(lower) && distance <= scale * i128::from(upper.unwrap()) {
+                    any = any.or(q(k).and(before).and(inside));
+                }
+                before = before.and(p(k));
+            }
+            any
+        };
     match node {
         Expr::Literal(Value::Bool(x)) => Value3::of(Some(*x)),
         Expr::Field { value_type: ValueType::Bool, .. } => {
@@ -179,6 +195,10 @@ fn on_piece(
         }
         Expr::Field { .. } | Expr::Literal(_) => FALSE,
         Expr::On(topic) => Value3::of(Some(piece.happens && trace[piece.event].1.topic == topic.0)),
+        Expr::Compare(_, x, y) if x.index() >= TRUTHS => {
+            let (x, y) = (at(*x), at(*y));
+            x.not().or(y).and(x.or(y.not()))
+        }
         Expr::Compare(comparison, x, y) => match (field(*x), field(*y)) {
             (Some(x), Some(y)) => compared(*comparison, &x, &y),
             _ => Value3::of(None),
@@ -203,9 +223,88 @@ fn on_piece(
         Expr::Once(bounds, x) => since(*bounds, &|_| TRUE, &|k| defined[x.index()][k]),
         Expr::Historically(bounds, x) => since(*bounds, &|_| TRUE, &|k| defined[x.index()][k].not()).not(),
         Expr::Since(bounds, p, q) => since(*bounds, &|k| defined[p.index()][k], &|k| defined[q.index()][k]),
+        Expr::Next(x) if model == TimeModel::Steps => {
+            let one = Bounds { lower: 1, upper: Some(1) };
+            until(one, &|_| TRUE, &|k| defined[x.index()][k])
+        }
+        Expr::Next(x) => defined[x.index()].get(now + 1).copied().unwrap_or(FALSE),
+        Expr::Eventually(bounds, x) => until(*bounds, &|_| TRUE, &|k| defined[x.index()][k]),
+        Expr::Always(bounds, x) => until(*bounds, &|_| TRUE, &|k| defined[x.index()][k].not()).not(),
+        Expr::Until(bounds, p, q) => until(*bounds, &|k| defined[p.index()][k], &|k| defined[q.index()][k]),
         other => panic!("no definition here of {other:?}"),
     }
 }
+
+/// Up to where a formula is known: to this place, and so many pieces.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Known {
+    place: i128,
+    pieces: usize,
+    /// How far it looks ahead.
+    horizon: i128,
+}
+
+fn known(spec: &Spec, model: TimeModel, pieces: &[Piece], end: i64) -> Vec<Known> {
+    let unit = if model == TimeModel::Dense { 2 } else { 1 };
+    let last = match model {
+        TimeModel::Steps => pieces.len() as i128 - 1,
+        TimeModel::Points => i128::from(end) - 1,
+        TimeModel::Dense => 2 * i128::from(end) - 1,
+    };
+    let mut all: Vec<Known> = Vec::new();
+    for node in &spec.nodes {
+        let mut known = Known { place: last, pieces: pieces.len(), horizon: 0 };
+        for operand in node.operands() {
+            let of = match node {
+                // It is false, whatever its left operand is.
+                Expr::Until(bounds, left, _) if bounds.upper.unwrap() < bounds.lower && operand == *left => {
+                    continue;
+                }
+                _ => all[operand.index()],
+            };
+            known.place = known.place.min(of.place);
+            known.pieces = known.pieces.min(of.pieces);
+            known.horizon = known.horizon.max(of.horizon);
+        }
+        match node {
+            Expr::Next(_) if model == TimeModel::Points => {
+                let seen = &pieces[..known.pieces];
+                known.place = seen.last().map_or(i128::MIN / 2, |piece| i128::from(piece.place) - 1);
+                known.pieces = known.pieces.saturating_sub(1);
+            }
+            Expr::Next(_) => known = known.later(1, pieces),
+            Expr::Eventually(bounds, _) | Expr::Always(bounds, _) | Expr::Until(bounds, ..) => {
+                let upper = bounds.upper.unwrap();
+                if upper >= bounds.lower {
+                    known = known.later(unit * i128::from(upper), pieces);
+                }
+            }
+            _ => {}
+        }
+        all.push(known);
+    }
+    all
+}
+
+impl Known {
+    fn later(self, by: i128, pieces: &[Piece]) -> Known {
+        let place = self.place - by;
+        let within = pieces.iter().take_while(|piece| i128::from(piece.place) <= place).count();
+        Known { place, horizon: self.horizon + by, pieces: within }
+    }
+}
+
+fn is_ahead(nodes: &[Expr]) -> Vec<bool> {
+    let mut ahead: Vec<bool> = Vec::new();
+    for node in nodes {
+        let own = matches!(node, Expr::Next(_) | Expr::Eventually(..) | Expr::Always(..) | Expr::Until(..));
+        ahead.push(own || node.operands().any(|operand| ahead[operand.index()]));
+    }
+    ahead
+}
+
+/// From here on nodes are truths.
+const TRUTHS: usize = 7;
 
 fn compared(comparison: Comparison, x: &Value, y: &Value) -> Value3 {
     let (truth, margin) = match (x, y) {
@@ -265,7 +364,7 @@ fn formulas() -> impl Strategy<Value = Vec<Expr>> {
         nodes.push(Expr::Compare(comparison, id(3), id(6)));
     }
     let numbers = nodes.len() as u32;
-    let operation = (0..12_u8, [any::<u32>(), any::<u32>(), any::<u32>()], bounds(), any::<bool>());
+    let operation = (0..24_u8, [any::<u32>(), any::<u32>(), any::<u32>()], bounds(), any::<bool>());
     proptest::collection::vec(operation, 1..12).prop_map(move |operations| {
         let mut nodes = nodes.clone();
         for (kind, picks, bounds, recent) in operations {
@@ -277,12 +376,28 @@ fn formulas() -> impl Strategy<Value = Vec<Expr>> {
                 _ => ExprId(7 + r / 4 % (len - 7)),
             };
             let [x, y, z] = picks.map(pick);
+            let ahead = is_ahead(&nodes);
+            let looks_ahead = ahead[x.index()] || ahead[y.index()];
+            // Mostly so short that the end is seen.
+            let lower = bounds.lower % 6;
+            let upper = lower + bounds.upper.unwrap_or(3) % 7;
+            let later = match picks[2] % 12 {
+                0 => Bounds { lower, upper: Some(bounds.upper.unwrap_or(u64::MAX)) },
+                _ => Bounds { lower, upper: Some(upper) },
+            };
+            // The past remembers nothing that is still open.
+            let kind = if looks_ahead && (5..12).contains(&kind) { kind + 9 } else { kind };
             nodes.push(match kind {
                 0 => Expr::Not(x),
                 1 => Expr::And(x, y),
                 2 => Expr::Or(x, y),
                 3 => Expr::Definitely(x),
                 4 => Expr::If(x, y, z),
+                12 => Expr::Compare(Comparison::Equal, x, y),
+                13 => Expr::Next(x),
+                14..=16 => Expr::Eventually(later, x),
+                17 => Expr::Always(later, x),
+                18.. => Expr::Until(later, x, y),
                 5 => Expr::Previously(x),
                 6 | 7 => Expr::Once(bounds, x),
                 8 => Expr::Historically(bounds, x),
@@ -329,8 +444,16 @@ fn run(spec: &Spec, trace: &[Timed], cuts: &[usize], end: i64) -> Vec<Report> {
     let mut block = Block::new(program.layout());
     let mut reports = Vec::new();
     let mut rest = trace;
-    for &len in cuts.iter().cycle() {
+    for (round, &len) in cuts.iter().cycle().enumerate() {
         let (now, later) = rest.split_at(len.min(rest.len()));
+        if round % 3 == 1 {
+            // Nothing depends on a snapshot in between, or on time that passes in parts.
+            monitor = Monitor::restore(program.clone(), &monitor.snapshot()).unwrap();
+            monitor.report_every(true);
+            for to in now[0].0 - 2..=now[0].0 {
+                advance(&mut monitor, to, &mut reports);
+            }
+        }
         block.clear();
         for (time, event) in now {
             write(&mut block, program.projections(), event, *time);
@@ -341,12 +464,73 @@ fn run(spec: &Spec, trace: &[Timed], cuts: &[usize], end: i64) -> Vec<Report> {
             break;
         }
     }
-    reports.extend_from_slice(monitor.advance(Timestamp::from_nanos(end)));
+    advance(&mut monitor, end, &mut reports);
+    reports.extend_from_slice(monitor.end());
     reports
 }
 
+/// Lets time pass, which brings nothing before it was said to.
+fn advance(monitor: &mut Monitor, to: i64, reports: &mut Vec<Report>) {
+    let to = Timestamp::from_nanos(to);
+    let due = monitor.next_deadline();
+    let brought = monitor.advance(to);
+    assert!(brought.iter().all(|report| !report.changed || due.is_some_and(|due| due <= to)), "{due:?}");
+    reports.extend_from_slice(brought);
+    assert!(monitor.next_deadline().is_none_or(|next| next > to || brought_nothing_yet(monitor)));
+}
+
+/// Time passes only after the first event.
+fn brought_nothing_yet(monitor: &Monitor) -> bool {
+    monitor.position() == 0
+}
+
+/// What is said of a property that looks ahead: of every event, and of what is other in between, in this order; and
+/// when.
+fn agree_later(
+    model: TimeModel,
+    trace: &[Timed],
+    pieces: &[Piece],
+    (expected, known): (&[Value3], Known),
+    found: &[&Report],
+) -> Result<(), TestCaseError> {
+    let mut found = found.iter();
+    let mut last = None;
+    for (i, (piece, expected)) in pieces.iter().zip(expected).enumerate() {
+        let at = match model {
+            TimeModel::Dense => piece.place >> 1,
+            _ => trace[piece.event].0,
+        };
+        let is_known = i < known.pieces;
+        let expected = if is_known { *expected } else { Value3::of(None) };
+        let expected = (expected.verdict(), expected.robustness());
+        if !piece.happens && last == Some(expected.0) {
+            continue;
+        }
+        last = Some(expected.0);
+        let Some(report) = found.next() else { panic!("{expected:?} is not reported of {piece:?}") };
+        let about = report.about.unwrap_or(report.time).as_nanos();
+        prop_assert_eq!(
+            ((report.verdict, report.robustness), about),
+            (expected, at),
+            "{:?} {:?}",
+            piece,
+            report
+        );
+        if is_known {
+            let time = match model {
+                TimeModel::Dense => Some(((i128::from(piece.place) + known.horizon) >> 1) as i64),
+                TimeModel::Steps => Some(trace[i + known.horizon as usize].0),
+                TimeModel::Points => None,
+            };
+            prop_assert!(time.is_none_or(|time| report.time.as_nanos() == time), "{:?} {:?}", piece, report);
+        }
+    }
+    prop_assert_eq!(found.next(), None);
+    Ok(())
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config(2000))]
 
     #[test]
     fn is_what_the_definitions_say(
@@ -356,6 +540,11 @@ proptest! {
         model in proptest::sample::select(vec![TimeModel::Steps, TimeModel::Points, TimeModel::Dense]),
     ) {
         let count = nodes.len() as u32;
+        let no_next = |node| match node {
+            Expr::Next(x) if model == TimeModel::Dense => Expr::Not(x),
+            node => node,
+        };
+        let nodes = nodes.into_iter().map(no_next).collect();
         let mut spec = spec(2, nodes, (count - 3..count).map(ExprId));
         for property in &mut spec.properties {
             property.time = model;
@@ -371,8 +560,14 @@ proptest! {
             });
             prop_assert!(verdict.is_none_or(|verdict| verdict == report.verdict), "{:?}", report);
         }
+        let (ahead, known) = (is_ahead(&spec.nodes), known(&spec, model, &pieces, end));
         for (i, property) in spec.properties.iter().enumerate() {
             let expected = &defined[property.formula.index()];
+            if ahead[property.formula.index()] {
+                let found: Vec<&Report> = reports.iter().filter(|r| r.property as usize == i).collect();
+                agree_later(model, &trace, &pieces, (expected, known[property.formula.index()]), &found)?;
+                continue;
+            }
             let mut of_this = reports.iter().filter(|report| report.property as usize == i).peekable();
             let mut last = None;
             for (piece, expected) in pieces.iter().zip(expected) {

@@ -43,16 +43,24 @@ struct Timed {
     time: String,
     about: Option<String>,
     letter: String,
+    robustness: Option<String>,
 }
 
 impl Timed {
-    /// Reads what stands in a case: `[~]TIME [PROPERTY[KEY]] LETTER [about TIME]`.
+    /// Reads what stands in a case: `[~]TIME [PROPERTY[KEY]] LETTER [ROBUSTNESS] [about TIME]`.
     fn read(text: &str) -> Option<Timed> {
         let mut words: Vec<&str> = text.split_whitespace().collect();
         let mut about = None;
         if let [.., "about", time] = words[..] {
             about = Some(time.to_owned());
             words.truncate(words.len() - 2);
+        }
+        let mut robustness = None;
+        if let [.., letter, number] = words[..]
+            && matches!(letter, "T" | "F" | "?")
+        {
+            robustness = Some(number.to_owned());
+            words.pop();
         }
         let (time, name, letter) = match words[..] {
             [time, letter] => (time, None, letter),
@@ -69,7 +77,7 @@ impl Timed {
         let between = time.starts_with('~');
         let time = time.trim_start_matches('~').to_owned();
         let letter = matches!(letter, "T" | "F" | "?").then(|| letter.to_owned())?;
-        Some(Timed { property: property.map(str::to_owned), key, between, time, about, letter })
+        Some(Timed { property: property.map(str::to_owned), key, between, time, about, letter, robustness })
     }
 
     /// Reads what the command prints.
@@ -91,6 +99,7 @@ impl Timed {
             time: number("time").unwrap(),
             about: number("about"),
             letter: letter.to_owned(),
+            robustness: number("robustness"),
         }
     }
 }
@@ -100,6 +109,7 @@ impl std::fmt::Display for Timed {
         let name = self.property.as_deref().unwrap_or_default();
         let key = self.key.as_ref().map(serde_json::Value::to_string).unwrap_or_default();
         write!(f, "{}{} {name}{key} {}", if self.between { "~" } else { "" }, self.time, self.letter)?;
+        self.robustness.as_ref().map_or(Ok(()), |robustness| write!(f, " {robustness}"))?;
         self.about.as_ref().map_or(Ok(()), |about| write!(f, " about {about}"))
     }
 }

@@ -41,6 +41,9 @@
 //!
 //! What is still open at the end of the trace is then inconclusive.
 //!
+//! A property whose [robustness](robust) is asked for is evaluated otherwise: its verdicts wait until all is known that
+//! the formula looks at.
+//!
 //! What waits is bounded by the moments within the bounds, and by a limit: beyond it the oldest is given up, as
 //! inconclusive, and counted. Everything is plain data.
 
@@ -49,9 +52,11 @@ mod leaf;
 mod pending;
 mod plan;
 mod queue;
+mod robust;
 mod runs;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use pending::{Decision, Events, Pending, Scratch, Survey};
 pub(crate) use plan::{Formula, Plan, Range};
+pub(crate) use robust::{Delayed, DelayedPlan, Levels, Room};

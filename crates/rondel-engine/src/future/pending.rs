@@ -14,13 +14,15 @@ use super::queue::{Arrival, BOTH, Entry, Queue, Resolved};
 pub(crate) use drive::{Events, Survey};
 
 /// A verdict about an interval, now that it is certain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Decision {
     /// What it is about: from this place
     pub(crate) from: Key,
     /// to this one.
     pub(crate) to: Key,
     pub(crate) verdict: Verdict,
+    /// Where that is asked for, and known.
+    pub(crate) robustness: Option<f64>,
     /// It is another than the one about the nearest earlier place about which there is one yet.
     pub(crate) changed: bool,
     /// What it is about begins with a moment, or with the time after one; otherwise it goes on with
@@ -395,7 +397,8 @@ impl Pending {
                     let changed = self.queues[k].give(verdict);
                     if !chunk.is_echo {
                         let Chunk { from, to, is_fresh, tag, .. } = chunk;
-                        out.push(Decision { from, to, verdict, changed, is_fresh, certain, tag });
+                        let robustness = None;
+                        out.push(Decision { from, to, verdict, robustness, changed, is_fresh, certain, tag });
                     }
                 }
             }
@@ -442,7 +445,8 @@ fn tell(queue: &Queue, places: &mut [Key], certain: Key, out: &mut Vec<Decision>
             Some(last) if !entry.is_fresh && !changed && last.to + 1 == from => last.to = entry.to,
             _ => {
                 let Entry { to, is_fresh, tag, .. } = *entry;
-                out.push(Decision { from, to, verdict, changed, is_fresh, certain, tag });
+                let robustness = None;
+                out.push(Decision { from, to, verdict, robustness, changed, is_fresh, certain, tag });
             }
         }
     }

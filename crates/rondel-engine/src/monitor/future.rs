@@ -1,5 +1,7 @@
 //! Properties that look ahead, at the moments of their section.
 
+use std::ops::Range;
+
 use rondel_event::{Block, Timestamp};
 use rondel_spec::TimeModel;
 
@@ -15,39 +17,61 @@ impl Monitor {
     /// Takes the events of a block, which have been evaluated.
     pub(super) fn future_events(&mut self, i: usize, section: &Section, block: &Block) {
         for (k, future) in section.futures.iter().enumerate() {
-            let serial = &mut self.sections[i];
+            let serial = &self.sections[i];
             self.words.clear();
             self.words.extend(future.pasts.iter().map(|past| serial.words(past.at)));
             let survey = Survey::new(&future.plan, &self.words, &mut self.room);
-            let times = &self.times[..block.len()];
-            let events = Events { position: self.position, times, pasts: &self.words };
             let mut first = 0;
             while first < block.len() {
-                let pending = &mut serial.pending[k];
+                let times = &self.times[..block.len()];
+                let events = Events { position: self.position, times, pasts: &self.words };
+                let pending = &mut self.sections[i].pending[k];
                 let count =
                     pending.take(&future.plan, events, first, survey, &mut self.room, &mut self.decisions);
-                for decision in self.decisions.drain(..) {
-                    let own = decision.from == decision.certain;
-                    for row in first..first + if own { count } else { 1 } {
-                        let changed = decision.changed && row == first;
-                        if changed || self.every {
-                            self.reports.push(Report {
-                                property: future.property,
-                                verdict: decision.verdict,
-                                changed,
-                                row: Some(row as u8),
-                                step: self.position + row as u64,
-                                time: block.time(row),
-                                about: about(&decision, future.plan.time),
-                                robustness: None,
-                                key: None,
-                                instance: 0,
-                                order: at(row),
-                            });
-                        }
-                    }
-                }
+                self.report_at_rows(future.property, future.plan.time, block, first..first + count);
                 first += count;
+            }
+        }
+        self.robust_events(i, section, block);
+    }
+
+    /// The same for the properties whose robustness is asked for.
+    fn robust_events(&mut self, i: usize, section: &Section, block: &Block) {
+        for (k, future) in section.robust_futures.iter().enumerate() {
+            for row in 0..block.len() {
+                let serial = &mut self.sections[i];
+                let at = &mut self.levels[0];
+                at.clear();
+                at.extend(future.pasts.iter().map(|past| serial.levels(past, row, 0)));
+                let event = (self.position.saturating_add(row as u64), self.times[row]);
+                let (room, decisions) = (&mut self.delayed_room, &mut self.decisions);
+                serial.delayed[k].event(&future.plan, event, at, room, decisions);
+                self.report_at_rows(future.property, future.plan.time, block, row..row + 1);
+            }
+        }
+    }
+
+    /// Reports decisions that were made at some rows: those about the rows themselves are about all of them.
+    fn report_at_rows(&mut self, property: u32, model: TimeModel, block: &Block, rows: Range<usize>) {
+        for decision in self.decisions.drain(..) {
+            let own = decision.from == decision.certain;
+            for row in if own { rows.clone() } else { rows.start..rows.start + 1 } {
+                let changed = decision.changed && row == rows.start;
+                if changed || self.every {
+                    self.reports.push(Report {
+                        property,
+                        verdict: decision.verdict,
+                        changed,
+                        row: Some(row as u8),
+                        step: self.position + row as u64,
+                        time: block.time(row),
+                        about: about(&decision, model),
+                        robustness: decision.robustness,
+                        key: None,
+                        instance: 0,
+                        order: at(row),
+                    });
+                }
             }
         }
     }
@@ -72,6 +96,22 @@ impl Monitor {
                 self.report_decisions(future.property, TimeModel::Dense, moment);
             }
         }
+        for (k, future) in section.robust_futures.iter().enumerate() {
+            for (n, &time) in times.iter().enumerate() {
+                let serial = &mut self.sections[i];
+                for (side, levels) in self.levels.iter_mut().enumerate() {
+                    levels.clear();
+                    levels.extend(future.pasts.iter().map(|past| serial.levels(past, n, side)));
+                }
+                let is_event = next_event[n] != next_event[n + 1];
+                let moment = (time, if is_event { EVENT } else { 0 });
+                let (room, decisions) = (&mut self.delayed_room, &mut self.decisions);
+                let sides = self.levels.each_ref().map(|levels| &levels[..]);
+                serial.delayed[k].moment(&future.plan, moment, sides, room, decisions);
+                let moment = Some((time, is_event, next_event[n].into()));
+                self.report_decisions(future.property, TimeModel::Dense, moment);
+            }
+        }
     }
 
     /// Lets time pass.
@@ -81,18 +121,26 @@ impl Monitor {
             pending.advance(&future.plan, now, &mut self.room, &mut self.decisions);
             self.report_decisions(future.property, future.plan.time, None);
         }
+        for (k, future) in section.robust_futures.iter().enumerate() {
+            let delayed = &mut self.sections[i].delayed[k];
+            delayed.advance(&future.plan, now, &mut self.delayed_room, &mut self.decisions);
+            self.report_decisions(future.property, future.plan.time, None);
+        }
     }
 
     /// Ends the trace: what is still open is inconclusive.
     pub(super) fn future_end(&mut self, i: usize, section: &Section) {
+        let first = self.reports.len();
         for (k, future) in section.futures.iter().enumerate() {
-            let model = future.plan.time;
             self.sections[i].pending[k].end(&mut self.decisions);
-            let first = self.reports.len();
-            self.report_decisions(future.property, model, None);
-            for report in &mut self.reports[first..] {
-                report.time = Timestamp::from_nanos(self.time);
-            }
+            self.report_decisions(future.property, future.plan.time, None);
+        }
+        for (k, future) in section.robust_futures.iter().enumerate() {
+            self.sections[i].delayed[k].end(&mut self.decisions);
+            self.report_decisions(future.property, future.plan.time, None);
+        }
+        for report in &mut self.reports[first..] {
+            report.time = Timestamp::from_nanos(self.time);
         }
     }
 
@@ -121,7 +169,7 @@ impl Monitor {
                 step: row.map_or(self.step_before(order), |row| self.position + row as u64),
                 time: Timestamp::from_nanos(time),
                 about: about(&decision, model),
-                robustness: None,
+                robustness: decision.robustness,
                 key: None,
                 instance: 0,
                 order,

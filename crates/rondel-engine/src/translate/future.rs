@@ -6,8 +6,8 @@ use rondel_event::Comparison;
 use rondel_spec::{Bounds, Expr, ExprId, TimeModel};
 
 use super::operands::Operands;
-use super::{Translator, Truth};
-use crate::future::{Formula, Plan};
+use super::{Robustness, Translator, Truth};
+use crate::future::{DelayedPlan, Formula, Plan};
 use crate::{CompileError, error};
 
 /// A property that looks ahead.
@@ -18,6 +18,22 @@ pub(crate) struct Future {
     pub(crate) plan: Plan,
     /// The pasts of the plan.
     pub(crate) pasts: Vec<Truth>,
+}
+
+/// A property that looks ahead, and whose robustness is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct RobustFuture<R> {
+    /// Its position in the specification.
+    pub(crate) property: u32,
+    pub(crate) plan: DelayedPlan,
+    /// The pasts of the plan.
+    pub(crate) pasts: Vec<(Truth, R)>,
+}
+
+/// A formula that looks ahead, cut where it does not.
+struct Cut {
+    nodes: Vec<Formula>,
+    pasts: Vec<(ExprId, Truth)>,
 }
 
 /// For every node whether it looks ahead.
@@ -40,6 +56,26 @@ impl Translator<'_> {
         model: TimeModel,
         ahead: &[bool],
     ) -> Result<Future, CompileError> {
+        let Cut { nodes, pasts } = self.cut(formula, ahead)?;
+        let plan = Plan::new(model, &nodes).map_err(|_| too_large(formula))?;
+        Ok(Future { property, plan, pasts: pasts.into_iter().map(|(_, truth)| truth).collect() })
+    }
+
+    /// The same of one whose robustness is asked for.
+    pub(super) fn robust_plan(
+        &mut self,
+        property: u32,
+        formula: ExprId,
+        model: TimeModel,
+        ahead: &[bool],
+    ) -> Result<RobustFuture<Robustness>, CompileError> {
+        let Cut { nodes, pasts } = self.cut(formula, ahead)?;
+        let plan = DelayedPlan::new(model, nodes).map_err(|_| too_large(formula))?;
+        let pasts = pasts.into_iter().map(|(past, truth)| Ok((truth, self.robustness(past)?)));
+        Ok(RobustFuture { property, plan, pasts: pasts.collect::<Result<_, _>>()? })
+    }
+
+    fn cut(&self, formula: ExprId, ahead: &[bool]) -> Result<Cut, CompileError> {
         // The nodes of it that look ahead, and those that they have as operands.
         let mut needed = BTreeSet::from([formula]);
         let mut open = vec![formula];
@@ -59,14 +95,12 @@ impl Translator<'_> {
             } else {
                 // What is not a truth can be no operand of what looks ahead; that one says so.
                 let Ok(truth) = operands.truth(id) else { continue };
-                pasts.push(truth);
+                pasts.push((id, truth));
                 Formula::Past(pasts.len() as u32 - 1)
             };
             place.insert(id, add(&mut nodes, node));
         }
-        let plan = Plan::new(model, &nodes)
-            .map_err(|_| CompileError::Unsupported { node: formula, what: error::TOO_MANY_FUTURES })?;
-        Ok(Future { property, plan, pasts })
+        Ok(Cut { nodes, pasts })
     }
 
     fn node(
@@ -111,6 +145,10 @@ impl Translator<'_> {
             }
         })
     }
+}
+
+fn too_large(node: ExprId) -> CompileError {
+    CompileError::Unsupported { node, what: error::TOO_MANY_FUTURES }
 }
 
 fn add(nodes: &mut Vec<Formula>, node: Formula) -> u32 {

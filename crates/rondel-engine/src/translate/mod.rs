@@ -20,8 +20,8 @@ use rondel_spec::{Bounds, Expr, ExprId, MachineId, Spec, TimeModel};
 use crate::CompileError;
 use crate::graph::{FieldId, Graph, Node, NodeId, Relation, Sides, Wire};
 use crate::relation::literal::Scope;
-pub(crate) use future::Future;
 use future::look_ahead;
+pub(crate) use future::{Future, RobustFuture};
 pub(crate) use machine::MachineSource;
 use operands::Operands;
 pub(crate) use robust::Robustness;
@@ -37,6 +37,8 @@ pub(crate) struct Translation {
     pub(crate) robust: Vec<Option<Robustness>>,
     /// The properties that look ahead.
     pub(crate) futures: Vec<Future>,
+    /// Those whose robustness is asked for.
+    pub(crate) robust_futures: Vec<RobustFuture<Robustness>>,
 }
 
 /// Something read from the messages of a topic.
@@ -160,6 +162,7 @@ pub(crate) struct Translator<'a> {
     /// For every node whether a relation in it may keep every value ever seen.
     unbounded: Vec<bool>,
     futures: Vec<Future>,
+    robust_futures: Vec<RobustFuture<Robustness>>,
     /// The machines in this model; none while one is being translated.
     machines: HashMap<MachineId, Option<NodeId>>,
     sets: Vec<Vec<TopicId>>,
@@ -184,6 +187,7 @@ impl<'a> Translator<'a> {
             scope: None,
             unbounded: Vec::new(),
             futures: Vec::new(),
+            robust_futures: Vec::new(),
             machines: HashMap::new(),
             sets: vec![Vec::new()],
             set_index: HashMap::from([(Vec::new(), 0)]),
@@ -241,6 +245,11 @@ impl<'a> Translator<'a> {
         let mut plain = Vec::with_capacity(properties.len());
         for &position in properties {
             let property = &spec.properties[position as usize];
+            if ahead[property.formula.index()] && property.robust {
+                let future = self.robust_plan(position, property.formula, model, &ahead)?;
+                self.robust_futures.push(future);
+                continue;
+            }
             if ahead[property.formula.index()] {
                 self.futures.push(self.plan(position, property.formula, model, &ahead)?);
                 continue;
@@ -274,6 +283,7 @@ impl<'a> Translator<'a> {
             formulas: self.formulas,
             robust: self.robust,
             futures: self.futures,
+            robust_futures: self.robust_futures,
         }
     }
 

@@ -79,9 +79,6 @@ impl Translator<'_> {
         let spec = self.spec;
         let expr = &spec.nodes[id.index()];
         match *expr {
-            Expr::Next(_) | Expr::Eventually(..) | Expr::Always(..) | Expr::Until(..) => {
-                return Err(CompileError::Unsupported { node: id, what: error::ROBUST_FUTURE });
-            }
             Expr::Exists(..) | Expr::ForAll(..) => {
                 return Err(CompileError::Unsupported { node: id, what: error::ROBUST_QUANTIFIER });
             }
