@@ -143,7 +143,7 @@ fn way_out(what: &str) -> Option<&'static str> {
 }
 
 pub(crate) const ROBUST_QUANTIFIER: &str = "the robustness of a quantifier";
-pub(crate) const ROBUST_KEY: &str = "the robustness of a property that is divided by key";
+pub(crate) const ROBUST_KEY: &str = "the robustness of a property that is divided by key and looks ahead";
 pub(crate) const MACHINE_CYCLE: &str = "a machine that depends on itself";
 pub(crate) const MACHINE_TIME: &str = "a machine beside a property with another model of time";
 pub(crate) const MACHINE_OPERATOR: &str = "an operator over time of a machine's own data in its guards";

@@ -216,6 +216,13 @@ impl Since {
         }
     }
 
+    /// About how many bytes it takes beside itself.
+    pub(crate) fn bytes(&self) -> usize {
+        self.waiting.capacity() * size_of::<(i64, f64, f64)>()
+            + self.least.list.capacity() * size_of::<f64>()
+            + self.witnesses.list.capacity() * size_of::<(i64, f64)>()
+    }
+
     /// How many rows there was no room for.
     pub(crate) fn dropped(&self) -> u64 {
         self.blind.dropped
@@ -397,6 +404,13 @@ impl DenseSince {
                 .min()
         });
         [enters, leaves].into_iter().flatten().min().and_then(|time| i64::try_from(time).ok())
+    }
+
+    /// About how many bytes it takes beside itself.
+    pub(crate) fn bytes(&self) -> usize {
+        self.waiting.capacity() * size_of::<Piece>()
+            + self.least.list.capacity() * size_of::<f64>()
+            + self.witnesses.list.capacity() * size_of::<(i128, f64)>()
     }
 
     /// How many pieces there was no room for.

@@ -329,19 +329,10 @@ impl Serial {
         side: usize,
         verdict: Verdict,
     ) -> Option<f64> {
-        match section.robust[property]? {
-            Margin::Truth => match verdict {
-                Verdict::Satisfied => Some(f64::INFINITY),
-                Verdict::Violated => Some(f64::NEG_INFINITY),
-                Verdict::Inconclusive => None,
-            },
-            Margin::Levels(sides) => {
-                let floats = &self.registers.columns.floats;
-                let [least, greatest] = sides[side].map(|column| floats[column as usize][row]);
-                // Adding zero makes a negative zero a positive one.
-                (least == greatest).then_some(least + 0.0)
-            }
-        }
+        section.robust[property]?.robustness(verdict, |sides| {
+            let floats = &self.registers.columns.floats;
+            sides[side].map(|column| floats[column as usize][row])
+        })
     }
 
     /// Whether and by how much something holds in a row that was evaluated last, at it (side 0) or on the span that

@@ -1,6 +1,6 @@
 //! Properties that are evaluated together: one list of instructions, one kind of moments.
 
-use rondel_event::{Block, Rows, Slot, TopicId};
+use rondel_event::{Block, Rows, Slot, TopicId, Verdict};
 use rondel_spec::TimeModel;
 
 use crate::delay::Delay;
@@ -120,6 +120,28 @@ pub(crate) enum Margin {
     Truth,
     /// For both sides the columns of the least and of the greatest that it can be.
     Levels([[u32; 2]; 2]),
+}
+
+impl Margin {
+    /// The robustness of what has this verdict, if it is known, given the columns in a row.
+    pub(crate) fn robustness(
+        self,
+        verdict: Verdict,
+        levels: impl FnOnce([[u32; 2]; 2]) -> [f64; 2],
+    ) -> Option<f64> {
+        match self {
+            Margin::Truth => match verdict {
+                Verdict::Satisfied => Some(f64::INFINITY),
+                Verdict::Violated => Some(f64::NEG_INFINITY),
+                Verdict::Inconclusive => None,
+            },
+            Margin::Levels(sides) => {
+                let [least, greatest] = levels(sides);
+                // Adding zero makes a negative zero a positive one.
+                (least == greatest).then_some(least + 0.0)
+            }
+        }
+    }
 }
 
 /// The nodes that a section runs: its graph, and what of it is needed, in order.

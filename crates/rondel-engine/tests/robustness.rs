@@ -7,334 +7,13 @@ mod definition;
 use std::sync::Arc;
 
 use definition::drive::config;
+use definition::levels::{Known, Piece, Timed, Value3, define, is_ahead, known, pieces};
 use definition::random::{bounds, cuts};
 use definition::{Content, Event, spec, write};
 use proptest::prelude::*;
 use rondel_engine::{Monitor, Program, Report};
 use rondel_event::{Block, Comparison, Path, Timestamp, TopicId, Value, ValueType, Verdict};
-use rondel_spec::{Bounds, Expr, ExprId, Spec, TimeModel};
-
-/// A message, and when it comes.
-type Timed = (i64, Event);
-
-/// An instant with an event or without, or the open span that follows: where it is, and the event before.
-#[derive(Clone, Copy, Debug)]
-struct Piece {
-    /// A position, a time, or, if time is dense, a number of half nanoseconds.
-    place: i64,
-    event: usize,
-    /// Whether the event is now.
-    happens: bool,
-    is_span: bool,
-}
-
-/// What a formula is: its truth, and the least and the greatest that its robustness can be.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Value3 {
-    truth: Option<bool>,
-    least: f64,
-    greatest: f64,
-}
-
-impl Value3 {
-    fn of(truth: Option<bool>) -> Value3 {
-        let level = |truth| if truth { f64::INFINITY } else { f64::NEG_INFINITY };
-        Value3 { truth, least: level(truth.unwrap_or(false)), greatest: level(truth.unwrap_or(true)) }
-    }
-
-    fn not(self) -> Value3 {
-        Value3 { truth: self.truth.map(|x| !x), least: -self.greatest, greatest: -self.least }
-    }
-
-    fn and(self, other: Value3) -> Value3 {
-        let truth = match (self.truth, other.truth) {
-            (Some(false), _) | (_, Some(false)) => Some(false),
-            (Some(true), Some(true)) => Some(true),
-            _ => None,
-        };
-        Value3 { truth, least: self.least.min(other.least), greatest: self.greatest.min(other.greatest) }
-    }
-
-    fn or(self, other: Value3) -> Value3 {
-        self.not().and(other.not()).not()
-    }
-
-    fn verdict(self) -> Verdict {
-        match self.truth {
-            Some(true) => Verdict::Satisfied,
-            Some(false) => Verdict::Violated,
-            None => Verdict::Inconclusive,
-        }
-    }
-
-    fn robustness(self) -> Option<f64> {
-        (self.least == self.greatest).then_some(self.least)
-    }
-}
-
-const TRUE: Value3 = Value3 { truth: Some(true), least: f64::INFINITY, greatest: f64::INFINITY };
-const FALSE: Value3 = Value3 { truth: Some(false), least: f64::NEG_INFINITY, greatest: f64::NEG_INFINITY };
-
-/// All pieces, up to the time `end` if time is dense.
-fn pieces(model: TimeModel, trace: &[Timed], end: i64) -> Vec<Piece> {
-    let events = trace.iter().enumerate();
-    let at_event = |place, event| Piece { place, event, happens: true, is_span: false };
-    match model {
-        TimeModel::Steps => events.map(|(i, _)| at_event(i as i64, i)).collect(),
-        TimeModel::Points => events.map(|(i, (time, _))| at_event(*time, i)).collect(),
-        TimeModel::Dense => {
-            let mut pieces = Vec::new();
-            for now in trace[0].0..end {
-                let here = trace.iter().enumerate().filter(|(_, (time, _))| *time == now);
-                pieces.extend(here.map(|(i, _)| at_event(2 * now, i)));
-                let event = trace.iter().take_while(|(time, _)| *time <= now).count() - 1;
-                if trace[event].0 != now {
-                    pieces.push(Piece { place: 2 * now, event, happens: false, is_span: false });
-                }
-                pieces.push(Piece { place: 2 * now + 1, event, happens: false, is_span: true });
-            }
-            pieces
-        }
-    }
-}
-
-/// Every truth of a specification on every piece; of other nodes anything.
-fn define(spec: &Spec, model: TimeModel, trace: &[Timed], pieces: &[Piece]) -> Vec<Vec<Value3>> {
-    let events: Vec<Event> = trace.iter().map(|(_, event)| event.clone()).collect();
-    let fields = values(&spec.nodes, &events);
-    let mut defined: Vec<Vec<Value3>> = Vec::new();
-    for node in &spec.nodes {
-        let column =
-            (0..pieces.len()).map(|now| on_piece(model, trace, pieces, &fields, &defined, node, now));
-        let column = column.collect();
-        defined.push(column);
-    }
-    defined
-}
-
-/// What the fields of topic 0 that come first are at every event, and constants likewise.
-fn values(nodes: &[Expr], events: &[Event]) -> Vec<Vec<Option<Value>>> {
-    let column = |node: &Expr| {
-        let mut held = match node {
-            Expr::Literal(value) => Some(value.clone()),
-            _ => None,
-        };
-        let name = match node {
-            Expr::Field { path, .. } => path.to_string(),
-            _ => String::new(),
-        };
-        let after = |event: &Event| {
-            let carried = event.fields.iter().find(|(key, _)| event.topic == 0 && *key == name);
-            if let Some((_, content)) = carried {
-                held = match content {
-                    Content::Value(value) => Some(value.clone()),
-                    _ => None,
-                };
-            }
-            held.clone()
-        };
-        events.iter().map(after).collect()
-    };
-    nodes.iter().map(column).collect()
-}
-
-fn on_piece(
-    model: TimeModel,
-    trace: &[Timed],
-    pieces: &[Piece],
-    fields: &[Vec<Option<Value>>],
-    defined: &[Vec<Value3>],
-    node: &Expr,
-    now: usize,
-) -> Value3 {
-    let piece = pieces[now];
-    let at = |x: ExprId| defined[x.index()][now];
-    let field = |x: ExprId| fields[x.index()][piece.event].clone();
-    let scale = if model == TimeModel::Dense { 2 } else { 1 };
-    let within = |Bounds { lower, upper }: Bounds, k: usize| {
-        let distance = i128::from(piece.place - pieces[k].place);
-        distance >= scale * i128::from(lower)
-            && upper.is_none_or(|upper| distance <= scale * i128::from(upper))
-    };
-    let since = |bounds: Bounds, p: &dyn Fn(usize) -> Value3, q: &dyn Fn(usize) -> Value3| {
-        let mut any = FALSE;
-        let mut after = TRUE;
-        for k in (0..=now).rev() {
-            // Within a span there is more of it after every witness but the present.
-            let inside = if pieces[k].is_span && k < now { p(k) } else { TRUE };
-            if within(bounds, k) {
-                any = any.or(q(k).and(after).and(inside));
-            }
-            after = after.and(p(k));
-        }
-        any
-    };
-    let until =
-        |Bounds { lower, upper }: Bounds, p: &dyn Fn(usize) -> Value3, q: &dyn Fn(usize) -> Value3| {
-            let mut any = FALSE;
-            let mut before = TRUE;
-            for (k, other) in pieces.iter().enumerate().skip(now) {
-                // Within a span there is more of it before every witness but the present.
-                let inside = if other.is_span && k > now { p(k) } else { TRUE };
-                let distance = i128::from(other.place - piece.place);
-                if distance >= scale * i128::from(lower) && distance <= scale * i128::from(upper.unwrap()) {
-                    any = any.or(q(k).and(before).and(inside));
-                }
-                before = before.and(p(k));
-            }
-            any
-        };
-    match node {
-        Expr::Literal(Value::Bool(x)) => Value3::of(Some(*x)),
-        Expr::Field { value_type: ValueType::Bool, .. } => {
-            let position = defined.len();
-            match field(ExprId(position as u32)) {
-                Some(Value::Bool(x)) => Value3::of(Some(x)),
-                _ => Value3::of(None),
-            }
-        }
-        Expr::Field { .. } | Expr::Literal(_) => FALSE,
-        Expr::On(topic) => Value3::of(Some(piece.happens && trace[piece.event].1.topic == topic.0)),
-        Expr::Compare(_, x, y) if x.index() >= TRUTHS => {
-            let (x, y) = (at(*x), at(*y));
-            x.not().or(y).and(x.or(y.not()))
-        }
-        Expr::Compare(comparison, x, y) => match (field(*x), field(*y)) {
-            (Some(x), Some(y)) => compared(*comparison, &x, &y),
-            _ => Value3::of(None),
-        },
-        Expr::Not(x) => at(*x).not(),
-        Expr::And(x, y) => at(*x).and(at(*y)),
-        Expr::Or(x, y) => at(*x).or(at(*y)),
-        Expr::Definitely(x) => {
-            let x = at(*x);
-            Value3 { truth: Some(x.truth == Some(true)), least: x.least, greatest: x.least }
-        }
-        Expr::If(condition, x, y) => match at(*condition).truth {
-            Some(true) => at(*x),
-            Some(false) => at(*y),
-            None => Value3::of(None),
-        },
-        Expr::Previously(x) => match now {
-            _ if piece.is_span => at(*x),
-            0 => FALSE,
-            _ => defined[x.index()][now - 1],
-        },
-        Expr::Once(bounds, x) => since(*bounds, &|_| TRUE, &|k| defined[x.index()][k]),
-        Expr::Historically(bounds, x) => since(*bounds, &|_| TRUE, &|k| defined[x.index()][k].not()).not(),
-        Expr::Since(bounds, p, q) => since(*bounds, &|k| defined[p.index()][k], &|k| defined[q.index()][k]),
-        Expr::Next(x) if model == TimeModel::Steps => {
-            let one = Bounds { lower: 1, upper: Some(1) };
-            until(one, &|_| TRUE, &|k| defined[x.index()][k])
-        }
-        Expr::Next(x) => defined[x.index()].get(now + 1).copied().unwrap_or(FALSE),
-        Expr::Eventually(bounds, x) => until(*bounds, &|_| TRUE, &|k| defined[x.index()][k]),
-        Expr::Always(bounds, x) => until(*bounds, &|_| TRUE, &|k| defined[x.index()][k].not()).not(),
-        Expr::Until(bounds, p, q) => until(*bounds, &|k| defined[p.index()][k], &|k| defined[q.index()][k]),
-        other => panic!("no definition here of {other:?}"),
-    }
-}
-
-/// Up to where a formula is known: to this place, and so many pieces.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Known {
-    place: i128,
-    pieces: usize,
-    /// How far it looks ahead.
-    horizon: i128,
-}
-
-fn known(spec: &Spec, model: TimeModel, pieces: &[Piece], end: i64) -> Vec<Known> {
-    let unit = if model == TimeModel::Dense { 2 } else { 1 };
-    let last = match model {
-        TimeModel::Steps => pieces.len() as i128 - 1,
-        TimeModel::Points => i128::from(end) - 1,
-        TimeModel::Dense => 2 * i128::from(end) - 1,
-    };
-    let mut all: Vec<Known> = Vec::new();
-    for node in &spec.nodes {
-        let mut known = Known { place: last, pieces: pieces.len(), horizon: 0 };
-        for operand in node.operands() {
-            let of = match node {
-                // It is false, whatever its left operand is.
-                Expr::Until(bounds, left, _) if bounds.upper.unwrap() < bounds.lower && operand == *left => {
-                    continue;
-                }
-                _ => all[operand.index()],
-            };
-            known.place = known.place.min(of.place);
-            known.pieces = known.pieces.min(of.pieces);
-            known.horizon = known.horizon.max(of.horizon);
-        }
-        match node {
-            Expr::Next(_) if model == TimeModel::Points => {
-                let seen = &pieces[..known.pieces];
-                known.place = seen.last().map_or(i128::MIN / 2, |piece| i128::from(piece.place) - 1);
-                known.pieces = known.pieces.saturating_sub(1);
-            }
-            Expr::Next(_) => known = known.later(1, pieces),
-            Expr::Eventually(bounds, _) | Expr::Always(bounds, _) | Expr::Until(bounds, ..) => {
-                let upper = bounds.upper.unwrap();
-                if upper >= bounds.lower {
-                    known = known.later(unit * i128::from(upper), pieces);
-                }
-            }
-            _ => {}
-        }
-        all.push(known);
-    }
-    all
-}
-
-impl Known {
-    fn later(self, by: i128, pieces: &[Piece]) -> Known {
-        let place = self.place - by;
-        let within = pieces.iter().take_while(|piece| i128::from(piece.place) <= place).count();
-        Known { place, horizon: self.horizon + by, pieces: within }
-    }
-}
-
-fn is_ahead(nodes: &[Expr]) -> Vec<bool> {
-    let mut ahead: Vec<bool> = Vec::new();
-    for node in nodes {
-        let own = matches!(node, Expr::Next(_) | Expr::Eventually(..) | Expr::Always(..) | Expr::Until(..));
-        ahead.push(own || node.operands().any(|operand| ahead[operand.index()]));
-    }
-    ahead
-}
-
-/// From here on nodes are truths.
-const TRUTHS: usize = 7;
-
-fn compared(comparison: Comparison, x: &Value, y: &Value) -> Value3 {
-    let (truth, margin) = match (x, y) {
-        (Value::Int(x), Value::Int(y)) => {
-            let margin = (i128::from(*y) - i128::from(*x)) as f64;
-            (comparison.holds(-margin, 0.0), margin)
-        }
-        (Value::Time(x), Value::Time(y)) => {
-            let margin = (i128::from(*y) - i128::from(*x)) as f64;
-            (comparison.holds(-margin, 0.0), margin * 1e-9)
-        }
-        (Value::Float(x), Value::Float(y)) => (comparison.holds(*x, *y), if x == y { 0.0 } else { y - x }),
-        other => panic!("{other:?}"),
-    };
-    let level = match comparison {
-        Comparison::Less | Comparison::LessOrEqual if margin.is_nan() => f64::NEG_INFINITY,
-        Comparison::Less | Comparison::LessOrEqual => margin,
-        _ if margin.is_nan() => {
-            if comparison == Comparison::NotEqual {
-                f64::INFINITY
-            } else {
-                f64::NEG_INFINITY
-            }
-        }
-        Comparison::Greater | Comparison::GreaterOrEqual => -margin,
-        Comparison::Equal => -margin.abs(),
-        Comparison::NotEqual => margin.abs(),
-    };
-    Value3 { truth: Some(truth), least: level, greatest: level }
-}
+use rondel_spec::{Bounds, Expr, ExprId, Key, Slice, SliceId, Spec, TimeModel};
 
 /// Nodes that are values come first, so that their numbers are those of the definitions.
 fn formulas() -> impl Strategy<Value = Vec<Expr>> {
@@ -436,8 +115,15 @@ fn trace() -> impl Strategy<Value = Vec<Timed>> {
     })
 }
 
+/// A report, and the key of its instance.
+type Told = (Report, Vec<Value>);
+
+fn told(monitor: &Monitor) -> impl Iterator<Item = Told> + '_ {
+    monitor.reports().iter().map(|report| (*report, monitor.key(report).to_vec()))
+}
+
 /// All reports of a run, up to a time.
-fn run(spec: &Spec, trace: &[Timed], cuts: &[usize], end: i64) -> Vec<Report> {
+fn run(spec: &Spec, trace: &[Timed], cuts: &[usize], end: i64) -> Vec<Told> {
     let program = Arc::new(Program::compile(spec).unwrap());
     let mut monitor = Monitor::new(program.clone());
     monitor.report_every(true);
@@ -458,24 +144,26 @@ fn run(spec: &Spec, trace: &[Timed], cuts: &[usize], end: i64) -> Vec<Report> {
         for (time, event) in now {
             write(&mut block, program.projections(), event, *time);
         }
-        reports.extend_from_slice(monitor.step(&block));
+        monitor.step(&block);
+        reports.extend(told(&monitor));
         rest = later;
         if rest.is_empty() {
             break;
         }
     }
     advance(&mut monitor, end, &mut reports);
-    reports.extend_from_slice(monitor.end());
+    monitor.end();
+    reports.extend(told(&monitor));
     reports
 }
 
 /// Lets time pass, which brings nothing before it was said to.
-fn advance(monitor: &mut Monitor, to: i64, reports: &mut Vec<Report>) {
+fn advance(monitor: &mut Monitor, to: i64, reports: &mut Vec<Told>) {
     let to = Timestamp::from_nanos(to);
     let due = monitor.next_deadline();
     let brought = monitor.advance(to);
     assert!(brought.iter().all(|report| !report.changed || due.is_some_and(|due| due <= to)), "{due:?}");
-    reports.extend_from_slice(brought);
+    reports.extend(told(monitor));
     assert!(monitor.next_deadline().is_none_or(|next| next > to || brought_nothing_yet(monitor)));
 }
 
@@ -529,6 +217,59 @@ fn agree_later(
     Ok(())
 }
 
+/// What is said of a property of the past from a piece on: of every event, and of what is other in between.
+fn agree(
+    model: TimeModel,
+    trace: &[Timed],
+    said: impl Iterator<Item = (Piece, Value3)>,
+    found: &[&Report],
+) -> Result<(), TestCaseError> {
+    let mut found = found.iter().peekable();
+    let mut last = None;
+    for (piece, expected) in said {
+        let time = match model {
+            TimeModel::Dense => piece.place >> 1,
+            _ => trace[piece.event].0,
+        };
+        let expected = (expected.verdict(), expected.robustness());
+        if !piece.happens && Some(expected.0) == last {
+            continue;
+        }
+        last = Some(expected.0);
+        let here =
+            |report: &&&&Report| report.row.is_some() == piece.happens && report.time.as_nanos() == time;
+        let Some(report) = found.next_if(|report| here(&report)) else {
+            panic!("{expected:?} is not reported of {piece:?}, but {:?}", found.peek());
+        };
+        prop_assert_eq!((report.verdict, report.robustness), expected, "{:?} at {:?}", model, piece);
+        if piece.happens {
+            prop_assert_eq!(report.step, piece.event as u64);
+        }
+    }
+    prop_assert_eq!(found.next(), None);
+    Ok(())
+}
+
+fn model() -> impl Strategy<Value = TimeModel> {
+    proptest::sample::select(vec![TimeModel::Steps, TimeModel::Points, TimeModel::Dense])
+}
+
+/// The last formulas as properties.
+fn robust(nodes: Vec<Expr>, model: TimeModel) -> Spec {
+    let no_next = |node| match node {
+        Expr::Next(x) if model == TimeModel::Dense => Expr::Not(x),
+        node => node,
+    };
+    let count = nodes.len() as u32;
+    let nodes = nodes.into_iter().map(no_next).collect();
+    let mut spec = spec(2, nodes, (count - 3..count).map(ExprId));
+    for property in &mut spec.properties {
+        property.time = model;
+        property.robust = true;
+    }
+    spec
+}
+
 proptest! {
     #![proptest_config(config(2000))]
 
@@ -537,24 +278,14 @@ proptest! {
         nodes in formulas(),
         trace in trace(),
         cuts in cuts(),
-        model in proptest::sample::select(vec![TimeModel::Steps, TimeModel::Points, TimeModel::Dense]),
+        model in model(),
     ) {
-        let count = nodes.len() as u32;
-        let no_next = |node| match node {
-            Expr::Next(x) if model == TimeModel::Dense => Expr::Not(x),
-            node => node,
-        };
-        let nodes = nodes.into_iter().map(no_next).collect();
-        let mut spec = spec(2, nodes, (count - 3..count).map(ExprId));
-        for property in &mut spec.properties {
-            property.time = model;
-            property.robust = true;
-        }
+        let spec = robust(nodes, model);
         let end = trace.last().unwrap().0 + 25;
         let pieces = pieces(model, &trace, end);
         let defined = define(&spec, model, &trace, &pieces);
         let reports = run(&spec, &trace, &cuts, end);
-        for report in &reports {
+        for (report, _) in &reports {
             let verdict = report.robustness.map(|level| {
                 if level > 0.0 { Verdict::Satisfied } else if level < 0.0 { Verdict::Violated } else { report.verdict }
             });
@@ -562,34 +293,61 @@ proptest! {
         }
         let (ahead, known) = (is_ahead(&spec.nodes), known(&spec, model, &pieces, end));
         for (i, property) in spec.properties.iter().enumerate() {
-            let expected = &defined[property.formula.index()];
-            if ahead[property.formula.index()] {
-                let found: Vec<&Report> = reports.iter().filter(|r| r.property as usize == i).collect();
-                agree_later(model, &trace, &pieces, (expected, known[property.formula.index()]), &found)?;
-                continue;
+            let formula = property.formula.index();
+            let found: Vec<&Report> = reports.iter().map(|(r, _)| r).filter(|r| r.property as usize == i).collect();
+            if ahead[formula] {
+                agree_later(model, &trace, &pieces, (&defined[formula], known[formula]), &found)?;
+            } else {
+                let said = pieces.iter().copied().zip(defined[formula].iter().copied());
+                agree(model, &trace, said, &found)?;
             }
-            let mut of_this = reports.iter().filter(|report| report.property as usize == i).peekable();
-            let mut last = None;
-            for (piece, expected) in pieces.iter().zip(expected) {
-                let time = match model { TimeModel::Dense => piece.place >> 1, _ => trace[piece.event].0 };
-                let expected = (expected.verdict(), expected.robustness());
-                if piece.happens {
-                    let report = of_this.next().unwrap();
-                    prop_assert_eq!((report.row.is_some(), report.step), (true, piece.event as u64));
-                    prop_assert_eq!((report.verdict, report.robustness), expected, "{:?} at {:?}", model, piece);
-                    last = Some(expected.0);
-                } else {
-                    let here = |report: &&&Report| report.row.is_none() && report.time.as_nanos() == time;
-                    if Some(expected.0) != last {
-                        let Some(report) = of_this.next_if(|report| here(&report)) else {
-                            panic!("{expected:?} is not reported of {piece:?}, but {:?}", of_this.peek());
-                        };
-                        prop_assert_eq!((report.verdict, report.robustness), expected, "{:?}", piece);
-                        last = Some(expected.0);
-                    }
-                }
+        }
+    }
+
+    /// An instance says what the property would say of the events that it sees, from the first with its key on.
+    #[test]
+    fn of_every_instance(
+        nodes in formulas(),
+        trace in trace(),
+        keys in proptest::collection::vec(0..3_i64, 25),
+        cuts in cuts(),
+        model in model(),
+        both in any::<bool>(),
+    ) {
+        let mut spec = robust(nodes, model);
+        let ahead = is_ahead(&spec.nodes);
+        spec.properties.retain(|property| !ahead[property.formula.index()]);
+        let fields = (0..1 + u32::from(both)).map(|topic| (TopicId(topic), Path::keys(["k"]))).collect();
+        let key = Key { name: "k".into(), value_type: ValueType::Int, fields };
+        spec.slices.push(Slice { keys: vec![key], until: None, limit: None });
+        spec.properties.iter_mut().for_each(|property| property.slice = Some(SliceId(0)));
+        let mut trace = trace;
+        for ((_, event), key) in trace.iter_mut().zip(&keys) {
+            event.fields.push(("k", Content::Value(Value::Int(*key))));
+        }
+        let end = trace.last().unwrap().0 + 25;
+        let reports = run(&spec, &trace, &cuts, end);
+        for (i, property) in spec.properties.iter().enumerate() {
+            let reads = spec.topics_of(property.formula);
+            for key in 0..3 {
+                let all = trace.iter().zip(&keys);
+                let own = all.filter(|((_, event), its)| match event.topic {
+                    1 if !both => reads.contains(&TopicId(1)),
+                    _ => **its == key,
+                });
+                let own: Vec<Timed> = own.map(|(timed, _)| timed.clone()).collect();
+                let found = reports.iter().filter(|(r, k)| r.property as usize == i && **k == [Value::Int(key)]);
+                let found: Vec<&Report> = found.map(|(report, _)| report).collect();
+                let Some(first) = own.iter().position(|(_, event)| both || event.topic == 0) else {
+                    prop_assert!(found.is_empty());
+                    continue;
+                };
+                let pieces = pieces(model, &own, end);
+                let defined = define(&spec, model, &own, &pieces);
+                let said = pieces.iter().copied().zip(defined[property.formula.index()].iter().copied());
+                let said = said.skip_while(|(piece, _)| !piece.happens || piece.event < first);
+                agree(model, &own, said, &found)?;
             }
-            prop_assert_eq!(of_this.next(), None);
         }
     }
 }

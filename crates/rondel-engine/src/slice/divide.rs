@@ -36,10 +36,6 @@ pub(crate) fn divide(spec: &Spec) -> Result<Vec<Division<'_>>, CompileError> {
             Some(slice) if is_valid(slice, spec) => slice,
             _ => return Err(invalid),
         };
-        if property.robust {
-            let what = error::ROBUST_KEY;
-            return Err(CompileError::Unsupported { node: formula, what });
-        }
         let roots = [Some(formula), slice.until];
         if roots.into_iter().flatten().any(|root| root.index() >= spec.nodes.len()) {
             return Err(CompileError::UnknownFormula { property: property.name.clone(), formula });
@@ -116,6 +112,9 @@ impl Division<'_> {
         let translation = translator.finish();
         if translation.futures.iter().any(|future| future.property == until) {
             return Err(unsupported(error::KEYED_FUTURE_END));
+        }
+        if !translation.robust_futures.is_empty() {
+            return Err(unsupported(error::ROBUST_KEY));
         }
         let nodes = Ordered::new(translation, moments, false);
         let slots = binding.bind(nodes.fields(), nodes.nodes());

@@ -18,6 +18,7 @@ mod keys;
 mod lanes;
 mod parallel;
 pub(crate) mod record;
+mod robust;
 pub(crate) mod saved;
 mod sides;
 mod table;
@@ -27,13 +28,14 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use rondel_event::{Block, Rows, TopicId, Value};
+use rondel_event::{Block, Rows, TopicId, Value, Verdict};
 
+use crate::columns::Values;
 use crate::future::Pending;
 use crate::machine::{MachinePlan, MachineState};
 use crate::report::SliceStatus;
 use crate::run::{Outcome, Serial};
-use crate::section::{Moments, Section};
+use crate::section::{Margin, Moments, Section};
 use crate::slice::ahead::{Ahead, Told};
 use crate::slice::ending::Unfinished;
 use crate::slice::keys::{KeyPlan, Keys, for_each};
@@ -102,6 +104,7 @@ pub(crate) struct Instances {
     lanes: Lanes,
     registers: Registers,
     outcomes: Vec<Outcome>,
+    margins: Vec<[Values<f64>; 2]>,
     ahead: Ahead,
     /// What is to be told of instances that end.
     unfinished: Vec<Unfinished>,
@@ -144,6 +147,8 @@ pub(crate) struct Moment<'a> {
     pub(crate) place: Place,
     /// For every property the verdicts.
     pub(crate) outcomes: &'a [Outcome],
+    /// For every property of the past, if any is asked for its robustness, the least and the greatest that it can be.
+    margins: &'a [[Values<f64>; 2]],
     /// For every property that looks ahead the rows where its verdicts are only those that were waited for.
     pub(crate) driven: &'a [Rows],
     /// Verdicts that were waited for.
@@ -161,6 +166,19 @@ impl Moment<'_> {
     /// The number of the instance of a row.
     pub(crate) fn number(&self, row: usize) -> u32 {
         self.instances.lanes.instances[row]
+    }
+
+    /// The robustness of a property of the past in a row, where it is asked for, and known.
+    pub(crate) fn robustness(
+        &self,
+        section: &Section,
+        property: usize,
+        row: usize,
+        verdict: Verdict,
+    ) -> Option<f64> {
+        let margin = (*section.robust.get(property)?)?;
+        let levels = || self.margins.get(property).map_or([f64::NAN; 2], |ends| [ends[0][row], ends[1][row]]);
+        margin.robustness(verdict, |_| levels())
     }
 
     /// Adds the key of the instance of a row.
@@ -193,11 +211,14 @@ impl Instances {
         let sides = Sides::new(section.initial.values.buffers.clone(), plan.keys.types.len(), blank);
         let outcomes = vec![Outcome::default(); section.all_properties().count()];
         let table = Table::new(section, plan.keys.is_word(), sides);
+        let any_levels = section.robust.iter().any(|margin| matches!(margin, Some(Margin::Levels(_))));
+        let margins = if any_levels { section.properties.len() } else { 0 };
         Instances {
             lanes: Lanes::new(&table.layout),
             table,
             registers: Serial::new(section, no_event).into_registers(),
             outcomes,
+            margins: vec![[[0.0; _]; 2]; margins],
             ahead: Ahead::new(section.futures.len()),
             unfinished: Vec::new(),
             keys: Keys::new(),
@@ -426,7 +447,7 @@ impl Instances {
     }
 
     fn run(&mut self, sliced: &Sliced, place: Place, events: Option<Events<'_>>, rows: Rows) {
-        let Instances { table, lanes, registers, outcomes, changes, keys, ahead, .. } = self;
+        let Instances { table, lanes, registers, outcomes, margins, changes, keys, ahead, .. } = self;
         let (block, times) = match events {
             Some(Events { block, times }) => (block, times),
             None if matches!(place, Place::Time | Place::Span) => (&self.no_event, &self.times[..]),
@@ -443,6 +464,7 @@ impl Instances {
             table,
             lanes,
             registers,
+            margins,
             ahead,
         };
         let plan = |due, number| changes.push(Reverse((due, number)));
@@ -462,13 +484,14 @@ impl Instances {
             }
         });
         if told != 0 {
-            let outcomes = &self.outcomes[..];
+            let (outcomes, margins) = (&self.outcomes[..], &self.margins[..]);
             let (steps, times) = (&self.lanes.steps, &self.times[..]);
             let Ahead { driven, told: decided, .. } = &self.ahead;
             tell(&Moment {
                 rows: told,
                 place,
                 outcomes,
+                margins,
                 driven,
                 told: decided,
                 unfinished: &self.unfinished,

@@ -44,6 +44,8 @@ pub(crate) struct Batch<'a> {
     pub(crate) table: &'a mut Table,
     pub(crate) lanes: &'a mut Lanes,
     pub(crate) registers: &'a mut Registers,
+    /// For every property, if any is asked for its robustness, the least and the greatest that it can be.
+    pub(crate) margins: &'a mut [[Values<f64>; 2]],
     pub(crate) ahead: &'a mut Ahead,
 }
 
@@ -97,6 +99,7 @@ impl Batch<'_> {
             frame.keep_text(instruction);
         }
         self.judge(outcomes);
+        self.measure();
         if !section.futures.is_empty() {
             self.look_ahead(outcomes, times);
         }
@@ -152,6 +155,7 @@ impl Batch<'_> {
                 write(outcome, self.rows, [last[2], last[3]], [last[0], last[1]]);
                 last.copy_within(2.., 0);
             }
+            self.measure_spans();
         } else {
             outcomes.iter_mut().for_each(|outcome| outcome.changed &= !self.rows);
         }
@@ -167,7 +171,7 @@ impl Batch<'_> {
         let Some(planned) = places.planned else { return };
         let verdicts = places.verdicts as usize;
         let Lanes { records, bits, instances, .. } = &mut *self.lanes;
-        let Sides { sinces, machines, windows, pending, .. } = &self.table.sides;
+        let Sides { sinces, machines, windows, robust, pending, .. } = &self.table.sides;
         let dense = self.section.moments == section::Moments::Dense;
         let count = if dense { 4 * self.section.all_properties().count() } else { 0 };
         let last = &bits[verdicts..verdicts + count];
@@ -190,8 +194,12 @@ impl Batch<'_> {
                     let reference = records[places.windows[window as usize] as usize][row];
                     windows.get(reference).and_then(|window| window.next_change())
                 }
+                Deadline::Robust(state) => {
+                    let reference = records[places.robust_dense[state as usize] as usize][row];
+                    robust.dense.get(reference).and_then(|since| since.next_change())
+                }
                 // Asked for of undivided properties only.
-                Deadline::Robust(_) | Deadline::Relation(_) | Deadline::Lasting(_) => None,
+                Deadline::Relation(_) | Deadline::Lasting(_) => None,
                 Deadline::Machine(machine) => {
                     let reference = records[places.machines[machine as usize] as usize][row];
                     let plan = &self.section.machines[machine as usize];
@@ -225,13 +233,13 @@ pub(super) fn write(outcome: &mut Outcome, rows: Rows, [satisfied, violated]: [R
 }
 
 /// What the loop works on.
-struct Frame<'a> {
-    step: Step<'a>,
+pub(super) struct Frame<'a> {
+    pub(super) step: Step<'a>,
     /// The rows of the batch.
-    rows: Rows,
+    pub(super) rows: Rows,
     /// Whether they are events.
     events: bool,
-    layout: &'a Layout,
+    pub(super) layout: &'a Layout,
     plan: &'a KeyPlan,
     keys: Option<&'a Keys>,
     table_keys: &'a [Box<[u8]>],
@@ -239,10 +247,10 @@ struct Frame<'a> {
     words: &'a mut [Rows],
     seconds: &'a mut [Rows],
     machine_rows: &'a mut [MachineRows],
-    columns: &'a mut Columns,
-    records: &'a mut [Words],
+    pub(super) columns: &'a mut Columns,
+    pub(super) records: &'a mut [Words],
     bits: &'a mut [Rows],
-    sides: &'a mut Sides,
+    pub(super) sides: &'a mut Sides,
 }
 
 impl Frame<'_> {
@@ -368,6 +376,9 @@ impl Frame<'_> {
                 Rows::MAX
             }
             Instruction::Window { window, out } => self.window(window, out),
+            Instruction::Greatest { .. }
+            | Instruction::RobustSince { .. }
+            | Instruction::RobustDense { .. } => self.robust(instruction),
             Instruction::Together => self.together(),
             Instruction::TimedRecently { q, q_after, state, second } => {
                 let q = timed::Sides { at: read(self.words, q), after: read(self.words, q_after) };

@@ -4,7 +4,7 @@
 use rondel_spec::TimeModel;
 
 use crate::instruction::Instruction;
-use crate::section::{Moments, Section};
+use crate::section::{Margin, Moments, Section};
 use crate::state::State;
 use crate::timed;
 
@@ -57,6 +57,13 @@ pub(crate) struct Places {
     pub(crate) timed_since: Vec<u32>,
     pub(crate) machines: Vec<u32>,
     pub(crate) windows: Vec<u32>,
+    /// What robustness is made of.
+    pub(crate) greatest: Vec<u32>,
+    pub(crate) robust_since: Vec<u32>,
+    pub(crate) robust_dense: Vec<u32>,
+    /// For every property whose robustness is asked for, and if so of two words the first: in dense time, what it is
+    /// on the span after the last moment.
+    pub(crate) margins: Vec<Option<u32>>,
     /// What properties that look ahead have pending.
     pub(crate) pending: Vec<u32>,
     pub(crate) sampled: Vec<u32>,
@@ -140,6 +147,16 @@ impl Layout {
         layout.places.time = section.reads_time.then(|| layout.word_beside());
         layout.places.sampled = state.values.sampled.iter().map(|_| layout.word()).collect();
         layout.places.windows = state.values.windows.iter().map(|_| layout.word_beside()).collect();
+        let values = &state.values;
+        layout.places.greatest = values.greatest.iter().map(|_| layout.word_beside()).collect();
+        layout.places.robust_since = values.robust_since.iter().map(|_| layout.word_beside()).collect();
+        layout.places.robust_dense = values.robust_dense.iter().map(|_| layout.word_beside()).collect();
+        let mut span = || (layout.word_beside(), layout.word_beside()).0;
+        let robust = section.robust.iter().map(|margin| match margin {
+            Some(Margin::Levels(_)) if dense => Some(span()),
+            _ => None,
+        });
+        layout.places.margins = robust.collect();
         layout.places.machines = state.machines.iter().map(|_| layout.word_beside()).collect();
         // Nothing is pending with the template.
         layout.places.pending = section.futures.iter().map(|_| layout.word()).collect();

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::delay::Delay;
 use crate::future::Pending;
 use crate::machine::MachineState;
+use crate::slice::robust::Robust;
 use crate::state::ValueState;
 use crate::timed::TimedSince;
 use crate::window::Window;
@@ -26,6 +27,7 @@ pub(crate) struct Sides {
     pub(crate) sinces: Pool<TimedSince>,
     pub(crate) machines: Pool<MachineState>,
     pub(crate) windows: Pool<Window>,
+    pub(crate) robust: Robust,
     /// What is pending, for every property that looks ahead.
     pub(crate) pending: Vec<Pool<Pending>>,
     /// For each how it begins.
@@ -51,6 +53,7 @@ impl Sides {
             sinces: Pool::new(),
             machines: Pool::new(),
             windows: Pool::new(),
+            robust: Robust::new(),
             pending: blank.iter().map(|_| Pool::new()).collect(),
             blank,
             lost: 0,
@@ -148,7 +151,8 @@ impl Sides {
 
     /// How many samples there was no room for.
     pub(crate) fn dropped_samples(&self) -> u64 {
-        self.windows.all.iter().map(Window::dropped).fold(self.dropped, u64::saturating_add)
+        let windows = self.windows.all.iter().map(Window::dropped);
+        windows.chain([self.robust.dropped()]).fold(self.dropped, u64::saturating_add)
     }
 
     /// How many bytes they take.
@@ -161,6 +165,7 @@ impl Sides {
             + self.sinces.bytes(TimedSince::bytes)
             + self.machines.bytes(MachineState::bytes)
             + self.windows.bytes(Window::bytes)
+            + self.robust.bytes()
             + self.pending.iter().map(|pool| pool.bytes(Pending::bytes)).sum::<usize>()
     }
 }
@@ -174,6 +179,7 @@ pub(crate) struct SavedSides {
     sinces: Pool<TimedSince>,
     machines: Pool<MachineState>,
     windows: Pool<Window>,
+    robust: Robust,
     pending: Vec<Pool<Pending>>,
     lost: u64,
     dropped: u64,
@@ -181,8 +187,8 @@ pub(crate) struct SavedSides {
 
 impl Sides {
     pub(crate) fn saved(&self) -> SavedSides {
-        let Sides { values, free_texts, delays, sinces, machines, windows, pending, lost, dropped, .. } =
-            self;
+        let Sides { values, free_texts, delays, sinces, machines, windows, pending, .. } = self;
+        let Sides { robust, lost, dropped, .. } = self;
         SavedSides {
             texts: values.buffers[self.own as usize..].to_vec(),
             free_texts: free_texts.clone(),
@@ -190,6 +196,7 @@ impl Sides {
             sinces: sinces.clone(),
             machines: machines.clone(),
             windows: windows.clone(),
+            robust: robust.clone(),
             pending: pending.clone(),
             lost: *lost,
             dropped: *dropped,
@@ -198,8 +205,8 @@ impl Sides {
 
     /// Takes over what was saved; false if it cannot be what was saved of such sides.
     pub(crate) fn restore(&mut self, saved: SavedSides) -> bool {
-        let SavedSides { texts, free_texts, delays, sinces, machines, windows, pending, lost, dropped } =
-            saved;
+        let SavedSides { texts, free_texts, delays, sinces, machines, windows, robust, .. } = saved;
+        let SavedSides { pending, lost, dropped, .. } = saved;
         let of =
             |pool: &Pool<Pending>, blank: &Pending| pool.is_sound() && pool.all.iter().all(|p| blank.fits(p));
         self.values.buffers.truncate(self.own as usize);
@@ -209,10 +216,11 @@ impl Sides {
             && sinces.is_sound()
             && machines.is_sound()
             && windows.is_sound()
+            && robust.is_sound()
             && pending.len() == self.blank.len()
             && pending.iter().zip(&self.blank).all(|(pool, blank)| of(pool, blank));
         (self.free_texts, self.dropped) = (free_texts, dropped);
-        (self.pending, self.lost) = (pending, lost);
+        (self.pending, self.lost, self.robust) = (pending, lost, robust);
         (self.delays, self.sinces, self.machines, self.windows) = (delays, sinces, machines, windows);
         fits
     }
@@ -231,12 +239,12 @@ impl Sides {
 /// Values that are used again; a reference is the number of one, plus one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Pool<T> {
-    all: Vec<T>,
+    pub(super) all: Vec<T>,
     free: Vec<u32>,
 }
 
 impl<T: Clone> Pool<T> {
-    fn new() -> Pool<T> {
+    pub(super) fn new() -> Pool<T> {
         Pool { all: Vec::new(), free: Vec::new() }
     }
 
@@ -275,8 +283,25 @@ impl<T: Clone> Pool<T> {
         }
     }
 
+    /// What a reference refers to; what is not there yet is added.
+    pub(crate) fn get_or_add(&mut self, reference: &mut u64, initial: &T) -> Option<&mut T> {
+        if *reference == 0 {
+            *reference = self.add(initial.clone());
+        }
+        self.get_mut(*reference)
+    }
+
+    /// Gives one back as it was at first, so that nothing of what it had kept is, and says what it had dropped.
+    pub(super) fn renew(&mut self, reference: u64, initial: &T, dropped: impl Fn(&T) -> u64) -> u64 {
+        let Some(value) = self.get_mut(reference) else { return 0 };
+        let before = dropped(value);
+        value.clone_from(initial);
+        self.free(reference);
+        before
+    }
+
     /// Whether all numbers to be used again are there.
-    fn is_sound(&self) -> bool {
+    pub(super) fn is_sound(&self) -> bool {
         self.free.iter().all(|&number| (number as usize) < self.all.len())
     }
 
@@ -293,7 +318,7 @@ impl<T: Clone> Pool<T> {
         }
     }
 
-    fn bytes(&self, of: impl Fn(&T) -> usize) -> usize {
+    pub(super) fn bytes(&self, of: impl Fn(&T) -> usize) -> usize {
         self.all.iter().map(of).sum::<usize>()
             + self.all.capacity() * size_of::<T>()
             + self.free.capacity() * size_of::<u32>()

@@ -184,6 +184,7 @@ impl Table {
         for &word in &self.layout.places.windows {
             record[word as usize] = self.sides.windows.copy(record[word as usize]);
         }
+        self.sides.robust.copy(record, &self.layout.places);
         self.pieces[piece][start + KEY] = keys.words[row];
         if !self.word_keys {
             self.keys.resize(self.keys.len().max(number as usize + 1), Box::default());
@@ -232,6 +233,7 @@ impl Table {
         for (&word, initial) in self.layout.places.windows.iter().zip(&section.initial.values.windows) {
             self.sides.free_window(std::mem::take(&mut record[word as usize]), initial);
         }
+        self.sides.robust.free(record, &self.layout.places, &section.initial.values);
         for (future, &word) in self.layout.places.pending.iter().enumerate() {
             self.sides.free_pending(future, std::mem::take(&mut record[word as usize]));
         }
@@ -274,6 +276,10 @@ impl Table {
                 let [a, b] = both(&at.until).map(lasts);
                 a == b
             })
+            // What robustness is made of is never compared: where there is some, it differs.
+            && [&places.greatest, &places.robust_since, &places.robust_dense]
+                .into_iter()
+                .all(|words| words.iter().map(both).all(|references| references == [0, 0]))
             && texts.iter().map(both).all(|[a, b]| self.sides.text(a) == self.sides.text(b))
             && places.delays.iter().map(both).all(|references| match references {
                 [0, 0] => true,

@@ -74,7 +74,10 @@ pub(crate) fn tell(
     };
     let (past, ahead) = moment.outcomes.split_at(sliced.section.properties.len().min(moment.outcomes.len()));
     let properties = &sliced.section.properties;
-    in_order(past, every, moment.rows, reports, |row, i, outcome| report(row, properties[i], outcome));
+    in_order(past, every, moment.rows, reports, |row, i, outcome| {
+        let robustness = moment.robustness(&sliced.section, i, row, outcome.verdict(row));
+        Report { robustness, ..report(row, properties[i], outcome) }
+    });
     for ((outcome, future), driven) in ahead.iter().zip(&sliced.section.futures).zip(moment.driven) {
         // What is said of the others comes from what is pending.
         let every = every & !driven;

@@ -8,6 +8,7 @@ mod arithmetic;
 pub mod build;
 pub mod drive;
 pub mod evaluate;
+pub mod levels;
 mod machine;
 pub mod machines;
 mod measure;

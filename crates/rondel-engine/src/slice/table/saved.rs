@@ -69,6 +69,9 @@ impl Table {
             && all(&places.timed_since, &|since| sides.sinces.may_be(since))
             && all(&places.machines, &|machine| sides.machines.may_be(machine))
             && all(&places.windows, &|window| sides.windows.may_be(window))
+            && all(&places.greatest, &|greatest| sides.robust.greatest.may_be(greatest))
+            && all(&places.robust_since, &|since| sides.robust.since.may_be(since))
+            && all(&places.robust_dense, &|since| sides.robust.dense.may_be(since))
             && places
                 .pending
                 .iter()
