@@ -372,9 +372,7 @@ impl DenseSince {
         if self.is_blind(here) {
             return self.unknown;
         }
-        let stays = |last: i128| self.upper.is_none_or(|upper| last + upper >= here);
-        let best = self.witnesses.list.iter().find(|(last, _)| stays(*last));
-        let best = best.map_or(f64::NEG_INFINITY, |&(_, value)| value);
+        let best = self.best(here);
         if self.lower == 0 {
             return max(q, min(p, best));
         }
@@ -384,7 +382,15 @@ impl DenseSince {
         min(min(best, self.least.get()), p)
     }
 
-    /// The earliest time after the last moment at which the robustness may change by itself.
+    /// The best witness that still counts at a place.
+    fn best(&self, here: i128) -> f64 {
+        let stays = |last: i128| self.upper.is_none_or(|upper| last + upper >= here);
+        let best = self.witnesses.list.iter().find(|(last, _)| stays(*last));
+        best.map_or(f64::NEG_INFINITY, |&(_, value)| value)
+    }
+
+    /// The earliest time after the last moment at which the robustness may change by itself. What the span that has
+    /// begun gives anyway changes nothing: else there would be a change for every bound that passes, for ever.
     pub(crate) fn next_change(&self) -> Option<i64> {
         let (now, p, q) = self.last?;
         // The times of an even place and of the odd one after it are the same, as are those at which
@@ -392,11 +398,19 @@ impl DenseSince {
         let enters = self.waiting.iter().map(|piece| (piece.first + self.lower) >> 1);
         let enters = enters.take(2).find(|&time| time > now.into());
         // The span that has just begun, unless it goes on with what is there.
-        let begins = self.lower > 0 && self.waiting.back().is_none_or(|back| back.p != p || back.q != q);
+        let of_span = min(p, q);
+        let begins = match self.waiting.back() {
+            Some(back) => back.p != p || back.q != q,
+            None => of_span > self.best(place(now) + 1),
+        };
+        let begins = begins && self.lower > 0;
         let enters = enters.or(begins.then(|| (place(now) + self.lower) >> 1));
         let leaves = self.upper.and_then(|upper| {
             let leaves = |last: i128| (last + upper + 1) >> 1;
-            let ends = self.witnesses.list.iter().map(|&(last, _)| leaves(last));
+            let is_replaced =
+                |last: i128, value: f64| min(value, p) <= of_span && last + upper >= place(now) + self.lower;
+            let ends = self.witnesses.list.iter().filter(|&&(last, value)| !is_replaced(last, value));
+            let ends = ends.map(|&(last, _)| leaves(last));
             let mut first = ends.skip_while(|&time| time <= now.into());
             [first.next(), self.blind.map(leaves).filter(|&time| time > now.into())]
                 .into_iter()
@@ -539,6 +553,21 @@ mod tests {
         assert_eq!(since.dropped(), 2);
         assert!(since.row(6, f64::INFINITY, -9.0).is_nan());
         assert_eq!(since.row(8, f64::INFINITY, -9.0), -3.0);
+    }
+
+    #[test]
+    fn what_lasts_has_no_deadlines() {
+        for (lower, upper) in [(0, Some(2)), (1, Some(3)), (3, Some(3)), (2, None)] {
+            let mut since = DenseSince::new(lower, upper, f64::NAN, 10);
+            since.moment(0, [5.0; 2], [1.0; 2]);
+            since.moment(4, [3.0, 6.0], [2.0, 4.0]);
+            let mut count = 0;
+            while let Some(due) = since.next_change().filter(|_| count < 20) {
+                since.moment(due, [6.0; 2], [4.0; 2]);
+                count += 1;
+            }
+            assert!(count < 5, "{count} with {lower} and {upper:?}");
+        }
     }
 
     #[test]

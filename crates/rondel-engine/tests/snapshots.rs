@@ -30,7 +30,7 @@ const ALL: [&str; 17] = [
     "machine m { initial a var k: int = 0 a -> b when on(t) do k := k + 1 b -> a within 3 s when u.b b -> c after 3 s
         error c for 1 s }",
     "machine own for each id in (t.n, u.n) { initial a a -> b when on(t) b -> a when on(u) error b for 2 s }",
-    "@robust property level = t.x > 2 since[1 s, 3 s] u.x > 1",
+    "@robust property level = t.x > 2 since[0, 3 s] u.x > 1",
     "@robust property rises = t.x < 2 until[0, 2 s] u.x > 1 and eventually[1 s, 1 s] t.x > 0",
     "@robust property levels for each id in (t.n, u.n) = once[1 s, 3 s] t.x > 2",
     "property in_c = in(m, c) -> historically[0, 2 s] t.b",
