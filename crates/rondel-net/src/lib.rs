@@ -8,5 +8,6 @@ pub mod file;
 pub mod json;
 #[cfg(feature = "mqtt")]
 pub mod mqtt;
+pub mod progress;
 #[cfg(feature = "zenoh")]
 pub mod zenoh;
