@@ -1,6 +1,6 @@
 //! A monitor behind an alignment: messages come in any order, verdicts in that of their times.
 
-#![allow(clippy::unwrap_used)] // the helpers are tests as well
+#![allow(clippy::unwrap_used, clippy::panic)] // the helpers are tests as well
 
 use std::sync::Arc;
 

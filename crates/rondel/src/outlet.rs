@@ -5,6 +5,7 @@ use std::io;
 use rondel_engine::Monitor;
 use rondel_event::Block;
 use rondel_net::adapter::Publisher;
+use rondel_spec::Spec;
 
 use crate::evidence::Witness;
 use crate::output::{Emit, Format, Given, Output, VerdictWriter};
@@ -20,6 +21,21 @@ pub enum Sink {
     Stdout,
 }
 
+/// The properties that one monitor evaluates, and why they are violated.
+pub struct Part {
+    /// For each of them its position in the specification.
+    pub properties: Vec<u32>,
+    /// What watches why they are violated, where that is asked for.
+    pub witness: Option<Witness>,
+}
+
+impl Part {
+    /// All properties of a specification.
+    pub fn whole(spec: &Spec, witness: Option<Witness>) -> Part {
+        Part { properties: (0..spec.properties.len() as u32).collect(), witness }
+    }
+}
+
 /// Counts verdicts, and sends each where it belongs.
 pub struct Outlet {
     emit: Emit,
@@ -32,8 +48,6 @@ pub struct Outlet {
     stdout_failed: bool,
     /// What became of each property.
     pub tallies: Vec<Tally>,
-    /// What watches why properties are violated, where that is asked for.
-    witness: Option<Witness>,
     /// Verdicts published or printed, counted per sink.
     pub verdicts: u64,
     /// Verdicts that could not be published.
@@ -47,7 +61,6 @@ impl Outlet {
         sinks: Vec<Vec<Sink>>,
         emit: Emit,
         (format, colour): (Format, bool),
-        witness: Option<Witness>,
     ) -> Outlet {
         Outlet {
             emit,
@@ -59,26 +72,26 @@ impl Outlet {
             stdout: Output::new(io::stdout()),
             stdout_failed: false,
             tallies: Tally::all(specification),
-            witness,
             verdicts: 0,
             unpublished: 0,
         }
     }
 
-    /// Takes what a monitor has just reported: on a block, whose first event is the step with this number,
-    /// or on time passing.
-    pub fn take(&mut self, block: Option<(&Block, u64)>, monitor: &Monitor) {
+    /// Takes what a monitor of this part has just reported: on a block, whose first event is the step with this
+    /// number, or on time passing.
+    pub fn take(&mut self, block: Option<(&Block, u64)>, monitor: &Monitor, part: &mut Part) {
         let mut printed = false;
-        match self.witness.take() {
+        let Part { properties, witness } = part;
+        match witness {
             None => {
                 for report in monitor.reports() {
-                    printed |= self.give(&Given::new(report, monitor, None));
+                    let given = Given::new(report, monitor, None);
+                    printed |= self.give(properties[report.property as usize], &given);
                 }
             }
-            Some(mut witness) => {
-                witness.take(block, monitor, |given| printed |= self.give(given));
-                self.witness = Some(witness);
-            }
+            Some(witness) => witness.take(block, monitor, |given| {
+                printed |= self.give(properties[given.report.property as usize], given);
+            }),
         }
         if printed {
             self.stdout.flush();
@@ -91,9 +104,10 @@ impl Outlet {
         }
     }
 
-    /// Counts a verdict, and sends it where it belongs. Whether some of that was printed.
-    fn give(&mut self, given: &Given<'_>) -> bool {
-        let property = given.report.property as usize;
+    /// Counts a verdict on the property at this position, and sends it where it belongs. Whether some of that was
+    /// printed.
+    fn give(&mut self, property: u32, given: &Given<'_>) -> bool {
+        let property = property as usize;
         self.tallies[property].add(given.report, given.keys);
         let mut printed = false;
         if !self.emit.wants(given.report) {
@@ -149,8 +163,12 @@ impl Outlet {
     pub fn close(&mut self) -> Vec<Box<dyn Publisher>> {
         self.stdout.flush();
         // The properties keep their places: a receiver that is called once more finds no sinks there.
-        let sinks: Vec<Sink> = self.sinks.iter_mut().flat_map(std::mem::take).collect();
-        let publisher = |sink| if let Sink::Network(publisher) = sink { Some(publisher) } else { None };
-        sinks.into_iter().filter_map(publisher).collect()
+        publishers(self.sinks.iter_mut().flat_map(std::mem::take))
     }
+}
+
+/// The publishers among sinks.
+pub fn publishers(sinks: impl IntoIterator<Item = Sink>) -> Vec<Box<dyn Publisher>> {
+    let publisher = |sink| if let Sink::Network(publisher) = sink { Some(publisher) } else { None };
+    sinks.into_iter().filter_map(publisher).collect()
 }

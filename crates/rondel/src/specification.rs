@@ -120,6 +120,18 @@ impl Specification {
         Specification::build(outcome, formula, "formula", true)
     }
 
+    /// Topics of these names, with nothing to check.
+    ///
+    /// # Errors
+    /// [`Refused`] never, unless the engine refuses a program without properties.
+    pub fn of_topics(names: impl Iterator<Item = String>) -> Result<Specification, Refused> {
+        let topic =
+            |name: String| rondel_spec::Topic { address: name.clone(), name, type_name: None, schema: None };
+        let spec = Spec { topics: names.map(topic).collect(), ..Spec::default() };
+        let program = Arc::new(Program::compile(&spec).map_err(|_| Refused)?);
+        Ok(Specification { spec, program, is_formula: false, source: String::new(), text: String::new() })
+    }
+
     /// Takes what the arguments give: a file or a formula.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use indicatif::HumanCount;
 use rondel_engine::{Monitor, Report};
-use rondel_event::{Block, Path, Rows, Slot, Timestamp, Value, Verdict};
+use rondel_event::{Block, Path, Rows, Slot, Timestamp, TopicId, Value, Verdict};
 use rondel_spec::{Property, Spec, TimeModel};
 use serde::{Deserialize, Serialize};
 
@@ -200,7 +200,7 @@ pub fn status(tallies: &[Tally], unseen: &Unseen) -> u8 {
 }
 
 /// The fields that a program reads and no message has carried so far: most often a misspelt name.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Unseen {
     fields: Vec<(Slot, String)>,
 }
@@ -216,6 +216,23 @@ impl Unseen {
             projection.fields.iter().map(|field| (field.slot, name(&topic.name, &field.path)))
         });
         Unseen { fields: fields.collect() }
+    }
+
+    /// Of these topics of it only.
+    pub fn of(specification: &Specification, topics: &[TopicId]) -> Unseen {
+        let projections = specification.program.projections();
+        let theirs = |slot: Slot| {
+            let reads = |topic: &&TopicId| projections[topic.index()].fields.iter().any(|f| f.slot == slot);
+            topics.iter().any(|topic| reads(&topic))
+        };
+        let mut unseen = Unseen::new(specification);
+        unseen.fields.retain(|(slot, _)| theirs(*slot));
+        unseen
+    }
+
+    /// Adds what others have not seen.
+    pub fn extend(&mut self, other: &Unseen) {
+        self.fields.extend(other.fields.iter().cloned());
     }
 
     /// Looks what the events of a block carry. Costs nothing once everything was seen.

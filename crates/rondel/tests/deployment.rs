@@ -66,6 +66,45 @@ fn good_deployments() {
 }
 
 #[test]
+fn alignments() {
+    let start = "specification: vehicle.rondel\nzenoh: {}\n";
+    for good in [
+        "alignment: {}",
+        "alignment: { policy: arrival }",
+        "alignment: { policy: event_time, max_wait: estimate 0.99, absent_after: never, wait_for: specification }",
+        "alignment: { policy: approximate, age_penalty: 0.5, max_interval: 20 ms, lower_bound: 1 ms, queue: 50 }",
+        "alignment: { policy: epsilon, epsilon: 5 ms }\ntopics: { gear: { source: zenoh:g, max_wait: none } }",
+        "alignment: { in_order: false, max_wait: none, progress: zenoh:p, reports: [stdout, zenoh:r], tardy: drop }",
+        "alignment: { clock: system, ahead: never, behind: 3 min }",
+    ] {
+        validate(&format!("{start}{good}\n")).expect_status(0);
+    }
+    for (wrong, place, words) in [
+        ("alignment: { policy: fifo }", "3:22", &["policy must be", "approximate"][..]),
+        ("alignment: { max_wait: 5 }", "3:24", &["50 ms"]),
+        ("alignment: { max_wait: estimate 2 }", "3:24", &["0 to 1"]),
+        ("alignment: { absent_after: soon }", "3:28", &["2 s", "never"]),
+        ("alignment: { epsilon: 5 ms }", "3:23", &["policy epsilon"]),
+        ("alignment: { policy: epsilon }", "3:12", &["needs `epsilon:`"]),
+        ("alignment: { tardy: ignore }", "3:21", &["late, drop, inconclusive"]),
+        ("alignment: { queue: 0 }", "3:21", &["queue"]),
+        ("alignment: { maxwait: 5 ms }", "3:14", &["did you mean 'max_wait'"]),
+        ("alignment: { reports: zenoh:demo/gear }", "3:12", &["come back"]),
+        (
+            "alignment: { in_order: false, max_wait: none }\ntopics: { gear: { source: zenoh:g, time: t } }",
+            "3:12",
+            &["'gear'", "progress"],
+        ),
+        ("topics: { gear: zenoh:g }\nsynchronize: { to: stdout }", "4:14", &["not both"]),
+    ] {
+        refused(&format!("{start}{wrong}\n"), &[(place, words)]);
+    }
+    validate("synchronize: { to: zenoh:s }\ntopics: { a: zenoh:a, b: dds:b }\n").expect_status(0);
+    refused("synchronize: { to: zenoh:s }\n", &[("1:14", &["nothing to synchronize"])]);
+    refused("synchronize: {}\ntopics: { a: zenoh:a }\n", &[("1:14", &["`to:`"])]);
+}
+
+#[test]
 fn nothing_is_connected_to() {
     let folder = Folder::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

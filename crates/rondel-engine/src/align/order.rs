@@ -12,6 +12,7 @@ mod tree;
 
 use std::collections::VecDeque;
 
+pub use rondel_event::Origin;
 use rondel_event::{Timestamp, TopicId};
 
 use self::frontier::{ENDLESS, Frontiers};
@@ -19,7 +20,7 @@ use self::markers::Marked;
 pub use self::notice::{Notice, OrderStatistics, Refusal};
 use self::origins::Numbered;
 pub use self::settings::{
-    Lateness, Marker, MaxWait, OrderPolicy, OrderSettings, Origin, Released, Tardy, TopicOrder,
+    Lateness, Marker, MaxWait, OrderPolicy, OrderSettings, Released, Tardy, TopicOrder,
 };
 use self::topic::Topic;
 use self::tree::{Place, Tree};

@@ -10,7 +10,7 @@ use rondel_net::adapter::Publisher;
 use rondel_net::zenoh;
 
 use super::run::{Options, Running};
-use crate::deployment::{Address, Binding, Deployment, TimeOfEvent};
+use crate::deployment::{Address, Alignment, Binding, Deployment, Policy, TimeOfEvent};
 use crate::networks::{NetworkSettings, Networks};
 use crate::output::{Emit, Format};
 use crate::pipeline::Stop;
@@ -115,8 +115,12 @@ impl Demo {
             time: TimeOfEvent::Field(rondel_event::Path::keys(["time"])),
             time_unit: rondel_event::TimeUnit::Seconds,
         };
+        let sources: Vec<Binding> = addresses.iter().map(binding).collect();
         let deployment = Deployment {
-            sources: addresses.iter().map(binding).collect(),
+            // The vehicle publishes in order.
+            alignment: Alignment::new(Policy::Arrival),
+            synchronized: None,
+            sources,
             networks: monitor_side,
             emit: Emit::Change,
             sinks: vec![vec![Address::Stdout]; specification.program.properties().len()],

@@ -13,12 +13,12 @@ use rondel_net::adapter::{Problems, Subscription};
 use rondel_spec::Spec;
 
 use crate::chains::ChainReport;
-use crate::deployment::{self, Address, Binding, Deployment, spread, time_of_event};
+use crate::deployment::{self, Address, Alignment, Binding, Deployment, spread, time_of_event};
 use crate::evidence::Witness;
 use crate::networks::{NetworkArguments, Networks};
 use crate::outlet::Sink;
 use crate::output::{Emit, Format, colour_of};
-use crate::pipeline::{Counts, Parts, Pipeline, Stop};
+use crate::pipeline::{AlignmentReport, Counts, Parts, Pipeline, Stop, Summary};
 use crate::resume::{self, Resumed};
 use crate::specification::{Reading, Specification, Syntax, TimeModel};
 use crate::tally::{Tally, Unseen, counted};
@@ -108,7 +108,7 @@ impl Run {
         match self.deployment() {
             Ok(mut deployment) => {
                 let witness = self.explain.then(|| Witness::new(&mut deployment.specification));
-                match self.resumed(&deployment.specification) {
+                match self.resumed(&deployment) {
                     Ok(resumed) => run(&deployment, &self, witness, resumed, started),
                     Err(why) => {
                         complain(&why);
@@ -120,13 +120,19 @@ impl Run {
         }
     }
 
-    fn resumed(&self, specification: &Specification) -> Result<Option<Resumed>, String> {
+    fn resumed(&self, deployment: &Deployment) -> Result<Option<Resumed>, String> {
+        let waits = deployment.alignment.is_needed() || deployment.synchronized.is_some();
+        if waits && (self.resume.is_some() || self.snapshot_to.is_some()) {
+            return Err("a snapshot does not hold messages that wait to be put in order: with --resume and \
+                        --snapshot-to write `alignment: { policy: arrival }`"
+                .to_owned());
+        }
         let Some(file) = &self.resume else { return Ok(None) };
         if matches!(file.try_exists(), Ok(false)) {
             warn(&format!("there is no snapshot {} yet: this run begins from the beginning", file.display()));
             return Ok(None);
         }
-        resume::read(file, &specification.program, self.explain).map(Some)
+        resume::read(file, &deployment.specification.program, self.explain).map(Some)
     }
 
     fn deployment(&self) -> Result<Deployment, u8> {
@@ -228,6 +234,8 @@ impl Run {
             networks,
             specification,
             emit: self.emit.unwrap_or(Emit::Change),
+            alignment: Alignment::by_default(&bindings),
+            synchronized: None,
             sources: bindings,
             sinks,
             exit_on_unreachable: self.network.exit_on_unreachable,
@@ -327,6 +335,8 @@ pub struct Running {
     /// What writes down, now and then, what is known, if that is asked for.
     snapshots: Option<Snapshots>,
     spec: Spec,
+    /// What is published.
+    leaves: &'static str,
 }
 
 /// What another run will go on from.
@@ -388,12 +398,16 @@ impl Running {
             Address::Stdout => Ok(Sink::Stdout),
             address => networks.publisher(address, true).map(Sink::Network),
         };
-        let sinks: Result<Vec<Vec<Sink>>, String> =
-            deployment.sinks.iter().map(|places| places.iter().map(sink).collect()).collect();
-        let sinks = sinks?;
+        let all = |places: &[Address]| places.iter().map(sink).collect::<Result<Vec<Sink>, String>>();
+        let sinks: Vec<Vec<Sink>> =
+            deployment.sinks.iter().map(|places| all(places)).collect::<Result<_, _>>()?;
+        let synchronized = deployment.synchronized.as_deref().map(all).transpose()?;
+        let reports = all(&deployment.alignment.reports)?;
         if !options.wait_subscribers.is_zero() {
             let deadline = Instant::now() + options.wait_subscribers;
-            for (sink, address) in sinks.iter().flatten().zip(deployment.sinks.iter().flatten()) {
+            let verdicts = sinks.iter().flatten().zip(deployment.sinks.iter().flatten());
+            let sets = synchronized.iter().flatten().zip(deployment.synchronized.iter().flatten());
+            for (sink, address) in verdicts.chain(sets) {
                 let Sink::Network(publisher) = sink else { continue };
                 // In slices, to be ended in between.
                 let mut matched = false;
@@ -408,9 +422,12 @@ impl Running {
         let pipeline = Arc::new(Pipeline::new(Parts {
             specification: &deployment.specification,
             bindings: &deployment.sources,
+            alignment: &deployment.alignment,
+            synchronized,
+            reports,
             emit: deployment.emit,
             sinks,
-            batching: deployment.sinks.iter().flatten().any(Address::holds_back),
+            batching: deployment.addresses().any(Address::holds_back),
             format: options.format,
             colour: options.colour,
             witness: options.witness,
@@ -418,12 +435,15 @@ impl Running {
             goes_on: options.snapshots.is_some(),
             stop_after: options.count,
             stop: options.stop,
-        }));
+        })?);
         let subscribe = |(i, binding): (usize, &Binding)| {
             networks.subscribe(&binding.address, TopicId(i as u32), Arc::clone(&pipeline))
         };
-        let subscriptions: Result<Vec<_>, String> =
-            deployment.sources.iter().enumerate().map(subscribe).collect();
+        let mut subscriptions: Vec<_> =
+            deployment.sources.iter().enumerate().map(subscribe).collect::<Result<_, _>>()?;
+        if let Some(address) = &deployment.alignment.progress {
+            subscriptions.push(networks.subscribe(address, pipeline.progress(), Arc::clone(&pipeline))?);
+        }
         let keep_time = {
             let pipeline = Arc::clone(&pipeline);
             move || pipeline.keep_time()
@@ -438,11 +458,16 @@ impl Running {
         });
         Ok(Running {
             snapshots: snapshots.transpose()?,
-            subscriptions: subscriptions?,
+            subscriptions,
             keeper: keeper.transpose()?,
             networks,
             pipeline,
             spec: deployment.specification.spec.clone(),
+            leaves: match (&deployment.synchronized, deployment.alignment.policy.makes_sets()) {
+                (None, _) => "verdicts",
+                (Some(_), true) => "sets",
+                (Some(_), false) => "messages",
+            },
         })
     }
 
@@ -483,7 +508,8 @@ impl Running {
             flushed &= publisher.flush(deadline.saturating_duration_since(Instant::now()));
         }
         drop(self.subscriptions);
-        let (counts, tallies, backwards, unseen) = self.pipeline.report();
+        let Summary { counts, tallies, backwards, unseen, left_out, chains, alignment } =
+            self.pipeline.summary();
         let counted = why == Stop::Count;
         drop(publishers);
         flushed &= self.networks.close();
@@ -494,8 +520,10 @@ impl Running {
             unseen,
             counted,
             problems,
-            left_out: self.pipeline.left_out(&self.spec),
-            chains: self.pipeline.chains(&self.spec),
+            left_out,
+            alignment,
+            chains,
+            leaves: self.leaves,
             properties: self.spec.properties.into_iter().map(|property| property.name).collect(),
             kept,
             flushed,
@@ -517,6 +545,10 @@ pub struct Report {
     /// What could not be taken into account.
     left_out: Vec<String>,
     chains: Vec<ChainReport>,
+    /// What alignment came to.
+    alignment: Option<AlignmentReport>,
+    /// What is published.
+    leaves: &'static str,
     properties: Vec<String>,
     /// Whether what another run goes on from could be written, where that was asked for.
     kept: bool,
@@ -542,11 +574,12 @@ impl Report {
             "duplicates": self.problems.duplicates,
             "breaks": self.problems.breaks,
             "dropped": lost + unpublished,
-            "verdicts": verdicts,
+            self.leaves: verdicts,
             "seconds": seconds,
             "flushed": self.flushed,
             "left_out": self.left_out,
             "chains": self.chains.iter().map(ChainReport::json).collect::<Vec<_>>(),
+            "alignment": self.alignment.as_ref().map(AlignmentReport::json),
         })
         .to_string()
     }
@@ -566,11 +599,12 @@ impl Report {
         } = self.counts;
         let Problems { malformed, lost, incompatible, .. } = self.problems;
         let mut summary = format!(
-            "received {}, checked {}, undecodable {}, dropped {}, verdicts {}",
+            "received {}, checked {}, undecodable {}, dropped {}, {} {}",
             HumanCount(received),
             HumanCount(checked),
             HumanCount(undecodable + malformed),
             HumanCount(lost + unpublished),
+            self.leaves,
             HumanCount(verdicts),
         );
         for (count, what) in [
@@ -614,7 +648,8 @@ impl Report {
         for chain in &self.chains {
             summary += &format!("\n{}", chain.text());
         }
-        for said in &self.left_out {
+        let alignment = self.alignment.as_ref().map_or_else(Vec::new, AlignmentReport::sentences);
+        for said in self.left_out.iter().chain(&alignment) {
             summary += &format!("\n  {said}");
         }
         if received > 0

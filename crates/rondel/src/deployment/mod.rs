@@ -1,6 +1,7 @@
 //! Where a specification runs: networks, topics and sinks, from `rondel.yaml` or from arguments.
 
 mod address;
+mod alignment;
 mod mqtt;
 mod networks;
 mod yaml;
@@ -16,6 +17,8 @@ use crate::networks::NetworkSettings;
 use crate::output::Emit;
 use crate::specification::{Reading, Specification, Syntax, TimeModel};
 pub use address::{Address, returns, spread};
+pub use alignment::{Alignment, AlignmentClock, Policy, WaitFor};
+use alignment::{TopicSettings, alignment};
 use mqtt::{OfTopic, mqtt_settings};
 use networks::{dds_settings, zenoh_settings};
 use yaml::{Item, Mistakes};
@@ -30,6 +33,10 @@ pub struct Deployment {
     pub networks: NetworkSettings,
     /// Where each topic of the specification comes from, in its order.
     pub sources: Vec<Binding>,
+    /// How messages are put in order.
+    pub alignment: Alignment,
+    /// Where messages go once they are in order, if nothing is to be done with them but that.
+    pub synchronized: Option<Vec<Address>>,
     /// Which verdicts leave.
     pub emit: Emit,
     /// Where the verdicts of each property go, in the order of the properties.
@@ -85,6 +92,14 @@ pub fn time_unit(text: &str) -> Option<TimeUnit> {
 pub struct Refused;
 
 impl Deployment {
+    /// All places that it has something to do with.
+    pub fn addresses(&self) -> impl Iterator<Item = &Address> + Clone {
+        let sources = self.sources.iter().map(|binding| &binding.address);
+        let synchronized = self.synchronized.iter().flatten();
+        let alignment = self.alignment.progress.iter().chain(&self.alignment.reports);
+        sources.chain(self.sinks.iter().flatten()).chain(synchronized).chain(alignment)
+    }
+
     /// Reads a deployment file and the specification that it names.
     ///
     /// # Errors
@@ -125,10 +140,25 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     let mqtt_item = members.get("mqtt");
     let topics = members.get("topics");
     let verdicts = members.get("verdicts");
+    let alignment_item = members.get("alignment");
+    let synchronize_item = members.get("synchronize");
     let unreachable = members.get("exit_on_unreachable");
     members.finish(mistakes);
 
-    let specification = specification(root, file, formula, (syntax, time), folder, mistakes);
+    let specification = match synchronize_item {
+        None => specification(root, file, formula, (syntax, time), folder, mistakes),
+        Some(item) => {
+            if file.or(formula).is_some() {
+                mistakes.at(item, "either `synchronize:`, or something to check; not both");
+            }
+            let names = topics.map_or_else(Vec::new, |item| item.entries("topics", &mut Mistakes::default()));
+            if names.is_empty() {
+                mistakes
+                    .at(item, "there is nothing to synchronize: say where messages come from with `topics:`");
+            }
+            Specification::of_topics(names.into_iter().map(|(name, ..)| name)).ok()
+        }
+    };
     let mut networks = NetworkSettings {
         zenoh: zenoh_item.map(|item| zenoh_settings(item, folder, mistakes)),
         dds: dds_item.map(|item| dds_settings(item, mistakes)),
@@ -139,16 +169,57 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     // Without its specification the rest is still looked at, as far as that goes.
     let empty = Spec::default();
     let spec = specification.as_ref().map(|s| &s.spec);
-    let sources = sources(root, topics, spec, &networks, mistakes);
+    let bindings = sources(root, topics, spec, &networks, mistakes);
+    let said = alignment_item.map(|item| alignment(item, mistakes));
+    let (sources, topic_settings): (Vec<Binding>, Vec<TopicSettings>) = bindings.into_iter().unzip();
+    let alignment = Alignment::complete(said, &topic_settings, &sources);
+    if let Some(topic) = alignment.never_certain() {
+        let name = spec.and_then(|spec| spec.topics.get(topic.index())).map_or("", |topic| &topic.name);
+        let place = alignment_item.or(topics).unwrap_or(root);
+        mistakes.at(
+            place,
+            format!(
+                "what comes on '{name}' could never be checked: with `in_order: false` and `max_wait: none` only \
+                 `progress:` can say that nothing earlier comes"
+            ),
+        );
+    }
+    let synchronized = synchronize_item.map(|item| synchronize(item, mistakes));
     let properties: Vec<String> = spec.unwrap_or(&empty).properties.iter().map(|p| p.name.clone()).collect();
     let (emit, sinks) = sinks(verdicts, spec.is_some().then_some(&properties[..]), mistakes);
-    if let Some(error) = returns(sources.iter().map(|b| &b.address), &sinks) {
-        mistakes.at(verdicts.unwrap_or(root), error);
+    for (sinks, item) in [
+        (&sinks, verdicts),
+        (&vec![alignment.reports.clone()], alignment_item),
+        (&vec![synchronized.clone().unwrap_or_default()], synchronize_item),
+    ] {
+        if let Some(error) = returns(sources.iter().map(|b| &b.address), sinks) {
+            mistakes.at(item.unwrap_or(root), error);
+        }
     }
-    let specification = specification?;
-    let used = sources.iter().map(|b| &b.address).chain(sinks.iter().flatten());
-    used.for_each(|address| networks.need(address));
-    Some(Deployment { specification, networks, sources, emit, sinks, exit_on_unreachable })
+    let mut deployment = Deployment {
+        specification: specification?,
+        networks: NetworkSettings::default(),
+        sources,
+        alignment,
+        synchronized,
+        emit,
+        sinks,
+        exit_on_unreachable,
+    };
+    deployment.addresses().for_each(|address| networks.need(address));
+    deployment.networks = networks;
+    Some(deployment)
+}
+
+/// Where messages that were put in order go.
+fn synchronize(item: Item<'_>, mistakes: &mut Mistakes) -> Vec<Address> {
+    let mut members = item.members("synchronize", mistakes);
+    let to = members.get("to");
+    members.finish(mistakes);
+    if to.is_none() {
+        mistakes.at(item, "say where sets go with `to:`, such as zenoh:vehicle/synchronized");
+    }
+    to.map_or_else(Vec::new, |item| addresses(item, mistakes))
 }
 
 fn specification(
@@ -208,7 +279,7 @@ fn sources(
     spec: Option<&Spec>,
     networks: &NetworkSettings,
     mistakes: &mut Mistakes,
-) -> Vec<Binding> {
+) -> Vec<(Binding, TopicSettings)> {
     let entries = topics.map_or_else(Vec::new, |item| item.entries("topics", mistakes));
     let mut bindings = Vec::new();
     for (name, key, item) in &entries {
@@ -253,7 +324,8 @@ fn sources(
         // With a single network, the address in the specification is the one there.
         match Address::parse(&format!("{network}:{}", topic.address.trim_start_matches('/'))) {
             Ok(address) => {
-                sources.push(Binding { address, time: TimeOfEvent::Arrival, time_unit: TimeUnit::Seconds })
+                let binding = Binding { address, time: TimeOfEvent::Arrival, time_unit: TimeUnit::Seconds };
+                sources.push((binding, TopicSettings::default()));
             }
             Err(error) => mistakes.at(topics.unwrap_or(root), format!("topic '{}': {error}", topic.name)),
         }
@@ -261,7 +333,8 @@ fn sources(
     sources
 }
 
-fn binding(item: Item<'_>, mistakes: &mut Mistakes) -> Option<Binding> {
+fn binding(item: Item<'_>, mistakes: &mut Mistakes) -> Option<(Binding, TopicSettings)> {
+    let mut settings = TopicSettings::default();
     let mut time = TimeOfEvent::Arrival;
     let mut unit = TimeUnit::Seconds;
     let mut string_type = None;
@@ -291,6 +364,7 @@ fn binding(item: Item<'_>, mistakes: &mut Mistakes) -> Option<Binding> {
             }
         }
         of_mqtt = OfTopic::read(&mut members, mistakes);
+        settings = TopicSettings::read(&mut members, mistakes);
         string_type = members.get("type").and_then(|item| Some((item, item.text("type", mistakes)?)));
         members.finish(mistakes);
         if source.is_none() {
@@ -311,14 +385,15 @@ fn binding(item: Item<'_>, mistakes: &mut Mistakes) -> Option<Binding> {
         }
         (Ok(Address::Dds(name, mut known)), Some((_, type_name))) => {
             known.name = type_name;
-            Some(Binding { address: Address::Dds(name, known), time, time_unit: unit })
+            Some((Binding { address: Address::Dds(name, known), time, time_unit: unit }, settings))
         }
         (Ok(_), Some((item, _))) => {
             mistakes.at(item, "only a topic on DDS has a type");
             None
         }
         (Ok(address), None) => {
-            Some(Binding { address: of_mqtt.at(address, mistakes), time, time_unit: unit })
+            let binding = Binding { address: of_mqtt.at(address, mistakes), time, time_unit: unit };
+            Some((binding, settings))
         }
         (Err(error), _) => {
             mistakes.at(address, error);

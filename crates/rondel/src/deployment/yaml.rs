@@ -80,6 +80,7 @@ impl<'y> Item<'y> {
         match &self.node.data {
             YamlData::Value(Scalar::String(text)) => Some(text.to_string()),
             YamlData::Value(Scalar::Integer(number)) => Some(number.to_string()),
+            YamlData::Value(Scalar::FloatingPoint(number)) => Some(number.to_string()),
             YamlData::Value(Scalar::Boolean(value)) => Some(value.to_string()),
             _ => {
                 mistakes.at(self, format!("{what} must be text, not {}", self.kind()));

@@ -244,7 +244,8 @@ impl Witness {
         for row in self.looked..end {
             let topic = block.topic(row);
             let (time, step) = (block.time(row), Some(first + row as u64));
-            for field in self.fields.iter().filter(|field| Some(field.topic) == topic) {
+            // In a set, one event is of several topics.
+            for field in self.fields.iter().filter(|field| block.topic_rows(field.topic) >> row & 1 == 1) {
                 let carried = field.slot.and_then(|slot| value(block, slot, field.value_type, row));
                 let Some(value) = carried else { continue };
                 let is_number = !matches!(field.value_type, ValueType::Bool | ValueType::String);

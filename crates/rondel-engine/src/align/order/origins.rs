@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::settings::Origin;
+use rondel_event::Origin;
 
 /// How far back numbers are remembered.
 const WINDOW: u64 = 256;

@@ -22,7 +22,7 @@ pub struct OrderSettings {
 pub enum OrderPolicy {
     /// As they come. Nothing waits, and nothing is tardy.
     Arrival,
-    /// By time, those of equal time by the position of their topic, and on one topic by their numbers ([`Origin`]), or else
+    /// By time, those of equal time by the position of their topic, and on one topic by their numbers ([`Origin`](rondel_event::Origin)), or else
     /// as they came.
     EventTime,
 }
@@ -86,15 +86,6 @@ pub struct Marker {
     /// How many events have times later than `after` and not later than `complete`. With it a marker may overtake
     /// events: it counts once that many were received. Without it, it counts at once.
     pub count: Option<u64>,
-}
-
-/// Who sent an event, where the network says so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Origin {
-    /// The publisher: a hash of what the network calls it.
-    pub publisher: u64,
-    /// Its number for the event: each is one more than the one before.
-    pub number: u64,
 }
 
 /// An event that leaves.

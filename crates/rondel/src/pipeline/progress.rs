@@ -1,0 +1,148 @@
+//! What publishers say of how far they are.
+
+use std::collections::HashMap;
+
+use rondel_engine::align::Marker;
+use rondel_event::{
+    Block, Field, Layout, Path, Projection, Read, Slot, TimeUnit, Timestamp, TopicId, ValueType,
+};
+use rondel_net::json::JsonDecoder;
+
+/// Reads markers: `{"topic":"gear","complete":12.5}` says that all messages of the topic with times up to 12.5 s were
+/// sent. With `"after":12.0,"count":3` it says that those from 12.0 s (not included) on are three, and `"publisher":"a"`
+/// that it speaks for one publisher of several. Times are in the unit of the topic's own.
+pub(super) struct Progress {
+    /// The names of the topics and the units of their times.
+    topics: Vec<(String, TimeUnit)>,
+    block: Block,
+    /// For each unit what reads markers with such times.
+    decoders: Vec<(TimeUnit, JsonDecoder)>,
+    /// For each topic how far each of its publishers is, where they say who they are.
+    publishers: HashMap<u32, HashMap<Vec<u8>, Timestamp>>,
+    /// How many could not be read, or are of no topic here.
+    pub(super) unread: u64,
+}
+
+const TOPIC: Slot = Slot::String(0);
+const PUBLISHER: Slot = Slot::String(1);
+const COMPLETE: Slot = Slot::Int(0);
+const AFTER: Slot = Slot::Int(1);
+const COUNT: Slot = Slot::Int(2);
+
+impl Progress {
+    pub(super) fn new(topics: Vec<(String, TimeUnit)>) -> Progress {
+        Progress {
+            topics,
+            block: Block::new(Layout { topics: 1, ints: 3, strings: 2, ..Layout::default() }),
+            decoders: Vec::new(),
+            publishers: HashMap::new(),
+            unread: 0,
+        }
+    }
+
+    /// The marker that a payload holds, and its topic.
+    pub(super) fn read(&mut self, payload: &[u8]) -> Option<(TopicId, Marker)> {
+        let read = self.marker(payload);
+        self.unread += u64::from(read.is_none());
+        read
+    }
+
+    fn marker(&mut self, payload: &[u8]) -> Option<(TopicId, Marker)> {
+        self.decode(payload, TimeUnit::Seconds)?;
+        let name = self.block.text(0, 0);
+        let topic = self.topics.iter().position(|(topic, _)| topic.as_bytes() == name)?;
+        let unit = self.topics[topic].1;
+        if unit != TimeUnit::Seconds {
+            self.decode(payload, unit)?;
+        }
+        let topic = TopicId(topic as u32);
+        let publisher = self.block.text(1, 0).to_vec();
+        let time = |slot| self.int(slot).map(Timestamp::from_nanos);
+        let marker = Marker {
+            complete: time(COMPLETE)?,
+            after: time(AFTER),
+            count: self.int(COUNT).and_then(|count| u64::try_from(count).ok()),
+        };
+        Some((topic, self.combine(topic, publisher, marker)))
+    }
+
+    /// What all publishers of a topic say together.
+    fn combine(&mut self, topic: TopicId, publisher: Vec<u8>, marker: Marker) -> Marker {
+        let known = self.publishers.entry(topic.0).or_default();
+        let last = known.entry(publisher).or_insert(marker.complete);
+        *last = marker.complete.max(*last);
+        if known.len() < 2 {
+            return marker;
+        }
+        // What one of them has counted is less than what comes.
+        let complete = known.values().min().copied().unwrap_or(marker.complete);
+        Marker { complete, after: None, count: None }
+    }
+
+    fn decode(&mut self, payload: &[u8], unit: TimeUnit) -> Option<()> {
+        self.block.clear();
+        let decoder = match self.decoders.iter().position(|(of, _)| *of == unit) {
+            Some(at) => &mut self.decoders[at].1,
+            None => {
+                let field = |name: &str, value_type, slot| Field {
+                    path: Path::keys([name]),
+                    read: Read::Value(value_type),
+                    slot,
+                };
+                let fields = vec![
+                    field("topic", ValueType::String, TOPIC),
+                    field("publisher", ValueType::String, PUBLISHER),
+                    field("complete", ValueType::Time, COMPLETE),
+                    field("after", ValueType::Time, AFTER),
+                    field("count", ValueType::Int, COUNT),
+                ];
+                let decoder = JsonDecoder::new(TopicId(0), &Projection { fields }, None, unit);
+                self.decoders.push((unit, decoder));
+                let last = self.decoders.len() - 1;
+                &mut self.decoders[last].1
+            }
+        };
+        decoder.decode(payload, Timestamp::ZERO, &mut self.block).ok()
+    }
+
+    fn int(&self, slot: Slot) -> Option<i64> {
+        let Slot::Int(column) = slot else { return None };
+        let column = self.block.ints(column);
+        (column.valid & 1 == 1).then(|| column.values[0])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markers_are_read_in_the_unit_of_their_topic() {
+        let topics = vec![("a".to_owned(), TimeUnit::Seconds), ("b".to_owned(), TimeUnit::Nanoseconds)];
+        let mut progress = Progress::new(topics);
+        let at = Timestamp::from_nanos;
+        let mut read = |text: &str| progress.read(text.as_bytes());
+        let plain = Marker { complete: at(1_500_000_000), after: None, count: None };
+        assert_eq!(read(r#"{"topic":"a","complete":1.5}"#), Some((TopicId(0), plain)));
+        let counted = Marker { complete: at(1_700_000_000_123_456_789), after: Some(at(7)), count: Some(3) };
+        let text = r#"{"topic":"b","complete":1700000000123456789,"after":7,"count":3}"#;
+        assert_eq!(read(text), Some((TopicId(1), counted)));
+        for wrong in ["", "{}", r#"{"topic":"c","complete":1}"#, r#"{"topic":"a"}"#, r#"{"complete":1}"#] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+        assert_eq!(progress.unread, 5);
+    }
+
+    #[test]
+    fn the_slowest_of_several_publishers_counts() {
+        let mut progress = Progress::new(vec![("a".to_owned(), TimeUnit::Seconds)]);
+        let mut complete = |publisher: &str, time: i64| {
+            let text = format!(r#"{{"topic":"a","publisher":"{publisher}","complete":{time}}}"#);
+            progress.read(text.as_bytes()).map(|(_, marker)| marker.complete.as_nanos() / 1_000_000_000)
+        };
+        assert_eq!(complete("x", 5), Some(5));
+        assert_eq!(complete("y", 2), Some(2));
+        assert_eq!(complete("x", 9), Some(2));
+        assert_eq!(complete("y", 7), Some(7));
+    }
+}

@@ -1,0 +1,121 @@
+//! Messages that come in the wrong order, on a real network: checked in order, put into sets, reported.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
+
+mod support;
+
+use support::network::{arguments, free_endpoint, zenoh};
+use support::process::Process;
+use support::{Folder, rondel_with_input};
+
+const SPECIFICATION: &str = "topic gear { report: int }\ntopic speed { v: float }\n\
+    @time(dense) property at_standstill = changed(gear.report) -> speed.v < 0.1\n";
+
+/// Publishes these lines on a topic and waits until they are on their way.
+#[track_caller]
+fn publish(endpoint: &str, topic: &str, lines: &str) {
+    let own = ["publish", "--to", topic, "--wait", "60"];
+    rondel_with_input(arguments(&own, &zenoh("client", endpoint)), lines.as_bytes()).expect_status(0);
+}
+
+/// A run of this deployment, which listens as a router.
+fn run(folder: &Folder, endpoint: &str, deployment: &str) -> Process {
+    folder.file("vehicle.rondel", SPECIFICATION);
+    let text = format!("zenoh: {{ mode: router, listen: {endpoint} }}\n{deployment}");
+    let file = folder.file("rondel.yaml", text);
+    let mut run = Process::rondel(["run", &file, "--format", "json"]);
+    run.wait_stderr("ready");
+    run
+}
+
+const TOPICS: &str = "specification: vehicle.rondel\n\
+    topics:\n  gear: { source: zenoh:t/gear, time: t }\n  speed: { source: zenoh:t/speed, time: t }\n";
+
+/// The gear changes at 2, after the vehicle stopped at 1; but the message of that comes after that of the gear.
+const GEAR: &str = "{\"t\":0,\"report\":1}\n{\"t\":2,\"report\":2}\n{\"t\":4,\"report\":2}\n";
+const SPEED: &str = "{\"t\":0,\"v\":9}\n{\"t\":1,\"v\":0}\n{\"t\":5,\"v\":7}\n";
+
+#[test]
+fn in_the_order_of_their_times() {
+    let (folder, endpoint) = (Folder::new(), free_endpoint());
+    let mut run =
+        run(&folder, &endpoint, &format!("{TOPICS}alignment: {{ max_wait: none, absent_after: never }}\n"));
+    publish(&endpoint, "zenoh:t/gear", GEAR);
+    publish(&endpoint, "zenoh:t/speed", SPEED);
+    let lines = run.take_stdout(2);
+    assert!(lines[0].contains("inconclusive") && lines[1].contains("satisfied"), "{lines:?}");
+    run.terminate();
+    let finished = run.finish();
+    finished.expect_status(0);
+    assert!(!finished.stdout.contains("violated"), "{}", finished.stdout);
+}
+
+#[test]
+fn as_they_come_it_would_have_been_a_violation() {
+    let (folder, endpoint) = (Folder::new(), free_endpoint());
+    let mut run = run(&folder, &endpoint, &format!("{TOPICS}alignment: {{ policy: arrival }}\n"));
+    publish(&endpoint, "zenoh:t/speed", "{\"t\":0,\"v\":9}\n");
+    publish(&endpoint, "zenoh:t/gear", GEAR);
+    publish(&endpoint, "zenoh:t/speed", SPEED);
+    run.wait_stdout("violated");
+    run.terminate();
+    run.finish().expect_status(0).expect_stderr(&["times going backwards"]);
+}
+
+#[test]
+fn what_is_too_late_is_reported() {
+    let (folder, endpoint) = (Folder::new(), free_endpoint());
+    let reports = "alignment: { max_wait: 1 ms, tardy: drop, reports: stdout }\n";
+    let mut run = run(&folder, &endpoint, &format!("{TOPICS}{reports}"));
+    publish(&endpoint, "zenoh:t/gear", "{\"t\":10,\"report\":1}\n{\"t\":20,\"report\":2}\n");
+    // Once the clock has let the first gear go, an earlier speed is too late.
+    run.wait_stdout("inconclusive");
+    publish(&endpoint, "zenoh:t/speed", "{\"t\":9,\"v\":1}\n{\"t\":30,\"v\":1}\n");
+    let line = run.wait_stdout("\"tardy\"");
+    let report: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!((&report["report"], &report["topic"]), (&"tardy".into(), &"speed".into()));
+    assert!(report["excess"].as_f64().unwrap() >= 1.0 && report["policy"] == "drop", "{line}");
+    run.terminate();
+    let finished = run.finish();
+    finished.expect_status(0).expect_stderr(&["speed: 1 tardy", "would have sufficed", "1 left out"]);
+}
+
+#[test]
+fn progress_makes_waiting_needless() {
+    let (folder, endpoint) = (Folder::new(), free_endpoint());
+    let progress = "alignment: { max_wait: none, absent_after: never, progress: zenoh:t/progress }\n";
+    let mut run = run(&folder, &endpoint, &format!("{TOPICS}{progress}"));
+    publish(&endpoint, "zenoh:t/gear", "{\"t\":10,\"report\":1}\n");
+    // Nothing of speed ever comes; its publisher says that there was nothing up to 11.
+    publish(&endpoint, "zenoh:t/progress", "{\"topic\":\"speed\",\"complete\":11}\n");
+    run.wait_stdout("inconclusive");
+    publish(&endpoint, "zenoh:t/progress", "{\"topic\":\"spede\",\"complete\":11}\n");
+    run.wait_stderr("no marker of a topic here");
+    run.terminate();
+    run.finish().expect_status(0).expect_stderr(&["1 marker that could not be used"]);
+}
+
+#[test]
+fn a_synchronizer_makes_one_message_of_each_set() {
+    let (folder, endpoint) = (Folder::new(), free_endpoint());
+    let deployment = "synchronize: { to: stdout }\n\
+        topics:\n  gear: { source: zenoh:t/gear, time: t }\n  speed: { source: zenoh:t/speed, time: t }\n\
+        alignment: { policy: exact }\n";
+    let mut run = run(&folder, &endpoint, deployment);
+    publish(&endpoint, "zenoh:t/gear", GEAR);
+    publish(&endpoint, "zenoh:t/speed", "{\"t\":2, \"v\":9}\n{\"t\":3,\"v\":0}\n{\"t\":4,\"v\":7}\n");
+    let lines = run.take_stdout(2);
+    assert_eq!(
+        lines,
+        [
+            r#"{"time":2,"gear":{"t":2,"report":2},"speed":{"t":2, "v":9}}"#,
+            r#"{"time":4,"gear":{"t":4,"report":2},"speed":{"t":4,"v":7}}"#
+        ]
+    );
+    run.terminate();
+    run.finish().expect_status(0).expect_stderr(&[
+        "sets 2",
+        "gear: 1 in no set (older)",
+        "speed: 1 in no set (older)",
+    ]);
+}
