@@ -102,6 +102,24 @@ fn the_plan_of_a_specification() {
 }
 
 #[test]
+fn a_failed_test_names_what_is_not_known() {
+    let folder = Folder::new();
+    let spec = folder.file(
+        "late.rondel",
+        "topic emergency { active: bool } topic hazard { report: int, side: int }\n\
+         property follows = emergency.active -> eventually[0, 2 s] hazard.report == 2\n\
+         property sided = hazard.side == 1\n\
+         test \"too late\" { at 0 s emergency { active: true } at 3 s hazard { report: 2 }\n\
+         expect follows violated at 2 s expect sided satisfied expect sided never violated }\n",
+    );
+    let finished = rondel(["test", &spec]);
+    finished.expect_status(1);
+    assert!(finished.stdout.contains("\n      hazard.report is unknown before 3 s\n"), "{}", finished.stdout);
+    let never = "\n      no message carries hazard.side: it is unknown\n";
+    assert_eq!(finished.stdout.matches(never).count(), 1, "{}", finished.stdout);
+}
+
+#[test]
 fn the_plan_of_what_is_divided_by_key() {
     let folder = Folder::new();
     let spec = folder.file(

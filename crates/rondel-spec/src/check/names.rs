@@ -282,6 +282,9 @@ impl<'a> Checker<'a> {
     /// Keys and variables of machines are known only where they are declared.
     fn local_of_that_name(&self, word: &str) -> Option<String> {
         let ast = self.ast;
+        if let Some(help) = self.machine_of_that_name(word) {
+            return Some(help);
+        }
         let divided = ast.properties.iter().map(|p| (&p.name, p.each));
         let mut divided = divided.chain(ast.machines.iter().map(|m| (&m.name, m.each)));
         let key = divided.find(|(_, each)| {
@@ -293,6 +296,27 @@ impl<'a> Checker<'a> {
         }
         let owner = ast.machines.iter().find(|m| m.variables.iter().any(|v| v.name.text == word))?;
         Some(format!("'{word}' is a variable of the machine '{}', and known only there", owner.name.text))
+    }
+
+    /// Machines and their states are asked for in one way only.
+    fn machine_of_that_name(&self, word: &str) -> Option<String> {
+        let mut machines = self.ast.machines.iter();
+        let has_state = |m: &crate::syntax::ast::Machine| {
+            m.transitions
+                .iter()
+                .any(|transition| [&transition.from, &transition.to].iter().any(|state| state.text == word))
+        };
+        let machine = machines.find(|machine| machine.name.text == word || has_state(machine))?;
+        let name = &machine.name.text;
+        let first = machine.transitions.first().map_or("a", |transition| transition.from.text.as_str());
+        Some(match word == name {
+            true => format!(
+                "'{name}' is a machine: `in({name}, {first})` is true while it is in the state '{first}'"
+            ),
+            false => format!(
+                "'{word}' is a state of the machine '{name}': `in({name}, {word})` is true while it is in it"
+            ),
+        })
     }
 
     /// Who forgets the topic before a field is told where the field is.
@@ -332,7 +356,9 @@ impl<'a> Checker<'a> {
             None => {
                 let topics = self.ast.topics.iter().map(|topic| topic.name.text.as_str());
                 let message = format!("no topic '{}'{}", name.text, did_you_mean(&name.text, topics));
-                Err(Box::new(Diagnostic::new(Code::UnknownTopic, name.span, message)))
+                let mut diagnostic = Diagnostic::new(Code::UnknownTopic, name.span, message);
+                diagnostic.help = self.machine_of_that_name(&name.text);
+                Err(Box::new(diagnostic))
             }
         }
     }

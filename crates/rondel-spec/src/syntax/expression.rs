@@ -268,7 +268,11 @@ impl<'a> Parser<'a> {
             let message = format!("no operator '{last}'; did you mean '{meant}'?");
             return self.report(Diagnostic::new(Code::UnexpectedToken, self.last_span(), message));
         }
-        self.expected(what)
+        let given_up = self.expected(what);
+        if at_word && last.starts_with(|c: char| c.is_ascii_digit()) {
+            self.help_last("units are those of time: ns, us, ms, s, min, h, d; other numbers have none");
+        }
+        given_up
     }
 }
 

@@ -110,9 +110,13 @@ impl Parser<'_> {
                 };
                 let message =
                     format!("expected a statement of a machine or `}}`, found {}{suggestion}", self.found());
-                let help = match PARTS.contains(&word) {
-                    true => "after a transition come `when`, `within`, `after` and `do`, each at most once",
-                    false => {
+                let help = match word {
+                    "if" | "whenever" => "what a transition waits for stands behind `when`: `a -> b when p`",
+                    "on" => "what a transition waits for stands behind `when`: `a -> b when on(topic)`",
+                    _ if PARTS.contains(&word) => {
+                        "after a transition come `when`, `within`, `after` and `do`, each at most once"
+                    }
+                    _ => {
                         "a machine has `initial a`, `a -> b when p`, `var n: int = 0`, `error a` and `final a`"
                     }
                 };

@@ -436,6 +436,13 @@ impl<'a> Parser<'a> {
         if self.word(0) == "for" {
             self.ast.properties[index].each = Some(self.each()?);
         }
+        if matches!(self.symbol(0), ":" | "(" | ":=") {
+            let given_up = self.expected("`=`");
+            self.help_last(
+                "a property is `property p = …`, or for each key `property p for each k in topic.field = …`",
+            );
+            return Err(given_up);
+        }
         self.expect("=")?;
         let first = self.ast.nodes.len();
         let root = self.expression_to_end()?;

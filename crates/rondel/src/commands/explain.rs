@@ -340,7 +340,7 @@ fn parts<'a>(spec: &'a Spec, node: &'a Expr) -> impl Iterator<Item = ExprId> + '
 }
 
 /// A node and all that it refers to.
-fn with_guards(spec: &Spec, root: ExprId) -> Vec<ExprId> {
+pub(super) fn with_guards(spec: &Spec, root: ExprId) -> Vec<ExprId> {
     let (mut seen, mut all, mut open) = (vec![false; spec.nodes.len()], Vec::new(), vec![root]);
     while let Some(id) = open.pop() {
         if !std::mem::replace(&mut seen[id.index()], true) {

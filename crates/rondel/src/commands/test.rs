@@ -5,11 +5,14 @@ use std::io::{self, BufWriter, IsTerminal};
 use std::path::PathBuf;
 
 use clap::Args;
-use rondel_event::{Timestamp, Value};
-use rondel_spec::{Expectation, Test as SpecTest};
+use rondel_event::{Path, Segment, Timestamp, Value, Verdict};
+use rondel_spec::{Expectation, Expr, ExprId, Test as SpecTest};
 use serde_json::json;
 
+use super::explain::with_guards;
+
 use crate::evidence::Witness;
+use crate::formula;
 use crate::output::{Format, Output, colour_of, key_text};
 use crate::specification::{Reading, Specification, TimeModel};
 use crate::tally::counted;
@@ -152,6 +155,9 @@ impl Shown<'_> {
             text +=
                 &format!("  {}: expected {}\n", self.place(expectation.offset), self.expected(expectation));
             text += &self.table(expectation);
+            for unknown in self.unknown(expectation) {
+                text += &format!("      {unknown}\n");
+            }
             for given in self.ran.of(expectation) {
                 if let Some(evidence) = &given.evidence {
                     text += &format!("    violated at {} s, as\n", given.about.unwrap_or(given.time));
@@ -205,6 +211,34 @@ impl Shown<'_> {
             table += "      no verdict came\n";
         }
         table
+    }
+
+    /// The fields without which nothing can be known at the time that is meant.
+    fn unknown(&self, expectation: &Expectation) -> Vec<String> {
+        let spec = &self.specification.spec;
+        if expectation.never || expectation.verdict == Verdict::Inconclusive {
+            return Vec::new();
+        }
+        let formula = spec.properties[expectation.property as usize].formula;
+        let mut nodes = with_guards(spec, formula);
+        nodes.sort_unstable();
+        let unknown = |node: ExprId| {
+            let Expr::Field { topic, path, .. } = &spec.nodes[node.index()] else { return None };
+            let name = formula::field(spec, *topic, path);
+            let first = self
+                .test
+                .messages
+                .iter()
+                .find(|message| message.topic == *topic && carries(&message.json, path));
+            match first {
+                None => Some(format!("no message carries {name}: it is unknown")),
+                Some(first) if expectation.at.is_some_and(|at| at < first.time) => {
+                    Some(format!("{name} is unknown before {} s", first.time))
+                }
+                Some(_) => None,
+            }
+        };
+        nodes.into_iter().filter_map(unknown).collect()
     }
 
     fn verdicts<'g>(&self, given: impl IntoIterator<Item = &'g Given>) -> String {
@@ -267,6 +301,17 @@ fn json_of(value: &Value) -> serde_json::Value {
         Value::Time(ns) | Value::Duration(ns) => json!(Timestamp::from_nanos(*ns).to_string()),
         Value::String(text) => json!(text),
     }
+}
+
+/// Whether a message has something there.
+fn carries(json: &str, path: &Path) -> bool {
+    let message: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
+    let step = |value: &serde_json::Value, segment: &Segment| match segment {
+        Segment::Key(key) => value.get(&**key).cloned(),
+        Segment::Index(index) => value.get(*index as usize).cloned(),
+    };
+    let found = path.0.iter().try_fold(message, |value, segment| step(&value, segment));
+    found.is_some_and(|value| !value.is_null())
 }
 
 /// The beginning of a long text.
