@@ -92,9 +92,11 @@ pub fn run(specification: &Specification, test: &Test, witness: Option<&mut Witn
         ran.take(Some((&block, first)), &monitor, Some(i), &mut witness);
         block.clear();
     }
+    let mut until = test.messages.iter().map(|message| message.time).max();
     match test.end {
         // What becomes certain at the end has still to be seen.
         Some(end) => {
+            until = until.max(Some(end));
             let end = Timestamp::from_nanos(end.as_nanos().saturating_add(1));
             monitor.advance(end);
             ran.take(None, &monitor, None, &mut witness);
@@ -108,6 +110,7 @@ pub fn run(specification: &Specification, test: &Test, witness: Option<&mut Witn
                     break;
                 }
                 monitor.advance(due);
+                until = until.max(Some(Timestamp::from_nanos(due.as_nanos().saturating_sub(1))));
                 ran.take(None, &monitor, None, &mut witness);
                 steps += 1;
                 last = Some(due);
@@ -115,7 +118,12 @@ pub fn run(specification: &Specification, test: &Test, witness: Option<&mut Witn
         }
     }
     monitor.end();
+    let before = ran.given.len();
     ran.take(None, &monitor, None, &mut witness);
+    // That time went on a little further is of no interest.
+    for given in &mut ran.given[before..] {
+        given.time = until.map_or(given.time, |until| given.time.min(until));
+    }
     ran.mistyped = lines.mistyped();
     ran.unmet = (0..test.expectations.len()).filter(|i| !ran.meets(&test.expectations[*i])).collect();
     ran

@@ -42,6 +42,7 @@ fn tests_of_a_specification() {
          \x20 {spec}:17:5: expected quiet violated at 1 s\n\
          \x20     0 s   emergency {{\"emergency\":true}}   inconclusive\n\
          \x20     3 s   hazard {{\"report\":2}}            satisfied\n\
+         \x20     hazard.report is unknown before 3 s\n\
          \n1 test passed, 1 failed\n"
     ));
     rondel(["test", "--filter", "stands", &spec])
