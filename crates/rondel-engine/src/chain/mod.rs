@@ -145,6 +145,7 @@ impl ChainState {
             && self.ways.iter().all(|way| (1..=plan.links.len()).contains(&(way.reached as usize)))
             && self.first <= self.judged
             && self.judged <= end
+            && self.first <= self.answered
             && self.answered <= end
     }
 
