@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 pub use machines::Ambiguity;
 use rondel_event::{Block, Rows, Timestamp, TopicId, Value};
+use rondel_spec::TimeModel;
 
 use crate::chain::{ChainPlan, ChainRows, ChainState, ChainStatus};
 use crate::future::{Decision, Delayed, Levels, Pending, Room, Scratch};
@@ -307,7 +308,11 @@ impl Monitor {
             let pending = futures.filter_map(|(future, pending)| pending.deadline(&future.plan));
             let robust = section.robust_futures.iter().zip(&serial.delayed);
             let delayed = robust.filter_map(|(future, delayed)| delayed.deadline(&future.plan));
-            pending.chain(delayed).chain(past).min()
+            let timed = section.futures.iter().filter(|future| future.plan.time != TimeModel::Steps);
+            let asked = timed.flat_map(|future| &future.givens).filter_map(|(_, relation)| {
+                serial.state.relations.get(*relation as usize)?.asking()?.deadline()
+            });
+            pending.chain(delayed).chain(asked).chain(past).min()
         });
         let next = next.chain(self.instances.iter().filter_map(Instances::next_change)).min();
         next.map(|time| Timestamp::from_nanos(time.saturating_add(1)))
@@ -330,8 +335,11 @@ impl Monitor {
     pub fn given_up(&self) -> u64 {
         let pending = self.sections.iter().flat_map(|section| &section.pending).map(Pending::lost);
         let delayed = self.sections.iter().flat_map(|section| &section.delayed).map(Delayed::lost);
+        let relations = self.sections.iter().flat_map(|section| &section.state.relations);
+        let asked = relations.filter_map(|relation| Some(relation.asking()?.lost()));
         pending
             .chain(delayed)
+            .chain(asked)
             .chain(self.instances.iter().map(Instances::given_up))
             .fold(0, u64::saturating_add)
     }

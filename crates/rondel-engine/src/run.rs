@@ -135,7 +135,8 @@ impl Serial {
         let Registers { words: own_words, columns, .. } = &mut self.registers;
         let fits = scouts
             && state.fits(&self.state)
-            && state.relations.iter_mut().zip(&self.state.relations).all(|(saved, own)| saved.complete(own))
+            && (state.relations.iter_mut().zip(&self.state.relations).zip(&section.relations))
+                .all(|((saved, own), relation)| saved.complete(own, &relation.plan))
             && pending.len() == self.pending.len()
             && pending.iter().zip(&self.pending).all(|(saved, own)| saved.fits(own))
             && delayed.len() == self.delayed.len()

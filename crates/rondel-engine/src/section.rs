@@ -220,6 +220,11 @@ impl Ordered {
         });
         let robust_futures: Vec<_> = robust_futures.collect();
         drop((pasts, levels));
+        let number = |relation: &Quantified| relation.plan.ask.as_ref().map(|ask| ask.number);
+        for (given, relation) in futures.iter_mut().flat_map(|future| &mut future.givens) {
+            let at = section.relations.iter().position(|relation| number(relation) == Some(*given));
+            *relation = at.map_or(u32::MAX, |at| at as u32);
+        }
         let section = Section { scout, futures, robust_futures, ..section };
         Section { reads_time: section.reads_time || section.looks_ahead(), ..section }
     }

@@ -57,6 +57,6 @@ mod runs;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use pending::{Decision, Events, Pending, Scratch, Survey};
+pub(crate) use pending::{Decision, Events, Pending, RailDecision, Scratch, Survey};
 pub(crate) use plan::{Formula, Plan, Range};
 pub(crate) use robust::{Delayed, DelayedPlan, Levels, Room};

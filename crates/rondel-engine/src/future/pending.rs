@@ -1,4 +1,5 @@
 mod drive;
+mod given;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,7 @@ use super::leaf::{Piece, Until};
 use super::plan::{Plan, Range, Skeleton};
 use super::queue::{Arrival, BOTH, Entry, Queue, Resolved};
 pub(crate) use drive::{Events, Survey};
+use given::Given;
 
 /// A verdict about an interval, now that it is certain.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -98,6 +100,7 @@ impl Next {
 enum Rail {
     Until(Until),
     Next(Next),
+    Given(Given),
 }
 
 /// What a property with operators of the future has pending: plain data.
@@ -118,6 +121,9 @@ pub(crate) struct Pending {
     apart: bool,
     /// Nothing is said of the time after the last moment but what has been said of it.
     quiet: bool,
+    /// What has been decided elsewhere, to be taken in with what comes next: the leaf, the rail, and where.
+    #[serde(skip)]
+    heard: Vec<(u32, u8, Piece)>,
     /// How many entries a queue may have.
     limit: usize,
     lost: u64,
@@ -135,6 +141,19 @@ pub(crate) struct Scratch {
     pieces: Vec<Piece>,
     resolved: Vec<Resolved>,
     verdicts: Vec<Key>,
+    /// What has been decided of the formula on each rail, where somebody wants to know.
+    pub(crate) rails: Option<Vec<RailDecision>>,
+}
+
+/// A rail of the formula has been decided about a moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RailDecision {
+    /// What was noted of the moment; nothing if it is not about one.
+    pub(crate) tag: i64,
+    pub(crate) rail: usize,
+    pub(crate) value: bool,
+    /// The coordinate from which on it is certain.
+    pub(crate) axis: i128,
 }
 
 impl Scratch {
@@ -165,7 +184,10 @@ impl Pending {
             if is_next { Rail::Next(Next::default()) } else { Rail::Until(Until::new(has_left)) }
         };
         let rails = |leaf: &super::plan::Leaf| {
-            let rail = rail(leaf.has_left, leaf.reach.is_none());
+            let rail = match leaf.given {
+                Some(_) => Rail::Given(Given::default()),
+                None => rail(leaf.has_left, leaf.reach.is_none()),
+            };
             [rail.clone(), rail]
         };
         Pending {
@@ -178,6 +200,7 @@ impl Pending {
             after: Vec::new(),
             apart: false,
             quiet: false,
+            heard: Vec::new(),
             limit: limit.max(1),
             lost: 0,
         }
@@ -193,6 +216,7 @@ impl Pending {
             match rail {
                 Rail::Until(until) => until.clear(),
                 Rail::Next(next) => next.events.clear(),
+                Rail::Given(given) => *given = Given::default(),
             }
         }
         (self.seen, self.number, self.epoch) = (None, 0, 1);
@@ -219,12 +243,17 @@ impl Pending {
     pub(crate) fn fits(&self, other: &Pending) -> bool {
         let same = |(a, b): (&Rail, &Rail)| match (a, b) {
             (Rail::Until(a), Rail::Until(b)) => a.fits(b),
-            (Rail::Next(_), Rail::Next(_)) => true,
+            (Rail::Next(_), Rail::Next(_)) | (Rail::Given(_), Rail::Given(_)) => true,
             _ => false,
         };
         self.queues.len() == other.queues.len()
             && self.rails.len() == other.rails.len()
             && self.rails.iter().flatten().zip(other.rails.iter().flatten()).all(same)
+    }
+
+    /// How many entries a queue may have from here on.
+    pub(crate) fn set_limit(&mut self, limit: usize) {
+        self.limit = limit.max(1);
     }
 
     /// How many obligations were given up because there were too many.
@@ -282,7 +311,9 @@ impl Pending {
         let (Some(root), Some(queue)) = (plan.skeletons.last(), self.queues.last()) else { return true };
         let known = |i: usize| range(truth(root, pasts, i));
         queue.open() == 0 && {
-            let [certain, possible] = root.evaluate(known, |_| Range::PENDING, &mut scratch.ranges).decided();
+            // What is decided elsewhere is false between moments.
+            let leaf = |i: usize| self.between(plan, root, i);
+            let [certain, possible] = root.evaluate(known, leaf, &mut scratch.ranges).decided();
             certain & possible & 1 == 1
         }
     }
@@ -308,6 +339,14 @@ impl Pending {
     ) {
         scratch.make_room(plan);
         let root = plan.skeletons.len().saturating_sub(1);
+        if let Some((chunk, _)) = chunk {
+            self.place_given(plan, chunk);
+        }
+        for (leaf, rail, piece) in self.heard.drain(..) {
+            for &(owner, place) in &plan.leaves[leaf as usize].owners {
+                scratch.inbox[owner as usize].push((place, rail, piece));
+            }
+        }
         let (end, moving) = chunk.map_or((key::START, false), |(chunk, _)| (chunk.to, chunk.moving));
         for (k, skeleton) in plan.skeletons.iter().enumerate() {
             let mut at_once = None;
@@ -316,7 +355,8 @@ impl Pending {
             if let Some((Chunk { from, to, is_echo, is_fresh, tag, .. }, pasts)) = chunk {
                 let truth = |i: usize| truth(skeleton, pasts, i);
                 let known = |i: usize| range(truth(i));
-                let range = skeleton.evaluate(known, |_| Range::PENDING, &mut scratch.ranges);
+                let leaf = |i: usize| if moving { self.between(plan, skeleton, i) } else { Range::PENDING };
+                let range = skeleton.evaluate(known, leaf, &mut scratch.ranges);
                 let mut given = 0;
                 let [certainly, possibly] = range.decided();
                 for (rail, decided, value) in
@@ -325,7 +365,8 @@ impl Pending {
                     if decided & 1 == 1 {
                         given |= 1 << rail;
                         let piece = Piece { lo: from, hi: to, value: value & 1 == 1, moving };
-                        scratch.resolved.push(Resolved { rail, piece });
+                        let tag = if is_fresh && !is_echo { tag } else { 0 };
+                        scratch.resolved.push(Resolved { rail, piece, tag });
                     }
                 }
                 if given == BOTH {
@@ -357,7 +398,7 @@ impl Pending {
                 let of = &plan.leaves[leaf as usize];
                 let [left, right] = &mut scratch.operands[leaf as usize];
                 let both = left.drain(..).map(|x| (x, true)).chain(right.drain(..).map(|x| (x, false)));
-                for (Resolved { rail, piece }, is_left) in both {
+                for (Resolved { rail, piece, .. }, is_left) in both {
                     match (&mut self.rails[leaf as usize][rail], of.reach) {
                         (Rail::Until(until), Some(reach)) if is_left => {
                             until.left(reach, piece, &mut scratch.pieces);
@@ -392,6 +433,12 @@ impl Pending {
                 }
             }
             if k == root {
+                let decided = |resolved: &Resolved| (resolved.tag, resolved.rail, resolved.piece.value);
+                if let Some(rails) = &mut scratch.rails {
+                    rails.extend(scratch.resolved.iter().map(decided).map(|(tag, rail, value)| {
+                        RailDecision { tag, rail, value, axis: key::axis(certain) }
+                    }));
+                }
                 tell(&self.queues[k], &mut scratch.verdicts, certain, out);
                 if let (Some(verdict), Some((chunk, _))) = (at_once, chunk) {
                     let changed = self.queues[k].give(verdict);
@@ -426,6 +473,7 @@ impl Pending {
         let rail = |rail: &Rail| match rail {
             Rail::Until(until) => until.kept(),
             Rail::Next(next) => next.events.len(),
+            Rail::Given(given) => given.kept(),
         };
         self.waiting() + self.rails.iter().flatten().map(rail).sum::<usize>()
     }

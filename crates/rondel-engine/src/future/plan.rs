@@ -22,6 +22,9 @@ pub(crate) enum Formula {
     /// Whether both are the same; unknown when one is.
     Same(u32, u32),
     Next(u32),
+    /// What is decided elsewhere, about every moment in its time, and is false between moments; by its
+    /// number.
+    Given(u32),
     /// `lower..=upper` in steps or nanoseconds; without a first operand that is always true.
     Until {
         lower: u64,
@@ -35,7 +38,7 @@ pub(crate) enum Formula {
 type Index = u32;
 
 /// An operation of a skeleton; operands are earlier operations.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Op {
     True,
     Past(Index),
@@ -60,7 +63,9 @@ pub(crate) struct Range {
 impl Range {
     /// Anything may come of it.
     pub(crate) const PENDING: Range = Range { certain: [0, u64::MAX], possible: [0, u64::MAX] };
-    const TRUE: Range = Range { certain: [u64::MAX; 2], possible: [u64::MAX; 2] };
+    pub(crate) const TRUE: Range = Range { certain: [u64::MAX; 2], possible: [u64::MAX; 2] };
+
+    pub(crate) const FALSE: Range = Range { certain: [0; 2], possible: [0; 2] };
 
     pub(crate) fn known(certain: u64, possible: u64) -> Range {
         Range { certain: [certain; 2], possible: [possible; 2] }
@@ -113,7 +118,7 @@ impl Range {
 }
 
 /// A boolean combination of pasts and leaves of the future.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Skeleton {
     /// The last is the result.
     pub(crate) ops: Vec<Op>,
@@ -153,9 +158,11 @@ impl Skeleton {
     }
 }
 
-/// An operator of the future.
-#[derive(Clone, Debug)]
+/// An operator of the future, or what is decided elsewhere.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Leaf {
+    /// The number of what is decided elsewhere.
+    pub(crate) given: Option<u32>,
     /// None of `next` in points, which goes by position and not by time.
     pub(crate) reach: Option<Reach>,
     pub(crate) has_left: bool,
@@ -166,7 +173,7 @@ pub(crate) struct Leaf {
 }
 
 /// How a property with operators of the future is evaluated. Immutable.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plan {
     pub(crate) time: TimeModel,
     /// Each after those that its leaves have as operands; the last is the formula.
@@ -216,6 +223,19 @@ impl Plan {
                     Some(&at) => at,
                     None => {
                         let at = plan.leaves.len() as Index;
+                        if let Formula::Given(number) = nodes[*node as usize] {
+                            plan.leaves.push(Leaf {
+                                given: Some(number),
+                                reach: None,
+                                has_left: false,
+                                owners: Vec::new(),
+                                lags: vec![0],
+                            });
+                            leaf_place.insert(*node, at);
+                            plan.leaves[at as usize].owners.push((i as Index, local as Index));
+                            leaves.push(at);
+                            continue;
+                        }
                         let (left, right, reach) = match nodes[*node as usize] {
                             Formula::Until { lower, upper, left, right } => {
                                 let (lower, upper) = (unit * i128::from(lower), unit * i128::from(upper));
@@ -240,6 +260,7 @@ impl Plan {
                             feeds[place[&left] as usize].push((at, true));
                         }
                         plan.leaves.push(Leaf {
+                            given: None,
                             reach,
                             has_left: left.is_some(),
                             owners: Vec::new(),
@@ -258,6 +279,27 @@ impl Plan {
             skeleton.feeds = feeds;
         }
         Ok(plan)
+    }
+
+    /// The leaf that is decided elsewhere, by its number.
+    pub(crate) fn given(&self, number: u32) -> Option<usize> {
+        self.leaves.iter().position(|leaf| leaf.given == Some(number))
+    }
+
+    /// Whether a moment of points with these pasts is as if it were not there: nothing is left open about it,
+    /// and it is no witness of anything before it and breaks nothing.
+    pub(crate) fn is_idle(&self, past: impl Fn(usize) -> Range, scratch: &mut Vec<Range>) -> bool {
+        !self.leaves.iter().any(|leaf| leaf.reach.is_none())
+            && self.skeletons.iter().all(|skeleton| {
+                let past = |i: usize| skeleton.pasts.get(i).map_or(Range::PENDING, |&i| past(i as usize));
+                let range = skeleton.evaluate(past, |_| Range::PENDING, scratch);
+                let [certain, possible] = range.decided();
+                let is = |value: bool| {
+                    let wanted = if value { 1 } else { 0 };
+                    [range.certain[0], range.possible[0]].iter().all(|rail| rail & 1 == wanted)
+                };
+                certain & possible & 1 == 1 && skeleton.feeds.iter().all(|&(_, is_left)| is(is_left))
+            })
     }
 
     /// Adds the lags of a leaf that this operand causes, if it decides so much later than the operand.
@@ -290,7 +332,7 @@ impl Cut {
         while let Some(node) = open.pop_last() {
             inside.insert(node);
             match nodes[node as usize] {
-                Formula::Past(_) | Formula::Next(_) | Formula::Until { .. } => {}
+                Formula::Past(_) | Formula::Next(_) | Formula::Given(_) | Formula::Until { .. } => {}
                 Formula::Not(x) | Formula::Definitely(x) => drop(open.insert(x)),
                 Formula::And(x, y) | Formula::Or(x, y) | Formula::Same(x, y) => open.extend([x, y]),
                 Formula::If(x, y, z) => open.extend([x, y, z]),
@@ -307,7 +349,9 @@ impl Cut {
                     cut.ops.push(Op::True);
                     Op::Not(cut.ops.len() as Index - 1)
                 }
-                Formula::Next(_) | Formula::Until { .. } => Op::Leaf(number(&mut cut.leaves, node)?),
+                Formula::Next(_) | Formula::Given(_) | Formula::Until { .. } => {
+                    Op::Leaf(number(&mut cut.leaves, node)?)
+                }
                 Formula::Not(x) => Op::Not(at(x)),
                 Formula::Definitely(x) => Op::Definitely(at(x)),
                 Formula::And(x, y) => Op::And(at(x), at(y)),

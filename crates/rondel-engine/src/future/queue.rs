@@ -40,6 +40,10 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    fn own_tag(&self) -> i64 {
+        if self.is_fresh && !self.is_echo { self.tag } else { 0 }
+    }
+
     fn is_open(&self) -> bool {
         self.given != BOTH
     }
@@ -76,6 +80,8 @@ pub(crate) struct Queue {
 pub(crate) struct Resolved {
     pub(crate) rail: usize,
     pub(crate) piece: Piece,
+    /// What was noted of the moment that it is about; nothing if that is not the beginning of one.
+    pub(crate) tag: i64,
 }
 
 impl Queue {
@@ -186,7 +192,7 @@ impl Queue {
                 if is_decided & 1 == 1 && entry.given & bit == 0 {
                     entry.given |= bit;
                     let piece = Piece { lo: entry.from, hi: entry.to, value: value & 1 == 1, moving };
-                    decided(Resolved { rail, piece });
+                    decided(Resolved { rail, piece, tag: entry.own_tag() });
                 }
             }
             if !entry.is_open() {
@@ -203,7 +209,7 @@ impl Queue {
         for (rail, value) in [(0, false), (1, true)] {
             if entry.given >> rail & 1 == 0 {
                 let piece = Piece { lo: entry.from, hi: entry.to, value, moving: false };
-                decided(Resolved { rail, piece });
+                decided(Resolved { rail, piece, tag: entry.own_tag() });
             }
         }
         // A rail that has been decided leaves only what it allows; the verdict of neither is known.

@@ -77,6 +77,7 @@ fn evaluate(nodes: &[Formula], time: TimeModel, spots: &[Spot], seen: usize) -> 
                 }
                 Formula::Next(x) => until(i, 1, 1, None, x),
                 Formula::Until { lower, upper, left, right } => until(i, lower, upper, left, right),
+                Formula::Given(_) => unreachable!("random formulas have none"),
             }
         });
         let column = column.collect();

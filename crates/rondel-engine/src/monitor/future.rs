@@ -7,8 +7,12 @@ use rondel_spec::TimeModel;
 
 use super::{Monitor, at, before};
 use crate::future::{Decision, Events, Survey};
+use crate::relation::asking::{Asking, News};
 use crate::report::Report;
+use crate::run::Serial;
 use crate::section::Section;
+use crate::state::State;
+use crate::translate::Future;
 
 /// What was noted of a moment that is an event.
 const EVENT: i64 = 1;
@@ -23,6 +27,7 @@ impl Monitor {
             let survey = Survey::new(&future.plan, &self.words, &mut self.room);
             let mut first = 0;
             while first < block.len() {
+                tell_news(section, &mut self.sections[i], (k, future), first);
                 let times = &self.times[..block.len()];
                 let events = Events { position: self.position, times, pasts: &self.words };
                 let pending = &mut self.sections[i].pending[k];
@@ -80,6 +85,11 @@ impl Monitor {
     pub(super) fn future_moments(&mut self, i: usize, section: &Section, times: &[i64], next_event: &[u8]) {
         for (k, future) in section.futures.iter().enumerate() {
             for (n, &time) in times.iter().enumerate() {
+                let moment = Some((time, next_event[n] != next_event[n + 1], next_event[n].into()));
+                let earlier = self.learn(i, section, (k, future), n);
+                if earlier {
+                    self.report_decisions(future.property, TimeModel::Dense, moment);
+                }
                 let serial = &mut self.sections[i];
                 let (mut at, mut after) = std::mem::take(&mut self.pasts);
                 at.clear();
@@ -92,7 +102,6 @@ impl Monitor {
                 let (scratch, decisions) = (&mut self.room, &mut self.decisions);
                 serial.pending[k].moment(&future.plan, (time, tag), (&at, &after), scratch, decisions);
                 self.pasts = (at, after);
-                let moment = Some((time, is_event, next_event[n].into()));
                 self.report_decisions(future.property, TimeModel::Dense, moment);
             }
         }
@@ -117,6 +126,23 @@ impl Monitor {
     /// Lets time pass.
     pub(super) fn future_until(&mut self, i: usize, section: &Section, now: i64) {
         for (k, future) in section.futures.iter().enumerate() {
+            if future.plan.time == TimeModel::Steps {
+                continue;
+            }
+            let serial = &mut self.sections[i];
+            for &(_, relation) in &future.givens {
+                let plan = section.relations.get(relation as usize).and_then(|r| r.plan.ask.as_deref());
+                let state = serial.state.relations.get_mut(relation as usize);
+                if let Some((ask, asking)) = plan.zip(state.and_then(|state| state.asking_mut())) {
+                    asking.begin();
+                    asking.advance(ask, now);
+                }
+            }
+            if future.plan.time == TimeModel::Dense {
+                self.learn(i, section, (k, future), 0);
+            } else {
+                tell_news(section, serial, (k, future), 0);
+            }
             let pending = &mut self.sections[i].pending[k];
             pending.advance(&future.plan, now, &mut self.room, &mut self.decisions);
             self.report_decisions(future.property, future.plan.time, None);
@@ -126,6 +152,30 @@ impl Monitor {
             delayed.advance(&future.plan, now, &mut self.delayed_room, &mut self.decisions);
             self.report_decisions(future.property, future.plan.time, None);
         }
+    }
+
+    /// In dense time: takes in what has been decided elsewhere, by the moment in a row, in the order in which it
+    /// became certain. Whether anything became so before that moment.
+    fn learn(&mut self, i: usize, section: &Section, (k, future): (usize, &Future), row: usize) -> bool {
+        let serial = &mut self.sections[i];
+        if future.givens.is_empty() {
+            return false;
+        }
+        let mut news: Vec<(u32, News)> = Vec::new();
+        for (given, asking) in asked(section, &serial.state, future) {
+            let number = asking.number(row);
+            let of_row = asking.news().iter().filter(|news| news.row == row);
+            let (now, earlier): (Vec<&News>, Vec<&News>) = of_row.partition(|news| news.moment == number);
+            serial.pending[k].expect(&future.plan, given, number, known(now.into_iter()));
+            news.extend(earlier.into_iter().map(|news| (given, *news)));
+        }
+        news.sort_by_key(|(_, news)| news.axis);
+        for together in news.chunk_by(|(_, a), (_, b)| a.axis == b.axis) {
+            let axis = together[0].1.axis;
+            let news = together.iter().map(|(given, news)| (*given, news.moment, news.rail, news.value));
+            serial.pending[k].learn(&future.plan, axis, news, &mut self.room, &mut self.decisions);
+        }
+        !self.decisions.is_empty()
     }
 
     /// Ends the trace: what is still open is inconclusive.
@@ -176,6 +226,42 @@ impl Monitor {
             });
         }
         self.decisions = decisions;
+    }
+}
+
+/// What is asked of tuples for a property, by its number.
+fn asked<'a>(
+    section: &'a Section,
+    state: &'a State,
+    future: &'a Future,
+) -> impl Iterator<Item = (u32, &'a Asking)> {
+    let of = |relation: u32| {
+        section.relations.get(relation as usize)?;
+        state.relations.get(relation as usize)?.asking()
+    };
+    future.givens.iter().filter_map(move |&(given, relation)| Some((given, of(relation)?)))
+}
+
+/// What the news of a moment says of both rails.
+fn known<'a>(news: impl Iterator<Item = &'a News>) -> [Option<bool>; 2] {
+    let mut known = [None; 2];
+    news.for_each(|news| known[news.rail] = Some(news.value));
+    known
+}
+
+/// Tells a property what has been decided elsewhere by the event in a row, in steps or points.
+fn tell_news(section: &Section, serial: &mut Serial, (k, future): (usize, &Future), row: usize) {
+    let Serial { state, pending, .. } = serial;
+    for (given, asking) in asked(section, state, future) {
+        let number = asking.number(row);
+        let news = asking.news();
+        let from = news.partition_point(|news| news.row < row);
+        let of_row = || news[from..].iter().take_while(|news| news.row == row);
+        for News { moment, rail, value, .. } in of_row().filter(|news| news.moment != number) {
+            pending[k].hear(&future.plan, given, *moment, *rail, *value);
+        }
+        let now = known(of_row().filter(|news| news.moment == number));
+        pending[k].expect(&future.plan, given, number, now);
     }
 }
 

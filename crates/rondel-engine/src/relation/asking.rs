@@ -12,7 +12,6 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use rondel_event::Verdict;
 use rondel_spec::TimeModel;
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +20,7 @@ use super::plan::{Ask, Left, Op, Part, Plan};
 use super::state::{Keyed, PartState, Tick};
 use super::table::Table;
 use super::term::Source;
-use crate::future::{Decision, Pending, Range, Scratch};
+use crate::future::{Decision, Pending, RailDecision, Range, Scratch};
 
 /// Something that has become certain about a moment.
 #[derive(Clone, Copy, Debug)]
@@ -54,8 +53,8 @@ struct Wait {
 /// A moment that is not decided.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Open {
-    /// So many tuples are still asked.
-    waits: u32,
+    /// So many tuples are still asked, on each rail.
+    waits: [u32; 2],
     /// Which rails are decided.
     told: [bool; 2],
 }
@@ -69,7 +68,7 @@ pub(crate) struct Asking {
     number: i64,
     /// The last moments, up to that one, from the first that is not decided.
     open: VecDeque<Open>,
-    /// How many tuples are asked at how many moments.
+    /// How many tuples are asked at how many moments, on both rails.
     asked: usize,
     lost: u64,
     hot: Vec<u32>,
@@ -84,6 +83,9 @@ pub(crate) struct Asking {
     /// The row of the last moment, from 1.
     #[serde(skip)]
     row: usize,
+    /// Not all tuples have been asked at the last moment.
+    #[serde(skip)]
+    is_asking: bool,
     #[serde(skip)]
     room: Scratch,
     #[serde(skip)]
@@ -93,6 +95,7 @@ pub(crate) struct Asking {
     #[serde(skip)]
     ranges: (Vec<Range>, Vec<Range>),
     #[serde(skip)]
+    #[allow(clippy::vec_box, reason = "they go back into boxes")]
     spare: Vec<Box<Wait>>,
 }
 
@@ -149,15 +152,16 @@ impl<S: Source> Look<'_, '_, S> {
     }
 
     /// What is asked, if it is certain at once.
-    fn at_once(&self, truths: &[u8], scratch: &mut Vec<Range>) -> Option<Verdict> {
+    fn at_once(&self, truths: &[u8], scratch: &mut Vec<Range>) -> Option<[bool; 2]> {
         let root = self.ask.formula.skeletons.last()?;
         let past = |i: usize| {
-            let truth = root.pasts.get(i).and_then(|&i| truths.get(i as usize)).map_or(0b10, |x| u64::from(*x));
+            let truth =
+                root.pasts.get(i).and_then(|&i| truths.get(i as usize)).map_or(0b10, |x| u64::from(*x));
             Range::known((truth & 1).wrapping_neg(), (truth >> 1 & 1).wrapping_neg())
         };
         let range = root.evaluate(past, |_| Range::PENDING, scratch);
         let [certain, possible] = range.decided();
-        (certain & possible & 1 == 1).then(|| range.verdict())
+        (certain & possible & 1 == 1).then(|| [range.certain[0], range.possible[0]].map(|rail| rail & 1 == 1))
     }
 
     /// Calls `f` with the rows to which something has happened.
@@ -212,7 +216,8 @@ impl Asking {
     pub(crate) fn clear_away(&mut self, part: &mut PartState) {
         let Some(table) = &mut part.table else { return };
         for row in self.gone.drain(..) {
-            if self.waits.get(row as usize).is_some_and(Option::is_none) && table.has_row(row) {
+            let waits = self.waits.get(row as usize).is_none_or(Option::is_some);
+            if !waits && table.has_row(row) && table.meta(row).live {
                 table.remove(row);
             }
         }
@@ -337,19 +342,23 @@ impl Asking {
 
     /// Lets time pass without a moment.
     pub(crate) fn advance(&mut self, ask: &Ask, now: i64) {
+        self.room.rails.get_or_insert_default();
         self.pass(ask, now);
         self.close();
     }
 
     fn start(&mut self) {
         self.number += 1;
+        self.room.rails.get_or_insert_default();
         self.row += 1;
+        self.is_asking = true;
         self.open.push_back(Open::default());
     }
 
     /// All is known of this moment that is.
     fn finish(&mut self) {
-        self.conclude(self.number);
+        self.is_asking = false;
+        self.conclude(self.number, i128::MIN);
         self.close();
     }
 
@@ -373,20 +382,21 @@ impl Asking {
 
     /// Asks something of a tuple.
     fn admit<S: Source>(&mut self, look: &Look<'_, '_, S>, table: &mut Table, tuple: &[u64]) {
-        if let Some(row) = table.find(tuple) {
+        let known = table.find(tuple);
+        if let Some(row) = known
+            && self.waits.get(row as usize).is_some_and(Option::is_some)
+        {
             return self.look_at(row);
         }
         look.truths(tuple, &mut self.truths);
-        if let Some(verdict) = look.at_once(&self.truths, &mut self.ranges.0) {
-            self.count();
-            return self.told(self.number, self.number_axis(), verdict);
+        if let Some(rails) = look.at_once(&self.truths, &mut self.ranges.0) {
+            return self.answer(rails);
         }
-        if self.asked >= Asking::LIMIT {
+        if self.asked >= 2 * Asking::LIMIT {
             self.lost = self.lost.saturating_add(1);
-            self.count();
-            return self.told(self.number, self.number_axis(), Verdict::Inconclusive);
+            return self.answer([false, true]);
         }
-        let row = table.insert(tuple) as usize;
+        let row = known.unwrap_or_else(|| table.insert(tuple)) as usize;
         if self.waits.len() <= row {
             self.waits.resize_with(row + 1, || None);
         }
@@ -397,11 +407,6 @@ impl Asking {
         (wait.is_hot, wait.seen, wait.due) = (false, 0, None);
         self.waits[row] = Some(wait);
         self.look_at(row as u32);
-    }
-
-    /// Nobody asks: at this moment.
-    fn number_axis(&self) -> i128 {
-        i128::MIN
     }
 
     fn look_at(&mut self, row: u32) {
@@ -416,15 +421,23 @@ impl Asking {
 
     /// One tuple more is asked at this moment.
     fn count(&mut self) {
-        self.asked += 1;
+        self.asked += 2;
         if let Some(open) = self.open.back_mut() {
-            open.waits += 1;
+            open.waits = open.waits.map(|waits| waits + 1);
+        }
+    }
+
+    /// What is asked of a tuple at this moment is certain at once.
+    fn answer(&mut self, rails: [bool; 2]) {
+        self.count();
+        for (rail, value) in rails.into_iter().enumerate() {
+            self.told(RailDecision { tag: self.number, rail, value, axis: i128::MIN });
         }
     }
 
     /// When there are too many, each keeps no more than it has.
     fn limit(&self, wait: &mut Wait) {
-        let is_full = self.asked >= Asking::LIMIT;
+        let is_full = self.asked >= 2 * Asking::LIMIT;
         wait.pending.set_limit(if is_full { wait.pending.waiting() } else { Asking::LIMIT });
     }
 
@@ -494,30 +507,23 @@ impl Asking {
 
     /// Takes in what has been decided.
     fn settle(&mut self) {
-        let mut decisions = std::mem::take(&mut self.decisions);
-        for decision in decisions.drain(..) {
-            // Of the time between moments nothing is asked.
-            if decision.tag > 0 && decision.is_fresh {
-                self.told(decision.tag, decision.certain_axis(), decision.verdict);
-            }
-        }
-        self.decisions = decisions;
+        self.decisions.clear();
+        let mut rails = self.room.rails.take().unwrap_or_default();
+        // Of the time between moments nothing is asked.
+        rails.iter().filter(|decision| decision.tag > 0).for_each(|decision| self.told(*decision));
+        rails.clear();
+        self.room.rails = Some(rails);
     }
 
-    fn told(&mut self, moment: i64, axis: i128, verdict: Verdict) {
+    fn told(&mut self, RailDecision { tag: moment, rail, value, axis }: RailDecision) {
         self.asked = self.asked.saturating_sub(1);
         let Some(open) = self.open_at(moment) else { return };
-        open.waits = open.waits.saturating_sub(1);
-        let rails: &[usize] = match verdict {
-            Verdict::Satisfied => &[0, 1],
-            Verdict::Inconclusive => &[1],
-            Verdict::Violated => &[],
-        };
-        for &rail in rails {
+        open.waits[rail] = open.waits[rail].saturating_sub(1);
+        if value {
             self.tell(moment, axis, rail, true);
         }
-        if moment != self.number {
-            self.conclude_at(moment, axis);
+        if moment != self.number || !self.is_asking {
+            self.conclude(moment, axis);
         }
     }
 
@@ -526,14 +532,12 @@ impl Asking {
         usize::try_from(at).ok().and_then(|at| self.open.get_mut(at))
     }
 
-    fn conclude(&mut self, moment: i64) {
-        self.conclude_at(moment, i128::MIN);
-    }
-
     /// If nobody is asked any more at a moment, that is all.
-    fn conclude_at(&mut self, moment: i64, axis: i128) {
-        if self.open_at(moment).is_some_and(|open| open.waits == 0) {
-            (0..2).for_each(|rail| self.tell(moment, axis, rail, false));
+    fn conclude(&mut self, moment: i64, axis: i128) {
+        for rail in 0..2 {
+            if self.open_at(moment).is_some_and(|open| open.waits[rail] == 0) {
+                self.tell(moment, axis, rail, false);
+            }
         }
     }
 

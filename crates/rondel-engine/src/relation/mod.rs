@@ -16,10 +16,22 @@
 //! grant(x) -> once[0, 10 s] request(x)` is asked of the values of `grant`. The first operand of
 //! `since` may speak only of what the second binds.
 //!
+//! # Looking ahead
+//!
+//! What looks ahead binds nothing: it is asked of the tuples that are there at the moment. `forall x.
+//! request(x) -> eventually[0, 2 s] grant(x)` is `not exists x. request(x) and not eventually …`. What of such a
+//! formula the quantifier can be pushed through is taken out of it (`translate/ask.rs`); the rest is [asked](asking)
+//! of each tuple, until all that is certain, and a property with operators of the
+//! [future](crate::future) takes from there what has become certain about which moment.
+//!
+//! # Memory
+//!
 //! Memory follows the values that can still matter. `once` without an upper bound keeps every value
 //! ever seen: it is refused, unless the property has `@unbounded`. `since` without one is not: what
 //! its first operand says ends what is kept.
 
+mod ask;
+pub(crate) mod asking;
 mod batch;
 mod chain;
 mod join;

@@ -34,12 +34,15 @@ impl Compiler<'_> {
         let is_text = variables.iter().map(|v| self.scope.type_of(*v) == Some(ValueType::String)).collect();
         let mut op = op;
         let mut indexes = Vec::new();
-        if let Op::Since { left, .. } = &mut op {
-            for left in left {
-                if let Left::Member { lookup, back, .. } = left {
-                    // Sorted, as the columns of the part are.
-                    *back = access(&mut indexes, variables.len(), &lookup.slots);
-                }
+        let lefts: Vec<&mut Left> = match &mut op {
+            Op::Since { left, .. } => left.iter_mut().collect(),
+            Op::Ask { pasts, .. } => pasts.iter_mut().flatten().flatten().collect(),
+            _ => Vec::new(),
+        };
+        for left in lefts {
+            if let Left::Member { lookup, back, .. } = left {
+                // Sorted, as the columns of the part are.
+                *back = access(&mut indexes, variables.len(), &lookup.slots);
             }
         }
         self.plan.parts.push(Part { op, variables, is_text, lasts, is_kept: false, indexes });

@@ -4,6 +4,7 @@ use rondel_event::{Comparison, Path, TopicId, ValueType};
 use rondel_spec::{BinaryOp, ExprId, UnaryOp, VariableId};
 
 use super::table::Access;
+use crate::future;
 
 /// A closed quantified formula, or its complement, as a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,6 +22,17 @@ pub(crate) struct Plan {
     /// Values without variables, likewise.
     pub(crate) values: Vec<ExprId>,
     pub(crate) texts: Vec<Box<str>>,
+    /// Where the formula looks ahead, what is asked of the tuples of its last part.
+    pub(crate) ask: Option<Box<Ask>>,
+}
+
+/// A formula that looks ahead, asked of each tuple of a relation at the moments at which it is there.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Ask {
+    /// Tells it from others.
+    pub(crate) number: u32,
+    /// The formula. Its pasts are those of [`Op::Ask`]; of steps it is one in points, at their numbers.
+    pub(crate) formula: future::Plan,
 }
 
 /// A part of a plan, by its position.
@@ -78,6 +90,9 @@ pub(crate) enum Op {
     Since { lower: i64, upper: Option<i64>, left: Vec<Left>, right: PartId },
     /// The tuples that have been in what lasts all the time, for so long.
     Lasting(PartId, Option<i64>),
+    /// The tuples of a part of which something is asked that looks ahead; for each past of that, on both
+    /// rails, what makes it true.
+    Ask { of: PartId, pasts: Vec<[Vec<Left>; 2]> },
 }
 
 /// One side of a join.
@@ -125,6 +140,15 @@ pub(crate) enum Left {
         wanted: bool,
         back: Access,
     },
+}
+
+impl Left {
+    fn member_mut(&mut self) -> Option<&mut PartId> {
+        match self {
+            Left::Member { lookup, .. } => Some(&mut lookup.part),
+            Left::Test(_) => None,
+        }
+    }
 }
 
 /// A test of a tuple.
@@ -290,11 +314,11 @@ impl Op {
             | Op::Lasting(of, _) => vec![of],
             Op::Join(left, right, _) | Op::Without(left, right) => vec![&mut left.part, &mut right.part],
             Op::Since { left, right, .. } => {
-                let members = left.iter_mut().filter_map(|left| match left {
-                    Left::Member { lookup, .. } => Some(&mut lookup.part),
-                    Left::Test(_) => None,
-                });
-                std::iter::once(right).chain(members).collect()
+                std::iter::once(right).chain(left.iter_mut().filter_map(Left::member_mut)).collect()
+            }
+            Op::Ask { of, pasts } => {
+                let left = pasts.iter_mut().flatten().flatten();
+                std::iter::once(of).chain(left.filter_map(Left::member_mut)).collect()
             }
         }
     }

@@ -31,6 +31,16 @@ pub(crate) struct Compiler<'a> {
 }
 
 impl<'a> Compiler<'a> {
+    pub(crate) fn new(
+        scope: &'a Scope<'a>,
+        model: TimeModel,
+        unbounded: bool,
+        two_valued: &'a dyn Fn(ExprId) -> bool,
+    ) -> Compiler<'a> {
+        let (plan, known) = (Plan::default(), HashMap::new());
+        Compiler { scope, model, unbounded, two_valued, plan, known, depth: 0 }
+    }
+
     /// The plan of a closed `exists` or `forall`.
     pub(crate) fn compile(
         scope: &'a Scope<'a>,
@@ -40,9 +50,7 @@ impl<'a> Compiler<'a> {
         unbounded: bool,
         two_valued: &'a dyn Fn(ExprId) -> bool,
     ) -> Result<Plan, Refusal> {
-        let plan = Plan::default();
-        let mut compiler =
-            Compiler { scope, model, unbounded, two_valued, plan, known: HashMap::new(), depth: 0 };
+        let mut compiler = Compiler::new(scope, model, unbounded, two_valued);
         let literal = match &scope.spec.nodes[node.index()] {
             Expr::Exists(_, body) => Literal { node: *body, positive: true, rail },
             Expr::ForAll(_, body) => {
@@ -56,7 +64,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// The formula holds where conjuncts do for some values of all their variables.
-    fn root(
+    pub(crate) fn root(
         &mut self,
         whole: ExprId,
         mut conditions: Vec<Condition>,

@@ -4,7 +4,8 @@
 //! A tuple has one row. While only the latest of its times counts, that one is all that is kept: a
 //! later time needs the left side for less long, and stays longer within the upper bound. The rows are
 //! in a list in order of these times, so that those that grow too old are at its front. With a lower
-//! bound a time first waits in a queue until it is old enough.
+//! bound a time first waits in a queue until it is old enough; of what lasts, when it began and when it
+//! ended.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,8 +18,8 @@ use super::term::{Source, Watch};
 /// What a `since` keeps besides its table.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SinceState {
-    /// Times, their ticks and rows that are not old enough.
-    waiting: Reel<(i64, u64, u32)>,
+    /// Times, their ticks and rows that are not old enough; and whether from then on it held, or no longer.
+    waiting: Reel<(i64, u64, u32, bool)>,
     /// The rows with a time of the tick before: the left side has not been asked about them.
     fresh: Vec<u32>,
     /// What came before this tick is over.
@@ -63,7 +64,7 @@ impl SinceState {
     /// Whether it can have been one like `own`, beside this table.
     pub(crate) fn fits(&self, own: &SinceState, table: &Table) -> bool {
         let SinceState { waiting, fresh, watch, doomed, .. } = self;
-        waiting.fits(|(.., row)| table.has_row(*row))
+        waiting.fits(|(_, _, row, _)| table.has_row(*row))
             && fresh.iter().chain(doomed).all(|row| table.has_row(*row))
             && watch.fits(&own.watch)
     }
@@ -97,6 +98,11 @@ impl Since<'_> {
                 // It held at the tick before for the last time.
                 if let Some(row) = table.find(tuple) {
                     table.touch(row);
+                    if self.lower > 0 {
+                        table.meta(row).count += 1;
+                        state.waiting.push_back((tick.before, tick.number - 1, row, false));
+                        continue;
+                    }
                     let meta = table.meta(row);
                     (meta.held, meta.time, meta.tick) = (false, tick.before, tick.number - 1);
                     table.link_last(row);
@@ -108,7 +114,7 @@ impl Since<'_> {
             table.touch(row);
             if self.lower > 0 {
                 table.meta(row).count += 1;
-                state.waiting.push_back((tick.now, tick.number, row));
+                state.waiting.push_back((tick.now, tick.number, row, true));
             } else {
                 let meta = table.meta(row);
                 (meta.present, meta.held, meta.time, meta.tick) = (true, lasts, tick.now, tick.number);
@@ -125,7 +131,7 @@ impl Since<'_> {
         if asks {
             self.end(state, table, earlier, parts, tick);
         }
-        while let Some(&(time, number, row)) = state.waiting.front() {
+        while let Some(&(time, number, row, begins)) = state.waiting.front() {
             if time > tick.now.saturating_sub(self.lower) {
                 break;
             }
@@ -133,6 +139,17 @@ impl Since<'_> {
             table.touch(row);
             let meta = table.meta(row);
             meta.count -= 1;
+            if lasts && begins {
+                (meta.present, meta.held) = (true, true);
+                table.unlink(row);
+                continue;
+            }
+            if lasts {
+                // It has been there until then, and stays as long as the upper bound says.
+                (meta.held, meta.time, meta.tick) = (false, time, number);
+                table.link_last(row);
+                continue;
+            }
             if number >= meta.cut.max(state.cut) {
                 (meta.present, meta.time, meta.tick) = (true, time, number);
                 table.link_last(row);

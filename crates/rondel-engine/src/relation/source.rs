@@ -79,6 +79,9 @@ impl Relation {
         moments: Moments<'_>,
     ) -> Sides {
         let mut out = Sides::default();
+        if let Some(asking) = state.asking_mut() {
+            asking.begin();
+        }
         for row in 0..len as usize {
             let now = match self.model {
                 TimeModel::Steps => i64::try_from(position.saturating_add(row as u64)).unwrap_or(i64::MAX),

@@ -9,6 +9,7 @@ mod saved;
 use rondel_spec::TimeModel;
 use serde::{Deserialize, Serialize};
 
+use super::asking::Asking;
 use super::batch::Batch;
 use super::chain;
 use super::plan::{Condition, Op, Part, PartId, Plan, Side};
@@ -31,6 +32,8 @@ pub(crate) struct RelationState {
     last: i64,
     /// Whether the span after it is on trial.
     is_trial: bool,
+    /// What is asked of the tuples of the last part, if the formula looks ahead.
+    asking: Option<Box<Asking>>,
 }
 
 /// What a part is, and how it has changed.
@@ -121,7 +124,7 @@ impl RelationState {
             let arity = part.variables.len();
             let fixed = |conditions: &[Condition]| conditions.iter().all(Condition::is_fixed);
             let own_table = match &part.op {
-                Op::Since { .. } | Op::Lasting(..) => true,
+                Op::Since { .. } | Op::Lasting(..) | Op::Ask { .. } => true,
                 Op::Union(_) | Op::Project(..) => part.lasts,
                 Op::Select(_, conditions) => !fixed(conditions),
                 _ => false,
@@ -143,12 +146,39 @@ impl RelationState {
             first: None,
             last: i64::MIN,
             is_trial: false,
+            asking: plan.ask.is_some().then(Box::default),
+        }
+    }
+
+    /// What is asked of tuples, if the formula looks ahead.
+    pub(crate) fn asking(&self) -> Option<&Asking> {
+        self.asking.as_deref()
+    }
+
+    pub(crate) fn asking_mut(&mut self) -> Option<&mut Asking> {
+        self.asking.as_deref_mut()
+    }
+
+    /// The same at a tick that has been evaluated, with its parts.
+    fn ask<S: Source>(
+        &mut self,
+        plan: &Plan,
+        (now, before, is_span): (i64, i64, bool),
+        source: &S,
+        ask: impl FnOnce(&mut Asking, &mut [PartState], &Tick<'_, S>),
+    ) {
+        let RelationState { parts, texts, number, asking, .. } = self;
+        let (number, is_first) = (*number, *number == 1);
+        let tick = Tick { now, before, number, is_first, is_span, source, texts, constants: &plan.texts };
+        if let Some(asking) = asking {
+            ask(asking, parts, &tick);
         }
     }
 
     /// Whether the formula holds at the next moment, at a time or in a step.
     #[inline(always)]
-    pub(crate) fn moment<S: Source>(&mut self, plan: &Plan, model: TimeModel, now: i64, source: &S) -> bool {
+    pub(crate) fn moment<S: Source>(&mut self, plan: &Plan, model: TimeModel, time: i64, source: &S) -> bool {
+        let now = time;
         let first = *self.first.get_or_insert(now);
         // Places are counted from the first, so that none is far from zero.
         let now = now.saturating_sub(first).max(0);
@@ -158,7 +188,14 @@ impl RelationState {
             _ => self.last,
         };
         self.last = now;
-        self.tick(plan, (now, before), false, source)
+        if let (Some(asking), Some(part)) = (&mut self.asking, self.parts.last_mut()) {
+            asking.clear_away(part);
+        }
+        let holds = self.tick(plan, (now, before), false, source);
+        self.ask(plan, (now, before, false), source, |asking, parts, tick| {
+            asking.moment(plan, parts, tick, (model, time));
+        });
+        holds
     }
 
     /// Whether it holds at the next moment in dense time, and on the span after it. That there is such a
@@ -172,13 +209,18 @@ impl RelationState {
     ) -> (bool, bool) {
         let first = *self.first.get_or_insert(time);
         let now = time.saturating_sub(first).clamp(0, i64::MAX / 4) * 2;
+        let mut taken_back = false;
         if self.is_trial {
             if now > self.last {
                 self.parts.iter_mut().for_each(PartState::confirm);
             } else {
                 self.parts.iter_mut().for_each(PartState::take_back);
                 self.number -= 1;
+                taken_back = true;
             }
+        }
+        if let (Some(asking), Some(part)) = (&mut self.asking, self.parts.last_mut()) {
+            asking.clear_away(part);
         }
         let before = match self.number {
             0 => i64::MIN,
@@ -186,9 +228,16 @@ impl RelationState {
             _ => now - 1,
         };
         let holds = self.tick(plan, (now, before), false, at);
+        self.ask(plan, (now, before, false), at, |asking, parts, tick| {
+            asking.instant(plan, parts, tick, (time, taken_back));
+        });
         (self.last, self.is_trial) = (now, true);
         self.parts.iter_mut().for_each(PartState::try_out);
-        (holds, self.tick(plan, (now + 1, now), true, after))
+        let holds_after = self.tick(plan, (now + 1, now), true, after);
+        self.ask(plan, (now + 1, now, true), after, |asking, parts, tick| {
+            asking.span(plan, parts, tick, time);
+        });
+        (holds, holds_after)
     }
 
     /// The time at which something changes by itself in dense time, if nothing else happens.
@@ -304,7 +353,8 @@ impl RelationState {
     /// How many tuples and texts are kept: what the memory grows with.
     pub(crate) fn kept(&self) -> usize {
         let tables = self.parts.iter().filter_map(|part| part.table.as_ref());
-        tables.map(Table::len).sum::<usize>() + self.texts.len()
+        let asked = self.asking.as_ref().map_or(0, |asking| asking.kept());
+        tables.map(Table::len).sum::<usize>() + self.texts.len() + asked
     }
 }
 
@@ -314,9 +364,12 @@ impl PartState {
         if !matches!(part.op, Op::Bind(_)) {
             self.out.clear();
         }
+        if matches!(part.op, Op::Ask { .. }) {
+            return;
+        }
         let mut is_settled = false;
         match &part.op {
-            Op::Bind(_) => {}
+            Op::Bind(_) | Op::Ask { .. } => {}
             Op::Unit => self.out.push(&[], 1),
             Op::Chain { of, stages, output } => {
                 chain::run(out_of(of), stages, output, earlier, parts, tick, &mut self.out);

@@ -10,6 +10,12 @@ use super::safe::Compiler;
 use super::table::Access;
 use super::value::place;
 
+/// Why the first operand of `since` is refused that speaks of other variables, and the way out.
+const OF_SINCE: (&str, &str) = (
+    "the first operand of `since` speaks of a variable that the second does not bind",
+    "bind it in the second operand, or quantify it inside of the first",
+);
+
 impl Compiler<'_> {
     /// What a literal with variables means that is neither a conjunction, nor a disjunction, nor a
     /// comparison.
@@ -140,7 +146,10 @@ impl Compiler<'_> {
         let mut lower = self.ticks(bounds.lower);
         let mut upper = bounds.upper.map(|upper| self.ticks(upper));
         let left = match left {
-            Some(left) => self.left(node, Literal { node: left, positive: true, rail }, &variables)?,
+            Some(left) => {
+                let left = Literal { node: left, positive: true, rail };
+                self.left(node, left, &variables, OF_SINCE)?
+            }
             None => Vec::new(),
         };
         if upper.is_none() && left.is_empty() && !self.unbounded {
@@ -160,12 +169,8 @@ impl Compiler<'_> {
                     let help = "make its second operand an atom, or measure in points: `@time(points)`";
                     return Err(Refusal::of(node, why, help).about(variables.first().copied()));
                 }
-                (_, 0, _) => {}
-                (TimeModel::Dense, ..) => {
-                    let why = "in dense time what has a lower bound must be made of instants";
-                    let help = "use it on an atom, or measure in points: `@time(points)`";
-                    return Err(Refusal::of(node, why, help).about(variables.first().copied()));
-                }
+                // With a lower bound it keeps when what lasts began and ended.
+                (_, 0, _) | (TimeModel::Dense, ..) => {}
                 (TimeModel::Steps, by, true) => {
                     right = self.add(node, Op::Delay(right, by), variables.clone(), true)?;
                     upper = upper.map(|upper| upper - lower);
@@ -189,12 +194,14 @@ impl Compiler<'_> {
         }
     }
 
-    /// What keeps the tuples of a `since` alive.
+    /// What keeps the tuples of a `since` alive, or makes a past true. It speaks of bound variables only; if not,
+    /// that is why.
     pub(crate) fn left(
         &mut self,
         node: ExprId,
         left: Literal,
         bound: &[VariableId],
+        unbound: (&'static str, &'static str),
     ) -> Result<Vec<Left>, Refusal> {
         let mut out = Vec::new();
         let mut open = self.flatten(&[Conjunct::Literal(left)]);
@@ -209,9 +216,7 @@ impl Compiler<'_> {
                 Conjunct::Literal(literal) => {
                     if let Some(&variable) = self.scope.free(literal.node).iter().find(|v| !bound.contains(v))
                     {
-                        let why =
-                            "the first operand of `since` speaks of a variable that the second does not bind";
-                        let help = "bind it in the second operand, or quantify it inside of the first";
+                        let (why, help) = unbound;
                         return Err(Refusal::of(node, why, help).about(Some(variable)));
                     }
                     if self.scope.is_closed(literal.node) {
@@ -242,8 +247,8 @@ impl Compiler<'_> {
                                 continue;
                             }
                             Meaning::Any(_) => {
-                                let why = "the first operand of this `since` cannot be followed";
-                                let help = "write it without `previously` of a negation";
+                                let why = "`previously` of a negation cannot be followed here";
+                                let help = "write the negation before `previously`, if the first moment does not matter";
                                 return Err(Refusal::of(literal.node, why, help));
                             }
                         }

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use rondel_event::Comparison;
 use rondel_spec::{Bounds, Expr, ExprId, TimeModel};
 
+use super::ask::Draft;
 use super::operands::Operands;
 use super::{Robustness, Translator, Truth};
 use crate::future::{DelayedPlan, Formula, Plan};
@@ -18,6 +19,9 @@ pub(crate) struct Future {
     pub(crate) plan: Plan,
     /// The pasts of the plan.
     pub(crate) pasts: Vec<Truth>,
+    /// For what is decided elsewhere, by its number, the relation whose tuples are asked; its place is known
+    /// in a section.
+    pub(crate) givens: Vec<(u32, u32)>,
 }
 
 /// A property that looks ahead, and whose robustness is asked for.
@@ -34,6 +38,8 @@ pub(crate) struct RobustFuture<R> {
 struct Cut {
     nodes: Vec<Formula>,
     pasts: Vec<(ExprId, Truth)>,
+    /// The numbers of what is asked of tuples.
+    givens: Vec<u32>,
 }
 
 /// For every node whether it looks ahead.
@@ -50,15 +56,16 @@ pub(super) fn look_ahead(nodes: &[Expr]) -> Vec<bool> {
 impl Translator<'_> {
     /// A property whose formula looks ahead; all that does not has been translated.
     pub(super) fn plan(
-        &self,
+        &mut self,
         property: u32,
         formula: ExprId,
         model: TimeModel,
         ahead: &[bool],
     ) -> Result<Future, CompileError> {
-        let Cut { nodes, pasts } = self.cut(formula, ahead)?;
+        let Cut { nodes, pasts, givens } = self.cut(formula, ahead)?;
         let plan = Plan::new(model, &nodes).map_err(|_| too_large(formula))?;
-        Ok(Future { property, plan, pasts: pasts.into_iter().map(|(_, truth)| truth).collect() })
+        let pasts = pasts.into_iter().map(|(_, truth)| truth).collect();
+        Ok(Future { property, plan, pasts, givens: givens.into_iter().map(|number| (number, 0)).collect() })
     }
 
     /// The same of one whose robustness is asked for.
@@ -69,38 +76,54 @@ impl Translator<'_> {
         model: TimeModel,
         ahead: &[bool],
     ) -> Result<RobustFuture<Robustness>, CompileError> {
-        let Cut { nodes, pasts } = self.cut(formula, ahead)?;
+        let Cut { nodes, pasts, givens } = self.cut(formula, ahead)?;
+        if !givens.is_empty() {
+            return Err(CompileError::Unsupported { node: formula, what: error::ROBUST_QUANTIFIER });
+        }
         let plan = DelayedPlan::new(model, nodes).map_err(|_| too_large(formula))?;
         let pasts = pasts.into_iter().map(|(past, truth)| Ok((truth, self.robustness(past)?)));
         Ok(RobustFuture { property, plan, pasts: pasts.collect::<Result<_, _>>()? })
     }
 
-    fn cut(&self, formula: ExprId, ahead: &[bool]) -> Result<Cut, CompileError> {
+    fn cut(&mut self, formula: ExprId, ahead: &[bool]) -> Result<Cut, CompileError> {
         // The nodes of it that look ahead, and those that they have as operands.
         let mut needed = BTreeSet::from([formula]);
         let mut open = vec![formula];
         while let Some(id) = open.pop() {
-            let operands = self.spec.nodes[id.index()].operands().filter(|operand| operand.0 < id.0);
-            open.extend(operands.filter(|operand| {
+            // Of a quantified formula what has no variables.
+            let operands = self.asked_for(id, &self.spec.nodes[id.index()])?;
+            open.extend(operands.into_iter().filter(|operand| operand.0 < id.0).filter(|operand| {
                 needed.insert(*operand) && ahead.get(operand.index()).is_some_and(|&ahead| ahead)
             }));
         }
-        let mut pasts = Vec::new();
-        let mut nodes: Vec<Formula> = Vec::new();
-        let mut place: HashMap<ExprId, u32> = HashMap::new();
+        let (nodes, pasts, givens) = (Vec::new(), Vec::new(), Vec::new());
+        let mut draft = Draft { ahead, place: HashMap::new(), nodes, pasts, givens };
         for id in needed {
+            let is_quantifier = matches!(self.spec.nodes[id.index()], Expr::Exists(..) | Expr::ForAll(..));
+            if is_quantifier && ahead[id.index()] {
+                let node = self.quantified_ahead(id, &mut draft)?;
+                draft.place.insert(id, node);
+                continue;
+            }
             let operands = Operands { id, done: &self.done };
+            let Draft { place, nodes, pasts, .. } = &mut draft;
             let node = if ahead[id.index()] {
-                self.node(id, &place, &operands, &mut nodes)?
+                self.node(id, place, &operands, nodes)?
             } else {
                 // What is not a truth can be no operand of what looks ahead; that one says so.
                 let Ok(truth) = operands.truth(id) else { continue };
                 pasts.push((id, truth));
                 Formula::Past(pasts.len() as u32 - 1)
             };
-            place.insert(id, add(&mut nodes, node));
+            place.insert(id, add(nodes, node));
         }
-        Ok(Cut { nodes, pasts })
+        if let Some(&root) = draft.place.get(&formula)
+            && root as usize + 1 != draft.nodes.len()
+        {
+            draft.add(Formula::And(root, root));
+        }
+        let Draft { nodes, pasts, givens, .. } = draft;
+        Ok(Cut { nodes, pasts, givens })
     }
 
     fn node(

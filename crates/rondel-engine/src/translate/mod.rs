@@ -2,6 +2,7 @@
 //! values two rails, truth between events a second side, and the operators of the language the few of
 //! the graph.
 
+mod ask;
 mod chain;
 mod future;
 mod machine;
@@ -128,6 +129,16 @@ enum Meaning {
 }
 
 impl Meaning {
+    /// Whether it is never unknown.
+    fn is_known(self) -> bool {
+        match self {
+            Meaning::Truth(Truth { at, after }) => {
+                at.certain == at.possible && after.certain == after.possible
+            }
+            Meaning::Values(values) => values.at.known == Wire::TRUE && values.after.known == Wire::TRUE,
+        }
+    }
+
     fn value_type(self) -> ValueType {
         match self {
             Meaning::Truth(_) => ValueType::Bool,
@@ -163,6 +174,8 @@ pub(crate) struct Translator<'a> {
     unbounded: Vec<bool>,
     futures: Vec<Future>,
     robust_futures: Vec<RobustFuture<Robustness>>,
+    /// How many quantified formulas are asked of tuples because they look ahead.
+    asks: u32,
     /// The machines in this model; none while one is being translated.
     machines: HashMap<MachineId, Option<NodeId>>,
     sets: Vec<Vec<TopicId>>,
@@ -188,6 +201,7 @@ impl<'a> Translator<'a> {
             unbounded: Vec::new(),
             futures: Vec::new(),
             robust_futures: Vec::new(),
+            asks: 0,
             machines: HashMap::new(),
             sets: vec![Vec::new()],
             set_index: HashMap::from([(Vec::new(), 0)]),
@@ -251,7 +265,8 @@ impl<'a> Translator<'a> {
                 continue;
             }
             if ahead[property.formula.index()] {
-                self.futures.push(self.plan(position, property.formula, model, &ahead)?);
+                let future = self.plan(position, property.formula, model, &ahead)?;
+                self.futures.push(future);
                 continue;
             }
             plain.push(position);

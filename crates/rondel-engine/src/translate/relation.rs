@@ -8,7 +8,7 @@ use rondel_spec::{Expr, ExprId, TimeModel};
 
 use super::{Meaning, Translator, Truth};
 use crate::CompileError;
-use crate::graph::{Node, Sides, Wire};
+use crate::graph::{Node, Sides};
 use crate::relation::literal::{Refusal, Scope};
 use crate::relation::plan::{Plan, Rail};
 use crate::relation::safe::Compiler;
@@ -16,7 +16,7 @@ use crate::relation::source::{Input, Relation};
 
 impl<'a> Translator<'a> {
     /// The variables of all nodes.
-    fn scope(&mut self) -> Rc<Scope<'a>> {
+    pub(super) fn scope(&mut self) -> Rc<Scope<'a>> {
         let spec = self.spec;
         Rc::clone(self.scope.get_or_insert_with(|| Rc::new(Scope::new(spec))))
     }
@@ -60,14 +60,8 @@ impl<'a> Translator<'a> {
         }
         let (model, unbounded) = (self.model, self.unbounded[id.index()]);
         let done = &self.done;
-        let two_valued = |node: ExprId| match done.get(node.index()).copied().flatten() {
-            Some((Meaning::Truth(Truth { at, after }), _)) => {
-                at.certain == at.possible && after.certain == after.possible
-            }
-            Some((Meaning::Values(values), _)) => {
-                values.at.known == Wire::TRUE && values.after.known == Wire::TRUE
-            }
-            None => false,
+        let two_valued = |node: ExprId| {
+            done.get(node.index()).copied().flatten().is_some_and(|(meaning, _)| meaning.is_known())
         };
         let plan = |rail| {
             Compiler::compile(&scope, id, rail, model, unbounded, &two_valued).map_err(not_monitorable)
@@ -80,7 +74,7 @@ impl<'a> Translator<'a> {
     }
 
     /// The truth of a plan.
-    fn planned(&mut self, id: ExprId, plan: Plan) -> Result<Sides, CompileError> {
+    pub(super) fn planned(&mut self, id: ExprId, plan: Plan) -> Result<Sides, CompileError> {
         let fields = plan.fields.iter();
         let fields = fields.map(|read| (read.topic, read.path.clone(), Read::Value(read.value_type)));
         let fields: Vec<_> = fields.collect();
@@ -148,6 +142,6 @@ impl Scope<'_> {
     }
 }
 
-fn not_monitorable(Refusal { node, variable, why, help }: Refusal) -> CompileError {
+pub(super) fn not_monitorable(Refusal { node, variable, why, help }: Refusal) -> CompileError {
     CompileError::NotMonitorable { node, variable, why, help }
 }

@@ -31,6 +31,9 @@ impl Survey {
     pub(crate) fn new(plan: &Plan, pasts: &[[Rows; 2]], scratch: &mut Scratch) -> Survey {
         let by_time = plan.time == TimeModel::Points;
         let mut survey = Survey { plain: Rows::MAX, same: Rows::MAX };
+        if plan.leaves.iter().any(|leaf| leaf.given.is_some()) {
+            survey.plain = 0;
+        }
         if by_time && plan.leaves.iter().any(|leaf| leaf.reach.is_none()) {
             survey.plain = 0;
         }
@@ -86,7 +89,7 @@ impl Pending {
         if plan.time == TimeModel::Steps {
             self.steps(plan, (step, count as u64), time, &truths, scratch, out);
         } else {
-            self.points(plan, &times[row..row + count], &truths, scratch, out);
+            self.points(plan, &times[row..row + count], time, &truths, scratch, out);
         }
         scratch.truths = truths;
         count
@@ -132,7 +135,19 @@ impl Pending {
         scratch: &mut Scratch,
         out: &mut Vec<Decision>,
     ) {
-        self.points(plan, &[time], pasts, scratch, out);
+        self.points(plan, &[time], time, pasts, scratch, out);
+    }
+
+    /// The same, with something else noted of it than its time.
+    pub(crate) fn noted_point(
+        &mut self,
+        plan: &Plan,
+        (time, tag): (i64, i64),
+        pasts: &[Truth],
+        scratch: &mut Scratch,
+        out: &mut Vec<Decision>,
+    ) {
+        self.points(plan, &[time], tag, pasts, scratch, out);
     }
 
     /// Events in the model of points. Time never goes back: an event of an earlier time than was
@@ -141,6 +156,7 @@ impl Pending {
         &mut self,
         plan: &Plan,
         times: &[i64],
+        tag: i64,
         pasts: &[Truth],
         scratch: &mut Scratch,
         out: &mut Vec<Decision>,
@@ -161,7 +177,7 @@ impl Pending {
             self.seen = Some(place);
         }
         let to = self.seen.unwrap_or(from);
-        let chunk = Chunk { from, to, moving: false, is_echo: false, is_fresh: true, tag: time };
+        let chunk = Chunk { from, to, moving: false, is_echo: false, is_fresh: true, tag };
         self.feed(plan, Some((chunk, pasts)), from, scratch, out);
     }
 
@@ -276,7 +292,7 @@ impl Pending {
     }
 
     /// Lets time pass to just before the instant at a coordinate, in the dense model.
-    fn pass(&mut self, plan: &Plan, until: i128, scratch: &mut Scratch, out: &mut Vec<Decision>) {
+    pub(super) fn pass(&mut self, plan: &Plan, until: i128, scratch: &mut Scratch, out: &mut Vec<Decision>) {
         let Some(seen) = self.seen else { return };
         let mut from = seen + 1;
         if from >= key::first(until) {

@@ -55,11 +55,19 @@ impl Pending {
         }
     }
 
-    /// In dense time: lets time pass up to a coordinate, and tells what has been heard as certain from there on.
-    pub(crate) fn learn(&mut self, plan: &Plan, axis: i128, scratch: &mut Scratch, out: &mut Vec<Decision>) {
-        let heard = std::mem::take(&mut self.heard);
+    /// In dense time: lets time pass up to a coordinate, and [hears](Pending::hear) what is certain from there on.
+    pub(crate) fn learn(
+        &mut self,
+        plan: &Plan,
+        axis: i128,
+        news: impl Iterator<Item = (u32, i64, usize, bool)>,
+        scratch: &mut Scratch,
+        out: &mut Vec<Decision>,
+    ) {
         self.pass(plan, axis, scratch, out);
-        self.heard = heard;
+        for (given, number, rail, value) in news {
+            self.hear(plan, given, number, rail, value);
+        }
         let certain = self.seen.map_or(key::START, |seen| (seen + 1).max(key::first(axis)));
         self.feed(plan, None, certain, scratch, out);
     }

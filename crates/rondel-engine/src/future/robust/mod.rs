@@ -49,7 +49,8 @@ const FOREVER: i128 = 1 << 70;
 
 fn operands(node: &Formula) -> Vec<usize> {
     let operands = match *node {
-        Formula::Past(_) => vec![],
+        // What is decided elsewhere has no robustness, and is refused before.
+        Formula::Past(_) | Formula::Given(_) => vec![],
         Formula::Not(x) | Formula::Definitely(x) | Formula::Next(x) => vec![x],
         Formula::And(x, y) | Formula::Or(x, y) | Formula::Same(x, y) => vec![x, y],
         Formula::If(condition, x, y) => vec![condition, x, y],
@@ -192,7 +193,7 @@ impl Node {
                     say(from, to, x.same(y));
                 }
             }
-            (Formula::Past(_) | Formula::Until { .. }, _) => {}
+            (Formula::Past(_) | Formula::Given(_) | Formula::Until { .. }, _) => {}
         }
         known
     }

@@ -1,12 +1,16 @@
 //! A state that was in a snapshot becomes what it was.
 
-use super::{Own, PartState, RelationState, Table};
+use super::{Own, PartState, Plan, RelationState, Table};
 
 impl RelationState {
     /// Adds what is not in a snapshot, given a state of the same plan before the first event; false if it
     /// cannot have been one of that plan.
-    pub(crate) fn complete(&mut self, own: &RelationState) -> bool {
-        self.parts.len() == own.parts.len()
+    pub(crate) fn complete(&mut self, own: &RelationState, plan: &Plan) -> bool {
+        let asks = match (&mut self.asking, &plan.ask, self.parts.last()) {
+            (Some(asking), Some(ask), Some(part)) => asking.complete(ask, part.table.as_ref()),
+            (asking, ask, _) => asking.is_none() && ask.is_none(),
+        };
+        asks && self.parts.len() == own.parts.len()
             && self.texts.complete(&own.texts)
             && self.parts.iter_mut().zip(&own.parts).all(|(part, own)| part.complete(own))
     }

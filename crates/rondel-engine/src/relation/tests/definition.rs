@@ -64,7 +64,7 @@ fn positions(trace: &[Message], model: TimeModel) -> Vec<Position> {
     out
 }
 
-type Valuation = HashMap<VariableId, Value>;
+pub(super) type Valuation = HashMap<VariableId, Value>;
 
 impl<'a> Definition<'a> {
     pub(super) fn new(spec: &'a Spec, trace: &'a [Message], model: TimeModel) -> Definition<'a> {
@@ -212,6 +212,15 @@ impl<'a> Definition<'a> {
         variables: &'b Valuation,
         now: usize,
     ) -> impl Iterator<Item = Option<bool>> + 'b {
+        self.values_of(variable).map(move |value| {
+            let mut variables = variables.clone();
+            variables.insert(variable, value.clone());
+            self.truth(x, &variables, now)
+        })
+    }
+
+    /// What a variable is tried with.
+    pub(super) fn values_of(&self, variable: VariableId) -> impl Iterator<Item = &Value> {
         let value_type = self.spec.nodes.iter().find_map(|node| match node {
             Expr::Variable(other, value_type) if *other == variable => Some(*value_type),
             Expr::Bind { fields, .. } => {
@@ -219,12 +228,7 @@ impl<'a> Definition<'a> {
             }
             _ => None,
         });
-        let values = self.domain.iter().filter(move |v| value_type.is_none_or(|t| v.value_type() == t));
-        values.map(move |value| {
-            let mut variables = variables.clone();
-            variables.insert(variable, value.clone());
-            self.truth(x, &variables, now)
-        })
+        self.domain.iter().filter(move |v| value_type.is_none_or(|t| v.value_type() == t))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Plans say what the definitions say.
 
+mod ahead;
 mod definition;
 mod random;
 

@@ -45,6 +45,123 @@ pub(super) fn spec() -> impl Strategy<Value = Spec> {
     })
 }
 
+/// A quantified formula that looks ahead.
+pub(super) fn ahead_spec() -> impl Strategy<Value = Spec> {
+    vec(any::<u8>(), 1..60).prop_map(|choices| {
+        let mut kitchen = Kitchen { choices: choices.into_iter(), nodes: Vec::new(), variables: Vec::new() };
+        let formula = kitchen.asked_ahead();
+        kitchen.around(formula);
+        let topic =
+            |i| Topic { name: format!("t{i}"), address: format!("t{i}"), type_name: None, schema: None };
+        Spec { topics: (0..4).map(topic).collect(), nodes: kitchen.nodes, ..Spec::default() }
+    })
+}
+
+impl Kitchen {
+    /// A closed formula that looks ahead: the last node.
+    fn asked_ahead(&mut self) -> ExprId {
+        let x = self.variable();
+        let variables = if self.choose(4) == 3 { vec![x, self.variable()] } else { vec![x] };
+        let guard = if self.choose(2) == 0 { self.atom(&variables) } else { self.safe(&variables, 2) };
+        let then = self.later(&variables, 2);
+        let all = self.choose(2) == 0;
+        let mut formula = if all {
+            let not = self.add(Expr::Not(guard));
+            self.add(Expr::Or(not, then))
+        } else {
+            self.add(Expr::And(guard, then))
+        };
+        for variable in variables.into_iter().rev() {
+            formula =
+                self.add(if all { Expr::ForAll(variable, formula) } else { Expr::Exists(variable, formula) });
+        }
+        formula
+    }
+
+    /// Something with a quantified formula in it, or that formula alone.
+    fn around(&mut self, formula: ExprId) {
+        match self.choose(12) {
+            0 => {
+                self.add(Expr::Not(formula));
+            }
+            1 => {
+                let other = self.closed();
+                self.add(Expr::Or(other, formula));
+            }
+            2 => {
+                let other = self.asked_ahead();
+                self.add(Expr::And(formula, other));
+            }
+            3 => {
+                let bounds = self.ahead_bounds();
+                self.add(Expr::Eventually(bounds, formula));
+            }
+            4 => {
+                let (bounds, other) = (self.ahead_bounds(), self.closed());
+                self.add(Expr::Until(bounds, formula, other));
+            }
+            _ => {}
+        }
+    }
+
+    fn ahead_bounds(&mut self) -> Bounds {
+        let lower = if self.choose(3) == 0 { u64::from(self.choose(3)) } else { 0 };
+        Bounds { lower, upper: Some(lower + u64::from(self.choose(4))) }
+    }
+
+    /// A formula that looks ahead, of which the free variables are among these.
+    fn later(&mut self, variables: &[VariableId], depth: u8) -> ExprId {
+        let bounds = self.ahead_bounds();
+        let depth = depth.saturating_sub(1);
+        match self.choose(if depth == 0 { 8 } else { 13 }) {
+            0..=2 => {
+                let x = self.atom(variables);
+                self.add(Expr::Eventually(bounds, x))
+            }
+            3 => {
+                let x = self.any(variables, 2);
+                self.add(Expr::Eventually(bounds, x))
+            }
+            4 => {
+                let x = self.any(variables, 2);
+                self.add(Expr::Always(bounds, x))
+            }
+            5 | 6 => {
+                let (x, y) = (self.any(variables, 2), self.any(variables, 2));
+                self.add(Expr::Until(bounds, x, y))
+            }
+            7 => {
+                let y = self.variable();
+                let both = [variables, &[y]].concat();
+                let x = self.safe(&both, 1);
+                let inner = self.add(Expr::Exists(y, x));
+                self.add(Expr::Eventually(bounds, inner))
+            }
+            8 => {
+                let x = self.later(variables, depth);
+                self.add(Expr::Not(x))
+            }
+            9 => {
+                let (x, y) = (self.later(variables, depth), self.any(variables, 1));
+                if self.choose(2) == 0 { self.add(Expr::And(x, y)) } else { self.add(Expr::Or(y, x)) }
+            }
+            10 => {
+                let (x, y) = (self.atom(variables), self.later(variables, depth));
+                let both = self.add(Expr::And(x, y));
+                self.add(Expr::Eventually(bounds, both))
+            }
+            11 => {
+                let (x, y) = (self.later(variables, depth), self.later(variables, depth));
+                self.add(Expr::And(x, y))
+            }
+            _ => {
+                let x = self.any(variables, 1);
+                self.add(Expr::Next(x))
+            }
+        }
+    }
+}
+
 impl Kitchen {
     fn choose(&mut self, n: u8) -> u8 {
         self.choices.next().unwrap_or(0) % n

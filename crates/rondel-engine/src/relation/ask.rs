@@ -1,0 +1,228 @@
+//! From a formula with variables that looks ahead to what is asked of the tuples of a relation.
+//!
+//! What is known at the moment itself binds the variables: `forall x. request{id: x} -> eventually[0, 2 s]
+//! grant{id: x}` is `not exists x. request{id: x} and not eventually …`, and asks of the tuples of `request`. For
+//! the values of a tuple the rest is a formula without variables, [cut](crate::future) as any that looks ahead; its
+//! pasts are tests of the tuple.
+
+use std::collections::HashMap;
+
+use rondel_event::Comparison;
+use rondel_spec::{Bounds, Expr, ExprId, TimeModel, VariableId};
+
+use super::literal::{Conjunct, DIVIDE, Literal, Refusal};
+use super::plan::{Ask, Left, Lookup, Op, PartId, Rail, Root};
+use super::safe::Compiler;
+use super::table::Access;
+use super::value::place;
+use crate::future::{self, Formula};
+
+/// Why a variable is refused that is not known when something is asked, and the way out.
+const UNKNOWN: (&str, &str) = (
+    "nothing that is known at the moment itself gives values to it, and an operator of the future cannot",
+    "join the operator of the future with `and` to an atom with the variable; of `forall`, put that before `->`",
+);
+
+/// The formula that is asked of each tuple, as it is put together.
+struct Asked<'c, 'a> {
+    compiler: &'c mut Compiler<'a>,
+    ahead: &'c [bool],
+    /// The variables of the tuples, in order.
+    bound: Vec<VariableId>,
+    nodes: Vec<Formula>,
+    pasts: Vec<[Vec<Left>; 2]>,
+    known: HashMap<ExprId, u32>,
+}
+
+impl<'a> Compiler<'a> {
+    /// Makes the plan of formulas and negations of which some tuple must meet all, where some look ahead.
+    pub(crate) fn ask(
+        &mut self,
+        whole: ExprId,
+        literals: &[(ExprId, bool)],
+        ahead: &[bool],
+        number: u32,
+    ) -> Result<(), Refusal> {
+        let looks = |node: ExprId| ahead.get(node.index()) == Some(&true);
+        let rail = Rail::Possible;
+        let now: Vec<Conjunct> = (literals.iter().filter(|(node, _)| !looks(*node)))
+            .map(|&(node, positive)| Conjunct::Literal(Literal { node, positive, rail }))
+            .collect();
+        let unknown = |compiler: &Self, bound: &[VariableId]| {
+            let free = |(node, _): &(ExprId, bool)| {
+                let free = compiler.scope.free(*node).iter().find(|variable| !bound.contains(variable));
+                free.map(|variable| (*node, *variable))
+            };
+            let first = literals.iter().filter(|(node, _)| looks(*node)).find_map(free);
+            first.map(|(node, variable)| Refusal::of(node, UNKNOWN.0, UNKNOWN.1).about(Some(variable)))
+        };
+        if now.is_empty() {
+            return Err(unknown(self, &[]).unwrap_or(Refusal::of(whole, UNKNOWN.0, UNKNOWN.1)));
+        }
+        let of = self.conjunction(whole, now)?;
+        let bound = self.part(of).variables.clone();
+        if self.part(of).lasts {
+            self.keep(of);
+        }
+        if let Some(refusal) = unknown(self, &bound) {
+            return Err(refusal);
+        }
+        if self.model == TimeModel::Dense && !self.is_instant(of) {
+            let node = literals.iter().map(|(node, _)| *node).find(|node| !looks(*node)).unwrap_or(whole);
+            let why = "in dense time something that looks ahead can be asked of it at instants only, and this lasts";
+            let help = "ask at an atom, such as `a{id: x} and …`, or measure in points: `@time(points)`";
+            return Err(Refusal::of(node, why, help).about(bound.first().copied()));
+        }
+        let (nodes, pasts) = {
+            let (bound, known) = (bound.clone(), HashMap::new());
+            let mut asked =
+                Asked { compiler: self, ahead, bound, nodes: Vec::new(), pasts: Vec::new(), known };
+            let mut root = None;
+            for &(node, positive) in literals {
+                let mut one = asked.formula(node)?;
+                if !positive {
+                    one = asked.add(Formula::Not(one));
+                }
+                root = Some(root.map_or(one, |root| asked.add(Formula::And(root, one))));
+            }
+            (asked.nodes, asked.pasts)
+        };
+        // What is a step is an event in points at the time of its number.
+        let time = if self.model == TimeModel::Steps { TimeModel::Points } else { self.model };
+        let formula = future::Plan::new(time, &nodes)
+            .map_err(|_| Refusal::of(whole, "it has so many operators of the future", DIVIDE))?;
+        let part = self.add(whole, Op::Ask { of, pasts }, bound, true)?;
+        self.plan.roots.push(Root { conditions: Vec::new(), part });
+        self.plan.ask = Some(Box::new(Ask { number, formula }));
+        Ok(())
+    }
+}
+
+impl Asked<'_, '_> {
+    fn add(&mut self, node: Formula) -> u32 {
+        self.nodes.push(node);
+        self.nodes.len() as u32 - 1
+    }
+
+    fn past(&mut self, lefts: [Vec<Left>; 2]) -> u32 {
+        self.pasts.push(lefts);
+        self.add(Formula::Past(self.pasts.len() as u32 - 1))
+    }
+
+    fn formula(&mut self, id: ExprId) -> Result<u32, Refusal> {
+        if let Some(known) = self.known.get(&id) {
+            return Ok(*known);
+        }
+        self.compiler.enter(id)?;
+        let node = self.formula_anew(id)?;
+        self.compiler.depth -= 1;
+        self.known.insert(id, node);
+        Ok(node)
+    }
+
+    fn formula_anew(&mut self, id: ExprId) -> Result<u32, Refusal> {
+        let spec = self.compiler.scope.spec;
+        let looks = |id: ExprId| self.ahead.get(id.index()) == Some(&true);
+        let is_open = !self.compiler.scope.is_closed(id);
+        let node = match &spec.nodes[id.index()] {
+            Expr::Not(x) if is_open || looks(id) => Formula::Not(self.formula(*x)?),
+            Expr::And(x, y) if is_open || looks(id) => Formula::And(self.formula(*x)?, self.formula(*y)?),
+            Expr::Or(x, y) if is_open || looks(id) => Formula::Or(self.formula(*x)?, self.formula(*y)?),
+            Expr::Definitely(x) if is_open || looks(id) => Formula::Definitely(self.formula(*x)?),
+            _ if !looks(id) => {
+                let lefts = [Rail::Certain, Rail::Possible].map(|rail| {
+                    let literal = Literal { node: id, positive: true, rail };
+                    self.compiler.left(id, literal, &self.bound, UNKNOWN)
+                });
+                let [certain, possible] = lefts;
+                return Ok(self.past([certain?, possible?]));
+            }
+            Expr::If(c, x, y) => Formula::If(self.formula(*c)?, self.formula(*x)?, self.formula(*y)?),
+            Expr::Compare(comparison, x, y) => {
+                let same = Formula::Same(self.formula(*x)?, self.formula(*y)?);
+                match comparison {
+                    Comparison::Equal => same,
+                    _ => Formula::Not(self.add(same)),
+                }
+            }
+            Expr::Next(x) => {
+                let x = self.formula(*x)?;
+                match self.compiler.model {
+                    TimeModel::Steps => Formula::Until { lower: 1, upper: 1, left: None, right: x },
+                    _ => Formula::Next(x),
+                }
+            }
+            Expr::Eventually(bounds, x) => {
+                let right = self.formula(*x)?;
+                until(bounds, None, right)
+            }
+            Expr::Always(bounds, x) => {
+                let x = self.formula(*x)?;
+                let not = self.add(Formula::Not(x));
+                let fails = self.add(until(bounds, None, not));
+                Formula::Not(fails)
+            }
+            Expr::Until(bounds, x, y) => {
+                let (left, right) = (self.formula(*x)?, self.formula(*y)?);
+                until(bounds, Some(left), right)
+            }
+            // Some value will do at some time: at some time some value will do.
+            Expr::Exists(variable, x) => match &spec.nodes[x.index()] {
+                Expr::Eventually(bounds, y) if !looks(*y) => {
+                    let right = self.some(id, *variable, *y, true)?;
+                    until(bounds, None, right)
+                }
+                _ => return Err(inside(id, *variable)),
+            },
+            Expr::ForAll(variable, x) => match &spec.nodes[x.index()] {
+                Expr::Always(bounds, y) if !looks(*y) => {
+                    let fails = self.some(id, *variable, *y, false)?;
+                    let fails = self.add(until(bounds, None, fails));
+                    Formula::Not(fails)
+                }
+                _ => return Err(inside(id, *variable)),
+            },
+            _ => {
+                let why = "an operator of the future cannot stand inside this operator";
+                let help = "use it outside of it, with `and`, `or`, `not` or `->`";
+                return Err(Refusal::of(id, why, help));
+            }
+        };
+        Ok(self.add(node))
+    }
+
+    /// Whether some value of a variable makes a formula, or its negation, true.
+    fn some(&mut self, id: ExprId, variable: VariableId, of: ExprId, positive: bool) -> Result<u32, Refusal> {
+        let lefts = [Rail::Certain, Rail::Possible].map(|rail| {
+            let literal = Conjunct::Literal(Literal { node: of, positive, rail });
+            let part = self.compiler.exists(id, variable, vec![literal])?;
+            self.member(id, part)
+        });
+        let [certain, possible] = lefts;
+        Ok(self.past([vec![certain?], vec![possible?]]))
+    }
+
+    fn member(&mut self, id: ExprId, part: PartId) -> Result<Left, Refusal> {
+        let of_part = self.compiler.part(part).variables.clone();
+        if let Some(variable) = of_part.iter().find(|variable| !self.bound.contains(variable)) {
+            return Err(Refusal::of(id, UNKNOWN.0, UNKNOWN.1).about(Some(*variable)));
+        }
+        let columns: Vec<u32> = (0..of_part.len() as u32).collect();
+        let slots = of_part.iter().map(|variable| place(&self.bound, *variable)).collect();
+        if self.compiler.part(part).lasts {
+            self.compiler.keep(part);
+        }
+        let lookup = Lookup { part, access: Access::Whole, columns, slots };
+        Ok(Left::Member { lookup, wanted: true, back: Access::All })
+    }
+}
+
+fn until(bounds: &Bounds, left: Option<u32>, right: u32) -> Formula {
+    Formula::Until { lower: bounds.lower, upper: bounds.upper.unwrap_or(u64::MAX), left, right }
+}
+
+fn inside(node: ExprId, variable: VariableId) -> Refusal {
+    let why = "a quantifier inside of another one cannot look ahead like this";
+    let help = "put the operator of the future outside of it: `eventually[0, 2 s] exists y. …`";
+    Refusal::of(node, why, help).about(Some(variable))
+}

@@ -1,0 +1,328 @@
+//! Quantified formulas that look ahead: what they say, and when, is what the definitions say. Of each event a
+//! formula is evaluated with what is known by each later moment: where that leaves something open, either may
+//! come of it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use rondel_event::{Block, Comparison, Timestamp, Verdict};
+use rondel_spec::{Bounds, Expr, ExprId, Property, Spec, TimeModel};
+
+use super::definition::{Definition, Message, Valuation};
+use super::random::{ahead_spec, trace};
+use super::write;
+use crate::{CompileError, Monitor, Program};
+
+/// On both rails what a truth is for the worse and for the better.
+type Range = [[bool; 2]; 2];
+
+const TRUE: Range = [[true; 2]; 2];
+const FALSE: Range = [[false; 2]; 2];
+const OPEN: Range = [[false, true]; 2];
+
+fn not(x: Range) -> Range {
+    [[!x[1][1], !x[1][0]], [!x[0][1], !x[0][0]]]
+}
+
+fn zip(x: Range, y: Range, f: impl Fn(bool, bool) -> bool) -> Range {
+    [0, 1].map(|rail| [0, 1].map(|side| f(x[rail][side], y[rail][side])))
+}
+
+fn and(x: Range, y: Range) -> Range {
+    zip(x, y, |x, y| x && y)
+}
+
+fn or(x: Range, y: Range) -> Range {
+    zip(x, y, |x, y| x || y)
+}
+
+/// What is known: so many positions, and that nothing comes before a place.
+#[derive(Clone, Copy)]
+struct Known {
+    positions: usize,
+    passed: i64,
+}
+
+struct Ahead<'a> {
+    definition: &'a Definition<'a>,
+    ahead: Vec<bool>,
+    known: Known,
+}
+
+impl Ahead<'_> {
+    fn range(&self, id: ExprId, variables: &Valuation, i: usize) -> Range {
+        let of = |x: ExprId| self.range(x, variables, i);
+        if !self.ahead[id.index()] {
+            return match self.definition.truth(id, variables, i) {
+                Some(true) => TRUE,
+                Some(false) => FALSE,
+                None => [[false; 2], [true; 2]],
+            };
+        }
+        match &self.definition.spec.nodes[id.index()] {
+            Expr::Not(x) => not(of(*x)),
+            Expr::And(x, y) => and(of(*x), of(*y)),
+            Expr::Or(x, y) => or(of(*x), of(*y)),
+            Expr::Definitely(x) => [of(*x)[0]; 2],
+            Expr::Compare(Comparison::Equal, x, y) => {
+                let (x, y) = (of(*x), of(*y));
+                or(and(x, y), and(not(x), not(y)))
+            }
+            Expr::Next(_) if i + 1 >= self.known.positions => OPEN,
+            Expr::Next(x) => self.range(*x, variables, i + 1),
+            Expr::Eventually(bounds, x) => self.until(*bounds, None, *x, variables, i),
+            Expr::Always(bounds, x) => {
+                let not_x = |j: usize| not(self.range(*x, variables, j));
+                not(self.until_of(*bounds, &|_| TRUE, &not_x, i))
+            }
+            Expr::Until(bounds, x, y) => self.until(*bounds, Some(*x), *y, variables, i),
+            Expr::Exists(variable, x) => self.some(*variable, *x, variables, i, |x| x),
+            Expr::ForAll(variable, x) => not(self.some(*variable, *x, variables, i, not)),
+            other => panic!("no definition here of {other:?}"),
+        }
+    }
+
+    fn some(
+        &self,
+        variable: rondel_spec::VariableId,
+        x: ExprId,
+        variables: &Valuation,
+        i: usize,
+        f: impl Fn(Range) -> Range,
+    ) -> Range {
+        let mut found = FALSE;
+        for value in self.definition.values_of(variable) {
+            let mut variables = variables.clone();
+            variables.insert(variable, value.clone());
+            found = or(found, f(self.range(x, &variables, i)));
+        }
+        found
+    }
+
+    fn until(
+        &self,
+        bounds: Bounds,
+        left: Option<ExprId>,
+        right: ExprId,
+        variables: &Valuation,
+        i: usize,
+    ) -> Range {
+        let left = |j: usize| left.map_or(TRUE, |left| self.range(left, variables, j));
+        self.until_of(bounds, &left, &|j| self.range(right, variables, j), i)
+    }
+
+    fn until_of(
+        &self,
+        bounds: Bounds,
+        left: &dyn Fn(usize) -> Range,
+        right: &dyn Fn(usize) -> Range,
+        i: usize,
+    ) -> Range {
+        let place = |j: usize| self.definition.positions[j].place;
+        let unit = if self.definition.model == TimeModel::Dense { 2 } else { 1 };
+        let (lower, upper) = (unit * bounds.lower as i64, unit * bounds.upper.unwrap() as i64);
+        let (mut found, mut so_far) = (FALSE, TRUE);
+        for j in i..self.known.positions {
+            let within = place(j) >= place(i) + lower && place(j) <= place(i) + upper;
+            if within {
+                // A witness within a span is at its beginning, as in formulas without variables.
+                found = or(found, and(so_far, right(j)));
+            }
+            so_far = and(so_far, left(j));
+        }
+        if lower <= upper && place(i) + upper >= self.known.passed {
+            found = or(found, and(so_far, OPEN));
+        }
+        found
+    }
+}
+
+fn verdict(range: Range) -> Option<Verdict> {
+    let [[worst, best], [possible_worst, possible_best]] = range;
+    (worst == best && possible_worst == possible_best).then_some(match (worst, possible_worst) {
+        (true, _) => Verdict::Satisfied,
+        (_, false) => Verdict::Violated,
+        _ => Verdict::Inconclusive,
+    })
+}
+
+/// A verdict about an event: the time of the event, when it is certain, and what it is.
+type Said = (i64, i64, Verdict);
+
+/// What there is to say about every event, up to a time.
+fn defined(definition: &Definition<'_>, ahead: &[bool], end: i64) -> Vec<Said> {
+    let root = ExprId(definition.spec.nodes.len() as u32 - 1);
+    let mut out = Vec::new();
+    for (i, position) in definition.positions.iter().enumerate() {
+        let Some(message) = position.message else { continue };
+        let about = definition.trace[message].time;
+        let all = definition.positions.len();
+        let mut at = i;
+        loop {
+            let (known, when) = if at < all {
+                let place = definition.positions[at].place;
+                let (passed, when) = match definition.model {
+                    TimeModel::Steps => (place + 1, definition.trace[at].time),
+                    TimeModel::Points => (place, place),
+                    TimeModel::Dense => (place, place.div_euclid(2)),
+                };
+                (Known { positions: at + 1, passed }, when)
+            } else {
+                let passed = match definition.model {
+                    TimeModel::Points => end,
+                    _ => break,
+                };
+                (Known { positions: all, passed }, end)
+            };
+            let range = Ahead { definition, ahead: ahead.to_vec(), known }.range(root, &HashMap::new(), i);
+            if let Some(verdict) = verdict(range) {
+                out.push((about, when, verdict));
+                break;
+            }
+            if at >= all {
+                break;
+            }
+            at += 1;
+        }
+    }
+    out.sort_by_key(|(about, when, verdict)| (*about, *when, format!("{verdict:?}")));
+    out
+}
+
+/// What a monitor says, up to a time.
+fn found(program: &Arc<Program>, trace: &[Message], cuts: &[usize], end: i64) -> Vec<Said> {
+    let mut monitor = Monitor::new(Arc::clone(program));
+    monitor.report_every(true);
+    let mut block = Block::new(program.layout());
+    let (mut said, mut rest) = (Vec::new(), trace);
+    let collect = |said: &mut Vec<Said>, reports: &[crate::Report]| {
+        for report in reports {
+            let about = report.about.unwrap_or(report.time).as_nanos();
+            said.push((about, report.time.as_nanos(), report.verdict));
+        }
+    };
+    for &cut in cuts.iter().cycle() {
+        let (now, later) = rest.split_at(cut.min(rest.len()));
+        block.clear();
+        for message in now {
+            write(program, &mut block, message);
+        }
+        collect(&mut said, monitor.step(&block));
+        rest = later;
+        let Some(next) = rest.first() else { break };
+        if cut % 2 == 0 {
+            let snapshot = monitor.snapshot();
+            monitor = Monitor::restore(Arc::clone(program), &snapshot).unwrap();
+            monitor.report_every(true);
+        }
+        if cut == 3 && program_is_dense(program) {
+            // Nothing depends on whether somebody says how late it is.
+            collect(&mut said, monitor.advance(Timestamp::from_nanos(next.time)));
+        }
+    }
+    let mut calls = 0;
+    while let Some(due) = monitor.next_deadline() {
+        if due.as_nanos() >= end {
+            break;
+        }
+        calls += 1;
+        assert!(calls < 10_000, "time does not go on");
+        collect(&mut said, monitor.advance(due));
+    }
+    collect(&mut said, monitor.advance(Timestamp::from_nanos(end)));
+    said.sort_by_key(|(about, when, verdict)| (*about, *when, format!("{verdict:?}")));
+    said
+}
+
+fn program_is_dense(program: &Program) -> bool {
+    program.sections.iter().any(|section| section.moments == crate::section::Moments::Dense)
+}
+
+/// Whether it could be monitored.
+fn assert_agreement(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[usize]) -> bool {
+    let root = ExprId(spec.nodes.len() as u32 - 1);
+    if model == TimeModel::Dense && spec.nodes.iter().any(|node| matches!(node, Expr::Next(_))) {
+        // In dense time nothing is next.
+        return false;
+    }
+    let property = Property { time: model, ..Property::new("p", root) };
+    let property = Property { attributes: vec![("unbounded".into(), String::new())], ..property };
+    let whole = Spec { properties: vec![property], ..spec.clone() };
+    let program = match Program::compile(&whole) {
+        Ok(program) => Arc::new(program),
+        Err(CompileError::NotMonitorable { .. }) => return false,
+        Err(error) => panic!("{error}"),
+    };
+    let mut ahead: Vec<bool> = Vec::new();
+    for expr in &spec.nodes {
+        let own = matches!(expr, Expr::Next(_) | Expr::Eventually(..) | Expr::Always(..) | Expr::Until(..));
+        ahead.push(own || expr.operands().any(|operand| ahead[operand.index()]));
+    }
+    let definition = Definition::new(spec, trace, model);
+    let end = trace[trace.len() - 1].time + 7;
+    let mut expected = defined(&definition, &ahead, end);
+    let mut found = found(&program, trace, cuts, end);
+    if model == TimeModel::Points {
+        // Between the last event and the end nobody knows when somebody asks.
+        let last = trace[trace.len() - 1].time;
+        for said in expected.iter_mut().chain(&mut found).filter(|said| said.1 > last) {
+            said.1 = end;
+        }
+        let key = |(about, when, verdict): &Said| (*about, *when, format!("{verdict:?}"));
+        expected.sort_by_key(key);
+        found.sort_by_key(key);
+    }
+    let is_quantifier = matches!(spec.nodes[root.index()], Expr::ForAll(..) | Expr::Exists(..));
+    if model == TimeModel::Dense && !is_quantifier {
+        // Reports about the time between events look the same, and there may be more of them.
+        for said in &expected {
+            let at = found.iter().position(|other| other == said);
+            let at = at.unwrap_or_else(|| panic!("no {said:?} of {} {trace:?}", spec.print(root)));
+            found.remove(at);
+        }
+        return true;
+    }
+    if model == TimeModel::Dense {
+        // Reports about the time between events look the same: between moments a quantifier over instants is
+        // what it is of nothing.
+        let usual = if matches!(spec.nodes[root.index()], Expr::ForAll(..)) {
+            Verdict::Satisfied
+        } else {
+            Verdict::Violated
+        };
+        expected.retain(|said| said.2 != usual);
+        found.retain(|said| said.2 != usual);
+    }
+    assert_eq!(found, expected, "{model:?} {}\n{:?}", spec.print(root), definition.trace);
+    true
+}
+
+#[test]
+fn what_looks_ahead_agrees_with_the_definitions() {
+    let config = ProptestConfig {
+        cases: std::env::var("RONDEL_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(3000),
+        failure_persistence: None,
+        max_shrink_iters: 20_000,
+        ..ProptestConfig::default()
+    };
+    let mut runner = proptest::test_runner::TestRunner::new(config);
+    let cuts = proptest::collection::vec(1..5_usize, 1..4);
+    let counts = [const { std::cell::Cell::new((0, 0)) }; 3];
+    let result = runner.run(&(ahead_spec(), trace(), 0..3_usize, cuts), |(spec, trace, model, cuts)| {
+        let is_monitored = {
+            let model = [TimeModel::Steps, TimeModel::Points, TimeModel::Dense][model];
+            assert_agreement(&spec, &trace, model, &cuts)
+        };
+        let (tried, monitored) = counts[model].get();
+        counts[model].set((tried + 1, monitored + u32::from(is_monitored)));
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+    for (model, count) in counts.iter().enumerate() {
+        let (tried, monitored) = count.get();
+        assert!(3 * monitored > tried, "only {monitored} of {tried} in {model}");
+    }
+}

@@ -1,0 +1,203 @@
+//! Quantified formulas that look ahead: what of them can be taken out of the quantifier is, and the rest is asked
+//! of tuples.
+
+use std::collections::HashMap;
+
+use rondel_event::Comparison;
+use rondel_spec::{Bounds, Expr, ExprId};
+
+use super::relation::not_monitorable;
+use super::{Translator, Truth};
+use crate::CompileError;
+use crate::future::Formula;
+use crate::relation::literal::{Conjunct, DIVIDE, Literal, Refusal};
+use crate::relation::plan::{Plan, Rail};
+use crate::relation::safe::Compiler;
+
+/// A formula that looks ahead, as it is put together.
+pub(super) struct Draft<'b> {
+    /// For every node whether it looks ahead.
+    pub(super) ahead: &'b [bool],
+    /// The nodes without variables that are there.
+    pub(super) place: HashMap<ExprId, u32>,
+    pub(super) nodes: Vec<Formula>,
+    pub(super) pasts: Vec<(ExprId, Truth)>,
+    /// The numbers of what is asked of tuples.
+    pub(super) givens: Vec<u32>,
+}
+
+impl Draft<'_> {
+    pub(super) fn add(&mut self, node: Formula) -> u32 {
+        self.nodes.push(node);
+        self.nodes.len() as u32 - 1
+    }
+
+    fn looks(&self, node: ExprId) -> bool {
+        self.ahead.get(node.index()) == Some(&true)
+    }
+}
+
+/// So deeply what is taken out of a quantifier may be nested.
+const DEEPEST: usize = 200;
+
+impl Translator<'_> {
+    /// A closed quantified formula that looks ahead.
+    pub(super) fn quantified_ahead(
+        &mut self,
+        id: ExprId,
+        draft: &mut Draft<'_>,
+    ) -> Result<u32, CompileError> {
+        match self.spec.nodes[id.index()] {
+            Expr::Exists(_, body) => self.some(id, &[(body, true)], draft, 0),
+            Expr::ForAll(_, body) => {
+                let fails = self.some(id, &[(body, false)], draft, 0)?;
+                Ok(draft.add(Formula::Not(fails)))
+            }
+            _ => Err(not_monitorable(Refusal::of(id, "it is no quantifier", DIVIDE))),
+        }
+    }
+
+    /// Some values of all variables meet all of these formulas and negations.
+    fn some(
+        &mut self,
+        whole: ExprId,
+        literals: &[(ExprId, bool)],
+        draft: &mut Draft<'_>,
+        depth: usize,
+    ) -> Result<u32, CompileError> {
+        if depth > DEEPEST {
+            return Err(not_monitorable(Refusal::of(whole, "the formula is nested too deeply", DIVIDE)));
+        }
+        let scope = self.scope();
+        let nodes = &self.spec.nodes;
+        let (mut closed, mut rest) = (Vec::new(), Vec::new());
+        let mut open: Vec<(ExprId, bool)> = literals.iter().rev().copied().collect();
+        while let Some((id, positive)) = open.pop() {
+            match (&nodes[id.index()], positive) {
+                _ if scope.is_closed(id) => closed.push((id, positive)),
+                (Expr::Not(x), _) => open.push((*x, !positive)),
+                (Expr::And(x, y), true) | (Expr::Or(x, y), false) => {
+                    open.extend([(*y, positive), (*x, positive)]);
+                }
+                // No other variable has its name.
+                (Expr::Exists(_, x), true) | (Expr::ForAll(_, x), false) => open.push((*x, positive)),
+                _ if rest.contains(&(id, positive)) => {}
+                _ => rest.push((id, positive)),
+            }
+        }
+        let mut all: Vec<u32> = Vec::new();
+        for (id, positive) in closed {
+            let at = self.closed(whole, id, draft)?;
+            all.push(if positive { at } else { draft.add(Formula::Not(at)) });
+        }
+        match rest[..] {
+            [] => {}
+            [(id, positive)] if draft.looks(id) => {
+                all.push(self.one(whole, (id, positive), draft, depth + 1)?);
+            }
+            _ => all.push(self.asked(whole, &rest, draft)?),
+        }
+        let mut root = None;
+        for one in all {
+            root = Some(root.map_or(one, |root| draft.add(Formula::And(root, one))));
+        }
+        root.ok_or(not_monitorable(Refusal::of(whole, "it is empty", DIVIDE)))
+    }
+
+    /// A single formula that looks ahead, or its negation: the quantifier goes inside.
+    fn one(
+        &mut self,
+        whole: ExprId,
+        (id, positive): (ExprId, bool),
+        draft: &mut Draft<'_>,
+        depth: usize,
+    ) -> Result<u32, CompileError> {
+        let scope = self.scope();
+        let until = |bounds: &Bounds, left, right| {
+            let upper = bounds.upper.unwrap_or(u64::MAX);
+            Formula::Until { lower: bounds.lower, upper, left, right }
+        };
+        match (self.spec.nodes[id.index()].clone(), positive) {
+            (Expr::Or(x, y), true) | (Expr::And(x, y), false) => {
+                let either = [x, y].map(|x| self.some(whole, &[(x, positive)], draft, depth));
+                let [x, y] = either;
+                Ok(draft.add(Formula::Or(x?, y?)))
+            }
+            (Expr::Compare(comparison, x, y), _) => {
+                let equal = (comparison == Comparison::Equal) == positive;
+                let both = self.some(whole, &[(x, true), (y, equal)], draft, depth)?;
+                let neither = self.some(whole, &[(x, false), (y, !equal)], draft, depth)?;
+                Ok(draft.add(Formula::Or(both, neither)))
+            }
+            (Expr::Eventually(bounds, x), true) | (Expr::Always(bounds, x), false) => {
+                let right = self.some(whole, &[(x, positive)], draft, depth)?;
+                Ok(draft.add(until(&bounds, None, right)))
+            }
+            (Expr::Until(bounds, x, y), true) if scope.is_closed(x) => {
+                let left = self.closed(whole, x, draft)?;
+                let right = self.some(whole, &[(y, true)], draft, depth)?;
+                Ok(draft.add(until(&bounds, Some(left), right)))
+            }
+            (Expr::Next(x), _) => {
+                let x = self.some(whole, &[(x, positive)], draft, depth)?;
+                Ok(draft.add(Formula::Next(x)))
+            }
+            _ => self.asked(whole, &[(id, positive)], draft),
+        }
+    }
+
+    /// A formula without variables.
+    fn closed(&mut self, whole: ExprId, id: ExprId, draft: &mut Draft<'_>) -> Result<u32, CompileError> {
+        draft.place.get(&id).copied().ok_or(CompileError::ForwardReference { node: whole, operand: id })
+    }
+
+    /// What is asked of tuples, or is known at once.
+    fn asked(
+        &mut self,
+        whole: ExprId,
+        literals: &[(ExprId, bool)],
+        draft: &mut Draft<'_>,
+    ) -> Result<u32, CompileError> {
+        let looks = literals.iter().any(|(id, _)| draft.looks(*id));
+        let number = self.asks;
+        if looks {
+            self.asks += 1;
+            let plan =
+                self.with_compiler(whole, |compiler| compiler.ask(whole, literals, draft.ahead, number))?;
+            let sides = self.planned(whole, plan)?;
+            // It is always evaluated; what it says is told otherwise.
+            draft.pasts.push((whole, Truth::of(sides, sides)));
+            draft.givens.push(number);
+            return Ok(draft.add(Formula::Given(number)));
+        }
+        let mut plan = |rail: Rail| {
+            self.with_compiler(whole, |compiler| {
+                let literal =
+                    |&(node, positive): &(ExprId, bool)| Conjunct::Literal(Literal { node, positive, rail });
+                compiler.root(whole, Vec::new(), literals.iter().map(literal).collect())
+            })
+        };
+        let (certain, possible) = (plan(Rail::Certain)?, plan(Rail::Possible)?);
+        let certain = self.planned(whole, certain)?;
+        let possible = self.planned(whole, possible)?;
+        draft.pasts.push((whole, Truth::of(certain, possible)));
+        Ok(draft.add(Formula::Past(draft.pasts.len() as u32 - 1)))
+    }
+
+    /// A plan that is made by a compiler.
+    fn with_compiler(
+        &mut self,
+        whole: ExprId,
+        make: impl FnOnce(&mut Compiler<'_>) -> Result<(), Refusal>,
+    ) -> Result<Plan, CompileError> {
+        let scope = self.scope();
+        let (model, unbounded) = (self.model, self.unbounded[whole.index()]);
+        let done = &self.done;
+        let two_valued = |node: ExprId| {
+            done.get(node.index()).copied().flatten().is_some_and(|(meaning, _)| meaning.is_known())
+        };
+        let mut compiler = Compiler::new(&scope, model, unbounded, &two_valued);
+        make(&mut compiler).map_err(not_monitorable)?;
+        Ok(compiler.plan.pruned())
+    }
+}
