@@ -12,7 +12,7 @@ use rondel_spec::{Expr, ExprId, Machine, Property, Slice, Spec, State, TimeModel
 
 use crate::formula;
 use crate::output::Output;
-use crate::specification::{Reading, Specification, Syntax, TimeModel};
+use crate::specification::{Reading, Specification, Syntax, TimeModel, looks_ahead};
 use crate::tally::counted;
 use crate::{complain, exit};
 
@@ -174,6 +174,9 @@ impl<'a> Plan<'a> {
         for clock in self.clocks(property, &topics).iter().take(SHARED) {
             line("clock", clock);
         }
+        if let Some(plan) = self.quantifiers(property.formula) {
+            line("quantifiers", plan);
+        }
         match self.wait(property.formula) {
             (_, true) => line("waits", "until it is certain, however long that takes"),
             (0, false) => line("waits", "not: every verdict is given at once"),
@@ -246,6 +249,23 @@ impl<'a> Plan<'a> {
             _ => None,
         };
         nodes.into_iter().filter_map(clock).collect()
+    }
+
+    /// How quantified formulas in a formula are evaluated, if there are any.
+    fn quantifiers(&self, formula: ExprId) -> Option<&'static str> {
+        let mut needed = BTreeSet::from([formula]);
+        let mut found = None;
+        while let Some(node) = needed.pop_last() {
+            let expr = &self.spec.nodes[node.index()];
+            if matches!(expr, Expr::Exists(..) | Expr::ForAll(..)) {
+                if looks_ahead(self.spec, node) {
+                    return Some("by relations; what looks ahead is asked of each value until it is certain");
+                }
+                found = Some("by relations: values are kept as long as they matter");
+            }
+            needed.extend(expr.operands());
+        }
+        found
     }
 
     fn topic(&self, topic: TopicId) -> &'a str {
