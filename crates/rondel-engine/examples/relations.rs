@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use rondel_engine::{CompileError, Monitor, Program};
 use rondel_event::{Block, Path, Slot, Timestamp, TopicId, ValueType};
-use rondel_spec::{Bounds, Expr, ExprId, Property, Spec, TimeModel, Topic, VariableId};
+use rondel_spec::{Bounds, Expr, ExprId, Key, Property, Slice, SliceId, Spec, TimeModel, Topic, VariableId};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -35,6 +35,25 @@ fn spec(model: TimeModel, text: bool, make: impl Fn(&mut Vec<Expr>) -> Expr) -> 
         nodes,
         ..Spec::default()
     }
+}
+
+/// `on(request) -> eventually[0, 10 s] on(grant)`, for each id.
+fn divided(model: TimeModel) -> Spec {
+    let bounds = Bounds { lower: 0, upper: Some(10 * SECOND) };
+    let whole = spec(model, false, |nodes| nodes[0].clone());
+    let [request, grant] = [TopicId(0), TopicId(1)];
+    let nodes = vec![
+        Expr::On(request),
+        Expr::On(grant),
+        Expr::Eventually(bounds, ExprId(1)),
+        Expr::Not(ExprId(0)),
+        Expr::Or(ExprId(3), ExprId(2)),
+    ];
+    let fields = vec![(request, Path::keys(["id"])), (grant, Path::keys(["id"]))];
+    let keys = vec![Key { name: "id".into(), value_type: ValueType::Int, fields }];
+    let property = Property { time: model, slice: Some(SliceId(0)), ..Property::new("p", ExprId(4)) };
+    let slices = vec![Slice { keys, until: None, limit: None }];
+    Spec { nodes, slices, properties: vec![property], ..whole }
 }
 
 /// Requests and grants of random ids; every id about once in `period` nanoseconds.
@@ -113,12 +132,23 @@ fn main() -> Result<(), CompileError> {
             (push(nodes, Expr::Once(bounds, request)), push(nodes, Expr::Once(bounds, grant)));
         Expr::And(left, right)
     };
+    let ahead = move |nodes: &mut Vec<Expr>| {
+        let bounds = Bounds { lower: 0, upper: Some(10 * SECOND) };
+        let later = push(nodes, Expr::Eventually(bounds, grant));
+        let not = push(nodes, Expr::Not(later));
+        Expr::And(request, not)
+    };
     for ids in [100, 3_000, 100_000] {
         let model = TimeModel::Points;
         measure("request and not once[0, 10 s] grant", &spec(model, false, unanswered), ids)?;
         measure("the same on texts", &spec(model, true, unanswered), ids)?;
         measure("(not grant) since[1 s,] request", &spec(model, false, pending), ids)?;
         measure("once[0, 10 s] request and once[0, 10 s] grant", &spec(model, false, both), ids)?;
+        for (name, model) in [("in points", TimeModel::Points), ("in dense time", TimeModel::Dense)] {
+            let name = format!("request -> eventually[0, 10 s] grant, {name}");
+            measure(&name, &spec(model, false, ahead), ids)?;
+            measure(&format!("{name}, for each"), &divided(model), ids)?;
+        }
     }
     Ok(())
 }

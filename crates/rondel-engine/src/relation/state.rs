@@ -4,6 +4,7 @@
 //! most a few tuples; one that lasts only where it changes. So the cost of a tick follows what its
 //! event touches, and not what the tables hold.
 
+mod moments;
 mod saved;
 
 use rondel_spec::TimeModel;
@@ -148,102 +149,6 @@ impl RelationState {
             is_trial: false,
             asking: plan.ask.is_some().then(Box::default),
         }
-    }
-
-    /// What is asked of tuples, if the formula looks ahead.
-    pub(crate) fn asking(&self) -> Option<&Asking> {
-        self.asking.as_deref()
-    }
-
-    pub(crate) fn asking_mut(&mut self) -> Option<&mut Asking> {
-        self.asking.as_deref_mut()
-    }
-
-    /// The same at a tick that has been evaluated, with its parts.
-    fn ask<S: Source>(
-        &mut self,
-        plan: &Plan,
-        (now, before, is_span): (i64, i64, bool),
-        source: &S,
-        ask: impl FnOnce(&mut Asking, &mut [PartState], &Tick<'_, S>),
-    ) {
-        let RelationState { parts, texts, number, asking, .. } = self;
-        let (number, is_first) = (*number, *number == 1);
-        let tick = Tick { now, before, number, is_first, is_span, source, texts, constants: &plan.texts };
-        if let Some(asking) = asking {
-            ask(asking, parts, &tick);
-        }
-    }
-
-    /// Whether the formula holds at the next moment, at a time or in a step.
-    #[inline(always)]
-    pub(crate) fn moment<S: Source>(&mut self, plan: &Plan, model: TimeModel, time: i64, source: &S) -> bool {
-        let now = time;
-        let first = *self.first.get_or_insert(now);
-        // Places are counted from the first, so that none is far from zero.
-        let now = now.saturating_sub(first).max(0);
-        let before = match (self.number, model) {
-            (0, _) => i64::MIN,
-            (_, TimeModel::Steps) => now - 1,
-            _ => self.last,
-        };
-        self.last = now;
-        if let (Some(asking), Some(part)) = (&mut self.asking, self.parts.last_mut()) {
-            asking.clear_away(part);
-        }
-        let holds = self.tick(plan, (now, before), false, source);
-        self.ask(plan, (now, before, false), source, |asking, parts, tick| {
-            asking.moment(plan, parts, tick, (model, time));
-        });
-        holds
-    }
-
-    /// Whether it holds at the next moment in dense time, and on the span after it. That there is such a
-    /// span shows only when the moment after it comes; until then what it brings is on trial.
-    pub(crate) fn dense_moment<S: Source>(
-        &mut self,
-        plan: &Plan,
-        time: i64,
-        at: &S,
-        after: &S,
-    ) -> (bool, bool) {
-        let first = *self.first.get_or_insert(time);
-        let now = time.saturating_sub(first).clamp(0, i64::MAX / 4) * 2;
-        let mut taken_back = false;
-        if self.is_trial {
-            if now > self.last {
-                self.parts.iter_mut().for_each(PartState::confirm);
-            } else {
-                self.parts.iter_mut().for_each(PartState::take_back);
-                self.number -= 1;
-                taken_back = true;
-            }
-        }
-        if let (Some(asking), Some(part)) = (&mut self.asking, self.parts.last_mut()) {
-            asking.clear_away(part);
-        }
-        let before = match self.number {
-            0 => i64::MIN,
-            _ if now == self.last => now,
-            _ => now - 1,
-        };
-        let holds = self.tick(plan, (now, before), false, at);
-        self.ask(plan, (now, before, false), at, |asking, parts, tick| {
-            asking.instant(plan, parts, tick, (time, taken_back));
-        });
-        (self.last, self.is_trial) = (now, true);
-        self.parts.iter_mut().for_each(PartState::try_out);
-        let holds_after = self.tick(plan, (now + 1, now), true, after);
-        self.ask(plan, (now + 1, now, true), after, |asking, parts, tick| {
-            asking.span(plan, parts, tick, time);
-        });
-        (holds, holds_after)
-    }
-
-    /// The time at which something changes by itself in dense time, if nothing else happens.
-    pub(crate) fn next_change(&self, plan: &Plan) -> Option<i64> {
-        let place = self.deadline(plan)?.max(self.last.saturating_add(2));
-        Some(self.first?.saturating_add(place.div_euclid(2)))
     }
 
     /// Whether the formula holds at the next tick. Times never go back.
