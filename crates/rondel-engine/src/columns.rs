@@ -36,23 +36,58 @@ pub(crate) fn rows_where(len: u32, holds: impl Fn(usize) -> bool) -> Rows {
     out
 }
 
-/// The rows where a relation holds between two columns.
+/// So few steps of a column are gone through one by one.
+const FEW: u32 = 12;
+
+/// The rows where a relation holds between two columns, given the rows where they may change.
 #[inline(always)]
 pub(crate) fn compare<T: Copy>(
     columns: &[Values<T>],
-    a: u32,
-    b: u32,
-    len: u32,
+    steps: &[Rows],
+    [a, b]: [u32; 2],
+    rows: Rows,
     relation: impl Fn(T, T) -> bool,
 ) -> Rows {
+    let steps = (steps[a as usize] | steps[b as usize] | 1) & rows;
     let (a, b) = (&columns[a as usize], &columns[b as usize]);
-    rows_where(len, |i| relation(a[i], b[i]))
+    if steps.count_ones() > FEW {
+        return rows_where(Rows::BITS - rows.leading_zeros(), |i| relation(a[i], b[i]));
+    }
+    let (mut rest, mut holds) = (steps, 0);
+    while rest != 0 {
+        let row = rest.trailing_zeros() as usize;
+        rest &= rest - 1;
+        holds |= Rows::from(relation(a[row], b[row])) << row;
+    }
+    // What held at a step holds up to the next.
+    words::since(!steps, holds, 0)
 }
 
-/// The last value of a field, and where it is known.
+/// Writes values that are the same from each step to the next; `value` gives the one at a step, and the
+/// one before is what it is given.
+#[inline(always)]
+fn fill<T: Copy>(
+    out: &mut Values<T>,
+    steps: Rows,
+    first: T,
+    len: usize,
+    mut value: impl FnMut(usize) -> T,
+) -> T {
+    let (mut rest, mut start, mut last) = (steps, 0, first);
+    while rest != 0 {
+        let row = rest.trailing_zeros() as usize;
+        rest &= rest - 1;
+        out[start..row].fill(last);
+        (start, last) = (row, value(row));
+    }
+    out[start..len].fill(last);
+    last
+}
+
+/// The last value of a field, and where it is known. Notes where it may change.
 #[inline(always)]
 pub(crate) fn hold<T: Copy>(
-    out: &mut Values<T>,
+    (out, steps): (&mut Values<T>, &mut Rows),
     column: &Column<T>,
     held: &mut Held<T>,
     step: &Step<'_>,
@@ -64,8 +99,8 @@ pub(crate) fn hold<T: Copy>(
     if valid == rows {
         let start = step.start as usize;
         out[..n].copy_from_slice(&column.values[start..start + n]);
-    } else if valid == 0 {
-        out[..n].fill(held.value);
+    } else if valid.count_ones() <= FEW {
+        fill(out, valid, held.value, n, |i| column.values[step.event_row(i)]);
     } else {
         let mut value = held.value;
         for (i, out) in out[..n].iter_mut().enumerate() {
@@ -76,6 +111,7 @@ pub(crate) fn hold<T: Copy>(
         }
     }
     held.value = out[n - 1];
+    *steps = valid | 1;
     let known = words::since(!present, valid, held.known);
     held.known = words::last(known, len);
     known
@@ -84,13 +120,21 @@ pub(crate) fn hold<T: Copy>(
 /// In rows of the clock the value of `x` one row before, held in the others.
 #[inline(always)]
 pub(crate) fn latch<T: Copy>(
-    out: &mut Values<T>,
+    (out, steps): (&mut Values<T>, &mut Rows),
     x: &Values<T>,
     clock: Rows,
     latched: &mut Latched<T>,
     len: u32,
 ) {
     let Latched { mut now, mut next } = *latched;
+    let clock = clock & words::low(len.into());
+    *steps = clock | 1;
+    if clock.count_ones() <= FEW {
+        let n = len as usize;
+        let now = fill(out, clock, now, n, |i| if i > 0 { x[i - 1] } else { next });
+        *latched = Latched { now, next: x[n - 1] };
+        return;
+    }
     for (i, (out, &x)) in out.iter_mut().zip(x).take(len as usize).enumerate() {
         if clock >> i & 1 == 1 {
             now = next;

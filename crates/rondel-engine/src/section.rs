@@ -383,8 +383,14 @@ impl Assembly<'_> {
         let node = &self.graph.nodes()[id.index()];
         if let Some(kind) = node.kind() {
             self.column[id.index()] = match kind {
-                Kind::Int => push(&mut self.registers.columns.ints, [0; _]),
-                Kind::Float => push(&mut self.registers.columns.floats, [0.0; _]),
+                Kind::Int => {
+                    push(&mut self.registers.columns.int_steps, Rows::MAX);
+                    push(&mut self.registers.columns.ints, [0; _])
+                }
+                Kind::Float => {
+                    push(&mut self.registers.columns.float_steps, Rows::MAX);
+                    push(&mut self.registers.columns.floats, [0.0; _])
+                }
                 Kind::Text => push(&mut self.registers.columns.texts, texts::UNSET),
             };
         }

@@ -9,6 +9,7 @@ use crate::texts::TextColumn;
 use crate::timed::{TimedRecently, TimedSince};
 use crate::window::Window;
 use crate::words::Recently;
+use rondel_event::Rows;
 use serde::{Deserialize, Serialize};
 
 /// What a monitor carries from block to block: plain data.
@@ -113,6 +114,10 @@ pub(crate) struct Registers {
 pub(crate) struct Columns {
     pub(crate) ints: Vec<Values<i64>>,
     pub(crate) floats: Vec<Values<f64>>,
+    /// For each of the integers the rows that may have another value than the row before, or where nobody
+    /// says, all. The first row in use always may.
+    pub(crate) int_steps: Vec<Rows>,
+    pub(crate) float_steps: Vec<Rows>,
     pub(crate) texts: Vec<TextColumn>,
     /// The other sides of columns.
     pub(crate) seconds: Vec<Values<f64>>,

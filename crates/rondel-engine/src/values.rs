@@ -21,13 +21,18 @@ pub(crate) fn evaluate(
     values: &mut ValueState,
 ) -> Rows {
     let Step { block, len, .. } = step;
-    let Columns { ints, floats, texts, seconds } = columns;
+    let rows = words::low(len.into());
+    let Columns { ints, floats, int_steps, float_steps, texts, seconds } = columns;
     match *instruction {
-        Instruction::IntEqual { a, b } => columns::compare(ints, a, b, len, |a, b| a == b),
-        Instruction::IntLess { a, b } => columns::compare(ints, a, b, len, |a, b| a < b),
-        Instruction::FloatEqual { a, b } => columns::compare(floats, a, b, len, |a, b| a == b),
-        Instruction::FloatLess { a, b } => columns::compare(floats, a, b, len, |a, b| a < b),
-        Instruction::FloatLessOrEqual { a, b } => columns::compare(floats, a, b, len, |a, b| a <= b),
+        Instruction::IntEqual { a, b } => columns::compare(ints, int_steps, [a, b], rows, |a, b| a == b),
+        Instruction::IntLess { a, b } => columns::compare(ints, int_steps, [a, b], rows, |a, b| a < b),
+        Instruction::FloatEqual { a, b } => {
+            columns::compare(floats, float_steps, [a, b], rows, |a, b| a == b)
+        }
+        Instruction::FloatLess { a, b } => columns::compare(floats, float_steps, [a, b], rows, |a, b| a < b),
+        Instruction::FloatLessOrEqual { a, b } => {
+            columns::compare(floats, float_steps, [a, b], rows, |a, b| a <= b)
+        }
         Instruction::TextEqual { a, b } => {
             let operands = (&texts[a as usize], &texts[b as usize]);
             texts::compare(operands, block, &values.buffers, len, |a, b| a == b)
@@ -62,10 +67,12 @@ pub(crate) fn evaluate(
         }
         Instruction::ConstantInt { constant, out } => {
             ints[out as usize].fill(step.section.ints[constant as usize]);
+            int_steps[out as usize] = 1;
             Rows::MAX
         }
         Instruction::ConstantFloat { constant, out } => {
             floats[out as usize].fill(step.section.floats[constant as usize]);
+            float_steps[out as usize] = 1;
             Rows::MAX
         }
         Instruction::ConstantText { buffer, out } => {
@@ -74,22 +81,27 @@ pub(crate) fn evaluate(
         }
         Instruction::ToFloat { x, out } => {
             columns::to_float(&mut floats[out as usize], &ints[x as usize], len);
+            float_steps[out as usize] = int_steps[x as usize];
             Rows::MAX
         }
         Instruction::UnaryInt { op, x, out } => {
+            int_steps[out as usize] = int_steps[x as usize];
             let (before, out) = split(ints, out);
             columns::unary_int(op, out, &before[x as usize], len)
         }
         Instruction::UnaryFloat { op, x, out } => {
+            float_steps[out as usize] = float_steps[x as usize];
             let (before, out) = split(floats, out);
             columns::unary_float(op, out, &before[x as usize], len);
             Rows::MAX
         }
         Instruction::BinaryInt { op, a, b, out } => {
+            int_steps[out as usize] = int_steps[a as usize] | int_steps[b as usize];
             let (before, out) = split(ints, out);
             columns::binary_int(op, out, &before[a as usize], &before[b as usize], len)
         }
         Instruction::BinaryFloat { op, a, b, out } => {
+            float_steps[out as usize] = float_steps[a as usize] | float_steps[b as usize];
             let (before, out) = split(floats, out);
             columns::binary_float(op, out, &before[a as usize], &before[b as usize], len);
             Rows::MAX
@@ -97,11 +109,13 @@ pub(crate) fn evaluate(
 
         Instruction::HeldInt { column, state, out } => {
             let held = &mut values.held_ints[state as usize];
-            columns::hold(&mut ints[out as usize], block.ints(column), held, &step)
+            let out = out as usize;
+            columns::hold((&mut ints[out], &mut int_steps[out]), block.ints(column), held, &step)
         }
         Instruction::HeldFloat { column, state, out } => {
             let held = &mut values.held_floats[state as usize];
-            columns::hold(&mut floats[out as usize], block.floats(column), held, &step)
+            let out = out as usize;
+            columns::hold((&mut floats[out], &mut float_steps[out]), block.floats(column), held, &step)
         }
         Instruction::HeldText { column, state, buffer, out } => {
             let (present, valid) = texts::masks(block.strings(column), &step);
@@ -128,13 +142,15 @@ pub(crate) fn evaluate(
         }
         Instruction::LatchInt { x, clock, state, out } => {
             let latched = &mut values.latched_ints[state as usize];
-            let (before, out) = split(ints, out);
+            let (before, column) = split(ints, out);
+            let out = (column, &mut int_steps[out as usize]);
             columns::latch(out, &before[x as usize], read(words, clock), latched, len);
             Rows::MAX
         }
         Instruction::LatchFloat { x, clock, state, out } => {
             let latched = &mut values.latched_floats[state as usize];
-            let (before, out) = split(floats, out);
+            let (before, column) = split(floats, out);
+            let out = (column, &mut float_steps[out as usize]);
             columns::latch(out, &before[x as usize], read(words, clock), latched, len);
             Rows::MAX
         }
