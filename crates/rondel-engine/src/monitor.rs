@@ -41,7 +41,7 @@ pub struct Monitor {
     /// What is evaluated where time alone brings a change.
     no_event: Block,
     grid: Grid,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<(u32, Outcome)>,
     /// For every section that is divided by key its instances.
     instances: Vec<Instances>,
     chains: Vec<ChainState>,
@@ -391,11 +391,12 @@ impl Monitor {
             Rowed { block, start: 0, len, events: block.rows(), times, chains: &self.chain_rows },
         );
         self.outcomes.clear();
-        self.outcomes
-            .extend((0..section.formulas.len()).map(|formula| serial.outcome(section, formula, len)));
+        serial.outcomes_of_events(section, len, self.every, &mut self.outcomes);
         let every = if self.every { block.rows() } else { 0 };
         let (serial, position) = (&self.sections[i], self.position);
-        in_order(&self.outcomes, every, block.rows(), &mut self.reports, |row, formula, outcome| {
+        let outcomes = self.outcomes.iter().map(|(formula, outcome)| (*formula, outcome));
+        in_order(outcomes, every, block.rows(), &mut self.reports, |row, formula, outcome| {
+            let formula = formula as usize;
             let verdict = outcome.verdict(row);
             Report {
                 property: section.properties[formula],

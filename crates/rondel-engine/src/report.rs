@@ -58,32 +58,36 @@ pub struct SliceStatus<'a> {
 /// Adds a report for every property and row in `rows` where its verdict has changed, and for all in `every`: in the
 /// order of the rows and, in one row, of the properties. Costs what there are properties and reports; the
 /// properties are not asked for every row again.
-pub(crate) fn in_order(
-    outcomes: &[Outcome],
+pub(crate) fn in_order<'a>(
+    outcomes: impl Iterator<Item = (u32, &'a Outcome)> + Clone,
     every: Rows,
     rows: Rows,
     reports: &mut Vec<Report>,
-    mut make: impl FnMut(usize, usize, &Outcome) -> Report,
+    mut make: impl FnMut(usize, u32, &Outcome) -> Report,
 ) {
     let wanted = |outcome: &Outcome| (outcome.changed | every) & rows;
-    let mut any = outcomes.iter().fold(0, |any, outcome| any | wanted(outcome));
+    let (mut any, mut total, mut count) = (0, 0, 0);
+    for (_, outcome) in outcomes.clone() {
+        any |= wanted(outcome);
+        total += wanted(outcome).count_ones() as usize;
+        count += 1;
+    }
     if any == 0 {
         return;
     }
-    let total: u32 = outcomes.iter().map(|outcome| wanted(outcome).count_ones()).sum();
     // Where there are few, or most have something to say, each is asked in every row: that writes in order, which
     // memory likes better.
-    if outcomes.len() <= 8 || total as usize * 8 > outcomes.len() * any.count_ones() as usize {
+    if count <= 8 || total * 8 > count * any.count_ones() as usize {
         while any != 0 {
             let row = any.trailing_zeros() as usize;
             any &= any - 1;
-            let here = outcomes.iter().enumerate().filter(|(_, outcome)| wanted(outcome) >> row & 1 == 1);
+            let here = outcomes.clone().filter(|(_, outcome)| wanted(outcome) >> row & 1 == 1);
             reports.extend(here.map(|(i, outcome)| make(row, i, outcome)));
         }
         return;
     }
     let mut next = [0_usize; Block::CAPACITY];
-    for outcome in outcomes {
+    for (_, outcome) in outcomes.clone() {
         let mut wanted = wanted(outcome);
         while wanted != 0 {
             next[wanted.trailing_zeros() as usize] += 1;
@@ -96,7 +100,7 @@ pub(crate) fn in_order(
         (*next, end) = (end, end + *next);
     }
     reports.resize(end, Report::at_event(Verdict::Inconclusive, 0, Timestamp::ZERO));
-    for (i, outcome) in outcomes.iter().enumerate() {
+    for (i, outcome) in outcomes {
         let mut wanted = wanted(outcome);
         while wanted != 0 {
             let row = wanted.trailing_zeros() as usize;

@@ -231,16 +231,28 @@ impl Serial {
         }
     }
 
-    /// The verdicts of a property at the `len` rows that were evaluated last.
-    #[inline(always)]
-    pub(crate) fn outcome(&mut self, section: &Section, property: usize, len: u32) -> Outcome {
+    /// Adds the verdicts of the properties at the `len` rows that were evaluated last, and their positions:
+    /// of those that have changed anywhere, or of all.
+    #[inline]
+    pub(crate) fn outcomes_of_events(
+        &mut self,
+        section: &Section,
+        len: u32,
+        all: bool,
+        out: &mut Vec<(u32, Outcome)>,
+    ) {
         let rows = words::low(len.into());
-        let (satisfied, violated) = self.sides(section.formulas[property].at, rows);
-        let last = &mut self.last[property];
-        let before = [satisfied << 1 | last[0], violated << 1 | last[1]];
-        let changed = (satisfied ^ before[0] | violated ^ before[1]) & rows;
-        *last = [words::last(satisfied, len), words::last(violated, len)];
-        Outcome { satisfied, violated, changed }
+        let words = &self.registers.words[..];
+        for ((formula, truth), last) in (0..).zip(&section.formulas).zip(&mut self.last) {
+            let Rails { certain, possible } = truth.at;
+            let (satisfied, violated) = (read(words, certain) & rows, !read(words, possible) & rows);
+            let before = [satisfied << 1 | last[0], violated << 1 | last[1]];
+            let changed = (satisfied ^ before[0] | violated ^ before[1]) & rows;
+            if changed != 0 || all {
+                *last = [words::last(satisfied, len), words::last(violated, len)];
+                out.push((formula, Outcome { satisfied, violated, changed }));
+            }
+        }
     }
 
     /// The verdicts of a property at the rows that were evaluated last, and on the spans that follow them,
@@ -507,12 +519,45 @@ impl<'a> Frame<'a> {
     /// Runs instructions, the first of which computes the word `first`.
     #[inline(always)]
     fn run(&mut self, instructions: &[Instruction], first: usize) {
-        for (i, instruction) in (first..).zip(instructions) {
-            self.words[i] = self.evaluate(instruction);
+        let len = self.step.len;
+        let mut next = 0;
+        while let Some(instruction) = instructions.get(next) {
+            // Sorts that are many and take no longer than a jump have loops of their own: nearly all of their
+            // instructions follow each other, and what such a loop needs stays in registers.
+            match instruction {
+                Instruction::And { .. } => {
+                    let words = &mut *self.words;
+                    while let Some(&Instruction::And { a, b }) = instructions.get(next) {
+                        words[first + next] = read(words, a) & read(words, b);
+                        next += 1;
+                    }
+                }
+                Instruction::Shift { .. } => {
+                    let (words, bits) = (&mut *self.words, &mut *self.bits);
+                    while let Some(&Instruction::Shift { x, by, state }) = instructions.get(next) {
+                        let history = &mut bits[state as usize];
+                        let x = read(words, x);
+                        words[first + next] = words::shift(x, by.into(), *history);
+                        *history = words::remember(*history, x, len);
+                        next += 1;
+                    }
+                }
+                Instruction::Recently { .. } => {
+                    let (words, recently, rows) = (&mut *self.words, &mut *self.recently, self.step.rows);
+                    while let Some(&Instruction::Recently { x, state }) = instructions.get(next) {
+                        words[first + next] = recently[state as usize].step(read(words, x), len, rows);
+                        next += 1;
+                    }
+                }
+                _ => {
+                    self.words[first + next] = self.evaluate(instruction);
+                    next += 1;
+                }
+            }
         }
     }
 
-    /// The word of an instruction; its column, if it has one, is written.
+    /// The word of an instruction that has no loop of its own; its column, if it has one, is written.
     #[inline(always)]
     fn evaluate(&mut self, instruction: &Instruction) -> Rows {
         let Step { block, len, rows, position, .. } = self.step;
@@ -538,22 +583,11 @@ impl<'a> Frame<'a> {
                 *bit = words::last(out, len);
                 out
             }
-            Instruction::And { a, b } => read(self.words, a) & read(self.words, b),
             Instruction::Since { p, q, state: i } => {
                 let bit = &mut self.bits[i as usize];
                 let out = words::since(read(self.words, p), read(self.words, q), *bit);
                 *bit = words::last(out, len);
                 out
-            }
-            Instruction::Shift { x, by, state: i } => {
-                let history = &mut self.bits[i as usize];
-                let x = read(self.words, x);
-                let out = words::shift(x, by.into(), *history);
-                *history = words::remember(*history, x, len);
-                out
-            }
-            Instruction::Recently { x, state: i } => {
-                self.recently[i as usize].step(read(self.words, x), len, rows)
             }
             Instruction::Delay { x, forget, state: i } => self.delays[i as usize].step(
                 read(self.words, x),

@@ -70,14 +70,15 @@ impl Recently {
     #[inline(always)]
     pub(crate) fn step(&mut self, q: Rows, len: u32, rows: Rows) -> Rows {
         let q = q & rows;
-        // A single row has nothing above it; a message that comes by itself is one.
-        let out = if len == 1 { q } else { smear(q, self.span) } | low(self.left);
+        let still = low(self.left);
         // Only the latest q matters: it lasts longest.
-        self.left = match q.checked_ilog2() {
-            Some(latest) => self.span.saturating_sub(u64::from(len - 1 - latest)),
-            None => self.left.saturating_sub(u64::from(len)),
+        let Some(latest) = q.checked_ilog2() else {
+            self.left = self.left.saturating_sub(u64::from(len));
+            return still;
         };
-        out
+        self.left = self.span.saturating_sub(u64::from(len - 1 - latest));
+        // A single row has nothing above it; a message that comes by itself is one.
+        still | if len == 1 { q } else { smear(q, self.span) }
     }
 }
 

@@ -74,16 +74,17 @@ pub(crate) fn tell(
     };
     let (past, ahead) = moment.outcomes.split_at(sliced.section.properties.len().min(moment.outcomes.len()));
     let properties = &sliced.section.properties;
-    in_order(past, every, moment.rows, reports, |row, i, outcome| {
+    in_order((0..).zip(past), every, moment.rows, reports, |row, i, outcome| {
+        let i = i as usize;
         let robustness = moment.robustness(&sliced.section, i, row, outcome.verdict(row));
         Report { robustness, ..report(row, properties[i], outcome) }
     });
     for ((outcome, future), driven) in ahead.iter().zip(&sliced.section.futures).zip(moment.driven) {
         // What is said of the others comes from what is pending.
         let every = every & !driven;
-        let outcomes = std::slice::from_ref(outcome);
-        in_order(outcomes, every, moment.rows, reports, |row, _, outcome| {
-            report(row, future.property, outcome)
+        let outcomes = std::iter::once((future.property, outcome));
+        in_order(outcomes, every, moment.rows, reports, |row, property, outcome| {
+            report(row, property, outcome)
         });
     }
     for &Unfinished { row, property } in moment.unfinished {
