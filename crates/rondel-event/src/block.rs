@@ -262,6 +262,24 @@ impl Block {
         true
     }
 
+    /// The same with ASCII text that is at hand as words of eight bytes, the first in the lowest: `word`
+    /// gives the one that begins at a byte of it. What the last one has beyond the text is left out.
+    #[inline(always)]
+    pub fn write_ascii(&mut self, column: u32, row: usize, len: usize, word: impl Fn(usize) -> u64) -> bool {
+        let start = self.text.len();
+        let (Ok(first), Ok(end)) = (u32::try_from(start), u32::try_from(start + len)) else {
+            return false;
+        };
+        for at in (0..len).step_by(8) {
+            let word = word(at);
+            debug_assert!(len - at < 8 || word & 0x8080_8080_8080_8080 == 0, "callers have looked");
+            self.text.extend_from_slice(&word.to_le_bytes());
+        }
+        self.text.truncate(start + len);
+        self.strings[column as usize].ranges[row] = (first, end);
+        true
+    }
+
     /// How many bytes of text are written.
     #[inline]
     pub fn text_len(&self) -> usize {
@@ -506,6 +524,27 @@ impl Block {
         }
         let (start, end) = c.ranges[row];
         &self.text[start as usize..end as usize]
+    }
+}
+
+impl Block {
+    /// Eight bytes of the text in `row` of a text column, from the byte `at` on, the first in the lowest; zeros
+    /// beyond its end.
+    #[inline(always)]
+    pub fn text_word(&self, column: u32, row: usize, at: usize) -> u64 {
+        let (start, end) = self.strings[column as usize].ranges[row];
+        let (from, end) = (start as usize + at, end as usize);
+        let word = match self.text.get(from..).and_then(|text| text.first_chunk()) {
+            Some(chunk) => u64::from_le_bytes(*chunk),
+            None => {
+                let rest = self.text.get(from..).unwrap_or(&[]);
+                rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
+            }
+        };
+        match end.saturating_sub(from) {
+            left @ 0..8 => word & ((1 << (8 * left)) - 1),
+            _ => word,
+        }
     }
 }
 

@@ -370,7 +370,7 @@ impl Step {
                 Some(number.end)
             }),
             Expected::String(column) => {
-                messages.each(|row, at| string(words.text, literal.pass(words, at)?, column, row, block));
+                messages.each(|row, at| string(words, literal.pass(words, at)?, column, row, block));
             }
         }
     }

@@ -77,6 +77,8 @@ pub(crate) struct Read {
 /// Where lines name their topic.
 #[derive(Clone, Copy, Debug)]
 struct Look {
+    /// Where the name was last seen to open: nearly always the next one does there too.
+    open: usize,
     /// How many quotes stand before the one that opens the name.
     quotes: u32,
     /// The eight bytes before it.
@@ -87,12 +89,23 @@ impl Look {
     fn learn(text: &[u8], topic_at: usize) -> Option<Look> {
         let (before, _) = text.split_at_checked(topic_at)?;
         let quotes = before.iter().filter(|b| **b == b'"').count() as u32;
-        Some(Look { quotes, before: u64::from_le_bytes(*before.last_chunk()?) })
+        Some(Look { open: topic_at, quotes, before: u64::from_le_bytes(*before.last_chunk()?) })
     }
 
     /// The key of the line `text[at..end]`: of the name of its topic, if that is near its beginning.
     #[inline(always)]
     fn key(self, words: Words<'_>, at: usize, end: usize) -> u64 {
+        let open = if words.at(at + self.open - 8) == self.before {
+            Some(self.open)
+        } else {
+            self.find(words, at, end)
+        };
+        open.map_or(UNNAMED, |open| hash_name(words, at + open + 1))
+    }
+
+    /// Where the name opens in the line `text[at..end]`, if that is near its beginning.
+    #[inline(never)]
+    fn find(self, words: Words<'_>, at: usize, end: usize) -> Option<usize> {
         let mut quotes = match words.text[at..].first_chunk() {
             Some(chunk) => quotes(chunk),
             None => {
@@ -108,22 +121,28 @@ impl Look {
             quotes &= quotes.wrapping_sub(1);
         }
         let open = quotes.trailing_zeros() as usize;
-        let close = (quotes & quotes.wrapping_sub(1)).trailing_zeros() as usize;
-        if !(8..64).contains(&open) || words.at(at + open - 8) != self.before {
-            return UNNAMED;
-        }
-        let (mut from, mut hash) = (open + 1, 0_u64);
-        loop {
-            let left = close - from;
-            let word = words.at(at + from);
-            let word = if left < 8 { word & ((1 << (8 * left)) - 1) } else { word };
-            hash = (hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            from += 8;
-            if left <= 8 {
-                return hash;
-            }
-        }
+        ((8..64).contains(&open) && words.at(at + open - 8) == self.before).then_some(open)
     }
+}
+
+/// The key of the name at a place: of its bytes up to the quote after it, or of as many as count.
+#[inline(always)]
+fn hash_name(words: Words<'_>, mut at: usize) -> u64 {
+    let mut hash = 0_u64;
+    for _ in 0..8 {
+        let word = words.at(at);
+        let others = word ^ 0x2222_2222_2222_2222;
+        let quotes = others.wrapping_sub(0x0101_0101_0101_0101) & !others & 0x8080_8080_8080_8080;
+        // The bytes below the first quote.
+        let name = (quotes & quotes.wrapping_neg()).wrapping_sub(1) >> 7;
+        let name = if quotes == 0 { word } else { word & name };
+        hash = (hash.rotate_left(5) ^ name).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        if quotes != 0 {
+            break;
+        }
+        at += 8;
+    }
+    hash
 }
 
 /// Where the quotes are in a piece: bit `i` for byte `i`.

@@ -71,7 +71,8 @@ pub(crate) struct Decimal {
     pub(crate) end: usize,
 }
 
-/// Finds the number at `start`: up to seven digits and seven decimal places on the short way.
+/// Finds the number at `start`: integers up to fifteen digits, and others up to seven digits and seven decimal
+/// places on the short way.
 #[inline(always)]
 pub(crate) fn decimal(words: Words<'_>, start: usize) -> Option<Decimal> {
     let first = words.at(start);
@@ -81,7 +82,15 @@ pub(crate) fn decimal(words: Words<'_>, start: usize) -> Option<Decimal> {
     let mut next = (first >> ((8 * count) & 63)) as u8;
     let leading_zero = count > 1 && first as u8 == b'0';
     let mut short = count > 0 && count < 8 && !leading_zero;
-    if short && next == b'.' {
+    if count == 8 && !leading_zero {
+        // Up to fifteen digits, if no point follows.
+        let second = words.at(start + 8);
+        let (more, count) = digits(second);
+        mantissa = whole * POWERS[count] + more;
+        end += count;
+        next = (second >> ((8 * count) & 63)) as u8;
+        short = count < 8 && next != b'.';
+    } else if short && next == b'.' {
         let second = words.at(end + 1);
         let (fraction, count) = digits(second);
         short = count > 0 && count < 8;
@@ -141,18 +150,62 @@ impl Decimal {
     }
 }
 
+/// Where the bytes are with which a string ends, or no longer is ASCII without escapes: their highest bits.
+/// Above the first of them there may be others set.
+#[inline(always)]
+fn ends_plain(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let (quote, escape) = (word ^ ONES * 0x22, word ^ ONES * 0x5c);
+    let zero = |x: u64| x.wrapping_sub(ONES) & !x;
+    (zero(quote) | zero(escape) | word.wrapping_sub(ONES * 0x20) & !word | word) & HIGH
+}
+
 /// Reads a string without escapes.
 #[inline(always)]
 pub(crate) fn string(
+    words: Words<'_>,
+    start: usize,
+    target: Option<u32>,
+    row: usize,
+    block: &mut Block,
+) -> Option<usize> {
+    if words.at(start) as u8 != b'"' {
+        return None;
+    }
+    let mut end = start + 1;
+    // Beyond the text there are zeros, which no string has.
+    let stop = loop {
+        let word = words.at(end);
+        let ends = ends_plain(word);
+        if ends != 0 {
+            let at = ends.trailing_zeros() / 8;
+            end += at as usize;
+            break (word >> (8 * at)) as u8;
+        }
+        end += 8;
+    };
+    if stop != b'"' {
+        return longer_string(words.text, start, target, row, block);
+    }
+    let from = start + 1;
+    if let Some(column) = target
+        && !block.write_ascii(column, row, end - from, |at| words.at(from + at))
+    {
+        return None;
+    }
+    Some(end + 1)
+}
+
+/// Reads one that may go beyond ASCII.
+#[cold]
+fn longer_string(
     text: &[u8],
     start: usize,
     target: Option<u32>,
     row: usize,
     block: &mut Block,
 ) -> Option<usize> {
-    if *text.get(start)? != b'"' {
-        return None;
-    }
     let body = text.get(start + 1..)?;
     let len = body.iter().position(|&b| b == b'"' || b == b'\\' || b < 0x20)?;
     if body[len] != b'"' {
