@@ -45,10 +45,9 @@ impl Lanes {
         let planes = bits.chunks_exact_mut(64);
         for (i, (planes, column)) in planes.zip(&records[BITS..]).enumerate() {
             match table.layout.bits - i * 64 {
-                few @ ..=4 => {
-                    for (bit, plane) in planes.iter_mut().enumerate().take(few) {
-                        *plane = 0;
-                        for_each(rows, |row| *plane |= (column[row] >> bit & 1) << row);
+                few @ ..=FEW => {
+                    for (byte, planes) in planes[..few].chunks_mut(8).enumerate() {
+                        to_planes(column, 8 * byte, planes);
                     }
                 }
                 _ => {
@@ -65,10 +64,12 @@ impl Lanes {
         let planes = bits.chunks_exact_mut(64);
         for (i, (planes, column)) in planes.zip(&mut records[BITS..]).enumerate() {
             match table.layout.bits - i * 64 {
-                few @ ..=4 => for_each(rows, |row| {
-                    let planes = planes.iter().take(few).enumerate();
-                    column[row] = planes.fold(0, |word, (bit, plane)| word | (plane >> row & 1) << bit);
-                }),
+                few @ ..=FEW => {
+                    column.fill(0);
+                    for (byte, planes) in planes[..few].chunks(8).enumerate() {
+                        add_planes(planes, 8 * byte, column);
+                    }
+                }
                 _ => {
                     column.copy_from_slice(planes);
                     transpose(column);
@@ -82,6 +83,49 @@ impl Lanes {
             }
         });
     }
+}
+
+/// Up to so many bits are turned in bytes.
+const FEW: usize = 16;
+
+/// Turns up to eight bits of every word, from this one on, into a word of rows each.
+#[inline(always)]
+fn to_planes(column: &Words, shift: usize, planes: &mut [u64]) {
+    let mut bytes = [0; 64];
+    for (byte, word) in bytes.iter_mut().zip(column) {
+        *byte = (word >> shift) as u8;
+    }
+    planes.fill(0);
+    for (i, bytes) in bytes.as_chunks::<8>().0.iter().enumerate() {
+        let turned = transpose_bytes(u64::from_le_bytes(*bytes));
+        for (bit, plane) in planes.iter_mut().enumerate() {
+            *plane |= (turned >> (8 * bit) & 0xff) << (8 * i);
+        }
+    }
+}
+
+/// Adds to every word what [`to_planes`] took of it.
+#[inline(always)]
+fn add_planes(planes: &[u64], shift: usize, column: &mut Words) {
+    for (i, words) in column.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+        let mut turned = 0;
+        for (bit, plane) in planes.iter().enumerate() {
+            turned |= (plane >> (8 * i) & 0xff) << (8 * bit);
+        }
+        for (word, byte) in words.iter_mut().zip(transpose_bytes(turned).to_le_bytes()) {
+            *word |= u64::from(byte) << shift;
+        }
+    }
+}
+
+/// Swaps rows and columns of eight bytes of eight bits.
+#[inline(always)]
+fn transpose_bytes(mut x: u64) -> u64 {
+    for (by, mask) in [(7, 0x00aa_00aa_00aa_00aa), (14, 0x0000_cccc_0000_cccc), (28, 0x0000_0000_f0f0_f0f0)] {
+        let swap = (x >> by ^ x) & mask;
+        x ^= swap ^ swap << by;
+    }
+    x
 }
 
 /// Swaps rows and columns of 64 words of 64 bits, of which the lowest is the first.
@@ -115,6 +159,17 @@ mod tests {
             for (j, word) in words.iter().enumerate() {
                 assert_eq!(swapped >> j & 1, word >> i & 1, "{i} {j}");
             }
+        }
+        let mut column = [0; 64];
+        column.copy_from_slice(&words);
+        for (shift, count) in [(0, 8), (8, 3), (8, 1)] {
+            let mut planes = [u64::MAX; 8];
+            to_planes(&column, shift, &mut planes[..count]);
+            assert_eq!(planes[..count], swapped[shift..shift + count]);
+            let mut back = [0; 64];
+            add_planes(&planes[..count], shift, &mut back);
+            let mask = (1 << count) - 1;
+            assert!(back.iter().zip(&words).all(|(back, word)| *back == (word >> shift & mask) << shift));
         }
     }
 }
