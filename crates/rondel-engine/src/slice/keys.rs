@@ -1,5 +1,5 @@
 //! The keys of events. The key of a slice with one key that is no text is one word; any other is
-//! bytes, in which its parts follow each other.
+//! several, in which its parts follow each other: a text as its length and its bytes, eight in a word.
 
 use rondel_event::{Block, Rows, Slot, TopicId, Value, ValueType};
 
@@ -23,40 +23,53 @@ impl KeyPlan {
     }
 
     /// Adds the values of a key.
-    pub(crate) fn write(&self, word: u64, bytes: &[u8], values: &mut Vec<Value>) {
+    pub(crate) fn write(&self, word: u64, parts: &[u64], values: &mut Vec<Value>) {
         match self.types[..] {
             [of] if self.is_word() => values.push(value_of_word(of, word)),
-            _ => values.extend((0..).zip(&self.types).map(|(i, &of)| value_of(of, self.part(bytes, i)))),
+            _ => values.extend((0..).zip(&self.types).map(|(i, &of)| value_of(of, self.part(parts, i)))),
         }
     }
 
     /// The values of a key.
-    pub(crate) fn values(&self, word: u64, bytes: &[u8]) -> Vec<Value> {
+    pub(crate) fn values(&self, word: u64, parts: &[u64]) -> Vec<Value> {
         let mut values = Vec::new();
-        self.write(word, bytes, &mut values);
+        self.write(word, parts, &mut values);
         values
     }
 
-    /// One part of a key that is bytes: the word or the text.
-    pub(crate) fn part<'a>(&self, mut bytes: &'a [u8], part: u32) -> (u64, &'a [u8]) {
+    /// One part of a key of several words: its word, and if it is a text, that in words.
+    pub(crate) fn part<'a>(&self, mut parts: &'a [u64], part: u32) -> (u64, &'a [u64]) {
         for (i, &of) in self.types.iter().enumerate() {
-            let (word, rest) = bytes.split_first_chunk().unwrap_or((&[0; 8], &[]));
-            let word = u64::from_le_bytes(*word);
-            let text = if of == ValueType::String { rest.len().min(word as usize) } else { 0 };
-            let (text, rest) = rest.split_at(text);
+            let (&word, rest) = parts.split_first().unwrap_or((&0, &[]));
+            let text = if of == ValueType::String { word.div_ceil(8) } else { 0 };
+            let (text, rest) = rest.split_at(rest.len().min(text as usize));
             if i == part as usize {
                 return (word, text);
             }
-            bytes = rest;
+            parts = rest;
         }
         (0, &[])
     }
 }
 
-fn value_of(of: ValueType, (word, text): (u64, &[u8])) -> Value {
+/// Makes `out` the text of a part of a key.
+pub(crate) fn read_text((len, words): (u64, &[u64]), out: &mut Vec<u8>) {
+    out.clear();
+    out.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    out.truncate(len as usize);
+}
+
+fn value_of(of: ValueType, part: (u64, &[u64])) -> Value {
     match of {
-        ValueType::String => Value::String(String::from_utf8_lossy(text).into()),
-        _ => value_of_word(of, word),
+        ValueType::String => {
+            let mut text = Vec::new();
+            read_text(part, &mut text);
+            Value::String(match String::from_utf8(text) {
+                Ok(text) => text.into(),
+                Err(other) => String::from_utf8_lossy(other.as_bytes()).into(),
+            })
+        }
+        _ => value_of_word(of, part.0),
     }
 }
 
@@ -78,7 +91,52 @@ pub(crate) struct Keys {
     /// 32 other bits of the hash, for the index.
     pub(crate) tags: [u32; Block::CAPACITY],
     ranges: [(u32, u32); Block::CAPACITY],
-    bytes: Vec<u8>,
+    parts: Vec<u64>,
+}
+
+/// A key of several words that is kept: a short one in place.
+#[derive(Clone, Debug)]
+pub(crate) enum KeptKey {
+    Short { len: u8, words: [u64; KeptKey::SHORT] },
+    Long(Box<[u64]>),
+}
+
+impl KeptKey {
+    /// A text of up to 16 bytes, or three numbers.
+    const SHORT: usize = 3;
+    pub(crate) const EMPTY: KeptKey = KeptKey::Short { len: 0, words: [0; _] };
+
+    pub(crate) fn new(parts: &[u64]) -> KeptKey {
+        if parts.len() > KeptKey::SHORT {
+            return KeptKey::Long(parts.into());
+        }
+        let mut words = [0; _];
+        words[..parts.len()].copy_from_slice(parts);
+        KeptKey::Short { len: parts.len() as u8, words }
+    }
+
+    #[inline(always)]
+    pub(crate) fn parts(&self) -> &[u64] {
+        match self {
+            KeptKey::Short { len, words } => &words[..usize::from(*len).min(KeptKey::SHORT)],
+            KeptKey::Long(words) => words,
+        }
+    }
+
+    /// Whether it is this key. Not by comparing slices: for a few words that is a call that takes longer.
+    #[inline(always)]
+    pub(crate) fn is(&self, parts: &[u64]) -> bool {
+        let own = self.parts();
+        own.len() == parts.len() && own.iter().zip(parts).all(|(a, b)| a == b)
+    }
+
+    /// How many bytes it takes beside itself.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            KeptKey::Short { .. } => 0,
+            KeptKey::Long(words) => size_of_val(&words[..]),
+        }
+    }
 }
 
 impl Keys {
@@ -87,19 +145,20 @@ impl Keys {
             words: [0; Block::CAPACITY],
             tags: [0; Block::CAPACITY],
             ranges: [(0, 0); Block::CAPACITY],
-            bytes: Vec::new(),
+            parts: Vec::new(),
         }
     }
 
-    /// The key of a row, if it is bytes.
-    pub(crate) fn bytes(&self, row: usize) -> &[u8] {
+    /// The key of a row, if it is several words.
+    #[inline(always)]
+    pub(crate) fn parts(&self, row: usize) -> &[u64] {
         let (start, end) = self.ranges[row];
-        &self.bytes[start as usize..end as usize]
+        &self.parts[start as usize..end as usize]
     }
 
     /// Reads the keys of a block, and says which rows have one.
     pub(crate) fn read(&mut self, plan: &KeyPlan, block: &Block) -> Rows {
-        self.bytes.clear();
+        self.parts.clear();
         let mut keyed = 0;
         for (topic, slots) in &plan.topics {
             let rows = slots.iter().fold(block.topic_rows(*topic), |rows, &slot| rows & valid(block, slot));
@@ -113,7 +172,7 @@ impl Keys {
                     let column = block.bools(column);
                     for_each(rows, |row| self.set_word(row, column.values >> row & 1));
                 }
-                _ => for_each(rows, |row| self.set_bytes(row, slots, block)),
+                _ => for_each(rows, |row| self.set_parts(row, slots, block)),
             }
         }
         keyed
@@ -125,25 +184,29 @@ impl Keys {
         self.tags[row] = tag_of_word(word);
     }
 
-    fn set_bytes(&mut self, row: usize, slots: &[Slot], block: &Block) {
-        let start = self.bytes.len();
+    #[inline(always)]
+    fn set_parts(&mut self, row: usize, slots: &[Slot], block: &Block) {
+        // The text of a block is at most 4 GiB, and there are few rows: numbers of words fit.
+        let start = self.parts.len() as u32;
+        let mut hash = SEEDS[2];
+        let mut add = |word: u64| {
+            self.parts.push(word);
+            hash = mix(hash ^ word, SEEDS[1]);
+        };
         for &slot in slots {
-            let (word, text) = match slot {
-                Slot::Bool(column) => (block.bools(column).values >> row & 1, &[][..]),
-                Slot::Int(column) => (block.ints(column).values[row] as u64, &[][..]),
-                Slot::Float(column) => (block.floats(column).values[row].to_bits(), &[][..]),
+            match slot {
+                Slot::Bool(column) => add(block.bools(column).values >> row & 1),
+                Slot::Int(column) => add(block.ints(column).values[row] as u64),
+                Slot::Float(column) => add(block.floats(column).values[row].to_bits()),
                 Slot::String(column) => {
-                    let text = block.text(column, row);
-                    (text.len() as u64, text)
+                    let len = block.text(column, row).len();
+                    add(len as u64);
+                    (0..len).step_by(8).for_each(|at| add(block.text_word(column, row, at)));
                 }
-            };
-            self.bytes.extend_from_slice(&word.to_le_bytes());
-            self.bytes.extend_from_slice(text);
+            }
         }
-        // The text of a block is at most 4 GiB; numbers beside it might go beyond, and are cut off.
-        let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
-        self.ranges[row] = (place(start), place(self.bytes.len()));
-        let hash = hash_bytes(self.bytes(row));
+        let hash = mix(hash ^ SEEDS[0], SEEDS[1]);
+        self.ranges[row] = (start, self.parts.len() as u32);
         self.words[row] = hash;
         self.tags[row] = tag_of_hash(hash);
     }
@@ -191,17 +254,6 @@ pub(crate) fn tag_of_hash(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
 
-fn hash_bytes(bytes: &[u8]) -> u64 {
-    let mut hash = SEEDS[2] ^ bytes.len() as u64;
-    let mut chunks = bytes.chunks_exact(8);
-    for chunk in &mut chunks {
-        let word = chunk.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
-        hash = mix(hash ^ word, SEEDS[1]);
-    }
-    let rest = chunks.remainder().iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
-    mix(hash ^ rest ^ SEEDS[0], SEEDS[1])
-}
-
 #[cfg(test)]
 mod tests {
     use rondel_event::{Layout, Timestamp};
@@ -209,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn different_keys_are_different_bytes() {
+    fn different_keys_are_different_words() {
         let mut block = Block::new(Layout { topics: 1, ints: 1, strings: 2, ..Layout::default() });
         for (a, n, b) in [("a", 1, "bc"), ("ab", 1, "c"), ("", 1, "abc"), ("a", 2, "bc"), ("a", 1, "bc")] {
             let row = block.push(TopicId(0), Timestamp::ZERO);
@@ -225,13 +277,15 @@ mod tests {
         assert_eq!(keys.read(&plan, &block), 0b11111);
         for row in 0..4 {
             for other in 0..row {
-                assert_ne!(keys.bytes(row), keys.bytes(other));
+                assert_ne!(keys.parts(row), keys.parts(other));
                 assert_ne!(keys.words[row], keys.words[other]);
             }
         }
-        assert_eq!(keys.bytes(0), keys.bytes(4));
+        assert_eq!(keys.parts(0), keys.parts(4));
         let values = [Value::String("ab".into()), Value::Int(1), Value::String("c".into())];
-        assert_eq!(plan.values(0, keys.bytes(1)), values);
+        assert_eq!(plan.values(0, keys.parts(1)), values);
+        let kept = KeptKey::new(keys.parts(1));
+        assert!(kept.is(keys.parts(1)) && !kept.is(keys.parts(0)) && !KeptKey::EMPTY.is(keys.parts(1)));
     }
 
     #[test]

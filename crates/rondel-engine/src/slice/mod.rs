@@ -49,10 +49,13 @@ use crate::state::Registers;
 /// After so many events records are looked through.
 const SWEEP: u64 = 256;
 
-/// How many records are looked at for every event. With two, those that may be forgotten are never
-/// more than the others, however fast keys come: looking at all `n` takes `n / 2` events, and no more
-/// instances can begin meanwhile.
+/// How many records are looked at for every instance that has begun. With two, those that may be forgotten
+/// are never more than the others, however fast keys come: until all `n` have been looked at, no more
+/// than `n / 2` instances begin.
 const LOOKS: u32 = 2;
+
+/// How many are looked at after [`SWEEP`] events in any case, so that what may be forgotten is, in the end.
+const FEWEST_LOOKS: u32 = 64;
 
 /// So many instances are allowed where the specification says nothing.
 pub(crate) const DEFAULT_LIMIT: u64 = 10_000_000;
@@ -185,10 +188,10 @@ impl Moment<'_> {
     pub(crate) fn write_key(&self, row: usize, values: &mut Vec<Value>) {
         let Instances { plan, table, keys, lanes, .. } = self.instances;
         match self.place {
-            Place::Rows => plan.keys.write(keys.words[row], keys.bytes(row), values),
+            Place::Rows => plan.keys.write(keys.words[row], keys.parts(row), values),
             Place::Shared(_) | Place::Time | Place::Span => {
                 let number = lanes.instances[row];
-                plan.keys.write(table.record(number)[KEY], table.key_bytes(number), values);
+                plan.keys.write(table.record(number)[KEY], table.key_parts(number), values);
             }
         }
     }
@@ -441,7 +444,7 @@ impl Instances {
     fn refuse(&mut self, row: usize) {
         self.refusals.beyond_limit += 1;
         if self.refusals.first.is_none() {
-            let key = self.plan.keys.values(self.keys.words[row], self.keys.bytes(row));
+            let key = self.plan.keys.values(self.keys.words[row], self.keys.parts(row));
             self.refusals.first = Some(key);
         }
     }
@@ -537,7 +540,8 @@ impl Instances {
 
     /// Looks through some records, and forgets what may be forgotten.
     fn sweep(&mut self, section: &Section) {
-        for _ in 0..(SWEEP as u32 * LOOKS).min(self.table.used()) {
+        let begun = std::mem::take(&mut self.table.begun);
+        for _ in 0..begun.saturating_mul(LOOKS).max(FEWEST_LOOKS).min(self.table.used()) {
             self.look(self.next_look, section);
             self.next_look += 1;
             if self.next_look >= self.table.used() {

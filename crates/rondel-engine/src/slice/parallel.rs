@@ -16,7 +16,7 @@ use crate::run::{Outcome, Step, read};
 use crate::scalar::Reading;
 use crate::section::{self, Deadline, Section};
 use crate::slice::ahead::Ahead;
-use crate::slice::keys::{KeyPlan, Keys, for_each};
+use crate::slice::keys::{KeptKey, KeyPlan, Keys, for_each, read_text};
 use crate::slice::lanes::{Lanes, Words};
 use crate::slice::record::{FREE, KEY, Layout, POSITION, Truths, UNPLANNED};
 use crate::slice::sides::Sides;
@@ -242,7 +242,7 @@ pub(super) struct Frame<'a> {
     pub(super) layout: &'a Layout,
     plan: &'a KeyPlan,
     keys: Option<&'a Keys>,
-    table_keys: &'a [Box<[u8]>],
+    table_keys: &'a [KeptKey],
     instances: &'a Values<u32>,
     words: &'a mut [Rows],
     seconds: &'a mut [Rows],
@@ -427,8 +427,7 @@ impl Frame<'_> {
                 for_each(self.rows, |row| {
                     let buffer = self.sides.key_text(key, row);
                     let mut text = std::mem::take(&mut self.sides.values.buffers[buffer as usize]);
-                    text.clear();
-                    text.extend_from_slice(self.key(key, row).1);
+                    read_text(self.key(key, row), &mut text);
                     self.sides.values.buffers[buffer as usize] = text;
                     self.columns.texts[out as usize][row] = TextRef::Kept { buffer };
                 });
@@ -482,15 +481,15 @@ impl Frame<'_> {
 
     /// A key of the instance of a row: as a word, or as text.
     #[inline(always)]
-    fn key(&self, key: u32, row: usize) -> (u64, &[u8]) {
+    fn key(&self, key: u32, row: usize) -> (u64, &[u64]) {
         if self.plan.is_word() {
             return (self.records[KEY][row], &[]);
         }
-        let bytes = match self.keys {
-            Some(keys) => keys.bytes(row),
-            None => self.table_keys.get(self.instances[row] as usize).map_or(&[][..], |key| key),
+        let parts = match self.keys {
+            Some(keys) => keys.parts(row),
+            None => self.table_keys.get(self.instances[row] as usize).map_or(&[][..], KeptKey::parts),
         };
-        self.plan.part(bytes, key)
+        self.plan.part(parts, key)
     }
 
     fn together(&self) -> Rows {

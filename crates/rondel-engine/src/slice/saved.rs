@@ -17,6 +17,7 @@ pub(crate) struct SavedInstances {
     events: u64,
     next_look: u32,
     since_full_look: u64,
+    begun: u32,
     unkeyed: u64,
     beyond_limit: u64,
     /// The first key beyond the limit; nothing if there was none.
@@ -33,6 +34,7 @@ impl Instances {
             events: self.events,
             next_look: self.next_look,
             since_full_look: self.since_full_look,
+            begun: self.table.begun,
             unkeyed,
             beyond_limit,
             first: first.iter().flatten().cloned().map(Some).collect(),
@@ -41,12 +43,22 @@ impl Instances {
 
     /// Takes over what was saved, before the first event; false if it does not belong to such instances.
     pub(crate) fn restore(&mut self, saved: SavedInstances) -> bool {
-        let SavedInstances { table, now, events, next_look, since_full_look, unkeyed, beyond_limit, first } =
-            saved;
+        let SavedInstances {
+            table,
+            now,
+            events,
+            next_look,
+            since_full_look,
+            begun,
+            unkeyed,
+            beyond_limit,
+            first,
+        } = saved;
         if !self.table.restore(table) || next_look > self.table.used() {
             return false;
         }
         (self.now, self.events) = (now, events);
+        self.table.begun = begun;
         (self.next_look, self.since_full_look) = (next_look, since_full_look);
         let first: Vec<Value> = first.into_iter().flatten().collect();
         let fits = first.is_empty() || first.len() == self.plan.keys.types.len();

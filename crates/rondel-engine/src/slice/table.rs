@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use crate::section::Section;
 use crate::slice::index::Index;
-use crate::slice::keys::{self, Keys};
+use crate::slice::keys::{self, KeptKey, Keys};
 use crate::slice::record::{BITS, FREE, KEY, Layout, POSITION, UNPLANNED};
 use crate::slice::sides::Sides;
 pub(crate) use crate::slice::table::saved::SavedTable;
@@ -31,10 +31,12 @@ pub(crate) struct Table {
     free: Vec<u32>,
     removed: Vec<u32>,
     live: u32,
+    /// How many instances have begun since records were last looked through.
+    pub(crate) begun: u32,
     index: Index,
     /// Whether a key is one word. If not, `keys` has them by record.
     word_keys: bool,
-    pub(crate) keys: Vec<Box<[u8]>>,
+    pub(crate) keys: Vec<KeptKey>,
     pub(crate) sides: Sides,
 }
 
@@ -48,6 +50,7 @@ impl Table {
             free: Vec::new(),
             removed: Vec::new(),
             live: 0,
+            begun: 0,
             index: Index::new(),
             word_keys,
             keys: Vec::new(),
@@ -120,9 +123,9 @@ impl Table {
         }
     }
 
-    /// The key of an instance, if it is bytes.
-    pub(crate) fn key_bytes(&self, number: u32) -> &[u8] {
-        self.keys.get(number as usize).map_or(&[], |key| key)
+    /// The key of an instance, if it is several words.
+    pub(crate) fn key_parts(&self, number: u32) -> &[u64] {
+        self.keys.get(number as usize).map_or(&[], KeptKey::parts)
     }
 
     /// Reads what [`Table::find`] will read for these rows, all at once: the waiting for memory
@@ -138,6 +141,7 @@ impl Table {
             let number = first[row] as u32;
             let words = self.record(number);
             sum ^= words[0] ^ words[words.len() - 1];
+            sum ^= self.keys.get(number as usize).map_or(0, |key| key.parts().len() as u64);
         });
         black_box(sum);
     }
@@ -148,7 +152,7 @@ impl Table {
         let word = keys.words[row];
         self.index.find(keys.tags[row], |number| {
             self.record(number)[KEY] == word
-                && (self.word_keys || *self.keys[number as usize] == *keys.bytes(row))
+                && (self.word_keys || self.keys[number as usize].is(keys.parts(row)))
         })
     }
 
@@ -187,11 +191,12 @@ impl Table {
         self.sides.robust.copy(record, &self.layout.places);
         self.pieces[piece][start + KEY] = keys.words[row];
         if !self.word_keys {
-            self.keys.resize(self.keys.len().max(number as usize + 1), Box::default());
-            self.keys[number as usize] = keys.bytes(row).into();
+            self.keys.resize(self.keys.len().max(number as usize + 1), KeptKey::EMPTY);
+            self.keys[number as usize] = KeptKey::new(keys.parts(row));
         }
         self.index.insert(keys.tags[row], number);
         self.live += 1;
+        self.begun = self.begun.saturating_add(1);
         number
     }
 
@@ -242,7 +247,7 @@ impl Table {
         let tag = if self.word_keys { keys::tag_of_word(word) } else { keys::tag_of_hash(word) };
         self.index.remove(tag, number);
         if let Some(key) = self.keys.get_mut(number as usize) {
-            *key = Box::default();
+            *key = KeptKey::EMPTY;
         }
         self.live -= 1;
         self.removed.push(number);
@@ -319,11 +324,11 @@ impl Table {
 
     /// How many bytes all of it takes.
     pub(crate) fn bytes(&self) -> usize {
-        let keys: usize = self.keys.iter().map(|key| key.len()).sum();
+        let keys: usize = self.keys.iter().map(KeptKey::bytes).sum();
         self.pieces.len() * PIECE * self.layout.words * size_of::<u64>()
             + self.index.bytes()
             + keys
-            + self.keys.capacity() * size_of::<Box<[u8]>>()
+            + self.keys.capacity() * size_of::<KeptKey>()
             + (self.free.capacity() + self.removed.capacity()) * size_of::<u32>()
             + self.sides.bytes()
     }

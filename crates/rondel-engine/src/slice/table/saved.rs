@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::slice::keys;
+use crate::slice::keys::{self, KeptKey};
 use crate::slice::record::{FREE, KEY, POSITION};
 use crate::slice::sides::SavedSides;
 use crate::slice::table::{PIECE, TEMPLATE, Table};
@@ -14,7 +14,8 @@ pub(crate) struct SavedTable {
     words: Vec<u64>,
     free: Vec<u32>,
     removed: Vec<u32>,
-    keys: Vec<Box<[u8]>>,
+    /// The keys, where they are several words.
+    keys: Vec<Vec<u64>>,
     sides: SavedSides,
 }
 
@@ -24,7 +25,7 @@ impl Table {
             words: (0..self.used).flat_map(|number| self.record(number)).copied().collect(),
             free: self.free.clone(),
             removed: self.removed.clone(),
-            keys: self.keys.clone(),
+            keys: self.keys.iter().map(|key| key.parts().to_vec()).collect(),
             sides: self.sides.saved(),
         }
     }
@@ -44,7 +45,8 @@ impl Table {
             piece[..records.len()].copy_from_slice(records);
             self.pieces.push(piece.into());
         }
-        (self.used, self.free, self.removed, self.keys) = (used, free, removed, keys);
+        (self.used, self.free, self.removed) = (used, free, removed);
+        self.keys = keys.iter().map(|key| KeptKey::new(key)).collect();
         self.has_sound_numbers() && (0..used).all(|number| self.adopt(number))
     }
 
