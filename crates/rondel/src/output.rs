@@ -211,18 +211,32 @@ pub fn write_value(value: &Value, out: &mut Vec<u8>) {
         Value::Int(i) => out.extend_from_slice(itoa::Buffer::new().format(*i).as_bytes()),
         Value::Float(x) => out.extend_from_slice(serde_json::json!(x).to_string().as_bytes()),
         Value::Time(ns) | Value::Duration(ns) => write_seconds(Timestamp::from_nanos(*ns), out),
-        Value::String(text) => out.extend_from_slice(serde_json::json!(text).to_string().as_bytes()),
+        // Writing to a vector does not fail.
+        Value::String(text) => {
+            let _ = serde_json::to_writer(&mut *out, text);
+        }
     }
 }
 
 /// The time in seconds, exactly.
 pub fn write_seconds(time: Timestamp, out: &mut Vec<u8>) {
     let ns = time.as_nanos();
-    if ns % 1_000_000_000 == 0 {
-        out.extend_from_slice(itoa::Buffer::new().format(ns / 1_000_000_000).as_bytes());
-    } else {
-        let _ = write!(out, "{time}");
+    let (seconds, mut rest) = (ns / 1_000_000_000, (ns % 1_000_000_000).unsigned_abs());
+    if ns < 0 && seconds == 0 {
+        out.push(b'-');
     }
+    out.extend_from_slice(itoa::Buffer::new().format(seconds).as_bytes());
+    if rest == 0 {
+        return;
+    }
+    // Nine digits without the zeros at their end; by hand, as verdicts may be millions.
+    let mut digits = *b".000000000";
+    for digit in digits[1..].iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    let len = digits.iter().rposition(|digit| *digit != b'0').map_or(0, |last| last + 1);
+    out.extend_from_slice(&digits[..len]);
 }
 
 /// How verdicts are written.
@@ -336,6 +350,11 @@ mod tests {
         let keys = [Value::Int(7), Value::String("x\"".into())];
         write(&spec.properties[0], None, report(Verdict::Violated, 1, 0), &keys);
         assert_eq!(key_text(&keys), r#"[7, "x\""]"#);
+        for ns in [0, 1, -1, 10, 5_000_000, -1_500_000_000, 12_000_000_001, i64::MAX, i64::MIN] {
+            let (time, mut text) = (Timestamp::from_nanos(ns), Vec::new());
+            write_seconds(time, &mut text);
+            assert_eq!(String::from_utf8(text).unwrap(), time.to_string());
+        }
         assert_eq!(
             String::from_utf8(out).unwrap(),
             r#"{"trace":"x.jsonl","property":"a \"b\"","time":-1.5,"step":3,"verdict":"violated"}"#
