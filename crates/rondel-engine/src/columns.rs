@@ -50,14 +50,17 @@ pub(crate) fn compare<T: Copy>(
 ) -> Rows {
     let steps = (steps[a as usize] | steps[b as usize] | 1) & rows;
     let (a, b) = (&columns[a as usize], &columns[b as usize]);
-    if steps.count_ones() > FEW {
-        return rows_where(Rows::BITS - rows.leading_zeros(), |i| relation(a[i], b[i]));
-    }
     let (mut rest, mut holds) = (steps, 0);
-    while rest != 0 {
-        let row = rest.trailing_zeros() as usize;
-        rest &= rest - 1;
+    for _ in 0..FEW {
+        let row = rest.trailing_zeros() as usize % Block::CAPACITY;
         holds |= Rows::from(relation(a[row], b[row])) << row;
+        rest &= rest - 1;
+        if rest == 0 {
+            break;
+        }
+    }
+    if rest != 0 {
+        return rows_where(Rows::BITS - rows.leading_zeros(), |i| relation(a[i], b[i]));
     }
     // What held at a step holds up to the next.
     words::since(!steps, holds, 0)

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use rondel_event::{Block, Rows, Slot, TopicId, Verdict};
 
 use crate::chain::{ChainColumn, ChainRows};
+use crate::columns;
 use crate::delay::Delay;
 use crate::future::{Delayed, Levels, Pending};
 use crate::graph::Wire;
@@ -546,6 +547,14 @@ impl<'a> Frame<'a> {
                     let (words, recently, rows) = (&mut *self.words, &mut *self.recently, self.step.rows);
                     while let Some(&Instruction::Recently { x, state }) = instructions.get(next) {
                         words[first + next] = recently[state as usize].step(read(words, x), len, rows);
+                        next += 1;
+                    }
+                }
+                Instruction::IntLess { .. } => {
+                    let (words, Columns { ints, int_steps, .. }) = (&mut *self.words, &*self.columns);
+                    let rows = words::low(len.into());
+                    while let Some(&Instruction::IntLess { a, b }) = instructions.get(next) {
+                        words[first + next] = columns::compare(ints, int_steps, [a, b], rows, |a, b| a < b);
                         next += 1;
                     }
                 }
