@@ -202,13 +202,23 @@ impl Specification {
     }
 }
 
+/// Whether a node is an operator of the future.
+fn is_ahead(node: &Expr) -> bool {
+    matches!(node, Expr::Next(_) | Expr::Eventually(..) | Expr::Always(..) | Expr::Until(..))
+}
+
+/// Whether any formula may look ahead. Most specifications have none that does, and need not ask for each.
+pub fn may_look_ahead(spec: &Spec) -> bool {
+    spec.nodes.iter().any(is_ahead)
+}
+
 /// Whether a formula has operators of the future, so that its verdicts are about times before they come.
 pub fn looks_ahead(spec: &Spec, formula: ExprId) -> bool {
     let mut needed = vec![false; spec.nodes.len()];
     needed[formula.index()] = true;
     for (i, node) in spec.nodes.iter().enumerate().rev().filter(|(i, _)| *i <= formula.index()) {
         if needed[i] {
-            if matches!(node, Expr::Next(_) | Expr::Eventually(..) | Expr::Always(..) | Expr::Until(..)) {
+            if is_ahead(node) {
                 return true;
             }
             node.operands().for_each(|operand| needed[operand.index()] = true);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit;
 use crate::output::key_text;
-use crate::specification::{Specification, looks_ahead};
+use crate::specification::{Specification, looks_ahead, may_look_ahead};
 
 /// The verdicts of one property, counted.
 ///
@@ -68,8 +68,10 @@ impl Tally {
     /// One for each property of a specification.
     pub fn all(specification: &Specification) -> Vec<Tally> {
         let spec = &specification.spec;
-        let by_steps =
-            |p: &Property| p.time != TimeModel::Dense && p.slice.is_none() && !looks_ahead(spec, p.formula);
+        let ahead = may_look_ahead(spec);
+        let by_steps = |p: &Property| {
+            p.time != TimeModel::Dense && p.slice.is_none() && !(ahead && looks_ahead(spec, p.formula))
+        };
         let tally =
             |p: &Property| Tally { by_steps: by_steps(p), by_key: p.slice.is_some(), ..Tally::default() };
         spec.properties.iter().map(tally).collect()
