@@ -172,7 +172,21 @@ impl Keys {
                     let column = block.bools(column);
                     for_each(rows, |row| self.set_word(row, column.values >> row & 1));
                 }
-                _ => for_each(rows, |row| self.set_parts(row, slots, block)),
+                [Slot::String(column)] => for_each(rows, |row| {
+                    self.set_parts(row, |key| key.add_text(block, column, row));
+                }),
+                _ => for_each(rows, |row| {
+                    self.set_parts(row, |key| {
+                        for &slot in slots {
+                            match slot {
+                                Slot::Bool(column) => key.add(block.bools(column).values >> row & 1),
+                                Slot::Int(column) => key.add(block.ints(column).values[row] as u64),
+                                Slot::Float(column) => key.add(block.floats(column).values[row].to_bits()),
+                                Slot::String(column) => key.add_text(block, column, row),
+                            }
+                        }
+                    });
+                }),
             }
         }
         keyed
@@ -185,30 +199,40 @@ impl Keys {
     }
 
     #[inline(always)]
-    fn set_parts(&mut self, row: usize, slots: &[Slot], block: &Block) {
+    fn set_parts(&mut self, row: usize, add: impl FnOnce(&mut Parts<'_>)) {
         // The text of a block is at most 4 GiB, and there are few rows: numbers of words fit.
         let start = self.parts.len() as u32;
-        let mut hash = SEEDS[2];
-        let mut add = |word: u64| {
-            self.parts.push(word);
-            hash = mix(hash ^ word, SEEDS[1]);
-        };
-        for &slot in slots {
-            match slot {
-                Slot::Bool(column) => add(block.bools(column).values >> row & 1),
-                Slot::Int(column) => add(block.ints(column).values[row] as u64),
-                Slot::Float(column) => add(block.floats(column).values[row].to_bits()),
-                Slot::String(column) => {
-                    let len = block.text(column, row).len();
-                    add(len as u64);
-                    (0..len).step_by(8).for_each(|at| add(block.text_word(column, row, at)));
-                }
-            }
-        }
-        let hash = mix(hash ^ SEEDS[0], SEEDS[1]);
+        let mut key = Parts { parts: &mut self.parts, hash: SEEDS[2] };
+        add(&mut key);
+        let hash = mix(key.hash ^ SEEDS[0], SEEDS[1]);
         self.ranges[row] = (start, self.parts.len() as u32);
         self.words[row] = hash;
         self.tags[row] = tag_of_hash(hash);
+    }
+}
+
+/// The parts of a key that is being read, and their hash.
+struct Parts<'a> {
+    parts: &'a mut Vec<u64>,
+    hash: u64,
+}
+
+impl Parts<'_> {
+    #[inline(always)]
+    fn add(&mut self, word: u64) {
+        self.parts.push(word);
+        self.hash = mix(self.hash ^ word, SEEDS[1]);
+    }
+
+    #[inline(always)]
+    fn add_text(&mut self, block: &Block, column: u32, row: usize) {
+        let len = block.text(column, row).len();
+        self.add(len as u64);
+        let mut at = 0;
+        while at < len {
+            self.add(block.text_word(column, row, at));
+            at += 8;
+        }
     }
 }
 

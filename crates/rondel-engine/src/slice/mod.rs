@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use rondel_event::{Block, Rows, TopicId, Value, Verdict};
 
-use crate::columns::Values;
+use crate::columns::{Values, rows_where};
 use crate::future::Pending;
 use crate::machine::{MachinePlan, MachineState};
 use crate::report::SliceStatus;
@@ -394,7 +394,7 @@ impl Instances {
     ) -> (Rows, [Rows; Block::CAPACITY], usize) {
         let mut waves = [0; Block::CAPACITY];
         let mut count = 0;
-        let mut seen = Seen::new();
+        let mut seen = Seen([0; _]);
         self.table.reach(rows, &self.keys);
         let limit = self.plan.limit.min(MAX_LIMIT);
         let changes = self.table.layout.places.planned.is_some();
@@ -427,7 +427,13 @@ impl Instances {
                     number
                 }
             };
-            let wave = seen.count(number);
+            let wave = if seen.may_have(number) {
+                // Those of other rows are left from before.
+                let same = rows_where(row as u32, |earlier| self.lanes.instances[earlier] == number);
+                (same & rows).count_ones() as usize
+            } else {
+                0
+            };
             // An instance may end with its event, and the next begin with this one. And what it is about to do
             // by itself is not known before its event is evaluated.
             if wave > 0 && (changes || sliced.ends()) {
@@ -581,29 +587,18 @@ fn lowest(rows: Rows, count: u64) -> Rows {
     rows & !rest
 }
 
-/// How often each of up to 64 instances was seen.
-struct Seen {
-    /// Twice as many places as numbers; 0 is an empty one.
-    numbers: [u32; 2 * Block::CAPACITY],
-    counts: [u8; 2 * Block::CAPACITY],
-}
+/// Which of up to 64 instances were seen: a bit for each, which others may share.
+struct Seen([u64; 16]);
 
 impl Seen {
+    /// Whether an instance may have been seen; it has been from now on. Of those that have not, hardly any
+    /// may have: that is cheaper than to know.
     #[inline(always)]
-    fn new() -> Seen {
-        Seen { numbers: [0; _], counts: [0; _] }
-    }
-
-    /// How often it was seen before.
-    #[inline(always)]
-    fn count(&mut self, number: u32) -> usize {
-        let last = self.numbers.len() - 1;
-        let mut at = (number.wrapping_mul(0x9E37_79B1) >> 25) as usize & last;
-        while self.numbers[at] != 0 && self.numbers[at] != number {
-            at = (at + 1) & last;
-        }
-        self.numbers[at] = number;
-        self.counts[at] += 1;
-        usize::from(self.counts[at]) - 1
+    fn may_have(&mut self, number: u32) -> bool {
+        let at = number.wrapping_mul(0x9E37_79B1) >> 22;
+        let (word, bit) = (&mut self.0[at as usize / 64], 1 << (at % 64));
+        let may = *word & bit != 0;
+        *word |= bit;
+        may
     }
 }
