@@ -592,6 +592,24 @@ mod tests {
     }
 
     #[test]
+    fn text_is_written_and_read_in_words() {
+        let text = b"abcdefghijklmnopqrst\"}       ";
+        let word = |at: usize| u64::from_le_bytes(*text[at..].first_chunk().unwrap());
+        let mut block = Block::new(Layout { topics: 1, strings: 1, ..Layout::default() });
+        for len in 0..=20 {
+            let row = block.push(TopicId(0), Timestamp::ZERO);
+            assert!(block.write_ascii(0, row, len, word));
+            block.mark_valid(Slot::String(0), 1 << row);
+        }
+        for len in 0..=20 {
+            assert_eq!(block.text(0, len), &text[..len]);
+            let words: Vec<u8> =
+                (0..24).step_by(8).flat_map(|at| block.text_word(0, len, at).to_le_bytes()).collect();
+            assert_eq!((&words[..len], words[len..].iter().all(|b| *b == 0)), (&text[..len], true));
+        }
+    }
+
+    #[test]
     fn a_repeated_event_is_in_every_row() {
         let layout = Layout { topics: 2, bools: 1, ints: 2, floats: 1, strings: 2 };
         let (mut block, mut copies) = (Block::new(layout), Block::new(layout));

@@ -316,6 +316,46 @@ fn errors_have_line_and_column_and_keep_what_came_before() {
 }
 
 #[test]
+fn values_of_every_length_are_read_as_the_long_way_reads_them() {
+    let digits = "1234567890123456789012";
+    let mut values: Vec<(String, String, String)> = Vec::new();
+    for len in 1..digits.len() {
+        let number = &digits[..len];
+        for number in [number.to_owned(), format!("0{number}"), format!("-{number}"), format!("{number}e1")] {
+            values.push((number.clone(), "\"s\"".into(), number));
+        }
+        for after in 1..digits.len() {
+            let decimal = format!("{number}.{}", &digits[..after]);
+            values.push(("7".into(), "\"s\"".into(), decimal));
+        }
+    }
+    for len in 0..20 {
+        let text = &"abcdefghijklmnopqrstu"[..len];
+        for odd in ["", "\u{e9}", "\\n", "\\\"", "\u{1}", " ", "\u{7f}"] {
+            for at in [0, len / 2, len] {
+                let text = format!("\"{}{odd}{}\"", &text[..at], &text[at..]);
+                values.push(("7".into(), text, "0.5".into()));
+            }
+        }
+    }
+    let mut taught = Lines::new(&topics(), false, TimeUnit::Seconds);
+    let line = |(i, s, x): &(String, String, String)| {
+        format!("{{\"topic\":\"one\",\"time\":{x},\"i\":{i},\"s\":{s},\"n\":{{\"x\":{x}}}}}\n")
+    };
+    let plain = line(&("1".into(), "\"x\"".into(), "2".into()));
+    for values in &values {
+        taught.restart();
+        let text = line(values);
+        let taught = decode(&mut taught, (plain.clone() + &text).as_bytes());
+        let fresh = decode(&mut Lines::new(&topics(), false, TimeUnit::Seconds), text.as_bytes());
+        // The plain one is in front of it.
+        assert_eq!(taught.0[1..], fresh.0, "{text}");
+        let kind = |error: Option<LineError>| error.map(|error| (error.column, error.kind));
+        assert_eq!(kind(taught.1), kind(fresh.1), "{text}");
+    }
+}
+
+#[test]
 fn blank_lines_and_other_topics_are_passed_over() {
     let mut lines = Lines::new(&topics(), false, TimeUnit::Milliseconds);
     let text = "\n{\"topic\":\"x\",\"b\":true}\r\n  \n{\"topic\":\"two\",\"time\":1500,\"b\":true}\n{\"topic\":\"one\"}\n";
