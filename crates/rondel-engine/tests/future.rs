@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 
 use definition::drive::{Given, agree_in_time, config, drive};
 use definition::outcome::{Spot, outcomes};
-use definition::timed::{Case, Palette, case};
+use definition::timed::{Case, Palette, Ride, case};
+use definition::{Content, Event, Timed, spec};
 use proptest::prelude::*;
 use rondel_engine::Program;
-use rondel_event::Verdict;
-use rondel_spec::{Expr, Spec, TimeModel};
+use rondel_event::{Path, TopicId, Value, ValueType, Verdict};
+use rondel_spec::{Bounds, Expr, ExprId, Spec, TimeModel};
 
 fn palette(model: TimeModel) -> Palette {
     Palette { model, future: true, measures: false, extreme: false }
@@ -142,4 +143,36 @@ proptest! {
             drive(&chosen(&case), &case.trace, case.now, &case.ride);
         }
     }
+}
+
+/// A witness in a span has a part of the span before it, and what must hold until then must hold there.
+#[test]
+fn a_witness_in_a_span_is_not_its_beginning() {
+    let event = |time, topic, fields| Timed { time, arrival: None, event: Event { topic, fields } };
+    let bounds = |lower, upper| Bounds { lower, upper: Some(upper) };
+    let check = |nodes: Vec<Expr>, trace: Vec<Timed>, now| {
+        let root = ExprId(nodes.len() as u32 - 1);
+        let mut spec = spec(3, nodes, [root]);
+        spec.properties[0].time = TimeModel::Dense;
+        agree(&Case { spec, trace, now, ride: Ride { cuts: vec![1], advances: vec![0] } }).unwrap();
+    };
+    // There is a message at 0, and none just after.
+    for (lower, upper) in [(0, 0), (0, 5), (1, 5), (2, 2)] {
+        for second in [0, 1, 2, 3] {
+            let until = Expr::Until(bounds(lower, upper), ExprId(0), ExprId(1));
+            let nodes = vec![Expr::On(TopicId(0)), Expr::Not(ExprId(0)), until];
+            let trace = [(0, 0), (second, 0), (6, 1)].map(|(time, topic)| event(time, topic, Vec::new()));
+            check(nodes, trace.to_vec(), 20);
+        }
+    }
+    // Just after 0, something must hold until just after 7. It does not hold there, whatever it was before.
+    let field = |topic, name| {
+        let path = Path::keys([name]);
+        Expr::Field { topic: TopicId(topic), path, value_type: ValueType::Bool }
+    };
+    let until = Expr::Until(bounds(7, 7), ExprId(1), ExprId(2));
+    let nodes = vec![field(2, "b2"), Expr::Previously(ExprId(0)), field(0, "b"), until];
+    let mut trace = [0, 2, 4, 7].map(|time| event(time, 0, Vec::new())).to_vec();
+    trace.push(event(7, 2, vec![("b2", Content::Value(Value::Bool(false)))]));
+    check(nodes, trace, 8);
 }

@@ -8,6 +8,25 @@ use super::runs::Runs;
 pub(crate) struct Reach {
     pub(crate) lower: i128,
     pub(crate) upper: i128,
+    /// Odd coordinates are spans of time. A witness in a span has a part of it before it, where the left operand must be
+    /// true too, unless the span is what the operator is asked about.
+    pub(crate) spans: bool,
+}
+
+impl Reach {
+    fn is_span(self, place: Key) -> bool {
+        self.spans && key::axis(place) & 1 == 1
+    }
+
+    /// The last place that can have a witness if the left operand is true up to `end` and not after it.
+    fn last_witness(self, end: Key) -> Key {
+        if self.is_span(end + 1) { end } else { end + 1 }
+    }
+
+    /// The first place that can have a witness only because the left operand is true at `begin`.
+    fn first_witness(self, begin: Key) -> Key {
+        if self.is_span(begin) { begin } else { begin + 1 }
+    }
 }
 
 /// Something that has become certain about an interval.
@@ -103,9 +122,12 @@ impl Until {
                 if run.0 > hi {
                     break;
                 }
-                let to = hi.min(run.1 + 1);
+                let (begin, to) = (lo.max(run.0), hi.min(reach.last_witness(run.1)));
+                if to < begin {
+                    continue;
+                }
                 let moving = moving && to == hi;
-                let (from, to) = witnessed(reach, lo.max(run.0), to);
+                let (from, to) = witnessed(reach, begin, to);
                 emit(&mut self.decided, out, Piece { lo: from.max(run.0), hi: to, value, moving });
             }
             return;
@@ -116,7 +138,8 @@ impl Until {
         emit(&mut self.decided, out, Piece { lo: from, hi: windows_to(reach, end), value, moving });
         if let Some(p) = &self.p {
             for run in p.zeros.reaching(lo) {
-                if run.0 > end {
+                // What is not true in a span keeps witnesses from all of it.
+                if reach.first_witness(run.0) > end + 1 {
                     break;
                 }
                 let moving = moving && run.1 >= end;
@@ -132,11 +155,12 @@ impl Until {
         p.known.add(lo, hi);
         if value {
             let run = p.ones.add(lo, hi);
-            for ones in self.q.ones.reaching(lo + 1) {
-                if ones.0 > run.1 + 1 {
+            let (first, last) = (reach.first_witness(lo), reach.last_witness(run.1));
+            for ones in self.q.ones.reaching(first) {
+                if ones.0 > last {
                     break;
                 }
-                let (from, to) = witnessed(reach, ones.0.max(lo + 1), ones.1.min(run.1 + 1));
+                let (from, to) = witnessed(reach, ones.0.max(first), ones.1.min(last));
                 let moving = moving && ones.1 >= run.1 && run.1 == hi;
                 emit(&mut self.decided, out, Piece { lo: from.max(run.0), hi: to, value, moving });
             }
@@ -144,10 +168,10 @@ impl Until {
         }
         p.zeros.add(lo, hi);
         if reach.lower > 0 {
-            let from = key::first(key::axis(lo) - reach.lower + 1);
+            let from = key::first(key::axis(lo) - reach.lower + i128::from(!reach.is_span(lo)));
             emit(&mut self.decided, out, Piece { lo: from, hi, value, moving });
         }
-        for run in self.q.zeros.reaching(lo) {
+        for run in self.q.zeros.reaching(reach.first_witness(lo) - 1) {
             if run.0 > hi {
                 break;
             }
@@ -162,7 +186,8 @@ impl Until {
     fn drop_short(&mut self, reach: Reach, end: Key) {
         let Some(run) = self.q.zeros.back() else { return };
         let is_closed = run.1 + 1 == end && self.q.known.at(run.0 - 1).is_some();
-        let is_passed = self.p.as_ref().is_none_or(|p| p.first_unknown() > run.1);
+        let is_passed =
+            self.p.as_ref().is_none_or(|p| p.first_unknown() > run.1 + i128::from(reach.is_span(run.1 + 1)));
         if is_closed && is_passed && windows_to(reach, run.1) < windows_from(reach, run.0) {
             self.q.zeros.pop_back();
         }
@@ -177,8 +202,8 @@ impl Until {
         };
         if let Some(p) = &mut self.p {
             let (unknown_q, unknown_p) = (self.q.first_unknown(), p.first_unknown());
-            needed = needed.min(unknown_p);
-            self.q.ones.forget_before(unknown_p + 1);
+            needed = needed.min(reach.first_witness(unknown_p) - 1);
+            self.q.ones.forget_before(reach.first_witness(unknown_p));
             // The last run before what is not known may still become longer.
             p.ones.forget_before(unknown_q.min(unknown_p) - 1);
             p.zeros.forget_before(unknown_q);

@@ -196,7 +196,8 @@ impl Plan {
         let Some(root) = nodes.len().checked_sub(1) else {
             return Err(TooLarge);
         };
-        let unit = if time == TimeModel::Dense { 2 } else { 1 };
+        let spans = time == TimeModel::Dense;
+        let unit = if spans { 2 } else { 1 };
         // The skeletons that are needed, by their roots, from the outermost inwards.
         let mut roots = BTreeSet::from([root as Index]);
         let mut parts: BTreeMap<Index, Cut> = BTreeMap::new();
@@ -239,14 +240,14 @@ impl Plan {
                         let (left, right, reach) = match nodes[*node as usize] {
                             Formula::Until { lower, upper, left, right } => {
                                 let (lower, upper) = (unit * i128::from(lower), unit * i128::from(upper));
-                                (left, right, Some(Reach { lower, upper }))
+                                (left, right, Some(Reach { lower, upper, spans }))
                             }
                             Formula::Next(x) if time == TimeModel::Points => (None, x, None),
-                            Formula::Next(x) => (None, x, Some(Reach { lower: unit, upper: unit })),
+                            Formula::Next(x) => (None, x, Some(Reach { lower: unit, upper: unit, spans })),
                             _ => return Err(TooLarge),
                         };
                         let mut lags = BTreeSet::new();
-                        let Reach { lower, upper } = reach.unwrap_or(Reach { lower: 0, upper: 0 });
+                        let (lower, upper) = reach.map_or((0, 0), |reach| (reach.lower, reach.upper));
                         plan.lags_of(place[&right], [0, lower, upper], &mut lags);
                         if let Some(left) = left {
                             // A witness needs the left operand only up to just before itself.

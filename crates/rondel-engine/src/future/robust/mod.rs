@@ -83,8 +83,8 @@ impl DelayedPlan {
             }
             let (horizon, later) = match plan.reach(node) {
                 None => (0, vec![0]),
-                Some(Reach { lower, upper }) if upper < lower => (0, vec![0]),
-                Some(Reach { lower, upper }) if time == TimeModel::Dense => {
+                Some(Reach { lower, upper, .. }) if upper < lower => (0, vec![0]),
+                Some(Reach { lower, upper, .. }) if time == TimeModel::Dense => {
                     (upper, vec![0, lower, (lower - 1).max(0), upper])
                 }
                 Some(Reach { upper, .. }) => (upper, vec![upper]),
@@ -111,14 +111,14 @@ impl DelayedPlan {
 
     /// How far a node looks ahead, if that is by time or by a number of steps.
     fn reach(&self, node: &Formula) -> Option<Reach> {
-        let unit = if self.time == TimeModel::Dense { 2 } else { 1 };
-        match *node {
-            Formula::Until { lower, upper, .. } => {
-                Some(Reach { lower: unit * i128::from(lower), upper: unit * i128::from(upper) })
-            }
-            Formula::Next(_) if self.time != TimeModel::Points => Some(Reach { lower: unit, upper: unit }),
-            _ => None,
-        }
+        let spans = self.time == TimeModel::Dense;
+        let unit = if spans { 2 } else { 1 };
+        let (lower, upper) = match *node {
+            Formula::Until { lower, upper, .. } => (i128::from(lower), i128::from(upper)),
+            Formula::Next(_) if self.time != TimeModel::Points => (1, 1),
+            _ => return None,
+        };
+        Some(Reach { lower: unit * lower, upper: unit * upper, spans })
     }
 }
 
@@ -138,7 +138,7 @@ impl Node {
         let known = operands.iter().map(|stream| stream.known).min().unwrap_or(key::START);
         let mut say = |from, to, levels| out.push(Piece { from, to, levels });
         match (node, reach) {
-            (_, Some(Reach { lower, upper })) if upper < lower => {
+            (_, Some(Reach { lower, upper, .. })) if upper < lower => {
                 while let Some((from, to, [_])) = take(operands) {
                     say(from, to, Levels::FALSE);
                 }

@@ -73,7 +73,12 @@ impl Until {
     }
 
     /// Says what it is about all places whose windows are `known` now, to the last.
-    pub(super) fn decide(&mut self, Reach { lower, upper }: Reach, known: Key, out: &mut impl FnMut(Piece)) {
+    pub(super) fn decide(
+        &mut self,
+        Reach { lower, upper, .. }: Reach,
+        known: Key,
+        out: &mut impl FnMut(Piece),
+    ) {
         let last = key::axis(known + 1) - 1 - upper;
         while let Some(own) = self.pairs.front().copied() {
             let here = key::axis(own.from);
