@@ -7,7 +7,6 @@
 mod moments;
 mod saved;
 
-use rondel_spec::TimeModel;
 use serde::{Deserialize, Serialize};
 
 use super::asking::Asking;
