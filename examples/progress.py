@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
-"""A publisher that says how far it is: what it sends on vehicle/gear needs no waiting for (pip install eclipse-zenoh)."""
-import json
-import time
+"""Publishes a topic, and how far it is, so that nobody has to wait for it longer than needed: progress.py tcp/localhost:7447"""
+import json, sys, time, zenoh
 
-import zenoh
-
-with zenoh.open(zenoh.Config()) as session:
-    done, gear = time.time(), 1
+config = zenoh.Config()
+config.insert_json5("connect/endpoints", json.dumps(sys.argv[1:]))
+with zenoh.open(config) as session:
+    done = time.time()
     while True:
         now = time.time()
-        session.put("vehicle/gear", json.dumps({"stamp": now, "report": gear}))
-        # All messages of the topic `gear` with times up to `now` are sent; the one since `done` is one.
+        session.put("vehicle/gear", json.dumps({"stamp": now, "report": 2}))
+        # All messages of `gear` up to `now` were sent; the one since `done` is one.
         session.put("vehicle/progress", json.dumps({"topic": "gear", "complete": now, "after": done, "count": 1}))
         done = now
         time.sleep(0.1)

@@ -47,9 +47,10 @@ impl Event {
         self.fill(block, row, slots);
     }
 
-    /// Makes all its fields unknown: it is not to be relied on any more.
+    /// Makes the fields that it carries unknown: they are not to be relied on any more.
     pub fn forget_values(&mut self) {
-        self.cells.fill(Cell::Invalid);
+        let carried = self.cells.iter_mut().filter(|cell| !matches!(cell, Cell::Absent));
+        carried.for_each(|cell| *cell = Cell::Invalid);
     }
 
     /// The topic that it came on; none if nothing was copied yet.

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use support::network::{dds, dds_domain, free_endpoint, independent, python, router, zenoh};
 use support::process::Process;
-use support::{Emitted, letters};
+use support::{Emitted, Folder, letters, rondel_with_input};
 
 const MESSAGES: usize = 2000;
 
@@ -132,4 +132,48 @@ fn from_dds_in_python_to_zenoh_in_python() {
     all_arrive(run, subscriber, || {
         independent(&python, "dds_publish.py", &["rt/state", "--domain", &domain, "--count", &count])
     });
+}
+
+#[test]
+fn a_publisher_in_python_says_how_far_it_is() {
+    let Some(python) = python("a_publisher_in_python_says_how_far_it_is") else { return };
+    let (folder, endpoint) = (Folder::new(), free_endpoint());
+    folder.file(
+        "v.rondel",
+        "topic gear { report: int } topic speed { v: float }\n\
+        @time(dense) property slow = gear.report == 2 -> speed.v < 10\n",
+    );
+    let deployment = folder.file("rondel.yaml", format!(
+        "specification: v.rondel\nzenoh: {{ mode: router, listen: {endpoint} }}\n\
+         topics:\n  gear: {{ source: zenoh:vehicle/gear, time: stamp }}\n  speed: {{ source: zenoh:speed, time: stamp }}\n\
+         alignment: {{ max_wait: none, absent_after: never, progress: zenoh:vehicle/progress }}\n"
+    ));
+    let mut run = Process::rondel(["run", &deployment, "--format", "json", "--summary", "json"]);
+    run.wait_stderr("ready");
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/progress.py");
+    let publisher = independent(&python, example.to_str().unwrap(), &[&endpoint]);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
+    // One before the present, and one from now on: what happens in between is known once gear is further.
+    let lines = format!("{{\"stamp\":{now},\"v\":1}}\n{{\"stamp\":{},\"v\":12}}\n", now + 2.0);
+    let to = [
+        "publish",
+        "--to",
+        "zenoh:speed",
+        "--wait",
+        "60",
+        "--zenoh-mode",
+        "client",
+        "--zenoh-connect",
+        &endpoint,
+    ];
+    rondel_with_input(to, lines.as_bytes()).expect_status(0);
+    run.wait_stdout("violated");
+    publisher.terminate();
+    run.terminate();
+    let finished = run.finish();
+    finished.expect_status(0);
+    let summary = finished.stderr.lines().last().unwrap();
+    let summary: serde_json::Value = serde_json::from_str(summary).unwrap();
+    let gear = &summary["alignment"]["topics"]["gear"];
+    assert!(gear["markers"].as_u64().unwrap() > 0 && gear["tardy"] == 0, "{gear}");
 }
