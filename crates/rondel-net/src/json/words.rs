@@ -156,7 +156,7 @@ impl Decimal {
 fn ends_plain(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
-    let (quote, escape) = (word ^ ONES * 0x22, word ^ ONES * 0x5c);
+    let (quote, escape) = (word ^ (ONES * 0x22), word ^ (ONES * 0x5c));
     let zero = |x: u64| x.wrapping_sub(ONES) & !x;
     (zero(quote) | zero(escape) | word.wrapping_sub(ONES * 0x20) & !word | word) & HIGH
 }
