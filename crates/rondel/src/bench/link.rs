@@ -10,6 +10,7 @@ use rondel_event::{Timestamp, TopicId};
 use rondel_net::adapter::{Publisher, Receiver, Sample, Subscription, now};
 use serde::Serialize;
 
+use super::broker::Broker;
 use super::failure::{Failure, Result, io_error};
 use crate::deployment::Address;
 use crate::networks::{NetworkArguments, Networks};
@@ -27,6 +28,8 @@ pub enum Network {
     Zenoh,
     /// DDS, over UDP.
     Dds,
+    /// MQTT, over TCP through a broker of our own.
+    Mqtt,
 }
 
 impl Network {
@@ -35,6 +38,7 @@ impl Network {
         match self {
             Network::Zenoh => "zenoh",
             Network::Dds => "dds",
+            Network::Mqtt => "mqtt",
         }
     }
 
@@ -43,6 +47,7 @@ impl Network {
         match self {
             Network::Zenoh => "Zenoh",
             Network::Dds => "DDS",
+            Network::Mqtt => "MQTT",
         }
     }
 
@@ -57,15 +62,18 @@ pub struct Link {
     network: Network,
     networks: Networks,
     join: Vec<String>,
+    /// Ended after the network was left.
+    _broker: Option<Broker>,
 }
 
 impl Link {
     /// Joins: on Zenoh by listening on a free port of 127.0.0.1, on DDS in some domain on the
-    /// interface `lo`.
+    /// interface `lo`, on MQTT with a broker that is started for it.
     ///
     /// # Errors
     /// When the network cannot be joined.
     pub fn open(network: Network) -> Result<Link> {
+        let mut broker = None;
         let (arguments, join) = match network {
             Network::Zenoh => {
                 let endpoint = format!("tcp/127.0.0.1:{}", free_port()?);
@@ -86,12 +94,18 @@ impl Link {
                     join,
                 )
             }
+            Network::Mqtt => {
+                let port = broker.insert(Broker::start()?).port;
+                let at = rondel_net::mqtt::Broker { host: "127.0.0.1".to_owned(), port, tls: None };
+                let join = vec![format!("--mqtt-broker={at}")];
+                (NetworkArguments { mqtt_broker: Some(at), ..NetworkArguments::default() }, join)
+            }
         };
         let address = parse(&network.address("bench"))?;
         let networks = arguments
             .open(std::iter::once(&address), || false)
             .map_err(|_| Failure::Network(format!("{} cannot be joined", network.name())))?;
-        Ok(Link { network, networks, join })
+        Ok(Link { network, networks, join, _broker: broker })
     }
 
     /// The arguments with which a child joins.
@@ -114,10 +128,22 @@ impl Link {
     /// When the network refuses.
     pub fn count(&self, topic: &str, goal: u64) -> Result<Counted> {
         let counter = Arc::new(Counter::new(goal));
-        let address = parse(&self.network.address(topic))?;
-        let subscription =
-            self.networks.subscribe(&address, TopicId(0), Arc::clone(&counter)).map_err(Failure::Network)?;
+        let subscription = self.subscribe(topic, 0, Arc::clone(&counter))?;
         Ok(Counted { counter, subscription })
+    }
+
+    /// Subscribes to a topic.
+    ///
+    /// # Errors
+    /// When the network refuses.
+    pub fn subscribe<R: Receiver>(
+        &self,
+        name: &str,
+        topic: u32,
+        receiver: Arc<R>,
+    ) -> Result<Box<dyn Subscription>> {
+        let address = parse(&self.network.address(name))?;
+        self.networks.subscribe(&address, TopicId(topic), receiver).map_err(Failure::Network)
     }
 
     /// Leaves the network.
@@ -148,7 +174,10 @@ pub fn wait_subscribed(publisher: &dyn Publisher) -> Result<()> {
 }
 
 /// A port of 127.0.0.1 that nobody listens on.
-fn free_port() -> Result<u16> {
+///
+/// # Errors
+/// When there is none.
+pub fn free_port() -> Result<u16> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(io_error("a free port"))?;
     Ok(listener.local_addr().map_err(io_error("a free port"))?.port())
 }

@@ -4,6 +4,7 @@
 //! is its publisher and the one that counts its verdicts. Everything that is sent is counted where it
 //! arrives, and a message too few or too many fails the whole measurement.
 
+pub mod broker;
 pub mod child;
 pub mod failure;
 pub mod file;
@@ -13,6 +14,7 @@ pub mod latency;
 pub mod link;
 pub mod machine;
 pub mod network;
+pub mod order;
 pub mod peer;
 pub mod properties;
 pub mod report;

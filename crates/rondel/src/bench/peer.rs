@@ -11,6 +11,7 @@ use rondel_net::adapter::{Publisher, Receiver, Sample};
 
 use super::failure::{Failure, Result, io_error, same};
 use super::link::{Counter, PATIENCE, parse, wait_subscribed};
+use super::order::Sender;
 use super::traces::Trace;
 use crate::networks::{NetworkArguments, Networks};
 use crate::signals::{self, Asked};
@@ -36,6 +37,8 @@ enum Role {
     Echo(Subscriber),
     /// Publish the lines of a file, count what comes back, and print both as JSON
     Drive(Driver),
+    /// Publish bursts on two topics, from one cause
+    Bursts(Sender),
 }
 
 #[derive(Debug, Args)]
@@ -102,6 +105,7 @@ impl Peer {
             Role::Count(subscriber) => subscriber.run(false),
             Role::Echo(subscriber) => subscriber.run(true),
             Role::Drive(driver) => driver.run(),
+            Role::Bursts(sender) => sender.run(),
         }
     }
 }

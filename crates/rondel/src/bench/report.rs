@@ -87,6 +87,8 @@ impl Report {
                 let sign = if mark.at_least { "≥" } else { "≤" };
                 let met = if mark.met() {
                     "met".to_owned()
+                } else if mark.limit == 0.0 {
+                    "**missed**".to_owned()
                 } else {
                     format!("**missed** by {:.1} %", mark.missed_by())
                 };

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
@@ -11,10 +12,11 @@ use crate::bench::footprint::{self, Footprint};
 use crate::bench::language;
 use crate::bench::latency::{self, Latency};
 use crate::bench::link::Network;
+use crate::bench::order;
 use crate::bench::peer::Peer;
 use crate::bench::properties;
 use crate::bench::report::{Mark, Report};
-use crate::bench::table1::{self, Plan};
+use crate::bench::table1;
 use crate::bench::timescales::{self, Property};
 use crate::{complain, exit, say};
 
@@ -41,6 +43,8 @@ enum What {
     Properties(PropertiesOptions),
     /// Properties by key, dense time, robustness, a thousand properties
     Language(LanguageOptions),
+    /// Two topics from one cause: what each setting of alignment makes of what arrives
+    Order(OrderOptions),
     /// Time until ready, and memory
     Footprint(FootprintOptions),
     /// Write the traces of the Timescales benchmark, and their formulas
@@ -166,6 +170,41 @@ struct FootprintOptions {
 }
 
 #[derive(Debug, Args)]
+struct OrderOptions {
+    /// On which networks: zenoh, dds, mqtt (with mosquitto, which is started for it)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "zenoh,dds,mqtt", value_enum)]
+    networks: Vec<Network>,
+    /// From one burst of four messages to the next
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "1us,10us,100us,1ms,10ms,100ms", value_parser = duration)]
+    periods: Vec<Duration>,
+    /// By how much the messages of the second topic are sent later than they should
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "0ms,2ms", value_parser = duration)]
+    delays: Vec<Duration>,
+    /// Messages for each network, period and delay, at most
+    #[arg(long, value_name = "N", default_value_t = 4000, value_parser = clap::value_parser!(u64).range(4..=1_000_000))]
+    events: u64,
+    /// Seconds for each of them, at most
+    #[arg(long, value_name = "N", default_value_t = 2.0)]
+    seconds: f64,
+    #[command(flatten)]
+    places: Places,
+}
+
+/// A time such as `10us`.
+fn duration(text: &str) -> std::result::Result<Duration, String> {
+    let wrong = || "a time such as 10us, 1ms or 1s".to_owned();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+    let number: u32 = text[..digits].parse().map_err(|_| wrong())?;
+    let unit = match text[digits..].trim() {
+        "us" => Duration::from_micros(1),
+        "ms" => Duration::from_millis(1),
+        "s" => Duration::from_secs(1),
+        _ => return Err(wrong()),
+    };
+    Ok(unit * number)
+}
+
+#[derive(Debug, Args)]
 struct All {
     /// Write results.md and results.json into this folder
     #[arg(long, value_name = "FOLDER")]
@@ -203,6 +242,7 @@ impl Bench {
             What::Footprint(options) => {
                 reported(&options.places, |r| footprints(options.repeat, &options.on, r))
             }
+            What::Order(options) => reported(&options.places, |r| orders(options, r)),
             What::Language(options) => reported(&options.places, |r| languages(&options.selection, r)),
             What::Traces(traces) => traces.run(),
             What::Peer(peer) => peer.run(),
@@ -243,7 +283,7 @@ impl Selection {
 }
 
 fn table_1(selection: &Selection, on: &On, report: &mut Report) -> Result<()> {
-    let plan = Plan {
+    let plan = table1::Plan {
         properties: selection.properties()?,
         length: selection.length,
         seed: selection.seed,
@@ -301,6 +341,21 @@ fn languages(selection: &Selection, report: &mut Report) -> Result<()> {
     report.marks(marks);
     report.add("language", &(&costs, &dense), language::tables(&costs, &dense));
     Ok(())
+}
+
+fn orders(options: &OrderOptions, report: &mut Report) -> Result<()> {
+    let plan = order::Plan {
+        networks: options.networks.clone(),
+        periods: options.periods.clone(),
+        delays: options.delays.clone(),
+        events: options.events,
+        seconds: options.seconds,
+    };
+    let mut cells = Vec::new();
+    let measured = order::measure(&plan, &mut cells, |cell| say(&cell.line()));
+    report.marks(order::marks(&cells));
+    report.add("order", &cells, order::tables(&cells));
+    measured
 }
 
 fn footprints(repeat: usize, on: &On, report: &mut Report) -> Result<()> {
