@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
-"""Draws the results of `rondel bench all` as SVG: plot.py FOLDER, which holds results.json.
+"""Draws results as SVG: plot.py FOLDER, which holds results.json or order.json.
 
+Of `rondel bench all --out FOLDER`:
 timescales.svg: seconds for each property, from a local file and through the networks.
 ratios.svg:     the monitor's throughput over that of a plain participant, every turn a point.
+
+Of `rondel bench order --json FOLDER/order.json`:
+order.svg:      latency and what went wrong, for each setting of alignment.
 """
 
 import json
@@ -17,8 +21,8 @@ matplotlib.use("svg")
 matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "rondel", "font.size": 9})
 import matplotlib.pyplot as plt  # noqa: E402  (after the choice of the backend)
 
-COLOURS = {"file": "#4c72b0", "zenoh": "#55a868", "dds": "#c44e52"}
-NAMES = {"file": "local file", "zenoh": "Zenoh, host", "dds": "DDS, host"}
+COLOURS = {"file": "#4c72b0", "zenoh": "#55a868", "dds": "#c44e52", "mqtt": "#8172b3"}
+NAMES = {"file": "local file", "zenoh": "Zenoh, host", "dds": "DDS, host", "mqtt": "MQTT"}
 
 
 def seconds(runs):
@@ -83,10 +87,47 @@ def ratios(results, path):
     save(figure, path)
 
 
+def order(results, path):
+    cells = results["order"]
+    networks = list(dict.fromkeys(cell["network"] for cell in cells))
+    delays = list(dict.fromkeys(cell["delay_ms"] for cell in cells))
+    settings = [setting["setting"] for setting in cells[0]["settings"]]
+    figure, all_axes = plt.subplots(
+        len(delays), len(networks), figsize=(3.6 * len(networks) + 1, 2.4 * len(delays) + 0.6), sharex=True, sharey=True, squeeze=False
+    )
+    for row, delay in zip(all_axes, delays):
+        for axes, network in zip(row, networks):
+            here = [cell for cell in cells if cell["network"] == network and cell["delay_ms"] == delay]
+            events = sum(cell["events"] for cell in here)
+            for place, name in enumerate(settings):
+                of = [next(s for s in cell["settings"] if s["setting"] == name) for cell in here]
+                for which, mark in (0, "o"), (1, "|"):
+                    values = [s["latency_us"][which] / 1e3 for s in of if s["latency_us"][which] is not None]
+                    axes.plot(values, [place] * len(values), mark, color=COLOURS[network], alpha=0.6)
+                wrong, late = (sum(s[what] for s in of) / events * 100 for what in ("misordered", "never"))
+                colour = "black" if wrong == late == 0 else "#c44e52"
+                axes.annotate(f"{wrong:.1f} | {late:.1f} %", (1.02, place), xycoords=("axes fraction", "data"), fontsize=7, va="center", color=colour)
+            axes.set_xscale("log")
+            axes.minorticks_off()
+            axes.set_yticks(range(len(settings)), settings)
+            axes.set_title(f"{NAMES[network].split(',')[0]}, b {delay:g} ms later", fontsize=9)
+            axes.grid(axis="x", alpha=0.3)
+    all_axes[0][0].invert_yaxis()
+    for axes in all_axes[-1]:
+        axes.set_xlabel("ms until released: p50 ●, p99 |")
+    figure.suptitle(f"{machine(results)}. At the right of each: misordered | never released", fontsize=7)
+    figure.tight_layout()
+    save(figure, path)
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     folder = Path(sys.argv[1])
+    if (folder / "order.json").exists():
+        order(json.loads((folder / "order.json").read_text()), folder / "order.svg")
+        if not (folder / "results.json").exists():
+            return
     results = json.loads((folder / "results.json").read_text())
     if not results.get("timescales"):
         sys.exit("no rows in results.json")
