@@ -6,8 +6,9 @@
 //! which samples its interval meets, the same in all models.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
-use rondel_spec::{Aggregate, Expr, ExprId, Spec, TimeModel};
+use rondel_spec::{Aggregate, Expr, ExprId, Machine, Spec, TimeModel};
 
 use super::Timed;
 
@@ -124,26 +125,48 @@ pub fn critical(spec: &Spec, trace: &[Timed], now: i64) -> BTreeSet<Clock> {
     let leaf: BTreeSet<Clock> =
         trace.iter().map(|e| e.time).chain([now]).map(|t| 2 * Clock::from(t)).collect();
     let within = trace.first().map_or(0, |e| 2 * Clock::from(e.time))..=2 * Clock::from(now);
-    let machines: Vec<BTreeSet<Clock>> = (0..spec.machines.len())
-        .map(|m| {
-            let afters: Vec<u64> = spec.machines[m].transitions.iter().filter_map(|t| t.after).collect();
-            let withins = spec.machines[m].transitions.iter().filter_map(|t| t.within);
-            let shifts: Vec<u64> = afters.into_iter().chain(withins).collect();
-            let mut times = leaf.clone();
-            loop {
-                let more: BTreeSet<Clock> = times
-                    .iter()
-                    .flat_map(|t| shifts.iter().map(move |s| t + 2 * Clock::from(*s)))
-                    .filter(|t| within.contains(t) && !times.contains(t))
-                    .collect();
-                if more.is_empty() {
-                    break times;
-                }
-                times.extend(more);
-                assert!(times.len() < MOST, "too many critical times");
-            }
-        })
-        .collect();
+    let mut machines = vec![leaf.clone(); spec.machines.len()];
+    loop {
+        let nodes = of_nodes(spec, &leaf, &within, &machines);
+        let moves = of_machines(spec, &nodes, &within, &machines);
+        if moves == machines {
+            return nodes.into_iter().chain(machines).flatten().collect();
+        }
+        machines = moves;
+    }
+}
+
+/// When each machine may move, if these are times at which it may, and those of its conditions: then, and where
+/// a time runs out from there.
+fn of_machines(
+    spec: &Spec,
+    nodes: &[BTreeSet<Clock>],
+    within: &RangeInclusive<Clock>,
+    machines: &[BTreeSet<Clock>],
+) -> Vec<BTreeSet<Clock>> {
+    let of_machine = |(machine, times): (&Machine, &BTreeSet<Clock>)| {
+        let bounds = machine.transitions.iter().flat_map(|t| t.after.into_iter().chain(t.within));
+        let shifts: BTreeSet<Clock> = bounds.map(|bound| 2 * Clock::from(bound)).collect();
+        let conditions = machine.conditions().flat_map(|condition| &nodes[condition.index()]);
+        let mut times: BTreeSet<Clock> = times.iter().chain(conditions).copied().collect();
+        let mut open: Vec<Clock> = times.iter().copied().collect();
+        while let Some(time) = open.pop() {
+            let later = shifts.iter().map(|shift| time + shift);
+            open.extend(later.filter(|time| within.contains(time) && times.insert(*time)));
+            assert!(times.len() < MOST, "too many critical times");
+        }
+        times
+    };
+    spec.machines.iter().zip(machines).map(of_machine).collect()
+}
+
+/// When the truth of each node may change, if the machines move at these times only.
+fn of_nodes(
+    spec: &Spec,
+    leaf: &BTreeSet<Clock>,
+    within: &RangeInclusive<Clock>,
+    machines: &[BTreeSet<Clock>],
+) -> Vec<BTreeSet<Clock>> {
     let mut of_nodes: Vec<BTreeSet<Clock>> = Vec::new();
     for expr in &spec.nodes {
         let mut times = leaf.clone();
@@ -179,7 +202,7 @@ pub fn critical(spec: &Spec, trace: &[Timed], now: i64) -> BTreeSet<Clock> {
         assert!(times.len() < MOST, "too many critical times");
         of_nodes.push(times);
     }
-    of_nodes.into_iter().flatten().chain(machines.into_iter().flatten()).collect()
+    of_nodes
 }
 
 /// The age of a topic and a constant that it is compared with.
