@@ -65,11 +65,14 @@ impl fmt::Debug for Case {
 
 /// Recipes below this are those of steps.
 const TIMED: usize = 30;
+/// A `since` of what happens in instants; counted from there.
+const SINCE: usize = 10;
 
 /// Mostly operators of time; arithmetic has its own tests.
 pub fn sorts(palette: Palette) -> Vec<usize> {
     let mut sorts = vec![0, 0, 0, 1, 2, 8, 9, 10, 11, 14, 16, 17, 19, 20, 20, 24, 25, 26];
     sorts.extend([21, 21, 22, 23, 27, 28, 29].repeat(2));
+    sorts.push(TIMED + SINCE);
     if palette.future {
         sorts.extend([TIMED + 1, TIMED + 1, TIMED + 2, TIMED + 3, TIMED + 3, TIMED + 3]);
         if palette.model != TimeModel::Dense {
@@ -138,8 +141,12 @@ fn cook(kitchen: &mut Kitchen, model: TimeModel, recipe: &Recipe, unit: u64) {
         1 => Expr::Eventually(ahead, kitchen.pick(ValueType::Bool, r)),
         2 => Expr::Always(ahead, kitchen.pick(ValueType::Bool, r)),
         3 => {
-            let (x, y) = (kitchen.pick(ValueType::Bool, r), kitchen.pick(ValueType::Bool, s));
+            let (x, y) = sides(kitchen, recipe);
             Expr::Until(ahead, x, y)
+        }
+        SINCE => {
+            let (x, y) = sides(kitchen, recipe);
+            Expr::Since(bounds, x, y)
         }
         4 | 5 => {
             // Compared with a constant, from either side.
@@ -192,6 +199,20 @@ fn cook(kitchen: &mut Kitchen, model: TimeModel, recipe: &Recipe, unit: u64) {
         }
     };
     kitchen.add(truth, ValueType::Bool);
+}
+
+/// The operands of `since` or `until`: often an instant, or all but an instant, so that one begins to
+/// hold just where the other does not any more.
+fn sides(kitchen: &mut Kitchen, recipe: &Recipe) -> (ExprId, ExprId) {
+    let [r, s, t, u] = recipe.choices;
+    let mut side = |r: usize, kind: usize| {
+        if kind % 4 > 1 {
+            return kitchen.pick(ValueType::Bool, r);
+        }
+        let instant = kitchen.add(Expr::On(TopicId(r as u32 % TOPICS)), ValueType::Bool);
+        if kind.is_multiple_of(4) { instant } else { kitchen.add(Expr::Not(instant), ValueType::Bool) }
+    };
+    (side(r, t), side(s, u))
 }
 
 /// Numbers whose sums are exact: the samples of a window.
