@@ -140,6 +140,7 @@ impl Demo {
             count: None,
             wait_subscribers: Duration::ZERO,
             stop,
+            screen: None,
         };
         let running = Running::start(&deployment, monitor, options, || false)?;
         for publisher in &publishers {

@@ -270,7 +270,8 @@ fn run(
     let wait_subscribers = Duration::from_secs(arguments.wait_subscribers);
     let every = Duration::from_secs(arguments.snapshot_every);
     let snapshots = arguments.snapshot_to.as_ref().map(|file| (file.clone(), every));
-    let options = Options { format, colour, witness, resumed, snapshots, count, wait_subscribers, stop };
+    let options =
+        Options { format, colour, witness, resumed, snapshots, count, wait_subscribers, stop, screen: None };
     let running = Running::start(deployment, networks, options, || asked.yet());
     let running = match running {
         Ok(running) => running,
@@ -323,6 +324,8 @@ pub struct Options {
     pub wait_subscribers: Duration,
     /// Where to say so.
     pub stop: mpsc::Sender<Stop>,
+    /// What shows messages that were put in order, besides where they go.
+    pub screen: Option<Sink>,
 }
 
 /// A deployment that is running.
@@ -401,7 +404,7 @@ impl Running {
         let all = |places: &[Address]| places.iter().map(sink).collect::<Result<Vec<Sink>, String>>();
         let sinks: Vec<Vec<Sink>> =
             deployment.sinks.iter().map(|places| all(places)).collect::<Result<_, _>>()?;
-        let synchronized = deployment.synchronized.as_deref().map(all).transpose()?;
+        let mut synchronized = deployment.synchronized.as_deref().map(all).transpose()?;
         let reports = all(&deployment.alignment.reports)?;
         if !options.wait_subscribers.is_zero() {
             let deadline = Instant::now() + options.wait_subscribers;
@@ -418,6 +421,9 @@ impl Running {
                     warn(&format!("nobody has subscribed to {address}; verdicts are published all the same"));
                 }
             }
+        }
+        if let Some(screen) = options.screen {
+            synchronized.get_or_insert_default().push(screen);
         }
         let pipeline = Arc::new(Pipeline::new(Parts {
             specification: &deployment.specification,

@@ -1,105 +1,290 @@
-//! `rondel tap`: what is published on a topic.
+//! `rondel tap`: what comes on topics, as it comes or as alignment releases it.
 
-use std::io;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::time::Duration;
+mod members;
+mod printer;
+mod view;
+
+use std::io::{self, IsTerminal};
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
 
 use clap::Args;
-use rondel_event::TopicId;
-use rondel_net::adapter::{Receiver, Sample};
+use rondel_event::{TimeUnit, TopicId};
+use rondel_net::adapter::Problems;
 
-use crate::deployment::Address;
-use crate::networks::NetworkArguments;
-use crate::output::Output;
+use super::run::{Options, Running};
+use crate::deployment::{Address, Alignment, Binding, Deployment, time_of_event, time_unit};
+use crate::networks::{NetworkArguments, NetworkSettings, Networks};
+use crate::outlet::Sink;
+use crate::output::{Emit, Format};
+use crate::pipeline::Stop;
+use crate::specification::Specification;
 use crate::tally::counted;
 use crate::{complain, exit, say, signals};
+use printer::{Printer, Screen};
+use view::{Form, View};
 
-/// Print what is published on a topic, a line for each message
+/// How long what is still on its way is waited for at the end.
+const DRAIN: Duration = Duration::from_secs(2);
+/// How long nothing must come for it to have ended.
+const QUIET: Duration = Duration::from_millis(20);
+/// How long a receiver may take to return from its last message.
+const CLOSE: Duration = Duration::from_secs(5);
+
+/// Print what is published on topics, a line for each message
 #[derive(Debug, Args)]
 pub struct Tap {
-    /// The topic: zenoh:KEY or mqtt:TOPIC (wildcards allowed) or dds:TOPIC
-    #[arg(value_name = "ADDRESS")]
-    topic: String,
+    /// The topics: zenoh:KEY or mqtt:TOPIC (wildcards allowed) or dds:TOPIC; or a deployment (.yaml), for all of its
+    /// topics
+    #[arg(value_name = "ADDRESS", required = true)]
+    sources: Vec<String>,
+    /// Print what alignment releases, in order, as the deployment says
+    #[arg(long, conflicts_with = "once")]
+    aligned: bool,
+    /// Only these fields of each message, such as header.stamp (may be repeated, or several with commas)
+    #[arg(long, value_name = "PATH", value_delimiter = ',')]
+    field: Vec<String>,
+    /// How messages are printed (default: raw for one address, otherwise text)
+    #[arg(long, value_enum)]
+    format: Option<Form>,
+    /// Print the first message of every topic, and end
+    #[arg(long)]
+    once: bool,
     /// End after so many messages
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
+    /// The time of a message: arrival, source, or the field that holds it (default: arrival)
+    #[arg(long, value_name = "WHICH", alias = "time")]
+    time_from: Option<String>,
+    /// The unit of a time that stands in a message (default: s)
+    #[arg(long, value_name = "UNIT", value_parser = ["s", "ms", "us", "ns"])]
+    time_unit: Option<String>,
     #[command(flatten)]
     network: NetworkArguments,
-}
-
-/// Prints samples.
-struct Printer {
-    state: Mutex<(Output<io::Stdout>, Vec<u8>, u64)>,
-    count: u64,
-    done: mpsc::Sender<()>,
-}
-
-impl Receiver for Printer {
-    fn receive(&self, _: TopicId, samples: &[Sample<'_>]) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (out, text, received) = &mut *state;
-        text.clear();
-        let before = *received;
-        for sample in samples {
-            if *received < self.count {
-                *received += 1;
-                text.extend_from_slice(sample.payload);
-                text.push(b'\n');
-            }
-        }
-        out.write(text);
-        out.flush();
-        if *received >= self.count && before < self.count || out.is_closed() {
-            // Nobody waits any more when the command is ending already.
-            let _ = self.done.send(());
-        }
-    }
 }
 
 impl Tap {
     /// Prints until it is to end, and returns the exit status.
     pub fn run(self) -> u8 {
-        let address = match Address::parse(&self.topic) {
-            Ok(Address::Stdout) => {
-                complain("stdout is no topic; write zenoh:KEY, dds:TOPIC or mqtt:TOPIC");
-                return exit::USAGE;
-            }
-            Ok(address) => address,
+        let prepared = self.deployment().and_then(|deployment| Ok((self.form()?, deployment)));
+        match prepared {
+            Ok((form, deployment)) => match self.tap(form, deployment) {
+                Ok(status) | Err(status) => status,
+            },
             Err(error) => {
-                complain(&error);
-                return exit::USAGE;
+                if !error.is_empty() {
+                    complain(&error);
+                }
+                exit::USAGE
             }
-        };
-        match self.tap(&address) {
-            Ok(status) | Err(status) => status,
         }
     }
 
-    fn tap(&self, address: &Address) -> Result<u8, u8> {
+    /// How messages are printed.
+    fn form(&self) -> Result<Form, String> {
+        let plain = self.sources.len() == 1 && deployment_file(&self.sources).is_none();
+        let looks_inside = !self.field.is_empty() || self.aligned || self.time_from.is_some();
+        let form = self.format.unwrap_or(if plain && !looks_inside { Form::Raw } else { Form::Text });
+        if form == Form::Raw && (self.aligned || !self.field.is_empty()) {
+            return Err(
+                "raw messages are printed as they are; --field and --aligned need --format json or text"
+                    .to_owned(),
+            );
+        }
+        if let Some(field) = self.field.iter().find(|field| field.split('.').any(str::is_empty)) {
+            return Err(format!("--field {field}: write the path of a field, such as header.stamp"));
+        }
+        Ok(form)
+    }
+
+    /// What is subscribed to; the error is empty if it has been shown.
+    fn deployment(&self) -> Result<Deployment, String> {
+        match deployment_file(&self.sources) {
+            Some(file) if self.sources.len() == 1 => {
+                let network = NetworkArguments {
+                    exit_on_unreachable: self.network.exit_on_unreachable,
+                    ..NetworkArguments::default()
+                };
+                if self.network != network || self.time_from.is_some() || self.time_unit.is_some() {
+                    return Err("networks and times are settings of the deployment file: --zenoh-*, --dds-*, --mqtt-*, \
+                                --time-from and --time-unit belong to addresses"
+                        .to_owned());
+                }
+                let deployment = Deployment::from_file(Path::new(file)).map_err(|_| String::new())?;
+                Ok(self.only_listens(deployment))
+            }
+            Some(file) => Err(format!("either addresses or one deployment, not {file} and others")),
+            None => self.addresses(),
+        }
+    }
+
+    /// Nothing of a deployment leaves from here, and no network is joined only for that.
+    fn only_listens(&self, mut deployment: Deployment) -> Deployment {
+        deployment.exit_on_unreachable |= self.network.exit_on_unreachable;
+        deployment.sinks.iter_mut().for_each(Vec::clear);
+        deployment.alignment.reports.clear();
+        if !self.aligned {
+            deployment.alignment.progress = None;
+        }
+        deployment.synchronized = Some(Vec::new());
+        let mut needed = NetworkSettings::default();
+        deployment.addresses().for_each(|address| needed.need(address));
+        let NetworkSettings { zenoh, dds, mqtt } = std::mem::take(&mut deployment.networks);
+        deployment.networks = NetworkSettings {
+            zenoh: zenoh.filter(|_| needed.zenoh.is_some()),
+            dds: dds.filter(|_| needed.dds.is_some()),
+            mqtt: mqtt.filter(|_| needed.mqtt.is_some()),
+        };
+        deployment
+    }
+
+    fn addresses(&self) -> Result<Deployment, String> {
+        let time = self.time_from.as_deref().unwrap_or("arrival");
+        if time.split('.').any(str::is_empty) {
+            return Err("--time-from must be arrival, source or a field such as header.stamp".to_owned());
+        }
+        if self.aligned && (self.time_from.is_none() || self.sources.len() < 2) {
+            return Err(
+                "--aligned needs a deployment, or several addresses and --time-from, which says where their \
+                        times are"
+                    .to_owned(),
+            );
+        }
+        let unit = self.time_unit.as_deref().and_then(time_unit).unwrap_or(TimeUnit::Seconds);
+        let mut sources: Vec<Binding> = Vec::new();
+        for text in &self.sources {
+            if text.starts_with("dds:") && text.contains(['*', '?']) {
+                return Err(format!(
+                    "{text}: topics of DDS cannot be named by a pattern; name them one by one"
+                ));
+            }
+            let address = match Address::parse(text)? {
+                Address::Stdout => {
+                    return Err("stdout is no topic; write zenoh:KEY, dds:TOPIC or mqtt:TOPIC".to_owned());
+                }
+                address => address,
+            };
+            if sources.iter().any(|binding| binding.address == address) {
+                return Err(format!("{address} stands there twice"));
+            }
+            sources.push(Binding { address, time: time_of_event(time), time_unit: unit });
+        }
+        let networks = self.network.settings(sources.iter().map(|binding| &binding.address))?;
+        let names = self.sources.iter().cloned();
+        Ok(Deployment {
+            specification: Specification::of_topics(names).map_err(|_| String::new())?,
+            networks,
+            emit: Emit::Change,
+            alignment: Alignment::by_default(&sources),
+            synchronized: Some(Vec::new()),
+            sources,
+            sinks: Vec::new(),
+            exit_on_unreachable: self.network.exit_on_unreachable,
+        })
+    }
+
+    fn tap(&self, form: Form, deployment: Deployment) -> Result<u8, u8> {
         let network = |error: String| {
             complain(&error);
             exit::NETWORK
         };
-        let (done, ended) = mpsc::channel();
-        let asking = done.clone();
-        let asked = signals::listen(move || _ = asking.send(()))
+        let (stop, stopped) = mpsc::channel();
+        let asking = stop.clone();
+        // The receiver lives as long as this function; after it there is nothing to stop.
+        let asked = signals::listen(move || _ = asking.send(Stop::Asked))
             .map_err(|e| network(format!("cannot listen for signals: {e}")))?;
-        let networks = self.network.open(std::iter::once(address), || asked.yet())?;
-        let count = self.count.unwrap_or(u64::MAX);
-        let state = Mutex::new((Output::new(io::stdout()), Vec::new(), 0));
-        let printer = Arc::new(Printer { state, count, done });
-        let subscription = networks.subscribe(address, TopicId(0), Arc::clone(&printer)).map_err(network)?;
-        say(&format!("ready: {address}"));
-        // Whoever holds the other end is this process itself.
-        let _ = ended.recv();
-        if asked.yet() {
-            subscription.drain(Duration::from_millis(20), Duration::from_secs(2));
+        let topics: Vec<String> =
+            deployment.specification.spec.topics.iter().map(|topic| topic.name.clone()).collect();
+        let view = View::new(form, io::stdout().is_terminal(), &self.field, &topics);
+        let Deployment { networks, exit_on_unreachable, sources, .. } = &deployment;
+        let networks = Networks::open(networks, *exit_on_unreachable, || asked.yet())?;
+        let addresses =
+            sources.iter().map(|binding| binding.address.to_string()).collect::<Vec<_>>().join(", ");
+        if self.aligned {
+            let screen = Screen::new(view, stop.clone());
+            let options = Options {
+                format: Format::Text,
+                colour: false,
+                witness: None,
+                resumed: None,
+                snapshots: None,
+                count: self.count,
+                wait_subscribers: Duration::ZERO,
+                stop,
+                screen: Some(Sink::Network(Box::new(screen.clone()))),
+            };
+            let running = Running::start(&deployment, networks, options, || asked.yet()).map_err(network)?;
+            say(&format!("ready: {addresses}"));
+            let Some(report) = running.end(stopped.recv().unwrap_or(Stop::Asked)) else {
+                return Err(network("standard output takes nothing: messages are lost".to_owned()));
+            };
+            say(&report.summary(io::stderr().is_terminal()));
+            let (missing, failure) = screen.end();
+            missing.iter().for_each(|sentence| say(&format!("  {sentence}")));
+            return Ok(status(failure, report.flushed));
         }
-        subscription.close(Duration::from_secs(5));
-        let received = printer.state.lock().unwrap_or_else(PoisonError::into_inner).2;
-        drop(subscription);
+        let count = self.count.unwrap_or(u64::MAX);
+        let printer = Arc::new(Printer::new(view, topics, sources, self.once, count, stop));
+        let subscribe = |(i, binding): (usize, &Binding)| {
+            networks.subscribe(&binding.address, TopicId(i as u32), Arc::clone(&printer))
+        };
+        let subscriptions: Vec<_> =
+            sources.iter().enumerate().map(subscribe).collect::<Result<_, _>>().map_err(network)?;
+        say(&format!("ready: {addresses}"));
+        // Whoever holds the other end is this process itself.
+        let _ = stopped.recv();
+        let drained = Instant::now() + DRAIN;
+        let closed = drained + CLOSE;
+        let mut problems = Problems::default();
+        for subscription in &subscriptions {
+            if asked.yet() {
+                subscription.drain(QUIET, drained.saturating_duration_since(Instant::now()));
+            }
+        }
+        for subscription in &subscriptions {
+            subscription.close(closed.saturating_duration_since(Instant::now()));
+            let seen = subscription.problems();
+            problems.malformed += seen.malformed;
+            problems.empty += seen.empty;
+            problems.lost += seen.lost;
+            problems.duplicates += seen.duplicates;
+        }
+        drop(subscriptions);
+        let (said, missing, failure) = printer.end();
         networks.close();
-        say(&format!("received {}", counted(received, "message", "messages")));
-        Ok(exit::SATISFIED)
+        let Problems { malformed, empty, lost, duplicates, .. } = problems;
+        let of_network = [
+            (malformed, "malformed"),
+            (empty, "without payload"),
+            (lost, "lost"),
+            (duplicates, "possibly received twice"),
+        ];
+        let of_network = of_network.iter().filter(|(count, _)| *count > 0);
+        let of_network: String = of_network
+            .map(|(count, what)| format!(", {} {what}", counted(*count, "message", "messages")))
+            .collect();
+        say(&format!("{said}{of_network}"));
+        missing.iter().for_each(|sentence| say(&format!("  {sentence}")));
+        Ok(status(failure, true))
     }
+}
+
+/// The exit status, after it was said why the output could not be written, if so.
+fn status(failure: Option<String>, flushed: bool) -> u8 {
+    match failure {
+        Some(error) => {
+            complain(&format!("cannot write the output: {error}"));
+            exit::TRACE
+        }
+        None if flushed => exit::SATISFIED,
+        None => exit::NETWORK,
+    }
+}
+
+/// The first of these that is a deployment file.
+fn deployment_file(sources: &[String]) -> Option<&String> {
+    let is_yaml = |text: &&String| Path::new(text).extension().is_some_and(|e| e == "yaml" || e == "yml");
+    // A topic may end so too.
+    sources.iter().find(|text| is_yaml(text) && Address::parse(text).is_err())
 }

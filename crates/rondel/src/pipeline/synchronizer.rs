@@ -212,28 +212,31 @@ impl Synchronizer {
     /// Writes the next message that can go. Whether there is one.
     fn write(&mut self) -> bool {
         let (set, text) = (&mut self.set, &mut self.text);
-        let mut write = |time: Timestamp, messages: &mut dyn Iterator<Item = (usize, &[u8])>| {
-            text.clear();
-            text.extend_from_slice(b"{\"time\":");
-            write_seconds(time, text);
-            for (topic, message) in messages {
-                text.push(b',');
-                // A name always has a JSON form.
-                text.extend_from_slice(&serde_json::to_vec(&self.topics[topic]).unwrap_or_default());
-                text.push(b':');
-                text.extend_from_slice(message.trim_ascii());
-            }
-            text.push(b'}');
-        };
+        let mut write =
+            |time: Timestamp, is_tardy: bool, messages: &mut dyn Iterator<Item = (usize, &[u8])>| {
+                text.clear();
+                text.extend_from_slice(b"{\"time\":");
+                write_seconds(time, text);
+                text.extend_from_slice(if is_tardy { b",\"tardy\":true" } else { b"" });
+                for (topic, message) in messages {
+                    text.push(b',');
+                    // A name always has a JSON form.
+                    text.extend_from_slice(&serde_json::to_vec(&self.topics[topic]).unwrap_or_default());
+                    text.push(b':');
+                    text.extend_from_slice(message.trim_ascii());
+                }
+                text.push(b'}');
+            };
         match &mut self.rule {
             Rule::Order(order) => {
-                let Some(Released { topic, time, item, .. }) = order.pop() else { return false };
-                write(time, &mut std::iter::once((topic.index(), &item[..])));
+                let Some(Released { topic, time, item, tardy }) = order.pop() else { return false };
+                write(time, tardy.is_some(), &mut std::iter::once((topic.index(), &item[..])));
             }
             Rule::Sets(sets) => {
                 let Some(of) = sets.pop(set) else { return false };
                 write(
                     of.time,
+                    false,
                     &mut set.iter().enumerate().map(|(topic, (_, message))| (topic, &message[..])),
                 );
             }

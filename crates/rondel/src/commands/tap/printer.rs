@@ -1,0 +1,212 @@
+//! Messages on their way to standard output.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
+
+use rondel_event::{Block, Layout, Projection, Timestamp, TopicId};
+use rondel_net::adapter::{PublishError, Publisher, Receiver, Sample};
+use rondel_net::json::JsonDecoder;
+
+use super::view::{Message, View};
+use crate::deployment::{Binding, TimeOfEvent};
+use crate::output::Output;
+use crate::pipeline::Stop;
+use crate::tally::counted;
+use crate::warn;
+
+/// Standard output, and what is written there.
+struct Paper {
+    out: Output<io::Stdout>,
+    view: View,
+    text: Vec<u8>,
+    stop: mpsc::Sender<Stop>,
+    /// Whether that was said.
+    stopped: bool,
+}
+
+impl Paper {
+    fn new(view: View, stop: mpsc::Sender<Stop>) -> Paper {
+        Paper { out: Output::new(io::stdout()), view, text: Vec::new(), stop, stopped: false }
+    }
+
+    /// Writes out what stands in `text`, and says that it is over if there is no use in going on.
+    fn print(&mut self, done: bool) {
+        self.out.write(&self.text);
+        self.out.flush();
+        self.text.clear();
+        if (done || self.out.failure().is_some()) && !self.stopped {
+            self.stopped = true;
+            // Nobody waits any more when the command is ending already.
+            let _ = self.stop.send(Stop::Count);
+        }
+    }
+
+    /// What was missing, in sentences; why nothing could be written, unless nobody wanted to read any more.
+    fn end(&self) -> (Vec<String>, Option<String>) {
+        let sentence = |(field, count): (&str, u64)| {
+            format!("{} did not carry {field}", counted(count, "message", "messages"))
+        };
+        let failure = self.out.failure().filter(|_| !self.out.is_closed()).map(ToString::to_string);
+        (self.view.missing().map(sentence).collect(), failure)
+    }
+}
+
+/// Prints messages as they come.
+pub struct Printer {
+    state: Mutex<State>,
+    topics: Vec<String>,
+    times: Vec<TimeOfEvent>,
+    once: bool,
+    count: u64,
+}
+
+struct State {
+    paper: Paper,
+    decoders: Vec<JsonDecoder>,
+    block: Block,
+    /// Of which topics a message came.
+    seen: Vec<bool>,
+    received: u64,
+    no_json: u64,
+}
+
+impl Printer {
+    /// For these topics; says `stop` after so many messages, or with `once` after the first of every topic.
+    pub fn new(
+        view: View,
+        topics: Vec<String>,
+        bindings: &[Binding],
+        once: bool,
+        count: u64,
+        stop: mpsc::Sender<Stop>,
+    ) -> Printer {
+        let decoders = bindings.iter().enumerate().map(|(i, binding)| {
+            let field = if let TimeOfEvent::Field(path) = &binding.time { Some(path) } else { None };
+            JsonDecoder::new(TopicId(i as u32), &Projection::default(), field, binding.time_unit)
+        });
+        let state = State {
+            paper: Paper::new(view, stop),
+            decoders: decoders.collect(),
+            block: Block::new(Layout { topics: topics.len(), ..Layout::default() }),
+            seen: vec![false; topics.len()],
+            received: 0,
+            no_json: 0,
+        };
+        let times = bindings.iter().map(|binding| binding.time.clone()).collect();
+        Printer { state: Mutex::new(state), topics, times, once, count }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was received; what was missing in it; why it could not be printed.
+    pub fn end(&self) -> (String, Vec<String>, Option<String>) {
+        let state = self.state();
+        let mut said = format!("received {}", counted(state.received, "message", "messages"));
+        if state.no_json > 0 {
+            said += &format!(", {} no JSON", counted(state.no_json, "is", "are"));
+        }
+        let (missing, failure) = state.paper.end();
+        (said, missing, failure)
+    }
+}
+
+impl State {
+    fn show(&mut self, topic: TopicId, name: &str, of: &TimeOfEvent, sample: &Sample<'_>) {
+        let payload = sample.payload;
+        let mut message = Message {
+            topic: name,
+            time: None,
+            arrival: Timestamp::ZERO,
+            origin: sample.origin,
+            payload,
+            is_json: true,
+        };
+        if !self.paper.view.is_raw() {
+            message.arrival = sample.arrival();
+            let before = match of {
+                TimeOfEvent::Arrival => message.arrival,
+                TimeOfEvent::Source => sample.source_time.unwrap_or(message.arrival),
+                TimeOfEvent::Field(_) => Timestamp::from_nanos(i64::MIN),
+            };
+            self.block.clear();
+            let decoded = self.decoders[topic.index()].decode(payload, before, &mut self.block);
+            let error = match decoded {
+                Ok(()) => std::str::from_utf8(payload).err().map(|error| error.to_string()),
+                Err(error) => Some(error.to_string()),
+            };
+            let time = if error.is_none() { self.block.time(0) } else { before };
+            message.time = Some(time).filter(|time| time.as_nanos() > i64::MIN);
+            message.is_json = error.is_none();
+            if let Some(error) = error {
+                self.no_json += 1;
+                if self.no_json == 1 {
+                    warn(&format!(
+                        "a message of {name} is not JSON ({error}), and is shown escaped; further ones are only counted"
+                    ));
+                }
+            }
+        }
+        self.paper.view.message(&message, &mut self.paper.text);
+    }
+}
+
+impl Receiver for Printer {
+    fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
+        let mut state = self.state();
+        for sample in samples {
+            let again = std::mem::replace(&mut state.seen[topic.index()], true);
+            if state.received < self.count && !(self.once && again) {
+                state.received += 1;
+                state.show(topic, &self.topics[topic.index()], &self.times[topic.index()], sample);
+            }
+        }
+        let done = state.received >= self.count || self.once && state.seen.iter().all(|seen| *seen);
+        state.paper.print(done);
+    }
+}
+
+/// Prints what alignment releases.
+#[derive(Clone)]
+pub struct Screen(Arc<Mutex<Paper>>);
+
+impl Screen {
+    /// Says `stop` when nobody reads any more.
+    pub fn new(view: View, stop: mpsc::Sender<Stop>) -> Screen {
+        Screen(Arc::new(Mutex::new(Paper::new(view, stop))))
+    }
+
+    fn paper(&self) -> MutexGuard<'_, Paper> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was missing; why it could not be printed.
+    pub fn end(&self) -> (Vec<String>, Option<String>) {
+        self.paper().end()
+    }
+}
+
+impl Publisher for Screen {
+    fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
+        let paper = &mut *self.paper();
+        paper.view.released(payload, &mut paper.text);
+        paper.print(false);
+        Ok(())
+    }
+
+    fn release(&self) {}
+
+    fn is_matched(&self) -> bool {
+        true
+    }
+
+    fn wait_matched(&self, _: Duration) -> bool {
+        true
+    }
+
+    fn flush(&self, _: Duration) -> bool {
+        true
+    }
+}

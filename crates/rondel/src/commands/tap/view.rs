@@ -1,0 +1,229 @@
+//! How messages are shown.
+
+use rondel_event::{Origin, Timestamp};
+
+use super::members::{Members, find};
+use crate::output::write_seconds;
+
+/// How messages are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Form {
+    /// What was published, as it is
+    Raw,
+    /// A JSON object a line: topic, time, arrival, origin, message
+    Json,
+    /// A line for people, coloured on a terminal: time, topic, message
+    Text,
+}
+
+/// A message as it came.
+pub struct Message<'a> {
+    /// The name of its topic.
+    pub topic: &'a str,
+    /// Its time, if it has one.
+    pub time: Option<Timestamp>,
+    /// When it was received.
+    pub arrival: Timestamp,
+    /// Which message of which publisher it is, if that is known.
+    pub origin: Option<Origin>,
+    /// What was published.
+    pub payload: &'a [u8],
+    /// Whether that is JSON.
+    pub is_json: bool,
+}
+
+/// A field that is to be shown.
+struct Field {
+    /// As it was written.
+    name: String,
+    path: Vec<String>,
+    /// How many messages did not carry it.
+    missing: u64,
+}
+
+/// Writes messages.
+pub struct View {
+    form: Form,
+    colour: bool,
+    fields: Vec<Field>,
+    /// How wide the longest name of a topic is.
+    width: usize,
+}
+
+impl View {
+    /// In this form; with `fields`, only these.
+    pub fn new(form: Form, colour: bool, fields: &[String], topics: &[String]) -> View {
+        let field = |name: &String| Field {
+            name: name.clone(),
+            path: name.split('.').map(str::to_owned).collect(),
+            missing: 0,
+        };
+        let width = topics.iter().map(|topic| topic.chars().count()).max().unwrap_or(0);
+        View { form, colour, fields: fields.iter().map(field).collect(), width }
+    }
+
+    /// Whether messages are shown as they are, so that they need not be looked into.
+    pub fn is_raw(&self) -> bool {
+        self.form == Form::Raw
+    }
+
+    /// Each field that some messages did not carry, and how many.
+    pub fn missing(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.fields.iter().filter(|field| field.missing > 0).map(|field| (&*field.name, field.missing))
+    }
+
+    /// Appends a message, with its line break.
+    pub fn message(&mut self, message: &Message<'_>, out: &mut Vec<u8>) {
+        let Message { topic, time, payload, is_json, .. } = *message;
+        match self.form {
+            Form::Raw => out.extend_from_slice(payload),
+            Form::Json => {
+                out.extend_from_slice(b"{\"topic\":");
+                quote(topic, out);
+                out.extend_from_slice(b",\"time\":");
+                match time {
+                    Some(time) => write_seconds(time, out),
+                    None => out.extend_from_slice(b"null"),
+                }
+                out.extend_from_slice(b",\"arrival\":");
+                write_seconds(message.arrival, out);
+                if let Some(Origin { publisher, number }) = message.origin {
+                    let origin = format!(",\"origin\":{{\"publisher\":{publisher},\"number\":{number}}}");
+                    out.extend_from_slice(origin.as_bytes());
+                }
+                if is_json {
+                    out.extend_from_slice(b",\"message\":");
+                    self.body(payload, out);
+                } else {
+                    out.extend_from_slice(b",\"payload\":");
+                    quote(&escaped(payload), out);
+                }
+                out.push(b'}');
+            }
+            Form::Text => {
+                self.time(time, out);
+                self.topic(topic, self.width, out);
+                out.extend_from_slice(b"  ");
+                if is_json {
+                    self.body(payload, out);
+                } else {
+                    out.extend_from_slice(escaped(payload).as_bytes());
+                }
+            }
+        }
+        out.push(b'\n');
+    }
+
+    /// Appends what alignment has released, an object with the time and then a message of each topic, with its line
+    /// break.
+    pub fn released(&mut self, object: &[u8], out: &mut Vec<u8>) {
+        if self.form != Form::Text && self.fields.is_empty() {
+            one_line(object, out);
+            return out.push(b'\n');
+        }
+        let mut members = Members::of(object).peekable();
+        let time = members.next().map_or(&b"-"[..], |(_, time)| time);
+        let is_tardy = members.next_if(|member| *member == (b"tardy", b"true")).is_some();
+        if self.form == Form::Text {
+            self.seconds(time, out);
+            for (i, (topic, message)) in members.enumerate() {
+                out.extend_from_slice(if i > 0 { b"  " } else { b"" });
+                self.topic(&String::from_utf8_lossy(topic), 0, out);
+                out.push(b' ');
+                self.body(message, out);
+            }
+            if is_tardy {
+                let (on, off) = if self.colour { ("\x1b[1;33m", "\x1b[0m") } else { ("", "") };
+                out.extend_from_slice(format!("  {on}tardy{off}").as_bytes());
+            }
+        } else {
+            out.extend_from_slice(b"{\"time\":");
+            out.extend_from_slice(time);
+            out.extend_from_slice(if is_tardy { b",\"tardy\":true" } else { b"" });
+            for (topic, message) in members {
+                out.extend_from_slice(b",\"");
+                out.extend_from_slice(topic);
+                out.extend_from_slice(b"\":");
+                self.body(message, out);
+            }
+            out.push(b'}');
+        }
+        out.push(b'\n');
+    }
+
+    /// A message that is JSON, or those of its fields that are to be shown.
+    fn body(&mut self, payload: &[u8], out: &mut Vec<u8>) {
+        if self.fields.is_empty() {
+            return one_line(payload.trim_ascii(), out);
+        }
+        let is_text = self.form == Form::Text;
+        let mut separator: &[u8] = b"";
+        out.extend_from_slice(if is_text { b"" } else { b"{" });
+        for field in &mut self.fields {
+            let value = find(payload, &field.path);
+            field.missing += u64::from(value.is_none());
+            if value.is_none() && !is_text {
+                continue;
+            }
+            out.extend_from_slice(separator);
+            if is_text {
+                out.extend_from_slice(field.name.as_bytes());
+                out.push(b'=');
+            } else {
+                quote(&field.name, out);
+                out.push(b':');
+            }
+            one_line(value.unwrap_or(b"-"), out);
+            separator = if is_text { b"  " } else { b"," };
+        }
+        out.extend_from_slice(if is_text { b"" } else { b"}" });
+    }
+
+    fn time(&self, time: Option<Timestamp>, out: &mut Vec<u8>) {
+        let mut seconds = Vec::new();
+        match time {
+            Some(time) => write_seconds(time, &mut seconds),
+            None => seconds.push(b'-'),
+        }
+        self.seconds(&seconds, out);
+    }
+
+    fn seconds(&self, seconds: &[u8], out: &mut Vec<u8>) {
+        let (on, off) = if self.colour { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
+        out.extend_from_slice(format!("{on}{:>8} s{off}  ", String::from_utf8_lossy(seconds)).as_bytes());
+    }
+
+    fn topic(&self, topic: &str, width: usize, out: &mut Vec<u8>) {
+        let (on, off) = if self.colour { ("\x1b[36m", "\x1b[0m") } else { ("", "") };
+        out.extend_from_slice(format!("{on}{topic:<width$}{off}").as_bytes());
+    }
+}
+
+/// Text in JSON.
+fn quote(text: &str, out: &mut Vec<u8>) {
+    // A string always has a JSON form.
+    out.extend_from_slice(&serde_json::to_vec(text).unwrap_or_default());
+}
+
+/// JSON on one line: in it, a line can only break between its parts.
+fn one_line(json: &[u8], out: &mut Vec<u8>) {
+    out.extend(json.iter().map(|&byte| if byte == b'\n' || byte == b'\r' { b' ' } else { byte }));
+}
+
+/// What is not JSON, in such a way that nothing in it can do anything to a terminal, or be mistaken for something else.
+fn escaped(payload: &[u8]) -> String {
+    match std::str::from_utf8(payload) {
+        Ok(text) => {
+            let mut shown = String::with_capacity(text.len());
+            for letter in text.chars() {
+                if letter.is_control() || letter == '\\' {
+                    shown.extend(letter.escape_default());
+                } else {
+                    shown.push(letter);
+                }
+            }
+            shown
+        }
+        Err(_) => payload.escape_ascii().to_string(),
+    }
+}
