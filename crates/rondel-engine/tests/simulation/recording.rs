@@ -52,8 +52,15 @@ pub(crate) struct Row<'a> {
 /// Writes the fields of a message.
 pub(crate) fn write(block: &mut Block, row: usize, program: &Program, message: &Message, forgotten: bool) {
     for field in &program.projections()[message.topic].fields {
-        match (field.path.to_string().as_str(), field.slot) {
-            (_, slot) if forgotten => block.set_invalid(slot, row),
+        let path = field.path.to_string();
+        let carried = [("x", true), ("ok", message.ok.is_some()), ("k", message.k.is_some())];
+        match (path.as_str(), field.slot) {
+            // What it does not carry is what it was before.
+            (path, slot) if forgotten => {
+                if carried.contains(&(path, true)) {
+                    block.set_invalid(slot, row);
+                }
+            }
             ("x", slot @ Slot::Float(i)) => match message.x {
                 Some(x) => block.set_float(i, row, x),
                 None => block.set_invalid(slot, row),
