@@ -249,8 +249,10 @@ pub fn known(spec: &Spec, model: TimeModel, pieces: &[Piece], end: i64) -> Vec<K
         let mut known = Known { place: last, pieces: pieces.len(), horizon: 0 };
         for operand in node.operands() {
             let of = match node {
-                // It is false, whatever its left operand is.
-                Expr::Until(bounds, left, _) if bounds.upper.unwrap() < bounds.lower && operand == *left => {
+                // It is false, whatever its left operand is; but the right one is waited for, and may be the same.
+                Expr::Until(bounds, left, right)
+                    if bounds.upper.unwrap() < bounds.lower && operand == *left && left != right =>
+                {
                     continue;
                 }
                 _ => all[operand.index()],
