@@ -34,8 +34,9 @@ pub(super) struct Aligned {
     reporter: Reporter,
     /// How many messages had no time.
     unstamped: u64,
-
     topics: Vec<String>,
+    /// How many messages came since it was last looked what can be evaluated.
+    unstepped: usize,
 }
 
 /// An alignment and a monitor, and what decodes messages for it.
@@ -115,6 +116,7 @@ impl Aligned {
             reporter: Reporter::new(topics.clone(), reports),
             unstamped: 0,
             topics,
+            unstepped: 0,
         })
     }
 
@@ -218,11 +220,16 @@ impl Aligned {
                 (None, None) => counts.checked += 1,
             }
         }
-        self.step(outlet);
+        // As without alignment: many cost little more than one, and when nothing more is waiting is said.
+        self.unstepped += samples.len();
+        if self.unstepped >= Block::CAPACITY {
+            self.step(outlet);
+        }
     }
 
     /// Evaluates what has come and waits for nothing any more.
     pub(super) fn step(&mut self, outlet: &mut Outlet) {
+        self.unstepped = 0;
         for lane in &mut self.lanes {
             if std::mem::take(&mut lane.is_fresh) {
                 let Lane { monitor, part, .. } = lane;
@@ -254,7 +261,6 @@ impl Aligned {
     /// Reports what there is to report.
     fn report(&mut self) {
         for (i, lane) in self.lanes.iter_mut().enumerate() {
-            let names: Vec<&str> = lane.names.iter().map(String::as_str).collect();
             match lane.monitor.rule_mut() {
                 Rule::Order(order) => {
                     for notice in order.notices() {
@@ -265,7 +271,7 @@ impl Aligned {
                             topic.is_none_or(|readers| readers.first() == Some(&i))
                         };
                         if is_own || is_first() {
-                            self.reporter.order(&notice, if is_own { &names } else { &[] });
+                            self.reporter.order(&notice, if is_own { &lane.names } else { &[] });
                         }
                     }
                 }

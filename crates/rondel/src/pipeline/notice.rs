@@ -37,7 +37,7 @@ impl Reporter {
 
     /// Reports what happened to an order of single messages. `properties` are those that it matters to, where
     /// not all.
-    pub(super) fn order(&mut self, notice: &Notice, properties: &[&str]) {
+    pub(super) fn order(&mut self, notice: &Notice, properties: &[String]) {
         let mut report = order_report(notice);
         if !properties.is_empty() {
             report.members.push(("properties", json!(properties)));
