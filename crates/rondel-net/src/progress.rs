@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use rondel_event::{TimeUnit, Timestamp};
 
+use crate::json::quoted;
+
 /// Makes the markers of a publisher of one topic.
 ///
 /// It is told of every message that is sent, and makes a marker when asked: that all messages up to some time were
@@ -103,20 +105,6 @@ impl std::fmt::Display for InUnit {
         }
         Ok(())
     }
-}
-
-/// Text as JSON.
-fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            c if c.is_control() => _ = write!(out, "\\u{:04x}", u32::from(c)),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
 }
 
 #[cfg(test)]

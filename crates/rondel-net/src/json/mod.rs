@@ -10,6 +10,8 @@ mod shape;
 mod trace;
 mod words;
 
+use std::fmt::Write as _;
+
 use rondel_event::{Block, Path, Projection, TimeUnit, Timestamp, TopicId};
 
 pub(crate) use plan::{Action, Node, Writer, walk};
@@ -17,6 +19,20 @@ pub use scan::{JsonError, JsonErrorKind, MAX_DEPTH};
 pub(crate) use scan::{Kind, Scanner, unescape};
 use shape::{Run, Shape};
 pub(crate) use trace::TraceShapes;
+
+/// Text as JSON, in its quotation marks.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => _ = write!(out, "\\u{:04x}", u32::from(c)),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
 
 /// Payloads longer than this are decoded the long way only, and teach nothing: what is gained is
 /// little beside what Zenoh or DDS need for them.

@@ -1,4 +1,3 @@
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -6,6 +5,7 @@ use ::zenoh::Config;
 pub use ::zenoh::qos::Priority;
 
 use super::OpenError;
+use crate::json::quoted;
 
 /// The part that a session plays in a Zenoh network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,9 +109,9 @@ impl Settings {
             config.insert_json5(key, value).map_err(|e| OpenError::Setting { key, reason: super::reason(e) })
         };
         if let Some(mode) = self.mode {
-            set("mode", &json_string(mode.as_str()))?;
+            set("mode", &quoted(mode.as_str()))?;
         } else if self.config_file.is_none() {
-            set("mode", &json_string(Mode::default().as_str()))?;
+            set("mode", &quoted(Mode::default().as_str()))?;
         }
         if !self.connect.is_empty() {
             set("connect/endpoints", &json_strings(&self.connect))?;
@@ -162,22 +162,8 @@ fn is_endpoint(text: &str) -> bool {
 }
 
 fn json_strings(texts: &[String]) -> String {
-    let items: Vec<String> = texts.iter().map(|t| json_string(t)).collect();
+    let items: Vec<String> = texts.iter().map(|t| quoted(t)).collect();
     format!("[{}]", items.join(","))
-}
-
-fn json_string(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            c if c.is_control() => _ = write!(out, "\\u{:04x}", u32::from(c)),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
 }
 
 #[cfg(test)]
