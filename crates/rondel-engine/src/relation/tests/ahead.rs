@@ -126,8 +126,10 @@ impl Ahead<'_> {
         for j in i..self.known.positions {
             let within = place(j) >= place(i) + lower && place(j) <= place(i) + upper;
             if within {
-                // A witness within a span is at its beginning, as in formulas without variables.
-                found = or(found, and(so_far, right(j)));
+                // A witness within a span has a part of that span before it, unless it is the present itself.
+                let is_present = j == i && lower == 0;
+                let before = if self.definition.is_span(j) && !is_present { left(j) } else { TRUE };
+                found = or(found, and(and(so_far, before), right(j)));
             }
             so_far = and(so_far, left(j));
         }
@@ -273,26 +275,26 @@ fn assert_agreement(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[us
         expected.sort_by_key(key);
         found.sort_by_key(key);
     }
-    let is_quantifier = matches!(spec.nodes[root.index()], Expr::ForAll(..) | Expr::Exists(..));
-    if model == TimeModel::Dense && !is_quantifier {
-        // Reports about the time between events look the same, and there may be more of them.
+    if model == TimeModel::Dense {
         for said in &expected {
             let at = found.iter().position(|other| other == said);
             let at = at.unwrap_or_else(|| panic!("no {said:?} of {} {trace:?}", spec.print(root)));
             found.remove(at);
         }
+        // What else is said is about times without an event, or about the span after a time.
+        let known = Known { positions: definition.positions.len(), passed: 2 * end };
+        let after = Ahead { definition: &definition, ahead, known };
+        for (about, when, said) in found {
+            let is_about = |i: &usize| {
+                let position = &after.definition.positions[*i];
+                position.place.div_euclid(2) == about && position.message.is_none()
+            };
+            let mut there = (0..known.positions).filter(is_about);
+            let is_so =
+                there.any(|i| verdict(after.range(root, &HashMap::new(), i)) == Some(said)) && when >= about;
+            assert!(is_so, "{said:?} at {when} about {about} of {} {trace:?}", spec.print(root));
+        }
         return true;
-    }
-    if model == TimeModel::Dense {
-        // Reports about the time between events look the same: between moments a quantifier over instants is
-        // what it is of nothing.
-        let usual = if matches!(spec.nodes[root.index()], Expr::ForAll(..)) {
-            Verdict::Satisfied
-        } else {
-            Verdict::Violated
-        };
-        expected.retain(|said| said.2 != usual);
-        found.retain(|said| said.2 != usual);
     }
     assert_eq!(found, expected, "{model:?} {}\n{:?}", spec.print(root), definition.trace);
     true
