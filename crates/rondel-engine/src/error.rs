@@ -128,7 +128,7 @@ impl CompileError {
 /// What to write instead of something that the engine does not have.
 fn way_out(what: &str) -> Option<&'static str> {
     Some(match what {
-        ROBUST_QUANTIFIER | ROBUST_KEY => "leave `@robust` out",
+        ROBUST_QUANTIFIER => "leave `@robust` out",
         MACHINE_CYCLE => "let one of the machines look at `previously` of the other",
         MACHINE_TIME => "give both one model of time with `@time`",
         MACHINE_OPERATOR => {
@@ -143,7 +143,6 @@ fn way_out(what: &str) -> Option<&'static str> {
 }
 
 pub(crate) const ROBUST_QUANTIFIER: &str = "the robustness of a quantifier";
-pub(crate) const ROBUST_KEY: &str = "the robustness of a property that is divided by key and looks ahead";
 pub(crate) const MACHINE_CYCLE: &str = "a machine that depends on itself";
 pub(crate) const MACHINE_TIME: &str = "a machine beside a property with another model of time";
 pub(crate) const MACHINE_OPERATOR: &str = "an operator over time of a machine's own data in its guards";

@@ -50,7 +50,7 @@ fn of_section(section: &Section) -> Memory {
         Instruction::LatchText { .. } => 2,
         _ => 1,
     });
-    let by_time = section.futures.iter().any(|future| future.plan.time != rondel_spec::TimeModel::Steps);
+    let by_time = section.properties_ahead().any(|(_, time)| time != rondel_spec::TimeModel::Steps);
     let is_alone = |deadline: &Deadline| {
         let timed =
             |plan: &MachinePlan| plan.leaving.iter().flatten().any(|transition| transition.after.is_some());
@@ -70,7 +70,7 @@ fn of_section(section: &Section) -> Memory {
             + values.windows.len()
             + ranges.len()
             + robust
-            + section.futures.len(),
+            + section.properties_ahead().count(),
         quantified: relations.len(),
         changes_alone: section.deadlines.iter().any(is_alone) || !ranges.is_empty() || by_time,
     }

@@ -351,16 +351,8 @@ impl Serial {
 
     /// Whether and by how much something holds in a row that was evaluated last, at it (side 0) or on the span that
     /// follows (side 1).
-    pub(crate) fn levels(&self, (truth, margin): &(Truth, Margin), row: usize, side: usize) -> Levels {
-        let rails = if side == 0 { truth.at } else { truth.after };
-        let truth = self.words(rails).map(|word| word >> row & 1 == 1);
-        match margin {
-            Margin::Truth => Levels::of_truth(truth),
-            Margin::Levels(sides) => {
-                let floats = &self.registers.columns.floats;
-                Levels::new(truth, sides[side].map(|column| floats[column as usize][row]))
-            }
-        }
+    pub(crate) fn levels(&self, past: &(Truth, Margin), row: usize, side: usize) -> Levels {
+        levels(&self.registers, past, row, side)
     }
 
     /// The row that was evaluated last.
@@ -426,6 +418,24 @@ impl Serial {
         let ahead = self.pending.iter().map(Pending::kept).chain(self.delayed.iter().map(Delayed::kept));
         let relations = relations.iter().map(RelationState::kept);
         delays.iter().map(Delay::kept).chain(timed).chain(ahead).chain(relations).max().unwrap_or(0)
+    }
+}
+
+/// Whether and by how much something holds in a row of registers, at it (side 0) or on the span that follows (side 1).
+pub(crate) fn levels(
+    registers: &Registers,
+    (truth, margin): &(Truth, Margin),
+    row: usize,
+    side: usize,
+) -> Levels {
+    let rails = if side == 0 { truth.at } else { truth.after };
+    let truth = [rails.certain, rails.possible].map(|wire| read(&registers.words, wire) >> row & 1 == 1);
+    match margin {
+        Margin::Truth => Levels::of_truth(truth),
+        Margin::Levels(sides) => {
+            let floats = &registers.columns.floats;
+            Levels::new(truth, sides[side].map(|column| floats[column as usize][row]))
+        }
     }
 }
 

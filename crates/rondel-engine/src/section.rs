@@ -81,9 +81,15 @@ impl Section {
         !self.futures.is_empty() || !self.robust_futures.is_empty()
     }
 
-    /// Its properties: those of the past, then those that look ahead.
+    /// Its properties: those of the past, then those that look ahead, first without and then with their robustness.
     pub(crate) fn all_properties(&self) -> impl Iterator<Item = u32> + '_ {
-        self.properties.iter().copied().chain(self.futures.iter().map(|future| future.property))
+        self.properties.iter().copied().chain(self.properties_ahead().map(|(property, _)| property))
+    }
+
+    /// Those that look ahead, and how they measure time.
+    pub(crate) fn properties_ahead(&self) -> impl Iterator<Item = (u32, TimeModel)> + '_ {
+        let robust = self.robust_futures.iter().map(|future| (future.property, future.plan.time));
+        self.futures.iter().map(|future| (future.property, future.plan.time)).chain(robust)
     }
 
     /// Whether there are machines with which the trace must not end in any state.

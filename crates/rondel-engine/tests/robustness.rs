@@ -4,10 +4,11 @@
 
 mod definition;
 
+use std::iter::Peekable;
 use std::sync::Arc;
 
 use definition::drive::config;
-use definition::levels::{Known, Piece, Timed, Value3, define, is_ahead, known, pieces};
+use definition::levels::{Known, Piece, TRUTHS, Timed, Value3, define, is_ahead, known, pieces};
 use definition::random::{bounds, cuts};
 use definition::{Content, Event, spec, write};
 use proptest::prelude::*;
@@ -115,6 +116,8 @@ fn trace() -> impl Strategy<Value = Vec<Timed>> {
     })
 }
 
+type Reports<'a> = Peekable<std::slice::Iter<'a, &'a Report>>;
+
 /// A report, and the key of its instance.
 type Told = (Report, Vec<Value>);
 
@@ -179,9 +182,8 @@ fn agree_later(
     trace: &[Timed],
     pieces: &[Piece],
     (expected, known): (&[Value3], Known),
-    found: &[&Report],
+    found: &mut Reports<'_>,
 ) -> Result<(), TestCaseError> {
-    let mut found = found.iter();
     let mut last = None;
     for (i, (piece, expected)) in pieces.iter().zip(expected).enumerate() {
         let at = match model {
@@ -207,13 +209,12 @@ fn agree_later(
         if is_known {
             let time = match model {
                 TimeModel::Dense => Some(((i128::from(piece.place) + known.horizon) >> 1) as i64),
-                TimeModel::Steps => Some(trace[i + known.horizon as usize].0),
+                TimeModel::Steps => Some(trace[piece.event + known.horizon as usize].0),
                 TimeModel::Points => None,
             };
             prop_assert!(time.is_none_or(|time| report.time.as_nanos() == time), "{:?} {:?}", piece, report);
         }
     }
-    prop_assert_eq!(found.next(), None);
     Ok(())
 }
 
@@ -222,9 +223,8 @@ fn agree(
     model: TimeModel,
     trace: &[Timed],
     said: impl Iterator<Item = (Piece, Value3)>,
-    found: &[&Report],
+    found: &mut Reports<'_>,
 ) -> Result<(), TestCaseError> {
-    let mut found = found.iter().peekable();
     let mut last = None;
     for (piece, expected) in said {
         let time = match model {
@@ -246,12 +246,74 @@ fn agree(
             prop_assert_eq!(report.step, piece.event as u64);
         }
     }
-    prop_assert_eq!(found.next(), None);
     Ok(())
 }
 
 fn model() -> impl Strategy<Value = TimeModel> {
     proptest::sample::select(vec![TimeModel::Steps, TimeModel::Points, TimeModel::Dense])
+}
+
+/// The same for each key of one topic, or of both.
+fn divided(mut spec: Spec, both: bool, until: Option<u32>) -> Spec {
+    let fields = (0..1 + u32::from(both)).map(|topic| (TopicId(topic), Path::keys(["k"]))).collect();
+    let key = Key { name: "k".into(), value_type: ValueType::Int, fields };
+    spec.slices.push(Slice { keys: vec![key], until: until.map(ExprId), limit: None });
+    spec.properties.iter_mut().for_each(|property| property.slice = Some(SliceId(0)));
+    spec
+}
+
+fn with_keys(mut trace: Vec<Timed>, keys: &[i64]) -> Vec<Timed> {
+    for ((_, event), key) in trace.iter_mut().zip(keys) {
+        event.fields.push(("k", Content::Value(Value::Int(*key))));
+    }
+    trace
+}
+
+fn until() -> impl Strategy<Value = Option<u32>> {
+    proptest::option::of(TRUTHS as u32..TRUTHS as u32 + 4)
+}
+
+/// An instance.
+struct Instance {
+    /// What it sees, and what was seen before it by all.
+    own: Vec<Timed>,
+    /// Its first event, among these.
+    first: usize,
+    /// Its last event in the trace, where it ends.
+    ended: Option<usize>,
+}
+
+/// The instance that begins with the first event of a key from here on.
+fn instance(
+    spec: &Spec,
+    property: usize,
+    trace: &[Timed],
+    (keys, key): (&[i64], i64),
+    from: usize,
+) -> Option<Instance> {
+    let Slice { keys: parts, until, .. } = &spec.slices[0];
+    let is_keyed = |i: &usize| parts[0].fields.iter().any(|(topic, _)| topic.0 == trace[*i].1.topic);
+    let begin = (from..trace.len()).filter(is_keyed).find(|&i| keys[i] == key)?;
+    let roots = [Some(spec.properties[property].formula), *until].into_iter().flatten();
+    let reads: Vec<TopicId> = roots.flat_map(|root| spec.topics_of(root)).collect();
+    let sees = |i: &usize| match is_keyed(i) {
+        true => *i >= begin && keys[*i] == key,
+        false => reads.contains(&TopicId(trace[*i].1.topic)),
+    };
+    let mut origins: Vec<usize> = (0..trace.len()).filter(sees).collect();
+    let part = |origins: &[usize]| origins.iter().map(|&i| trace[i].clone()).collect::<Vec<Timed>>();
+    let mut ended = None;
+    if let Some(until) = until {
+        // It is of the past, and changes at events only.
+        let all = part(&origins);
+        let steps = pieces(TimeModel::Steps, &all, 0);
+        let over = &define(spec, TimeModel::Steps, &all, &steps)[until.index()];
+        let is_over = |i: &usize| origins[*i] >= begin && over[*i].truth == Some(true);
+        ended = (0..origins.len()).find(is_over).map(|i| origins[i]);
+    }
+    origins.retain(|i| ended.is_none_or(|ended| *i <= ended));
+    let first = origins.iter().position(|i| *i == begin)?;
+    Some(Instance { own: part(&origins), first, ended })
 }
 
 /// The last formulas as properties.
@@ -295,16 +357,19 @@ proptest! {
         for (i, property) in spec.properties.iter().enumerate() {
             let formula = property.formula.index();
             let found: Vec<&Report> = reports.iter().map(|(r, _)| r).filter(|r| r.property as usize == i).collect();
+            let mut found = found.iter().peekable();
             if ahead[formula] {
-                agree_later(model, &trace, &pieces, (&defined[formula], known[formula]), &found)?;
+                agree_later(model, &trace, &pieces, (&defined[formula], known[formula]), &mut found)?;
             } else {
                 let said = pieces.iter().copied().zip(defined[formula].iter().copied());
-                agree(model, &trace, said, &found)?;
+                agree(model, &trace, said, &mut found)?;
             }
+            prop_assert_eq!(found.next(), None);
         }
     }
 
-    /// An instance says what the property would say of the events that it sees, from the first with its key on.
+    /// An instance says what the property would say of the events that it sees, from the first with its key on, to the
+    /// one with which it ends.
     #[test]
     fn of_every_instance(
         nodes in formulas(),
@@ -313,41 +378,89 @@ proptest! {
         cuts in cuts(),
         model in model(),
         both in any::<bool>(),
+        until in until(),
     ) {
-        let mut spec = robust(nodes, model);
-        let ahead = is_ahead(&spec.nodes);
-        spec.properties.retain(|property| !ahead[property.formula.index()]);
-        let fields = (0..1 + u32::from(both)).map(|topic| (TopicId(topic), Path::keys(["k"]))).collect();
-        let key = Key { name: "k".into(), value_type: ValueType::Int, fields };
-        spec.slices.push(Slice { keys: vec![key], until: None, limit: None });
-        spec.properties.iter_mut().for_each(|property| property.slice = Some(SliceId(0)));
-        let mut trace = trace;
-        for ((_, event), key) in trace.iter_mut().zip(&keys) {
-            event.fields.push(("k", Content::Value(Value::Int(*key))));
-        }
+        let spec = divided(robust(nodes, model), both, until);
+        let trace = with_keys(trace, &keys);
         let end = trace.last().unwrap().0 + 25;
         let reports = run(&spec, &trace, &cuts, end);
+        let ahead = is_ahead(&spec.nodes);
         for (i, property) in spec.properties.iter().enumerate() {
-            let reads = spec.topics_of(property.formula);
             for key in 0..3 {
-                let all = trace.iter().zip(&keys);
-                let own = all.filter(|((_, event), its)| match event.topic {
-                    1 if !both => reads.contains(&TopicId(1)),
-                    _ => **its == key,
-                });
-                let own: Vec<Timed> = own.map(|(timed, _)| timed.clone()).collect();
-                let found = reports.iter().filter(|(r, k)| r.property as usize == i && **k == [Value::Int(key)]);
-                let found: Vec<&Report> = found.map(|(report, _)| report).collect();
-                let Some(first) = own.iter().position(|(_, event)| both || event.topic == 0) else {
-                    prop_assert!(found.is_empty());
-                    continue;
-                };
-                let pieces = pieces(model, &own, end);
-                let defined = define(&spec, model, &own, &pieces);
-                let said = pieces.iter().copied().zip(defined[property.formula.index()].iter().copied());
-                let said = said.skip_while(|(piece, _)| !piece.happens || piece.event < first);
-                agree(model, &own, said, &found)?;
+                let of_key = |(r, k): &&Told| r.property as usize == i && **k == [Value::Int(key)];
+                let found: Vec<&Report> = reports.iter().filter(of_key).map(|(report, _)| report).collect();
+                let mut found = found.iter().peekable();
+                let mut from = 0;
+                while let Some(instance) = instance(&spec, i, &trace, (&keys, key), from) {
+                    let Instance { own, first, ended } = instance;
+                    from = ended.map_or(trace.len(), |ended| ended + 1);
+                    // What comes after its last event, it does not see.
+                    let last = own.last().unwrap().0;
+                    let (mut pieces, end) = match ended {
+                        Some(_) => (pieces(model, &own, last + 1), last),
+                        None => (pieces(model, &own, end), end),
+                    };
+                    let event = |event| move |piece: &Piece| piece.happens && piece.event == event;
+                    if ended.is_some() {
+                        pieces.truncate(1 + pieces.iter().position(event(own.len() - 1)).unwrap());
+                    }
+                    let defined = &define(&spec, model, &own, &pieces)[property.formula.index()];
+                    let begin = pieces.iter().position(event(first)).unwrap();
+                    if ahead[property.formula.index()] {
+                        let known = known(&spec, model, &pieces, end)[property.formula.index()];
+                        let known = Known { pieces: known.pieces.saturating_sub(begin), ..known };
+                        agree_later(model, &own, &pieces[begin..], (&defined[begin..], known), &mut found)?;
+                    } else {
+                        let said = pieces.iter().copied().zip(defined.iter().copied()).skip(begin);
+                        agree(model, &own, said, &mut found)?;
+                    }
+                }
+                prop_assert_eq!(found.next(), None);
             }
         }
+    }
+
+    /// What is said of instances does not depend on the blocks.
+    #[test]
+    fn of_instances_whatever_the_blocks(
+        nodes in formulas(),
+        trace in trace(),
+        keys in proptest::collection::vec(0..3_i64, 25),
+        cuts in cuts(),
+        every in any::<bool>(),
+        model in model(),
+        both in any::<bool>(),
+        until in until(),
+    ) {
+        let spec = divided(robust(nodes, model), both, until);
+        let trace = with_keys(trace, &keys);
+        let program = Arc::new(Program::compile(&spec).unwrap());
+        let all = |cuts: &[usize]| {
+            let mut monitor = Monitor::new(program.clone());
+            monitor.report_every(every);
+            let mut block = Block::new(program.layout());
+            let (mut all, mut rest) = (Vec::new(), &trace[..]);
+            for &len in cuts.iter().cycle() {
+                let (now, later) = rest.split_at(len.min(rest.len()));
+                block.clear();
+                now.iter().for_each(|(time, event)| write(&mut block, program.projections(), event, *time));
+                monitor.step(&block);
+                all.extend(told(&monitor));
+                rest = later;
+                if rest.is_empty() {
+                    break;
+                }
+            }
+            monitor.advance(Timestamp::from_nanos(trace.last().unwrap().0 + 9));
+            all.extend(told(&monitor));
+            monitor.end();
+            all.extend(told(&monitor));
+            let said = |(report, key): Told| {
+                let Report { property, verdict, changed, step, time, about, robustness, .. } = report;
+                (key, property, verdict, changed, step, time, about, robustness)
+            };
+            all.into_iter().map(said).collect::<Vec<_>>()
+        };
+        prop_assert_eq!(all(&cuts), all(&[64]));
     }
 }

@@ -5,9 +5,9 @@ use rondel_event::{Rows, Verdict};
 use rondel_spec::TimeModel;
 
 use crate::columns::rows_where;
-use crate::future::{Decision, Range, Scratch};
+use crate::future::{Decision, Levels, Range, Room, Scratch};
 use crate::run::{Outcome, read};
-use crate::section::Moments;
+use crate::section::{Moments, Section};
 use crate::slice::keys::for_each;
 use crate::slice::lanes::Lanes;
 use crate::slice::parallel::{Batch, write};
@@ -23,7 +23,7 @@ pub(crate) const EVENT: i64 = 1;
 pub(crate) struct Told {
     /// The row of the instance.
     pub(crate) row: usize,
-    /// The property, by its place among those that look ahead.
+    /// The property, by its place among those that look ahead; those whose robustness is asked for come last.
     pub(crate) future: usize,
     pub(crate) decision: Decision,
     /// The instance is over: of what is still open nothing will be known.
@@ -39,10 +39,13 @@ pub(crate) struct Ahead {
     pub(crate) driven: Vec<Rows>,
     pub(crate) told: Vec<Told>,
     room: Scratch,
+    pub(super) delayed_room: Room,
     ranges: Vec<Range>,
     at: Vec<u8>,
     after: Vec<u8>,
-    decisions: Vec<Decision>,
+    /// What the pasts are, and by how much, at a moment and on the span after it.
+    pub(super) levels: [Vec<Levels>; 2],
+    pub(super) decisions: Vec<Decision>,
 }
 
 impl Ahead {
@@ -65,27 +68,37 @@ impl Ahead {
         (range, certain & possible)
     }
 
-    fn tell(&mut self, row: usize, future: usize, is_end: bool) {
+    pub(super) fn tell(&mut self, row: usize, future: usize, is_end: bool) {
         self.told.extend(self.decisions.drain(..).map(|decision| Told { row, future, decision, is_end }));
     }
 
     /// The instance of a row is over at this time: of what is open nothing will be known.
     pub(crate) fn end(
         &mut self,
-        futures: &[Future],
+        section: &Section,
         table: &mut Table,
         (row, number): (usize, u32),
         time: i64,
     ) {
-        for (k, future) in futures.iter().enumerate() {
+        for (k, future) in section.futures.iter().enumerate() {
             let word = table.layout.places.pending[k] as usize;
             let reference = table.record(number)[word];
-            if let Some(pending) = table.sides.pending[k].get_mut(reference) {
+            if let Some(pending) = table.sides.pending.get_mut(k, reference) {
                 // What has become certain since something last changed goes on as before.
                 pending.advance(&future.plan, time, &mut self.room, &mut self.decisions);
                 self.tell(row, k, false);
                 pending.end(&mut self.decisions);
                 self.tell(row, k, true);
+            }
+        }
+        for (k, future) in section.robust_futures.iter().enumerate() {
+            let word = table.layout.places.delayed[k] as usize;
+            let reference = table.record(number)[word];
+            if let Some(delayed) = table.sides.delayed.get_mut(k, reference) {
+                delayed.advance(&future.plan, time, &mut self.delayed_room, &mut self.decisions);
+                self.tell(row, section.futures.len() + k, false);
+                delayed.end(&mut self.decisions);
+                self.tell(row, section.futures.len() + k, true);
             }
         }
     }
@@ -128,10 +141,8 @@ impl Batch<'_> {
                     return put(last, row, None);
                 }
                 let reference = &mut records[word][row];
-                if *reference == 0 {
-                    *reference = sides.begin_pending(k, verdict(last, row));
-                }
-                let Some(pending) = sides.pending[k].get_mut(*reference) else { return };
+                let pending = sides.pending.get_or_begin(k, reference, || verdict(last, row));
+                let Some(pending) = pending else { return };
                 let bit = |rails: Rails| {
                     let rail = |wire| (read(words, wire) >> row & 1) as u8;
                     rail(rails.certain) | rail(rails.possible) << 1
@@ -155,7 +166,7 @@ impl Batch<'_> {
                 ahead.tell(row, k, false);
                 put(last, row, rests);
                 if rests.is_some() {
-                    sides.free_pending(k, std::mem::take(&mut records[word][row]));
+                    sides.pending.free(k, std::mem::take(&mut records[word][row]));
                 }
             });
         }
@@ -174,14 +185,14 @@ impl Batch<'_> {
         for (k, (future, last)) in all.enumerate() {
             let word = layout.places.pending[k] as usize;
             for_each(rows, |row| {
-                let Some(pending) = sides.pending[k].get_mut(records[word][row]) else { return };
+                let Some(pending) = sides.pending.get_mut(k, records[word][row]) else { return };
                 let now = times[row].saturating_add(i64::from(dense));
                 pending.advance(&future.plan, now, &mut ahead.room, &mut ahead.decisions);
                 let rests = pending.rests(&future.plan, &mut ahead.room);
                 ahead.tell(row, k, false);
                 put(last, row, rests);
                 if rests.is_some() {
-                    sides.free_pending(k, std::mem::take(&mut records[word][row]));
+                    sides.pending.free(k, std::mem::take(&mut records[word][row]));
                 }
             });
         }
@@ -189,7 +200,7 @@ impl Batch<'_> {
 }
 
 /// The verdict in a row, if there was one.
-fn verdict(last: &[Rows], row: usize) -> Option<Verdict> {
+pub(super) fn verdict(last: &[Rows], row: usize) -> Option<Verdict> {
     match (last[0] >> row & 1, last[1] >> row & 1) {
         (1, 1) => None,
         (1, _) => Some(Verdict::Satisfied),
@@ -199,7 +210,7 @@ fn verdict(last: &[Rows], row: usize) -> Option<Verdict> {
 }
 
 /// Writes the verdicts in a row; there, none.
-fn put(last: &mut [Rows], row: usize, verdicts: Option<[Verdict; 2]>) {
+pub(super) fn put(last: &mut [Rows], row: usize, verdicts: Option<[Verdict; 2]>) {
     for (side, last) in last.chunks_exact_mut(2).enumerate() {
         let [satisfied, violated] = match verdicts.and_then(|verdicts| verdicts.get(side).copied()) {
             None => [1, 1],

@@ -113,9 +113,6 @@ impl Division<'_> {
         if translation.futures.iter().any(|future| future.property == until) {
             return Err(unsupported(error::KEYED_FUTURE_END));
         }
-        if !translation.robust_futures.is_empty() {
-            return Err(unsupported(error::ROBUST_KEY));
-        }
         let nodes = Ordered::new(translation, moments, false);
         let slots = binding.bind(nodes.fields(), nodes.nodes());
         let section = nodes.assemble(ordered, &slots);

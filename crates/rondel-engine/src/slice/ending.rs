@@ -67,7 +67,7 @@ impl Instances {
     /// The trace is over at this time: tells what is still open.
     pub(crate) fn finish(&mut self, sliced: &Sliced, time: i64, tell: Tell<'_>) {
         let section = &sliced.section;
-        if section.futures.is_empty() && !section.has_obligations() {
+        if !section.looks_ahead() && !section.has_obligations() {
             return;
         }
         self.outcomes.fill(Outcome::default());
@@ -79,7 +79,7 @@ impl Instances {
                 if self.table.is_live(next) {
                     self.lanes.instances[row] = next;
                     self.lanes.steps[row] = self.table.record(next)[POSITION];
-                    self.ahead.end(&section.futures, &mut self.table, (row, next), time);
+                    self.ahead.end(section, &mut self.table, (row, next), time);
                     self.note_unfinished(section, row);
                     row += 1;
                 }

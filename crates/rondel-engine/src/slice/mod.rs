@@ -11,6 +11,7 @@
 //! that [`SWEEP`] events have passed.
 
 mod ahead;
+mod delayed;
 pub(crate) mod divide;
 mod ending;
 mod index;
@@ -23,6 +24,7 @@ pub(crate) mod saved;
 mod sides;
 mod table;
 pub(crate) mod tell;
+mod waiting;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -31,7 +33,7 @@ use std::sync::Arc;
 use rondel_event::{Block, Rows, TopicId, Value, Verdict};
 
 use crate::columns::{Values, rows_where};
-use crate::future::Pending;
+use crate::future::{Delayed, Pending};
 use crate::machine::{MachinePlan, MachineState};
 use crate::report::SliceStatus;
 use crate::run::{Outcome, Serial};
@@ -44,6 +46,7 @@ use crate::slice::parallel::Batch;
 use crate::slice::record::{BITS, KEY, UNPLANNED};
 use crate::slice::sides::Sides;
 use crate::slice::table::{TEMPLATE, Table};
+use crate::slice::waiting::Waits;
 use crate::state::Registers;
 
 /// After so many events records are looked through.
@@ -148,7 +151,7 @@ pub(crate) struct Moment<'a> {
     /// The rows in use of what follows.
     pub(crate) rows: Rows,
     pub(crate) place: Place,
-    /// For every property the verdicts.
+    /// For every property the verdicts, but of those that look ahead and are asked for their robustness.
     pub(crate) outcomes: &'a [Outcome],
     /// For every property of the past, if any is asked for its robustness, the least and the greatest that it can be.
     margins: &'a [[Values<f64>; 2]],
@@ -210,9 +213,13 @@ pub(crate) struct Events<'a> {
 impl Instances {
     /// Before the first event.
     pub(crate) fn new(Sliced { section, plan }: &Sliced, no_event: &Block) -> Instances {
-        let blank = section.futures.iter().map(|future| Pending::new(&future.plan, Pending::LIMIT)).collect();
-        let sides = Sides::new(section.initial.values.buffers.clone(), plan.keys.types.len(), blank);
-        let outcomes = vec![Outcome::default(); section.all_properties().count()];
+        let pending =
+            section.futures.iter().map(|future| Pending::new(&future.plan, Pending::LIMIT)).collect();
+        let robust = &section.robust_futures;
+        let delayed = robust.iter().map(|future| Delayed::new(&future.plan, Pending::LIMIT)).collect();
+        let buffers = section.initial.values.buffers.clone();
+        let sides = Sides::new(buffers, plan.keys.types.len(), Waits::new(pending), Waits::new(delayed));
+        let outcomes = vec![Outcome::default(); section.properties.len() + section.futures.len()];
         let table = Table::new(section, plan.keys.is_word(), sides);
         let any_levels = section.robust.iter().any(|margin| matches!(margin, Some(Margin::Levels(_))));
         let margins = if any_levels { section.properties.len() } else { 0 };
@@ -517,11 +524,11 @@ impl Instances {
     fn conclude(&mut self, sliced: &Sliced, rows: Rows, place: Place, tell: Tell<'_>) {
         let ended = self.ended(sliced, rows);
         let Instances { table, lanes, ahead, .. } = self;
-        let futures = &sliced.section.futures;
-        for_each(ended, |row| ahead.end(futures, table, (row, lanes.instances[row]), i64::MIN));
-        for_each(ended, |row| self.note_unfinished(&sliced.section, row));
+        let section = &sliced.section;
+        for_each(ended, |row| ahead.end(section, table, (row, lanes.instances[row]), i64::MIN));
+        for_each(ended, |row| self.note_unfinished(section, row));
         self.tell(rows, place, tell);
-        for_each(ended, |row| self.table.remove(&sliced.section, self.lanes.instances[row]));
+        for_each(ended, |row| self.table.remove(section, self.lanes.instances[row]));
     }
 
     /// Takes an event without key: for all instances, and for the template.

@@ -103,6 +103,9 @@ impl Batch<'_> {
         if !section.futures.is_empty() {
             self.look_ahead(outcomes, times);
         }
+        if !section.robust_futures.is_empty() {
+            self.look_further(times);
+        }
         let Lanes { steps, records, .. } = &mut *self.lanes;
         for_each(rows, |row| {
             let position = &mut records[POSITION][row];
@@ -160,6 +163,7 @@ impl Batch<'_> {
             outcomes.iter_mut().for_each(|outcome| outcome.changed &= !self.rows);
         }
         self.let_pass(self.times);
+        self.let_pass_further(self.times);
         let Lanes { steps, records, .. } = &mut *self.lanes;
         for_each(self.rows, |row| steps[row] = records[POSITION][row]);
         self.plan_changes(self.times, plan);
@@ -171,7 +175,7 @@ impl Batch<'_> {
         let Some(planned) = places.planned else { return };
         let verdicts = places.verdicts as usize;
         let Lanes { records, bits, instances, .. } = &mut *self.lanes;
-        let Sides { sinces, machines, windows, robust, pending, .. } = &self.table.sides;
+        let Sides { sinces, machines, windows, robust, pending, delayed, .. } = &self.table.sides;
         let dense = self.section.moments == section::Moments::Dense;
         let count = if dense { 4 * self.section.all_properties().count() } else { 0 };
         let last = &bits[verdicts..verdicts + count];
@@ -210,10 +214,20 @@ impl Batch<'_> {
             if let Some(word) = places.past {
                 records[word as usize][row] = past.unwrap_or(UNPLANNED) as u64;
             }
-            let pending = self.section.futures.iter().zip(pending).zip(&places.pending).filter_map(
-                |((future, pending), &word)| pending.get(records[word as usize][row])?.deadline(&future.plan),
-            );
-            let next = past.into_iter().chain(pending).min();
+            let of = |words: &[u32], k: usize| records[words[k] as usize][row];
+            let pending = self
+                .section
+                .futures
+                .iter()
+                .enumerate()
+                .filter_map(|(k, future)| pending.get(k, of(&places.pending, k))?.deadline(&future.plan));
+            let delayed = self
+                .section
+                .robust_futures
+                .iter()
+                .enumerate()
+                .filter_map(|(k, future)| delayed.get(k, of(&places.delayed, k))?.deadline(&future.plan));
+            let next = past.into_iter().chain(pending).chain(delayed).min();
             let next = if spans >> row & 1 == 1 { Some(now) } else { next };
             let planned = &mut records[planned as usize][row];
             if let Some(next) = next.filter(|next| *next < *planned as i64) {

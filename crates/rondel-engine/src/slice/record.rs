@@ -66,6 +66,8 @@ pub(crate) struct Places {
     pub(crate) margins: Vec<Option<u32>>,
     /// What properties that look ahead have pending.
     pub(crate) pending: Vec<u32>,
+    /// The same of those whose robustness is asked for.
+    pub(crate) delayed: Vec<u32>,
     pub(crate) sampled: Vec<u32>,
     pub(crate) held_ints: Vec<HeldAt>,
     pub(crate) held_floats: Vec<HeldAt>,
@@ -160,8 +162,9 @@ impl Layout {
         layout.places.machines = state.machines.iter().map(|_| layout.word_beside()).collect();
         // Nothing is pending with the template.
         layout.places.pending = section.futures.iter().map(|_| layout.word()).collect();
-        let by_time = section.futures.iter().any(|future| future.plan.time == TimeModel::Points);
-        layout.places.past = (dense && !section.futures.is_empty()).then(|| layout.word_beside());
+        layout.places.delayed = section.robust_futures.iter().map(|_| layout.word()).collect();
+        let by_time = section.properties_ahead().any(|(_, time)| time == TimeModel::Points);
+        layout.places.past = (dense && section.looks_ahead()).then(|| layout.word_beside());
         layout.places.planned = (dense || by_time).then(|| layout.word_beside());
         layout.places.buffers = vec![0; state.values.buffers.len()];
         for instruction in instructions {

@@ -1,13 +1,14 @@
 //! What records refer to because it has no fixed size: texts and queues. A reference is a word, 0 for
 //! an empty one, which is not kept.
 
-use rondel_event::{Block, Verdict};
+use rondel_event::Block;
 use serde::{Deserialize, Serialize};
 
 use crate::delay::Delay;
-use crate::future::Pending;
+use crate::future::{Delayed, Pending};
 use crate::machine::MachineState;
 use crate::slice::robust::Robust;
+use crate::slice::waiting::{SavedWaits, Waits};
 use crate::state::ValueState;
 use crate::timed::TimedSince;
 use crate::window::Window;
@@ -29,11 +30,9 @@ pub(crate) struct Sides {
     pub(crate) windows: Pool<Window>,
     pub(crate) robust: Robust,
     /// What is pending, for every property that looks ahead.
-    pub(crate) pending: Vec<Pool<Pending>>,
-    /// For each how it begins.
-    blank: Vec<Pending>,
-    /// How many obligations were given up in those that are gone.
-    pub(crate) lost: u64,
+    pub(crate) pending: Waits<Pending>,
+    /// The same of those whose robustness is asked for.
+    pub(crate) delayed: Waits<Delayed>,
     /// How many samples there was no room for in windows that are gone.
     pub(crate) dropped: u64,
 }
@@ -41,7 +40,12 @@ pub(crate) struct Sides {
 impl Sides {
     /// With the buffers of a section, room for so many texts among the keys, and what
     /// properties that look ahead begin with.
-    pub(crate) fn new(mut buffers: Vec<Vec<u8>>, keys: usize, blank: Vec<Pending>) -> Sides {
+    pub(crate) fn new(
+        mut buffers: Vec<Vec<u8>>,
+        keys: usize,
+        pending: Waits<Pending>,
+        delayed: Waits<Delayed>,
+    ) -> Sides {
         let empty = buffers.len() as u32;
         buffers.resize(buffers.len() + 1 + Block::CAPACITY * keys, Vec::new());
         Sides {
@@ -54,9 +58,8 @@ impl Sides {
             machines: Pool::new(),
             windows: Pool::new(),
             robust: Robust::new(),
-            pending: blank.iter().map(|_| Pool::new()).collect(),
-            blank,
-            lost: 0,
+            pending,
+            delayed,
             dropped: 0,
         }
     }
@@ -123,30 +126,9 @@ impl Sides {
         }
     }
 
-    /// Begins to wait for what becomes of a property that looks ahead, after this verdict.
-    pub(crate) fn begin_pending(&mut self, future: usize, before: Option<Verdict>) -> u64 {
-        let pool = &mut self.pending[future];
-        let reference = pool.again().unwrap_or_else(|| pool.add(self.blank[future].clone()));
-        if let Some(pending) = pool.get_mut(reference) {
-            pending.restart(before);
-        }
-        reference
-    }
-
-    /// Gives back what was pending.
-    pub(crate) fn free_pending(&mut self, future: usize, reference: u64) {
-        let pool = &mut self.pending[future];
-        if let Some(pending) = pool.get_mut(reference) {
-            self.lost = self.lost.saturating_add(pending.lost());
-            pending.restart(None);
-            pool.free(reference);
-        }
-    }
-
     /// How many obligations were given up because there were too many.
     pub(crate) fn lost(&self) -> u64 {
-        let pending = self.pending.iter().flat_map(|pool| &pool.all);
-        pending.map(Pending::lost).fold(self.lost, u64::saturating_add)
+        self.pending.lost().saturating_add(self.delayed.lost())
     }
 
     /// How many samples there was no room for.
@@ -166,7 +148,8 @@ impl Sides {
             + self.machines.bytes(MachineState::bytes)
             + self.windows.bytes(Window::bytes)
             + self.robust.bytes()
-            + self.pending.iter().map(|pool| pool.bytes(Pending::bytes)).sum::<usize>()
+            + self.pending.bytes()
+            + self.delayed.bytes()
     }
 }
 
@@ -180,15 +163,15 @@ pub(crate) struct SavedSides {
     machines: Pool<MachineState>,
     windows: Pool<Window>,
     robust: Robust,
-    pending: Vec<Pool<Pending>>,
-    lost: u64,
+    pending: SavedWaits<Pending>,
+    delayed: SavedWaits<Delayed>,
     dropped: u64,
 }
 
 impl Sides {
     pub(crate) fn saved(&self) -> SavedSides {
         let Sides { values, free_texts, delays, sinces, machines, windows, pending, .. } = self;
-        let Sides { robust, lost, dropped, .. } = self;
+        let Sides { robust, delayed, dropped, .. } = self;
         SavedSides {
             texts: values.buffers[self.own as usize..].to_vec(),
             free_texts: free_texts.clone(),
@@ -197,8 +180,8 @@ impl Sides {
             machines: machines.clone(),
             windows: windows.clone(),
             robust: robust.clone(),
-            pending: pending.clone(),
-            lost: *lost,
+            pending: pending.saved(),
+            delayed: delayed.saved(),
             dropped: *dropped,
         }
     }
@@ -206,9 +189,7 @@ impl Sides {
     /// Takes over what was saved; false if it cannot be what was saved of such sides.
     pub(crate) fn restore(&mut self, saved: SavedSides) -> bool {
         let SavedSides { texts, free_texts, delays, sinces, machines, windows, robust, .. } = saved;
-        let SavedSides { pending, lost, dropped, .. } = saved;
-        let of =
-            |pool: &Pool<Pending>, blank: &Pending| pool.is_sound() && pool.all.iter().all(|p| blank.fits(p));
+        let SavedSides { pending, delayed, dropped, .. } = saved;
         self.values.buffers.truncate(self.own as usize);
         self.values.buffers.extend(texts);
         let fits = free_texts.iter().all(|&text| self.is_text(text.into()))
@@ -217,10 +198,9 @@ impl Sides {
             && machines.is_sound()
             && windows.is_sound()
             && robust.is_sound()
-            && pending.len() == self.blank.len()
-            && pending.iter().zip(&self.blank).all(|(pool, blank)| of(pool, blank));
-        (self.free_texts, self.dropped) = (free_texts, dropped);
-        (self.pending, self.lost, self.robust) = (pending, lost, robust);
+            && self.pending.restore(pending)
+            && self.delayed.restore(delayed);
+        (self.free_texts, self.dropped, self.robust) = (free_texts, dropped, robust);
         (self.delays, self.sinces, self.machines, self.windows) = (delays, sinces, machines, windows);
         fits
     }
@@ -272,7 +252,7 @@ impl<T: Clone> Pool<T> {
     }
 
     /// One that was given back, as it is.
-    fn again(&mut self) -> Option<u64> {
+    pub(super) fn again(&mut self) -> Option<u64> {
         self.free.pop().map(|number| u64::from(number) + 1)
     }
 

@@ -240,7 +240,10 @@ impl Table {
         }
         self.sides.robust.free(record, &self.layout.places, &section.initial.values);
         for (future, &word) in self.layout.places.pending.iter().enumerate() {
-            self.sides.free_pending(future, std::mem::take(&mut record[word as usize]));
+            self.sides.pending.free(future, std::mem::take(&mut record[word as usize]));
+        }
+        for (future, &word) in self.layout.places.delayed.iter().enumerate() {
+            self.sides.delayed.free(future, std::mem::take(&mut record[word as usize]));
         }
         record[POSITION] = FREE;
         let word = record[KEY];

@@ -104,8 +104,14 @@ fn tell_awaited(
     keys: &mut Vec<Value>,
 ) {
     for &Told { row, future, decision, is_end } in moment.told {
-        let Some(future) = sliced.section.futures.get(future) else { continue };
-        let model = future.plan.time;
+        let section = &sliced.section;
+        let (property, model) = match section.futures.get(future) {
+            Some(future) => (future.property, future.plan.time),
+            None => match section.robust_futures.get(future - section.futures.len()) {
+                Some(future) => (future.property, future.plan.time),
+                None => continue,
+            },
+        };
         let is_event =
             model != TimeModel::Dense || decision.is_instant() && decision.is_fresh && decision.tag == EVENT;
         if moment.rows >> row & 1 == 0 || !(decision.changed || every && is_event) {
@@ -141,14 +147,14 @@ fn tell_awaited(
         let about =
             (decision.from != decision.certain).then(|| Timestamp::from_nanos(decision.about_time(model)));
         reports.push(Report {
-            property: future.property,
+            property,
             verdict: decision.verdict,
             changed: decision.changed,
             row: event.map(|row| row as u8),
             step: if event.is_some() { steps } else { steps.saturating_sub(1) },
             time,
             about,
-            robustness: None,
+            robustness: decision.robustness,
             key: Some(ReportKey { start, len: keys.len() as u32 - start }),
             order,
             instance: moment.number(row),

@@ -132,6 +132,11 @@ struct Node {
 }
 
 impl Node {
+    /// Whether it has nothing more.
+    fn rests(&self) -> bool {
+        self.last.is_none() && self.until.len() == 0 && self.operands.iter().all(|stream| stream.len() == 0)
+    }
+
     /// Adds what the node is where that has become known, and says up to where it is.
     fn decide(&mut self, node: &Formula, reach: Option<Reach>, out: &mut Vec<Piece>) -> Key {
         let Node { operands, until, last } = self;
@@ -251,6 +256,28 @@ impl Delayed {
         }
     }
 
+    /// As it was when it was new, but that this was the verdict about what came before.
+    pub(crate) fn restart(&mut self, before: Option<Verdict>) {
+        for node in &mut self.nodes {
+            node.operands.iter_mut().for_each(|stream| *stream = Stream::new());
+            (node.until, node.last) = (Until::default(), None);
+        }
+        (self.seen, self.number, self.decided) = (None, 0, key::START);
+        (self.last, self.lost) = (before, 0);
+        self.after.clear();
+        self.moments.clear();
+    }
+
+    /// If nothing of what it has seen is asked for any more, since all verdicts about it are given, the last of them.
+    /// All operators look ahead only: one that is new goes on as this one would. In dense time there is always the time
+    /// after the last moment.
+    pub(crate) fn rests(&self, plan: &DelayedPlan) -> Option<Verdict> {
+        let is_over = plan.time != TimeModel::Dense
+            && self.moments.back().is_none_or(|&(place, _)| place <= self.decided)
+            && self.nodes.iter().all(Node::rests);
+        self.last.filter(|_| is_over)
+    }
+
     /// Whether it is of the same property.
     pub(crate) fn fits(&self, other: &Delayed) -> bool {
         let same = |(a, b): (&Node, &Node)| a.operands.len() == b.operands.len();
@@ -266,6 +293,11 @@ impl Delayed {
     pub(crate) fn kept(&self) -> usize {
         let of_node = |node: &Node| node.until.len() + node.operands.iter().map(Stream::len).sum::<usize>();
         self.moments.len() + self.nodes.iter().map(of_node).sum::<usize>()
+    }
+
+    /// About how many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Delayed>() + self.nodes.len() * size_of::<Node>() + self.kept() * size_of::<Piece>()
     }
 
     /// An event, in steps or points.
@@ -284,6 +316,7 @@ impl Delayed {
                 (place, place)
             }
         };
+        self.begin(place);
         self.moments.push_back((place, time));
         self.feed(plan, Some((place, place, pasts)), (known, place), room, out);
     }
@@ -298,6 +331,7 @@ impl Delayed {
         out: &mut Vec<Decision>,
     ) {
         let place = self.place(2 * i128::from(time));
+        self.begin(place);
         self.pass(plan, key::axis(place), room, out);
         self.moments.push_back((place, tag));
         self.feed(plan, Some((place, place, at)), (place, place), room, out);
@@ -379,6 +413,13 @@ impl Delayed {
         };
         // What is later than any time never comes.
         next.and_then(|time| i64::try_from(time).ok())
+    }
+
+    /// Of what comes before the first moment nothing is said.
+    fn begin(&mut self, first: Key) {
+        if self.seen.is_none() {
+            self.decided = first - 1;
+        }
     }
 
     /// The place of a moment at a coordinate, or at the last one that was seen: time never goes back.

@@ -74,11 +74,8 @@ impl Table {
             && all(&places.greatest, &|greatest| sides.robust.greatest.may_be(greatest))
             && all(&places.robust_since, &|since| sides.robust.since.may_be(since))
             && all(&places.robust_dense, &|since| sides.robust.dense.may_be(since))
-            && places
-                .pending
-                .iter()
-                .zip(&sides.pending)
-                .all(|(&word, pool)| pool.may_be(record[word as usize]))
+            && (0..).zip(&places.pending).all(|(k, &word)| sides.pending.may_be(k, record[word as usize]))
+            && (0..).zip(&places.delayed).all(|(k, &word)| sides.delayed.may_be(k, record[word as usize]))
             && (number == TEMPLATE || self.word_keys || (number as usize) < self.keys.len());
         let word = record[KEY];
         if fits && number != TEMPLATE {
