@@ -31,6 +31,12 @@ impl<'a> Sample<'a> {
         Sample { origin, ..self }
     }
 
+    /// The same, with this in the place of its payload.
+    #[inline]
+    pub(crate) fn with_payload<'b>(self, payload: &'b [u8]) -> Sample<'b> {
+        Sample { payload, ..self }
+    }
+
     /// When it was received here, in nanoseconds since the Unix epoch: the same for all samples that
     /// are handed over together. Where one is handed over by itself, as on Zenoh, the clock is read
     /// only here: that is a good part of what receiving a small message costs, and not everyone needs

@@ -2,6 +2,7 @@
 //! writing a payload.
 
 pub mod adapter;
+pub mod cdr;
 #[cfg(feature = "dds")]
 pub mod dds;
 pub mod file;

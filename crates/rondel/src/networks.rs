@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use rondel_event::TopicId;
 use rondel_net::adapter::{Publisher, Receiver, Subscription};
+use rondel_net::cdr::{Unwrapping, Wrapping};
 use rondel_net::{dds, mqtt, zenoh};
 
-use crate::deployment::Address;
+use crate::deployment::{Address, Encoding};
 use crate::{complain, exit, say};
 
 /// How long publishers may take at the end to get rid of what they were given.
@@ -134,7 +135,7 @@ impl NetworkArguments {
     ) -> Result<NetworkSettings, String> {
         let on = |which: fn(&Address) -> bool| addresses.clone().any(which);
         let settings = NetworkSettings {
-            zenoh: on(|a| matches!(a, Address::Zenoh(_))).then(|| self.zenoh()),
+            zenoh: on(|a| matches!(a, Address::Zenoh(..))).then(|| self.zenoh()),
             dds: on(|a| matches!(a, Address::Dds(..))).then(|| self.dds()),
             mqtt: on(|a| matches!(a, Address::Mqtt(..))).then(|| self.mqtt()),
         };
@@ -187,7 +188,7 @@ impl NetworkSettings {
     /// Sees to it that the network of this address is joined.
     pub fn need(&mut self, address: &Address) {
         match address {
-            Address::Zenoh(_) => _ = self.zenoh.get_or_insert_default(),
+            Address::Zenoh(..) => _ = self.zenoh.get_or_insert_default(),
             Address::Dds(..) => _ = self.dds.get_or_insert_default(),
             Address::Mqtt(..) => _ = self.mqtt.get_or_insert_default(),
             Address::Stdout => {}
@@ -280,9 +281,26 @@ impl Networks {
         topic: TopicId,
         receiver: Arc<R>,
     ) -> Result<Box<dyn Subscription>, String> {
+        match address.encoding() {
+            Encoding::Json => self.subscribe_plainly(address, topic, receiver),
+            Encoding::CdrString => {
+                let unwrapping = Unwrapping::new(receiver, address.to_string());
+                let counting = unwrapping.counting();
+                let subscription = self.subscribe_plainly(address, topic, Arc::new(unwrapping))?;
+                Ok(Box::new(counting(subscription)))
+            }
+        }
+    }
+
+    fn subscribe_plainly<R: Receiver + ?Sized>(
+        &self,
+        address: &Address,
+        topic: TopicId,
+        receiver: Arc<R>,
+    ) -> Result<Box<dyn Subscription>, String> {
         let failed = |reason: String| format!("cannot subscribe to {address}: {reason}");
         match (address, &self.zenoh, &self.dds, &self.mqtt) {
-            (Address::Zenoh(key), Some(session), ..) => {
+            (Address::Zenoh(key, _), Some(session), ..) => {
                 let made = session.subscribe(key, topic, receiver).map_err(|e| failed(e.to_string()))?;
                 Ok(Box::new(made))
             }
@@ -290,7 +308,7 @@ impl Networks {
                 let made = participant.subscribe(name, string_type, topic, receiver);
                 Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
             }
-            (Address::Mqtt(filter, settings), .., Some((session, _))) => {
+            (Address::Mqtt(filter, settings, _), .., Some((session, _))) => {
                 let made = session.subscribe(filter, *settings, topic, receiver);
                 Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
             }
@@ -304,17 +322,29 @@ impl Networks {
     /// # Errors
     /// The reason, with the address.
     pub fn publisher(&self, address: &Address, batching: bool) -> Result<Box<dyn Publisher>, String> {
+        let publisher = self.plain_publisher(address, batching)?;
+        Ok(match address.encoding() {
+            Encoding::Json => publisher,
+            Encoding::CdrString => Box::new(Wrapping::new(publisher)),
+        })
+    }
+
+    fn plain_publisher(&self, address: &Address, batching: bool) -> Result<Box<dyn Publisher>, String> {
         let failed = |reason: String| format!("cannot publish on {address}: {reason}");
         match (address, &self.zenoh, &self.dds, &self.mqtt) {
-            (Address::Zenoh(key), Some(session), ..) => {
+            (Address::Zenoh(key, _), Some(session), ..) => {
+                let encoding = match address.encoding() {
+                    Encoding::Json => "application/json",
+                    Encoding::CdrString => "application/cdr",
+                };
                 let settings = zenoh::PublisherSettings {
-                    encoding: Some("application/json".to_owned()),
+                    encoding: Some(encoding.to_owned()),
                     ..zenoh::PublisherSettings::default()
                 };
                 let made = session.publisher(key, &settings).map_err(|e| failed(e.to_string()))?;
                 Ok(Box::new(made))
             }
-            (Address::Mqtt(topic, _), .., Some((session, settings))) => {
+            (Address::Mqtt(topic, ..), .., Some((session, settings))) => {
                 let made = session.publisher(topic, &mqtt::PublisherSettings { batching, ..*settings });
                 Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
             }

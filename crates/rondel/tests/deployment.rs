@@ -58,6 +58,7 @@ fn good_deployments() {
          topics: { trace: { source: \"mqtt:$share/g/a/+\", qos: 2, retained: false } }\nverdicts: { to: mqtt:b }\n",
         "formula: \"{v > 3}\"\nsyntax: rye\ntopics: { trace: zenoh:a }\n",
         "formula: v > 3\ntopics: { trace: { source: dds:rt/state, type: demo::Text } }\nverdicts: { to: dds:rt/verdict }\n",
+        "formula: v\ntopics: { trace: { source: \"mqtt:a/+\", encoding: cdr_string, qos: 2 } }\nverdicts: { to: [zenoh+cdr_string:b, mqtt+json:c] }\n",
     ] {
         let finished = validate(deployment);
         assert_eq!(finished.status, Some(0), "{deployment}\n{}", finished.stderr);
@@ -233,6 +234,15 @@ fn sources_and_places_that_cannot_be() {
     refused("formula: v\ntopics: { trace: \"dds:1 x\" }\n", &[("2:18", &[])]);
     refused("formula: v\ntopics: { trace: { encoding: json } }\n", &[("2:18", &["source"])]);
     refused("formula: v\ntopics: { trace: { source: zenoh:a, type: t } }\n", &[("2:43", &["DDS"])]);
+    refused("formula: v\ntopics: { trace: \"zenoh+cdr:a\" }\n", &[("2:18", &["cdr", "json, cdr_string"])]);
+    refused(
+        "formula: v\ntopics: { trace: { source: dds:a, encoding: cdr_string } }\n",
+        &[("2:45", &["DDS"])],
+    );
+    refused(
+        "formula: v\ntopics: { trace: { source: zenoh:a, encoding: cdr_string } }\nverdicts: { to: zenoh:a }\n",
+        &[("3:11", &["zenoh+cdr_string:a", "come back"])],
+    );
     refused(
         "formula: v\ntopics: { trace: { source: dds:a, type: \"a b\" } }\n",
         &[("2:41", &["a b", "type"])],

@@ -8,7 +8,6 @@
 //! Nearly all `unsafe` code of this crate is in here: calls into the C library, each with the reason
 //! why it is sound. The rest is one read of a word in `json/shape.rs`.
 
-mod cdr;
 mod domain;
 mod entity;
 mod participant;

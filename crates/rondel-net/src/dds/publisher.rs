@@ -6,8 +6,9 @@ use cyclors::{ddsi_sertype, ddsrt_iovec_t};
 
 use super::domain::Domain;
 use super::entity::{Entity, Qos, check, duration, message};
-use super::{DeclareError, PublisherSettings, StringType, cdr, topic};
+use super::{DeclareError, PublisherSettings, StringType, topic};
 use crate::adapter::{self, PublishError};
+use crate::cdr;
 
 /// How long the library blocks before a blocked writer looks whether it should give up.
 const BLOCK: Duration = Duration::from_millis(100);
@@ -77,11 +78,7 @@ impl Publisher {
 
 impl Writer {
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
-        if memchr::memchr(0, payload).is_some() {
-            return Err(PublishError::Payload("a string of DDS cannot contain a zero byte"));
-        }
-        let header = cdr::header(payload.len())
-            .ok_or(PublishError::Payload("a string of DDS is at most 4 GiB long"))?;
+        let header = cdr::header(payload)?;
         let tail = &[0; 4][..1 + cdr::padding(payload.len())];
         let part =
             |bytes: &[u8]| ddsrt_iovec_t { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };

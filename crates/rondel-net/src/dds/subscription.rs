@@ -10,8 +10,9 @@ use rondel_event::{Timestamp, TopicId};
 use super::domain::Domain;
 use super::entity::{Entity, Qos, check, duration};
 use super::publishers::Publishers;
-use super::{DeclareError, StringType, cdr, topic};
+use super::{DeclareError, StringType, topic};
 use crate::adapter::{self, Problems, Receiver, Sample};
+use crate::cdr;
 
 /// How many samples are taken, and handed over, at a time.
 const BATCH: usize = 64;
@@ -255,11 +256,14 @@ impl Worker {
                 }
                 continue;
             }
-            let Some(payload) = cdr::string(data) else {
-                if self.shared.malformed.fetch_add(1, Ordering::Relaxed) == 0 {
-                    tracing::warn!(topic = %self.name, "a sample is not a structure with one string");
+            let payload = match cdr::string(data) {
+                Ok(payload) => payload,
+                Err(why) => {
+                    if self.shared.malformed.fetch_add(1, Ordering::Relaxed) == 0 {
+                        tracing::warn!(topic = %self.name, "a sample is not a structure with one string: {why}");
+                    }
+                    continue;
                 }
-                continue;
             };
             let source_time =
                 (info.source_timestamp > 0).then(|| Timestamp::from_nanos(info.source_timestamp));

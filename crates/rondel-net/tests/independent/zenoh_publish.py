@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Publishes on Zenoh with the eclipse-zenoh package: COUNT messages, or the lines of a file.
+"""Publishes on Zenoh with the eclipse-zenoh package: COUNT messages, the lines of a file, or bytes.
 
 Waits for a subscriber first. Prints `sent N` at the end.
 """
@@ -16,6 +16,7 @@ parser.add_argument("key", help="key expression to publish on")
 what = parser.add_mutually_exclusive_group(required=True)
 what.add_argument("--count", type=int, help='publish {"n": 0}, {"n": 1} … this many times')
 what.add_argument("--file", help="publish the lines of this file (- for standard input)")
+what.add_argument("--hex", nargs="+", help="publish these bytes, written in hexadecimal")
 parser.add_argument("--rate", type=float, default=0, help="messages per second; 0 for as fast as it goes")
 parser.add_argument("--timeout", type=float, default=30, help="seconds to wait for a subscriber")
 session_arguments(parser)
@@ -25,6 +26,8 @@ arguments = parser.parse_args()
 def payloads():
     if arguments.count is not None:
         yield from (f'{{"n": {i}}}' for i in range(arguments.count))
+    elif arguments.hex:
+        yield from map(bytes.fromhex, arguments.hex)
     else:
         with sys.stdin if arguments.file == "-" else open(arguments.file, encoding="utf-8") as lines:
             yield from (line.rstrip("\n") for line in lines)

@@ -10,7 +10,7 @@ use rondel_net::adapter::Publisher;
 use rondel_net::zenoh;
 
 use super::run::{Options, Running};
-use crate::deployment::{Address, Alignment, Binding, Deployment, Policy, TimeOfEvent};
+use crate::deployment::{Address, Alignment, Binding, Deployment, Encoding, Policy, TimeOfEvent};
 use crate::networks::{NetworkSettings, Networks};
 use crate::output::{Emit, Format};
 use crate::pipeline::Stop;
@@ -109,7 +109,8 @@ impl Demo {
             .map_err(|_| "the monitor cannot join Zenoh".to_owned())?;
 
         let topics = &specification.spec.topics;
-        let addresses: Vec<Address> = topics.iter().map(|t| Address::Zenoh(t.address.clone())).collect();
+        let addresses: Vec<Address> =
+            topics.iter().map(|t| Address::Zenoh(t.address.clone(), Encoding::Json)).collect();
         let binding = |address: &Address| Binding {
             address: address.clone(),
             time: TimeOfEvent::Field(rondel_event::Path::keys(["time"])),

@@ -1,4 +1,5 @@
-//! Places on networks, as they are written: `zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC`, `stdout`.
+//! Places on networks, as they are written: `zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC`, `stdout`; with an
+//! encoding, `zenoh+cdr_string:KEY`.
 
 use rondel_net::{dds, mqtt, zenoh};
 
@@ -7,21 +8,46 @@ use super::yaml::suggest;
 /// A place on a network, or standard output.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
-    /// A key expression.
-    Zenoh(String),
+    /// A key expression, and what its payloads are.
+    Zenoh(String, Encoding),
     /// A topic and its type.
     Dds(String, dds::StringType),
-    /// A topic or a filter, and how it is subscribed to.
-    Mqtt(String, mqtt::SubscriptionSettings),
+    /// A topic or a filter, how it is subscribed to, and what its payloads are.
+    Mqtt(String, mqtt::SubscriptionSettings, Encoding),
     /// Standard output.
     Stdout,
+}
+
+/// What a payload is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Encoding {
+    /// JSON.
+    #[default]
+    Json,
+    /// JSON in a string of DDS, as a sample in CDR: what a bridge makes of a sample, and what it takes.
+    CdrString,
+}
+
+impl Encoding {
+    /// Reads its name.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Encoding, String> {
+        match text {
+            "json" => Ok(Encoding::Json),
+            "cdr_string" => Ok(Encoding::CdrString),
+            other => Err(format!("unknown encoding '{other}'; known are: json, cdr_string")),
+        }
+    }
 }
 
 /// The names of the networks, as they stand before the colon of an address.
 const NETWORKS: [&str; 3] = ["zenoh", "dds", "mqtt"];
 
 impl Address {
-    /// Reads `zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC` or `stdout`.
+    /// Reads `zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC` or `stdout`, on Zenoh and MQTT with an encoding if it
+    /// is not JSON.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -34,10 +60,14 @@ impl Address {
                 "'{text}' is no address; write NETWORK:NAME, such as zenoh:demo/state, dds:state or mqtt:demo/state"
             ));
         };
-        match network {
+        let (network, encoding) = match network.split_once('+') {
+            Some((network, encoding)) => (network, Some(Encoding::parse(encoding)?)),
+            None => (network, None),
+        };
+        let address = match network {
             "zenoh" => {
                 zenoh::check_key(name).map_err(|e| e.to_string())?;
-                Ok(Address::Zenoh(name.to_owned()))
+                Ok(Address::Zenoh(name.to_owned(), Encoding::Json))
             }
             "dds" => {
                 dds::check_topic(name).map_err(|e| e.to_string())?;
@@ -45,7 +75,7 @@ impl Address {
             }
             "mqtt" => {
                 mqtt::check_filter(name).map_err(|e| e.to_string())?;
-                Ok(Address::Mqtt(name.to_owned(), mqtt::SubscriptionSettings::default()))
+                Ok(Address::Mqtt(name.to_owned(), mqtt::SubscriptionSettings::default(), Encoding::Json))
             }
             other => {
                 let hint = suggest(other, NETWORKS.into_iter()).map_or_else(
@@ -54,6 +84,32 @@ impl Address {
                 );
                 Err(format!("unknown network '{other}'; {hint}"))
             }
+        };
+        match encoding {
+            Some(encoding) => address?.encoded(encoding),
+            None => address,
+        }
+    }
+
+    /// The same place, its payloads being this.
+    ///
+    /// # Errors
+    /// When they cannot be.
+    pub fn encoded(self, encoding: Encoding) -> Result<Address, String> {
+        match self {
+            Address::Zenoh(key, _) => Ok(Address::Zenoh(key, encoding)),
+            Address::Mqtt(topic, settings, _) => Ok(Address::Mqtt(topic, settings, encoding)),
+            address if encoding == Encoding::Json => Ok(address),
+            _ => Err("only what is on Zenoh or MQTT may be cdr_string; on DDS it is so anyway".to_owned()),
+        }
+    }
+
+    /// What its payloads are.
+    pub fn encoding(&self) -> Encoding {
+        match self {
+            Address::Zenoh(_, encoding) | Address::Mqtt(.., encoding) => *encoding,
+            // What is around them on DDS is between DDS and those who read or write it.
+            Address::Dds(..) | Address::Stdout => Encoding::Json,
         }
     }
 
@@ -74,10 +130,10 @@ impl Address {
     /// What is wrong with it.
     pub fn parse_sink(text: &str) -> Result<Address, String> {
         match Address::parse(text)? {
-            Address::Zenoh(key) if key.contains(['*', '$']) => {
+            Address::Zenoh(key, _) if key.contains(['*', '$']) => {
                 Err(format!("one key is needed to publish on, not '{key}' with wildcards"))
             }
-            Address::Mqtt(topic, _) if !mqtt::is_single(&topic) => {
+            Address::Mqtt(topic, ..) if !mqtt::is_single(&topic) => {
                 Err(format!("one topic is needed to publish on, not '{topic}' with wildcards or $share"))
             }
             address => Ok(address),
@@ -96,20 +152,20 @@ impl Address {
     /// When the name cannot stand there.
     fn below(&self, property: &str) -> Result<Address, String> {
         match self {
-            Address::Zenoh(key) => {
+            Address::Zenoh(key, encoding) => {
                 let key = format!("{key}/{property}");
                 zenoh::check_key(&key).map_err(|e| e.to_string())?;
-                Ok(Address::Zenoh(key))
+                Ok(Address::Zenoh(key, *encoding))
             }
             Address::Dds(name, string_type) => {
                 let name = format!("{name}/{property}");
                 dds::check_topic(&name).map_err(|e| e.to_string())?;
                 Ok(Address::Dds(name, string_type.clone()))
             }
-            Address::Mqtt(topic, settings) => {
+            Address::Mqtt(topic, settings, encoding) => {
                 let topic = format!("{topic}/{property}");
                 mqtt::check_topic(&topic).map_err(|e| e.to_string())?;
-                Ok(Address::Mqtt(topic, *settings))
+                Ok(Address::Mqtt(topic, *settings, *encoding))
             }
             Address::Stdout => Ok(Address::Stdout),
         }
@@ -118,10 +174,14 @@ impl Address {
 
 impl std::fmt::Display for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let encoding = match self.encoding() {
+            Encoding::Json => "",
+            Encoding::CdrString => "+cdr_string",
+        };
         match self {
-            Address::Zenoh(key) => write!(f, "zenoh:{key}"),
+            Address::Zenoh(key, _) => write!(f, "zenoh{encoding}:{key}"),
             Address::Dds(name, _) => write!(f, "dds:{name}"),
-            Address::Mqtt(topic, _) => write!(f, "mqtt:{topic}"),
+            Address::Mqtt(topic, ..) => write!(f, "mqtt{encoding}:{topic}"),
             Address::Stdout => f.write_str("stdout"),
         }
     }
@@ -150,9 +210,9 @@ pub fn returns<'a>(
     sinks: &[Vec<Address>],
 ) -> Option<String> {
     let meet = |source: &Address, sink: &Address| match (source, sink) {
-        (Address::Zenoh(a), Address::Zenoh(b)) => zenoh::keys_meet(a, b),
+        (Address::Zenoh(a, _), Address::Zenoh(b, _)) => zenoh::keys_meet(a, b),
         (Address::Dds(a, _), Address::Dds(b, _)) => a == b,
-        (Address::Mqtt(a, _), Address::Mqtt(b, _)) => mqtt::filters_meet(a, b),
+        (Address::Mqtt(a, ..), Address::Mqtt(b, ..)) => mqtt::filters_meet(a, b),
         _ => false,
     };
     sinks.iter().flatten().find_map(|sink| {

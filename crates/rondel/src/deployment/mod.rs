@@ -16,7 +16,7 @@ use rondel_spec::Spec;
 use crate::networks::NetworkSettings;
 use crate::output::Emit;
 use crate::specification::{Reading, Specification, Syntax, TimeModel};
-pub use address::{Address, returns, spread};
+pub use address::{Address, Encoding, returns, spread};
 pub use alignment::{Alignment, AlignmentClock, Policy, WaitFor};
 use alignment::{TopicSettings, alignment};
 use mqtt::{OfTopic, mqtt_settings};
@@ -338,16 +338,16 @@ fn binding(item: Item<'_>, mistakes: &mut Mistakes) -> Option<(Binding, TopicSet
     let mut time = TimeOfEvent::Arrival;
     let mut unit = TimeUnit::Seconds;
     let mut string_type = None;
+    let mut encoding = None;
     let mut of_mqtt = OfTopic::none();
     let address = if item.is_mapping() {
         let mut members = item.members("a topic", mistakes);
         let source = members.get("source");
-        if let Some(item) = members.get("encoding")
-            && let Some(text) = item.text("encoding", mistakes)
-            && text != "json"
-        {
-            mistakes.at(item, format!("unknown encoding '{text}'; known is: json"));
-        }
+        encoding = members.get("encoding").and_then(|item| {
+            let text = item.text("encoding", mistakes)?;
+            let known = Encoding::parse(&text).map_err(|error| mistakes.at(item, error));
+            known.ok().map(|known| (item, known))
+        });
         if let Some(item) = members.get("time")
             && let Some(text) = item.text("time", mistakes)
         {
@@ -375,7 +375,14 @@ fn binding(item: Item<'_>, mistakes: &mut Mistakes) -> Option<(Binding, TopicSet
         item
     };
     let text = address.text("a source", mistakes)?;
-    match (Address::parse_source(&text), string_type) {
+    let parsed = match (Address::parse_source(&text), encoding) {
+        (Ok(parsed), Some((item, encoding))) => {
+            let encoded = parsed.encoded(encoding);
+            Ok(encoded.map_err(|error| mistakes.at(item, error)).ok()?)
+        }
+        (parsed, _) => parsed,
+    };
+    match (parsed, string_type) {
         (Ok(Address::Dds(..)), Some((item, type_name))) if dds::check_topic(&type_name).is_err() => {
             mistakes.at(
                 item,

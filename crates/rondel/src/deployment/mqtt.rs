@@ -117,7 +117,7 @@ impl<'y> OfTopic<'y> {
     /// The address with it, where it is one of MQTT.
     pub(super) fn at(&self, address: Address, mistakes: &mut Mistakes) -> Address {
         match (address, self.item) {
-            (Address::Mqtt(filter, _), _) => Address::Mqtt(filter, self.settings),
+            (Address::Mqtt(filter, _, encoding), _) => Address::Mqtt(filter, self.settings, encoding),
             (address, Some(item)) => {
                 mistakes.at(item, "only a topic on MQTT has qos and retained");
                 address

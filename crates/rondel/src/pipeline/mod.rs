@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use rondel_event::{Timestamp, TopicId};
 use rondel_net::adapter::{Publisher, Receiver, Sample, now};
+use rondel_net::cdr;
 
 use crate::chains::ChainReport;
 use crate::deployment::{Alignment, Binding};
@@ -69,8 +70,13 @@ impl Counts {
     fn undecodable(&mut self, payload: &[u8], offset: usize, error: &str) {
         self.undecodable += 1;
         if self.undecodable == 1 {
+            let hint = if cdr::begins(payload) {
+                "; it begins like what a bridge makes of a sample of DDS: `encoding: cdr_string` would read that"
+            } else {
+                ""
+            };
             warn(&format!(
-                "a message of {} bytes is not JSON ({error}): {}; further ones are only counted",
+                "a message of {} bytes is not JSON ({error}): {}{hint}; further ones are only counted",
                 payload.len(),
                 excerpt(payload, offset)
             ));

@@ -7,7 +7,7 @@ use rondel_net::adapter::PublishError;
 use rondel_spec::{Bounds, Expr, ExprId, Property, Spec, TimeModel, Topic};
 
 use super::*;
-use crate::deployment::{Address, TimeOfEvent};
+use crate::deployment::{Address, Encoding, TimeOfEvent};
 
 /// A publisher whose payloads a test reads.
 struct Told(mpsc::Sender<String>);
@@ -46,7 +46,7 @@ fn pipeline_of(spec: Spec) -> (Pipeline, mpsc::Receiver<String>) {
     let specification =
         Specification { spec, program, is_formula: false, source: String::new(), text: String::new() };
     let binding = Binding {
-        address: Address::Zenoh("beat".into()),
+        address: Address::Zenoh("beat".into(), Encoding::Json),
         time: TimeOfEvent::Field(rondel_event::Path::keys(["t"])),
         time_unit: TimeUnit::Seconds,
     };

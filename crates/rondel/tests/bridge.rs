@@ -1,0 +1,88 @@
+//! What a bridge between DDS and another network hands on: samples in CDR, on Zenoh and there and back.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
+
+mod support;
+
+use support::network::{arguments, free_endpoint, independent, python, zenoh, zenoh_listening};
+use support::process::Process;
+use support::{Folder, rondel_with_input};
+
+/// Publishes these lines on a topic and waits until they are on their way.
+#[track_caller]
+fn publish(endpoint: &str, topic: &str, lines: &str) {
+    let own = ["publish", "--to", topic, "--wait", "60"];
+    rondel_with_input(arguments(&own, &zenoh("client", endpoint)), lines.as_bytes()).expect_status(0);
+}
+
+/// A run of this deployment, which listens as a router.
+fn run(folder: &Folder, endpoint: &str, deployment: &str) -> Process {
+    let file =
+        folder.file("rondel.yaml", format!("zenoh: {{ mode: router, listen: {endpoint} }}\n{deployment}"));
+    let mut run = Process::rondel(["run", &file, "--format", "json"]);
+    run.wait_stderr("ready");
+    run
+}
+
+#[test]
+fn there_and_back() {
+    let (folder, endpoint) = (Folder::new(), free_endpoint());
+    let own = ["tap", "zenoh+cdr_string:t/verdict", "--count", "2"];
+    let mut tap = Process::rondel(arguments(&own, &zenoh_listening("router", &endpoint)));
+    tap.wait_stderr("ready");
+    let deployment = "formula: v < 3\nverdicts: { emit: every, to: zenoh+cdr_string:t/verdict }\n\
+                      topics:\n  trace: { source: zenoh:t/state, encoding: cdr_string }\n";
+    let text = format!("zenoh: {{ mode: client, connect: {endpoint} }}\n{deployment}");
+    let mut run = Process::rondel(["run", &folder.file("rondel.yaml", text)]);
+    run.wait_stderr("ready");
+    publish(&endpoint, "zenoh+cdr_string:t/state", "{\"v\":1}\n{\"v\":7}\n");
+    let verdicts = tap.take_stdout(2);
+    assert!(verdicts[0].contains("satisfied") && verdicts[1].contains("violated"), "{verdicts:?}");
+    tap.finish().expect_status(0);
+    run.terminate();
+    run.finish().expect_status(0).expect_stderr(&["received 2, checked 2, undecodable 0"]);
+}
+
+#[test]
+fn what_is_not_so_is_counted_and_it_is_said_why() {
+    let (folder, endpoint) = (Folder::new(), free_endpoint());
+    let wrong = "formula: v < 3\nverdicts: { emit: every }\n\
+                 topics:\n  trace: { source: zenoh:t/state, encoding: cdr_string }\n";
+    let mut run = run(&folder, &endpoint, wrong);
+    publish(&endpoint, "zenoh:t/state", "{\"v\":1}\n{\"v\":2}\n");
+    publish(&endpoint, "zenoh+cdr_string:t/state", "{\"v\":7}\nnone\n");
+    run.wait_stdout("violated");
+    run.terminate();
+    run.finish().expect_status(0).expect_stderr(&[
+        "is not a string of DDS in CDR: it begins as JSON does",
+        "is not JSON",
+        "received 2, checked 1, undecodable 3",
+    ]);
+}
+
+#[test]
+fn whoever_takes_it_for_json_is_told_what_it_is() {
+    let (folder, endpoint) = (Folder::new(), free_endpoint());
+    let mut run = run(&folder, &endpoint, "formula: v < 3\ntopics: { trace: zenoh:t/state }\n");
+    publish(&endpoint, "zenoh+cdr_string:t/state", "{\"v\":1}\n");
+    publish(&endpoint, "zenoh:t/state", "{\"v\":1}\n");
+    run.wait_stdout("satisfied");
+    run.terminate();
+    run.finish().expect_status(0).expect_stderr(&["`encoding: cdr_string` would read that", "undecodable 1"]);
+}
+
+#[test]
+fn of_either_byte_order_from_another_client() {
+    let Some(python) = python("of_either_byte_order_from_another_client") else { return };
+    let (folder, endpoint) = (Folder::new(), free_endpoint());
+    let deployment = "formula: v < 3\nverdicts: { emit: every }\n\
+                      topics:\n  trace: { source: zenoh:t/state, encoding: cdr_string }\n";
+    let mut run = run(&folder, &endpoint, deployment);
+    // {"v":1} in CDR of the little end first, {"v":7} of the big one.
+    let samples = ["00010000080000007b2276223a317d00", "00000000000000087b2276223a377d00"];
+    let own = ["t/state", "--mode", "client", "--connect", &endpoint, "--hex", samples[0], samples[1]];
+    independent(&python, "zenoh_publish.py", &own).finish().expect_status(0);
+    run.wait_stdout("violated");
+    run.terminate();
+    run.finish().expect_status(0).expect_stderr(&["received 2, checked 2, undecodable 0"]);
+}
