@@ -4,7 +4,9 @@
 
 mod support;
 
-use support::network::{arguments, free_endpoint, independent, python, zenoh, zenoh_listening};
+use support::network::{
+    arguments, dds, dds_domain, free_endpoint, independent, python, zenoh, zenoh_listening,
+};
 use support::process::Process;
 use support::{Folder, rondel_with_input};
 
@@ -85,4 +87,18 @@ fn of_either_byte_order_from_another_client() {
     run.wait_stdout("violated");
     run.terminate();
     run.finish().expect_status(0).expect_stderr(&["received 2, checked 2, undecodable 0"]);
+}
+
+/// A bridge makes its writer after the reader that it finds, and does not look whether a message was taken: what cannot be
+/// within the time that the reader allows is lost.
+#[test]
+fn a_reader_on_dds_lets_a_bridge_wait() {
+    let Some(python) = python("a_reader_on_dds_lets_a_bridge_wait") else { return };
+    let domain = dds_domain();
+    let mut tap = Process::rondel(arguments(&["tap", "dds:t/verdict"], &dds(&domain)));
+    tap.wait_stderr("ready");
+    let found = independent(&python, "dds_readers.py", &["t/verdict", "--domain", &domain]).finish();
+    found.expect_status(0).expect_stdout("9223372036854775807\n");
+    tap.terminate();
+    tap.finish().expect_status(0);
 }

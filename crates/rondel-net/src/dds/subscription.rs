@@ -75,7 +75,9 @@ impl Subscription {
         // SAFETY: a live handle.
         let waitset = Entity::own(unsafe { cyclors::dds_create_waitset(participant) }, "DDS wait set")?;
         let publishers = Publishers::watch(&domain, name, &string_type.name)?;
-        let qos = Qos::new().reliable(Duration::ZERO, Some(queue)).representations(&XCDR1_AND_2);
+        // A reader blocks nobody; but a bridge makes its writers after the readers that it finds, and one
+        // that blocks for no time at all drops what they cannot take at once.
+        let qos = Qos::new().reliable(Duration::MAX, Some(queue)).representations(&XCDR1_AND_2);
         // SAFETY: live handles, and qualities of service that outlive the call; no listener.
         let reader =
             unsafe { cyclors::dds_create_reader(participant, topic.handle(), qos.as_ptr(), ptr::null()) };
