@@ -11,7 +11,7 @@ BENCH_OUT ?= out/bench
 BENCH_ARGUMENTS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long bench bench-containers image test-containers test-fresh fuzz deny clean
+.PHONY: help setup demo test test-long bench bench-containers image test-containers test-bridge test-fresh fuzz deny clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ image: ## build the container image `rondel`
 test-containers: ## build the image, run the deployments in containers, count the verdicts (needs root)
 	scripts/test-containers
 
+test-bridge: ## the deployments with and without Eclipse's bridge between DDS and Zenoh: the same verdicts (needs root)
+	scripts/test-bridge
+
 test-fresh: ## run `make demo` and `make test` in a container of plain Debian (needs root)
 	scripts/test-fresh
 
@@ -57,9 +60,10 @@ fuzz: setup ## feed every parser with what nobody would write, 10 s each (FUZZ_S
 deny: setup ## check licences, sources and bans of all dependencies
 	@cargo deny --version >/dev/null 2>&1 || { echo "==> installing cargo-deny" && cargo install --locked cargo-deny; }
 	cargo deny check licenses bans sources
+	cargo deny --manifest-path deploy/bridge/program/Cargo.toml --config deny.toml check licenses bans sources
 
 clean: ## remove everything that was built
-	rm -rf target .venv out
+	rm -rf target deploy/bridge/program/target .venv out
 
 .venv/ready: scripts/test-requirements.txt
 	@echo "==> installing the independent Zenoh and DDS clients for the tests into .venv"
