@@ -455,3 +455,12 @@ fn a_network_interface_that_is_not_there() {
     ]);
     finished.expect_status(5).expect_stderr(&["nosuch0"]);
 }
+
+/// Those that `make test-containers` and `make test-bridge` run.
+#[test]
+fn deployments_in_containers_are_good() {
+    for folder in ["synchronizer", "across", "bridge"] {
+        let file = format!("{}/../../deploy/{folder}/synchronizer.yaml", env!("CARGO_MANIFEST_DIR"));
+        rondel(["validate", &file]).expect_status(0);
+    }
+}

@@ -83,14 +83,16 @@ fn a_deployment_between_independent_clients() {
 #[test]
 fn publish_run_and_tap_by_their_options() {
     let Some(broker) = Broker::start("publish_run_and_tap_by_their_options") else { return };
-    for qos in ["0", "1", "2"] {
+    // The last is as a bridge between DDS and MQTT would have it.
+    for (mqtt, qos) in [("mqtt", "0"), ("mqtt", "1"), ("mqtt", "2"), ("mqtt+cdr_string", "1")] {
         let network = [at(&broker), vec!["--mqtt-qos".to_owned(), qos.to_owned()]].concat();
-        let mut run = support::network::monitor("v", "mqtt:state", "mqtt:verdict", &network);
+        let on = |topic: &str| format!("{mqtt}:{topic}");
+        let mut run = support::network::monitor("v", &on("state"), &on("verdict"), &network);
         run.wait_stderr("ready");
-        let mut tap = Process::rondel(arguments(&["tap", "mqtt:#", "--count", "6000"], &network));
+        let mut tap = Process::rondel(arguments(&["tap", &on("#"), "--count", "6000"], &network));
         tap.wait_stderr("ready");
         let (input, expected) = messages();
-        rondel_with_input(arguments(&["publish", "--to", "mqtt:state"], &network), input.as_bytes())
+        rondel_with_input(arguments(&["publish", "--to", &on("state")], &network), input.as_bytes())
             .expect_status(0)
             .expect_stderr(&["published 3,000 messages"]);
         let lines = tap.take_stdout(6000);
