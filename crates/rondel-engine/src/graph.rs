@@ -8,6 +8,7 @@ use rondel_spec::{BinaryOp, UnaryOp};
 
 use crate::chain::ChainColumn;
 use crate::relation::source::Relation as Quantified;
+use crate::slice::by_value::Source as ByValue;
 use crate::translate::MachineSource;
 
 /// The word that a node computes, or its complement. Negation is thus free, and a formula and its
@@ -223,6 +224,16 @@ pub(crate) enum Node {
         operands: Box<[NodeId]>,
         fields: Box<[FieldId]>,
     },
+    /// A quantified formula that is evaluated by value, by its number: where some value makes it certainly hold.
+    ByValue {
+        number: u32,
+        operands: Box<[NodeId]>,
+        fields: Box<[FieldId]>,
+    },
+    /// Where some value possibly makes it hold.
+    ByValuePossibly(NodeId),
+    /// Of what is evaluated by value: a truth without variables, which comes from outside.
+    Outer(u32),
     /// In rows of the clock the value at the position before, held in the others.
     Latch(Kind, NodeId, Wire),
     /// In rows of the clock the value, held in the others. Of integers.
@@ -319,6 +330,7 @@ impl Node {
             | Node::Together
             | Node::Key(..)
             | Node::KeyBool(..)
+            | Node::Outer(_)
             | Node::Held(..) => {}
             Node::TimedRecently { q, .. } => {
                 f(q.at.node());
@@ -339,12 +351,13 @@ impl Node {
             Node::RobustDense { p, q, .. } => p.into_iter().chain(q).for_each(f),
             Node::After(of)
             | Node::AfterFloat(of)
+            | Node::ByValuePossibly(of)
             | Node::MachineAfter(of)
             | Node::MachineValue { machine: of, .. }
             | Node::MachineTruth { machine: of, .. } => f(of),
-            Node::Machine { ref operands, .. } | Node::Quantified { ref operands, .. } => {
-                operands.iter().copied().for_each(f)
-            }
+            Node::Machine { ref operands, .. }
+            | Node::Quantified { ref operands, .. }
+            | Node::ByValue { ref operands, .. } => operands.iter().copied().for_each(f),
             Node::Shift(x, _) | Node::Recently(x, _) => f(x.node()),
             Node::And(x, y) | Node::Since(x, y) | Node::Delay { of: x, forget: y, .. } => {
                 f(x.node());
@@ -447,11 +460,14 @@ impl Node {
             Node::KeyBool(..) => 66,
             Node::Lasting { .. } => 67,
             Node::Chain(..) => 68,
+            Node::ByValue { .. } => 69,
+            Node::ByValuePossibly(_) => 70,
+            Node::Outer(_) => 71,
         }
     }
 
     /// One more than the largest [`sort`](Node::sort).
-    pub(crate) const SORTS: usize = 69;
+    pub(crate) const SORTS: usize = 72;
 }
 
 /// Nodes, each only once, operands before the nodes that use them.
@@ -463,6 +479,8 @@ pub(crate) struct Graph {
     machines: Vec<MachineSource>,
     /// What the nodes of quantified formulas stand for.
     relations: Vec<Quantified>,
+    /// What the nodes of those stand for that are evaluated by value.
+    by_value: Vec<ByValue>,
     overflow: bool,
 }
 
@@ -476,6 +494,7 @@ impl Graph {
             index: HashMap::new(),
             machines: Vec::new(),
             relations: Vec::new(),
+            by_value: Vec::new(),
             overflow: false,
         };
         graph.add(Node::False);
@@ -505,6 +524,23 @@ impl Graph {
             self.relations.len() - 1
         });
         self.wire(Node::Quantified { relation: number as u32, operands, fields })
+    }
+
+    pub(crate) fn by_value(&self) -> &[ByValue] {
+        &self.by_value
+    }
+
+    /// A quantified formula that is evaluated by value: where some value certainly makes it hold, and where one
+    /// possibly does. There is one for each node of the specification.
+    pub(crate) fn add_by_value(&mut self, source: ByValue) -> [Wire; 2] {
+        let mut operands: Vec<NodeId> = source.inputs.iter().map(|wire| wire.node()).collect();
+        operands.sort_unstable();
+        operands.dedup();
+        let fields = source.fields.clone();
+        self.by_value.push(source);
+        let number = self.by_value.len() as u32 - 1;
+        let certain = self.wire(Node::ByValue { number, operands: operands.into(), fields });
+        [certain, self.wire(Node::ByValuePossibly(certain.node()))]
     }
 
     pub(crate) fn nodes(&self) -> &[Node] {

@@ -212,6 +212,15 @@ pub(crate) enum Instruction {
         relation: u32,
         second: u32,
     },
+    /// One that is evaluated by value, by its number.
+    ByValue {
+        number: u32,
+        second: u32,
+    },
+    /// Of that, a truth from outside.
+    Outer {
+        input: u32,
+    },
 
     HeldInt {
         column: u32,

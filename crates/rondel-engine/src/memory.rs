@@ -31,6 +31,8 @@ pub struct Memory {
     pub queues: usize,
     /// How many formulas with quantifiers there are beside: each keeps tables of the values that count.
     pub quantified: usize,
+    /// How many bytes there are beside for each value, where formulas with quantifiers are evaluated by value.
+    pub by_value: usize,
     /// Whether something can change between two events, as a time runs out.
     pub changes_alone: bool,
 }
@@ -72,6 +74,7 @@ fn of_section(section: &Section) -> Memory {
             + robust
             + section.properties_ahead().count(),
         quantified: relations.len(),
+        by_value: section.by_value.iter().map(|by_value| divided(by_value.sliced()).bytes).sum(),
         changes_alone: section.deadlines.iter().any(is_alone) || !ranges.is_empty() || by_time,
     }
 }

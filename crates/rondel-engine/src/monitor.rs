@@ -182,7 +182,7 @@ impl Monitor {
         // Those of a single section of events come in order.
         let mixes = |s: &Section| s.moments == Moments::Dense || s.looks_ahead() || s.has_obligations();
         let sections = program.sections.len() + program.sliced.len();
-        let all = || program.sections.iter().chain(program.sliced.iter().map(|sliced| &sliced.section));
+        let all = || program.sections.iter().chain(program.sliced.iter().map(|sliced| &*sliced.section));
         if sections > 1 || all().any(mixes) {
             self.sort();
         }
@@ -377,7 +377,7 @@ impl Monitor {
         let times = &times[..block.map_or(0, Block::len)];
         let mut tell = |moment: &Moment<'_>| tell(moment, sliced, block, times, *every, reports, keys);
         if let Some(block) = block {
-            instances[i].step(sliced, Events { block, times }, &mut tell);
+            instances[i].step(sliced, Events { block, times, rows: block.rows(), inputs: &[] }, &mut tell);
         }
         instances[i].advance(sliced, time, times, &mut tell);
     }

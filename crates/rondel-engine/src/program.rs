@@ -7,6 +7,7 @@ use crate::CompileError;
 use crate::chain::ChainPlan;
 use crate::graph::Node;
 use crate::instruction::Instruction;
+use crate::quantifier::Quantifier;
 use crate::section::{Moments, Ordered, Section};
 use crate::slice::Sliced;
 use crate::slice::divide::divide;
@@ -24,6 +25,7 @@ pub struct Program {
     /// Whether anything in it measures time.
     pub(crate) reads_time: bool,
     fingerprint: u64,
+    quantifiers: Vec<Quantifier>,
     /// Those that are divided by key.
     pub(crate) sliced: Vec<Sliced>,
     pub(crate) chains: Vec<ChainPlan>,
@@ -37,7 +39,7 @@ impl Program {
     /// wrong types, and when the engine cannot monitor a property.
     pub fn compile(spec: &Spec) -> Result<Program, CompileError> {
         let mut binding = Binding::new(spec.topics.len());
-        let mut sections = Vec::new();
+        let (mut sections, mut quantifiers) = (Vec::new(), Vec::new());
         for (moments, models) in [
             (Moments::Events, &[TimeModel::Steps, TimeModel::Points][..]),
             (Moments::Dense, &[TimeModel::Dense]),
@@ -48,7 +50,8 @@ impl Program {
                 let these = positions(spec, |property| property.slice.is_none() && property.time == model);
                 properties.extend(translator.add(model, &these)?);
             }
-            let translation = translator.finish();
+            let mut translation = translator.finish();
+            quantifiers.append(&mut translation.quantifiers);
             let ahead = !translation.futures.is_empty() || !translation.robust_futures.is_empty();
             if !properties.is_empty() || ahead {
                 let ordered = Ordered::new(translation, moments, true);
@@ -71,6 +74,7 @@ impl Program {
                 || sections.iter().any(|section| section.reads_time),
             sections,
             fingerprint: fingerprint(spec),
+            quantifiers,
             sliced,
             chains,
         })
@@ -89,6 +93,12 @@ impl Program {
     /// What a decoder must read from the messages of each topic, in the order of the topics.
     pub fn projections(&self) -> &[Projection] {
         &self.projections
+    }
+
+    /// How the formulas with quantifiers are evaluated that do not look ahead. Those that do are asked of what
+    /// relations keep.
+    pub fn quantifiers(&self) -> &[Quantifier] {
+        &self.quantifiers
     }
 
     /// The names of the properties, in order of declaration.
@@ -110,7 +120,7 @@ impl Program {
 
     /// How many instructions are run for every block: the size of the program after sharing.
     pub fn node_count(&self) -> usize {
-        let sliced = self.sliced.iter().map(|sliced| &sliced.section);
+        let sliced = self.sliced.iter().map(|sliced| &*sliced.section);
         self.sections.iter().chain(sliced).map(|section| section.instructions.len() - section.constant).sum()
     }
 }
@@ -186,7 +196,7 @@ impl Binding {
             }
         }
         for node in nodes.clone() {
-            if let Node::Quantified { fields: read, .. } = node {
+            if let Node::Quantified { fields: read, .. } | Node::ByValue { fields: read, .. } = node {
                 for &field in read {
                     slots[field as usize] = Some(self.slot(&fields[field as usize]));
                 }

@@ -17,6 +17,8 @@ use crate::relation::state::RelationState;
 use crate::robust;
 use crate::scalar::Reading;
 use crate::section::{Deadline, Lasting, Margin, Section};
+use crate::slice::by_value::Divided;
+use crate::slice::saved::SavedInstances;
 use crate::state::{Columns, Registers, State, ValueState};
 use crate::timed::{self, Moments, Sides, TimedRecently, TimedSince};
 use crate::translate::{Rails, Truth};
@@ -45,6 +47,8 @@ pub(crate) struct Serial {
     pub(crate) pending: Vec<Pending>,
     /// The same of those whose robustness is asked for.
     pub(crate) delayed: Vec<Delayed>,
+    /// The instances of the quantified formulas that are evaluated by value.
+    divided: Vec<Divided>,
 }
 
 /// Rows of a block that are moments.
@@ -95,6 +99,7 @@ pub(crate) struct SavedSerial {
     state: State,
     pending: Vec<Pending>,
     delayed: Vec<Delayed>,
+    divided: Vec<SavedInstances>,
     scout: Option<Box<SavedSerial>>,
     position: u64,
     time: i64,
@@ -113,6 +118,7 @@ impl Serial {
             state: self.state.clone(),
             pending: self.pending.clone(),
             delayed: self.delayed.clone(),
+            divided: self.divided.iter().map(Divided::saved).collect(),
             scout: self.scout.as_ref().map(|scout| Box::new(scout.saved())),
             position: self.position,
             time: self.time,
@@ -127,7 +133,7 @@ impl Serial {
     /// Takes over what was saved; false if it does not belong to this section.
     pub(crate) fn restore(&mut self, section: &Section, saved: SavedSerial) -> bool {
         let SavedSerial { mut state, pending, delayed, scout, position, time, last, last_after, .. } = saved;
-        let SavedSerial { words, ints, floats, .. } = saved;
+        let SavedSerial { words, ints, floats, divided, .. } = saved;
         let scouts = match (&mut self.scout, &section.scout, scout) {
             (None, None, None) => true,
             (Some(scout), Some(section), Some(saved)) => scout.restore(section, *saved),
@@ -144,7 +150,9 @@ impl Serial {
             && delayed.iter().zip(&self.delayed).all(|(saved, own)| saved.fits(own))
             && (last.len(), last_after.len()) == (self.last.len(), self.last_after.len())
             && (words.len(), ints.len(), floats.len())
-                == (own_words.len(), columns.ints.len(), columns.floats.len());
+                == (own_words.len(), columns.ints.len(), columns.floats.len())
+            && divided.len() == self.divided.len()
+            && self.divided.iter_mut().zip(divided).all(|(own, saved)| own.restore(saved));
         if !fits {
             return false;
         }
@@ -181,6 +189,7 @@ impl Serial {
                 .iter()
                 .map(|future| Delayed::new(&future.plan, Pending::LIMIT))
                 .collect(),
+            divided: section.by_value.iter().map(|by_value| Divided::new(by_value, no_block)).collect(),
         };
         // They read no block; all rows are computed, for every block to come.
         let step = Step {
@@ -195,7 +204,7 @@ impl Serial {
             moments: Moments { times: &[], before: 0 },
         };
         let constant = &section.instructions[..section.constant];
-        Frame::new(step, &mut serial.state, &mut serial.registers).run(constant, 0);
+        Frame::new(step, &mut serial.state, &mut serial.divided, &mut serial.registers).run(constant, 0);
         serial
     }
 
@@ -218,7 +227,7 @@ impl Serial {
             position: self.position,
             moments: Moments { times, before: self.time },
         };
-        Frame::new(step, &mut self.state, &mut self.registers)
+        Frame::new(step, &mut self.state, &mut self.divided, &mut self.registers)
             .run(&section.instructions[section.constant..], section.constant);
         // A column refers only to buffers of earlier columns: from the last to the first, nothing
         // is overwritten that is still to be copied.
@@ -417,6 +426,7 @@ impl Serial {
         let timed = timed_since.iter().map(TimedSince::kept).chain(ranges.iter().map(Ranges::kept));
         let ahead = self.pending.iter().map(Pending::kept).chain(self.delayed.iter().map(Delayed::kept));
         let relations = relations.iter().map(RelationState::kept);
+        let relations = relations.chain(self.divided.iter().map(Divided::kept));
         delays.iter().map(Delay::kept).chain(timed).chain(ahead).chain(relations).max().unwrap_or(0)
     }
 }
@@ -500,13 +510,19 @@ struct Frame<'a> {
     machines: &'a mut [MachineState],
     machine_rows: &'a mut [MachineRows],
     relations: &'a mut [RelationState],
+    divided: &'a mut [Divided],
     columns: &'a mut Columns,
     values: &'a mut ValueState,
 }
 
 impl<'a> Frame<'a> {
     #[inline(always)]
-    fn new(step: Step<'a>, state: &'a mut State, registers: &'a mut Registers) -> Frame<'a> {
+    fn new(
+        step: Step<'a>,
+        state: &'a mut State,
+        divided: &'a mut [Divided],
+        registers: &'a mut Registers,
+    ) -> Frame<'a> {
         Frame {
             step,
             words: &mut registers.words,
@@ -522,6 +538,7 @@ impl<'a> Frame<'a> {
             machines: &mut state.machines,
             machine_rows: &mut registers.machines,
             relations: &mut state.relations,
+            divided,
             columns: &mut registers.columns,
             values: &mut state.values,
         }
@@ -629,7 +646,8 @@ impl<'a> Frame<'a> {
             | Instruction::MachineFloat { .. }
             | Instruction::MachineText { .. }
             | Instruction::MachineTruth { .. }
-            | Instruction::Quantified { .. } => self.longer(instruction),
+            | Instruction::Quantified { .. }
+            | Instruction::ByValue { .. } => self.longer(instruction),
             // What works on columns costs more than a call, and stays out of this loop.
             _ => values::evaluate(instruction, self.step, self.words, self.columns, self.values),
         }
@@ -696,6 +714,12 @@ impl<'a> Frame<'a> {
                 self.machine_rows[machine as usize].truth(variable, side, value)
             }
             Instruction::Quantified { relation, second } => self.quantified(relation, second),
+            Instruction::ByValue { number, second } => {
+                let by_value = &self.step.section.by_value[number as usize];
+                let [certain, possible] = self.divided[number as usize].step(by_value, self.step, self.words);
+                self.seconds[second as usize] = possible;
+                certain
+            }
             // The loop computes the others.
             _ => 0,
         }

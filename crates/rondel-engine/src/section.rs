@@ -13,6 +13,7 @@ use crate::relation::source::Relation as Quantified;
 use crate::relation::state::RelationState;
 use crate::robust;
 use crate::schedule::{Schedule, schedule};
+use crate::slice::by_value::ByValue;
 use crate::state::{Held, Latched, Registers, State};
 use crate::texts;
 use crate::timed::{NEVER, TimedRecently, TimedSince, distance};
@@ -63,6 +64,7 @@ pub(crate) struct Section {
     /// The columns of dense robustness, each for both sides.
     pub(crate) robust_operands: Vec<[[u32; 2]; 2]>,
     pub(crate) relations: Vec<Quantified>,
+    pub(crate) by_value: Vec<ByValue>,
     /// The operators whose changes between events matter.
     pub(crate) deadlines: Vec<Deadline>,
     /// No sooner than so long after a moment something changes by itself because of it.
@@ -286,6 +288,7 @@ fn section(
         windows: Vec::new(),
         robust_operands: Vec::new(),
         relations: Vec::new(),
+        by_value: Vec::new(),
         deadlines: Vec::new(),
         shortest: u64::MAX,
         state: State::default(),
@@ -313,7 +316,8 @@ fn section(
         | Instruction::TimedSince { .. }
         | Instruction::Lasting { .. }
         | Instruction::Machine { .. }
-        | Instruction::Quantified { .. } => true,
+        | Instruction::Quantified { .. }
+        | Instruction::ByValue { .. } => true,
         Instruction::Window { window, .. } => assembly.windows[*window as usize].timed,
         Instruction::Greatest { timed, .. } | Instruction::RobustSince { timed, .. } => *timed,
         _ => false,
@@ -335,6 +339,7 @@ fn section(
         robust,
         robust_operands: assembly.robust_operands,
         relations: assembly.relations,
+        by_value: assembly.by_value,
         deadlines: assembly.deadlines,
         shortest: assembly.shortest,
         initial: assembly.state,
@@ -363,6 +368,7 @@ struct Assembly<'a> {
     windows: Vec<Operands>,
     robust_operands: Vec<[[u32; 2]; 2]>,
     relations: Vec<Quantified>,
+    by_value: Vec<ByValue>,
     deadlines: Vec<Deadline>,
     shortest: u64,
     state: State,
@@ -607,6 +613,17 @@ impl Assembly<'_> {
                 }
                 I::Quantified { relation, second: push(&mut registers.seconds, 0) }
             }
+            Node::ByValue { number, .. } => {
+                let source = self.graph.by_value()[number as usize].clone();
+                let number = push(&mut self.by_value, source.placed(wire, slot));
+                I::ByValue { number, second: push(&mut registers.seconds, 0) }
+            }
+            Node::ByValuePossibly(of) => match self.instructions[place[of.index()] as usize] {
+                I::ByValue { second, .. } => I::After { second },
+                // No other node has this one.
+                _ => I::False,
+            },
+            Node::Outer(input) => I::Outer { input },
             Node::KeyBool(key, value) => I::KeyBool { key, value },
             Node::Key(Kind::Text, key) => I::KeyText { key, out },
             Node::Key(_, key) => I::KeyInt { key, out },

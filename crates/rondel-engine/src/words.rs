@@ -57,6 +57,19 @@ pub(crate) fn spread(word: Rows, mut rows: Rows) -> Rows {
     out
 }
 
+/// The bits of `word` where `rows` has ones, in order, as the lowest.
+pub(crate) fn gather(word: Rows, mut rows: Rows) -> Rows {
+    let (mut out, mut at) = (0, 0);
+    while rows != 0 {
+        let first = rows.trailing_zeros();
+        let count = (rows >> first).trailing_ones();
+        out |= (word >> first & low(count.into())) << at;
+        at += count;
+        rows &= !(low(count.into()) << first);
+    }
+    out
+}
+
 /// Truth that lasts: `once[0, span] q`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Recently {

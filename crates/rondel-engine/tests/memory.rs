@@ -68,5 +68,9 @@ fn what_has_no_fixed_size_is_counted() {
     assert_eq!(of("property p = once[3 s, 5 s] ask.x > 3"), (0, 2, 0, true));
     assert_eq!(of("property p for each id in ask.id = once[0, 5 s] ask.x > 3"), (1, 0, 0, true));
     assert_eq!(of("property p = on(ask) -> eventually[0, 5 s] on(answer)"), (0, 1, 0, true));
-    assert_eq!(of("property p = exists x. ask{id: x} and once[1, 5] ask{id: x}"), (0, 0, 1, false));
+    let quantified = "property p = exists x. ask{id: x} and once[1, 5] ask{id: x}";
+    assert_eq!(of(&format!("@plan(relations) {quantified}")), (0, 0, 1, false));
+    assert_eq!(of(quantified), (0, 0, 0, false));
+    let by_value = memory(&format!("topic ask {{ id: string }} {quantified}")).0.by_value;
+    assert!((64..=128).contains(&by_value), "{by_value}");
 }

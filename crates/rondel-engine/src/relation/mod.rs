@@ -6,6 +6,9 @@
 //! relation is finite; [`state`] runs it, and [`table`] is where what lasts is kept. A quantified
 //! formula without free variables is a truth like any other, a word for each block.
 //!
+//! Where a message matters to its own values only, none of this is needed: such a formula is evaluated by
+//! value, see `translate/by_value.rs`. The two say the same.
+//!
 //! # What can be monitored
 //!
 //! A variable ranges over all values of its type, so that somewhere a finite relation must bind it:

@@ -116,13 +116,13 @@ impl Division<'_> {
         let nodes = Ordered::new(translation, moments, false);
         let slots = binding.bind(nodes.fields(), nodes.nodes());
         let section = nodes.assemble(ordered, &slots);
-        if !section.initial.relations.is_empty() {
+        if !section.initial.relations.is_empty() || !section.by_value.is_empty() {
             return Err(unsupported(error::KEYED_QUANTIFIER));
         }
         let topics = fields.iter().map(|(topic, _)| (*topic, slots_of(slice, *topic, binding))).collect();
         let limit = slice.limit.unwrap_or(DEFAULT_LIMIT);
         let plan = SlicePlan { keys: KeyPlan { types, topics }, shared, limit };
-        Ok(Sliced { section, plan: Arc::new(plan) })
+        Ok(Sliced { section: Arc::new(section), plan: Arc::new(plan) })
     }
 }
 

@@ -156,12 +156,13 @@ impl Keys {
         &self.parts[start as usize..end as usize]
     }
 
-    /// Reads the keys of a block, and says which rows have one.
-    pub(crate) fn read(&mut self, plan: &KeyPlan, block: &Block) -> Rows {
+    /// Reads the keys of these rows of a block, and says which have one.
+    pub(crate) fn read(&mut self, plan: &KeyPlan, block: &Block, of: Rows) -> Rows {
         self.parts.clear();
         let mut keyed = 0;
         for (topic, slots) in &plan.topics {
-            let rows = slots.iter().fold(block.topic_rows(*topic), |rows, &slot| rows & valid(block, slot));
+            let rows = block.topic_rows(*topic) & of;
+            let rows = slots.iter().fold(rows, |rows, &slot| rows & valid(block, slot));
             keyed |= rows;
             match slots[..] {
                 [Slot::Int(column)] => {
@@ -298,7 +299,7 @@ mod tests {
             topics: vec![(TopicId(0), vec![Slot::String(0), Slot::Int(0), Slot::String(1)])],
         };
         let mut keys = Keys::new();
-        assert_eq!(keys.read(&plan, &block), 0b11111);
+        assert_eq!(keys.read(&plan, &block, Rows::MAX), 0b11111);
         for row in 0..4 {
             for other in 0..row {
                 assert_ne!(keys.parts(row), keys.parts(other));
@@ -324,7 +325,8 @@ mod tests {
         block.set_int(0, row, 5);
         let plan = KeyPlan { types: vec![ValueType::Int], topics: vec![(TopicId(0), vec![Slot::Int(0)])] };
         assert!(plan.is_word());
-        assert_eq!(Keys::new().read(&plan, &block), 1);
+        assert_eq!(Keys::new().read(&plan, &block, Rows::MAX), 1);
+        assert_eq!(Keys::new().read(&plan, &block, !1), 0);
         assert_eq!(plan.rows(&block), 0b111);
     }
 }

@@ -11,6 +11,7 @@
 //! that [`SWEEP`] events have passed.
 
 mod ahead;
+pub(crate) mod by_value;
 mod delayed;
 pub(crate) mod divide;
 mod ending;
@@ -80,7 +81,7 @@ pub(crate) struct SlicePlan {
 /// of the properties.
 #[derive(Debug)]
 pub(crate) struct Sliced {
-    pub(crate) section: Section,
+    pub(crate) section: Arc<Section>,
     pub(crate) plan: Arc<SlicePlan>,
 }
 
@@ -208,6 +209,10 @@ pub(crate) type Tell<'a> = &'a mut dyn FnMut(&Moment<'_>);
 pub(crate) struct Events<'a> {
     pub(crate) block: &'a Block,
     pub(crate) times: &'a [i64],
+    /// The rows that are meant.
+    pub(crate) rows: Rows,
+    /// What a formula that is evaluated by value is told of each row.
+    pub(crate) inputs: &'a [Rows],
 }
 
 impl Instances {
@@ -312,13 +317,14 @@ impl Instances {
         self.changes.peek().map(|Reverse((due, _))| *due)
     }
 
-    /// Takes the events of a block, and tells the verdicts. Those at events come in their order.
-    pub(crate) fn step(&mut self, sliced: &Sliced, events: Events<'_>, tell: Tell<'_>) {
-        let Events { block, times } = events;
-        let keyed = self.keys.read(&self.plan.keys, block);
-        let without_key = self.plan.keys.rows(block) & !keyed;
+    /// Takes the events of a block, and tells the verdicts. Those at events come in their order. Gives the rows
+    /// that have a key.
+    pub(crate) fn step(&mut self, sliced: &Sliced, events: Events<'_>, tell: Tell<'_>) -> Rows {
+        let Events { block, times, rows, .. } = events;
+        let keyed = self.keys.read(&self.plan.keys, block, rows);
+        let without_key = self.plan.keys.rows(block) & rows & !keyed;
         self.refusals.unkeyed += u64::from(without_key.count_ones());
-        let shared = self.plan.shared.iter().fold(0, |rows, &topic| rows | block.topic_rows(topic));
+        let shared = self.plan.shared.iter().fold(0, |rows, &topic| rows | block.topic_rows(topic)) & rows;
         let mut rest = keyed | shared;
         while rest != 0 {
             let first = rest & rest.wrapping_neg();
@@ -343,6 +349,7 @@ impl Instances {
                 self.sweep(&sliced.section);
             }
         }
+        keyed
     }
 
     /// Lets time pass, and tells what changes by itself before `time`. Of events that show so there are the
@@ -464,15 +471,16 @@ impl Instances {
 
     fn run(&mut self, sliced: &Sliced, place: Place, events: Option<Events<'_>>, rows: Rows) {
         let Instances { table, lanes, registers, outcomes, margins, changes, keys, ahead, .. } = self;
-        let (block, times) = match events {
-            Some(Events { block, times }) => (block, times),
-            None if matches!(place, Place::Time | Place::Span) => (&self.no_event, &self.times[..]),
-            None => (&self.repeated, &self.times[..]),
+        let (block, times, inputs) = match events {
+            Some(Events { block, times, inputs, .. }) => (block, times, inputs),
+            None if matches!(place, Place::Time | Place::Span) => (&self.no_event, &self.times[..], &[][..]),
+            None => (&self.repeated, &self.times[..], &[][..]),
         };
         let batch = Batch {
             section: &sliced.section,
             block,
             times: if sliced.section.reads_time { times } else { &[] },
+            inputs,
             rows,
             counts: matches!(place, Place::Rows | Place::Shared(_)),
             keys: (place == Place::Rows).then_some(keys),

@@ -34,6 +34,8 @@ pub(crate) struct Batch<'a> {
     pub(crate) block: &'a Block,
     /// The times of the rows of the block; empty where nobody asks for them.
     pub(crate) times: &'a [i64],
+    /// What comes from outside.
+    pub(crate) inputs: &'a [Rows],
     /// The rows of the batch, of which no two have the same instance.
     pub(crate) rows: Rows,
     /// Whether the rows are events.
@@ -77,6 +79,7 @@ impl Batch<'_> {
                 chains: &[],
             },
             rows,
+            inputs: self.inputs,
             events: self.counts,
             layout: &self.table.layout,
             words: &mut self.registers.words,
@@ -251,6 +254,7 @@ pub(super) struct Frame<'a> {
     pub(super) step: Step<'a>,
     /// The rows of the batch.
     pub(super) rows: Rows,
+    inputs: &'a [Rows],
     /// Whether they are events.
     events: bool,
     pub(super) layout: &'a Layout,
@@ -289,6 +293,7 @@ impl Frame<'_> {
             Instruction::And { a, b } => read(self.words, a) & read(self.words, b),
             Instruction::Since { p, q, state } => self.since(state, read(self.words, p), read(self.words, q)),
             Instruction::Shift { x, by, state } => self.shift(read(self.words, x), by.into(), state),
+            Instruction::Outer { input } => self.inputs.get(input as usize).copied().unwrap_or(0),
             _ => self.evaluate_other(instruction),
         }
     }

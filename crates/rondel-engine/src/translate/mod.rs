@@ -3,6 +3,7 @@
 //! the graph.
 
 mod ask;
+mod by_value;
 mod chain;
 mod future;
 mod machine;
@@ -16,10 +17,11 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use rondel_event::{Comparison, Path, Read, TopicId, ValueType};
-use rondel_spec::{Bounds, Expr, ExprId, MachineId, Spec, TimeModel};
+use rondel_spec::{Bounds, Expr, ExprId, MachineId, Spec, TimeModel, VariableId};
 
 use crate::CompileError;
 use crate::graph::{FieldId, Graph, Node, NodeId, Relation, Sides, Wire};
+use crate::quantifier::Quantifier;
 use crate::relation::literal::Scope;
 use future::look_ahead;
 pub(crate) use future::{Future, RobustFuture};
@@ -40,6 +42,8 @@ pub(crate) struct Translation {
     pub(crate) futures: Vec<Future>,
     /// Those whose robustness is asked for.
     pub(crate) robust_futures: Vec<RobustFuture<Robustness>>,
+    /// How formulas with quantifiers are evaluated.
+    pub(crate) quantifiers: Vec<Quantifier>,
 }
 
 /// Something read from the messages of a topic.
@@ -172,6 +176,11 @@ pub(crate) struct Translator<'a> {
     scope: Option<Rc<Scope<'a>>>,
     /// For every node whether a relation in it may keep every value ever seen.
     unbounded: Vec<bool>,
+    /// For every node whether a quantifier in it is to be evaluated by relations in any case.
+    by_relations: Vec<bool>,
+    quantifiers: Vec<Quantifier>,
+    /// The variables that are keys, in what is evaluated by value.
+    variables: Vec<VariableId>,
     futures: Vec<Future>,
     robust_futures: Vec<RobustFuture<Robustness>>,
     /// How many quantified formulas are asked of tuples because they look ahead.
@@ -199,6 +208,9 @@ impl<'a> Translator<'a> {
             margins: HashMap::new(),
             scope: None,
             unbounded: Vec::new(),
+            by_relations: Vec::new(),
+            quantifiers: Vec::new(),
+            variables: Vec::new(),
             futures: Vec::new(),
             robust_futures: Vec::new(),
             asks: 0,
@@ -227,6 +239,7 @@ impl<'a> Translator<'a> {
         self.machines.clear();
         let mut needed = vec![false; spec.nodes.len()];
         self.unbounded = needed.clone();
+        self.by_relations = needed.clone();
         for &property in properties {
             let property = &spec.properties[property as usize];
             let (name, formula) = (&property.name, property.formula);
@@ -235,6 +248,11 @@ impl<'a> Translator<'a> {
                     *needed = true;
                     let unbounded = property.attributes.iter().any(|(name, _)| name == "unbounded");
                     self.unbounded[formula.index()] |= unbounded;
+                    let by_relations = property
+                        .attributes
+                        .iter()
+                        .any(|(name, value)| name == "plan" && value == "relations");
+                    self.by_relations[formula.index()] |= by_relations;
                 }
                 None => return Err(CompileError::UnknownFormula { property: name.clone(), formula }),
             }
@@ -246,6 +264,7 @@ impl<'a> Translator<'a> {
                     if let Some(needed) = needed.get_mut(operand.index()) {
                         *needed = true;
                         self.unbounded[operand.index()] |= self.unbounded[i];
+                        self.by_relations[operand.index()] |= self.by_relations[i];
                     }
                 }
             }
@@ -299,6 +318,7 @@ impl<'a> Translator<'a> {
             robust: self.robust,
             futures: self.futures,
             robust_futures: self.robust_futures,
+            quantifiers: self.quantifiers,
         }
     }
 
@@ -365,7 +385,11 @@ impl<'a> Translator<'a> {
                 let carried = self.graph.wire(Node::Carried(field));
                 Meaning::Truth(self.update(carried))
             }
-            Expr::On(topic) => {
+            // By value, a message that has the values is one of theirs.
+            Expr::Bind { topic, .. } if self.variables.is_empty() => {
+                return Err(CompileError::Unsupported { node: id, what: "this operator" });
+            }
+            Expr::On(topic) | Expr::Bind { topic, .. } => {
                 let set = self.topic_set(id, *topic)?;
                 let clock = self.clock(set);
                 Meaning::Truth(self.update(clock))
@@ -454,6 +478,10 @@ impl<'a> Translator<'a> {
             Expr::Latency(topic) => Meaning::Values(self.latency(*topic)?),
             Expr::Jitter(topic) => Meaning::Values(self.jitter(*topic)?),
             Expr::Chain(chain, measure) => Meaning::Values(self.chain(id, *chain, *measure)?),
+            Expr::Variable(variable, value_type) if self.variables.contains(variable) => {
+                let key = self.variables.iter().position(|other| other == variable);
+                self.key(key.unwrap_or_default() as u32, *value_type)
+            }
             Expr::Key(key, value_type) if self.keys.get(*key as usize) == Some(value_type) => {
                 self.key(*key, *value_type)
             }

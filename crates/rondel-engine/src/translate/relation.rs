@@ -67,6 +67,9 @@ impl<'a> Translator<'a> {
             Compiler::compile(&scope, id, rail, model, unbounded, &two_valued).map_err(not_monitorable)
         };
         let (certain, possible) = (plan(Rail::Certain)?, plan(Rail::Possible)?);
+        if let Some(division) = self.division(id) {
+            return Ok(Meaning::Truth(self.by_value(division)?));
+        }
         let one = certain == possible;
         let certain = self.planned(id, certain)?;
         let possible = if one { certain } else { self.planned(id, possible)? };

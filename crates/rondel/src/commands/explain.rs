@@ -6,7 +6,7 @@ use std::io::{self, BufWriter};
 use std::path::PathBuf;
 
 use clap::Args;
-use rondel_engine::{Memory, Program};
+use rondel_engine::{Evaluation, Memory, Program};
 use rondel_event::{Read, TopicId};
 use rondel_spec::{Expr, ExprId, Machine, Property, Slice, Spec, State, TimeModel as Model};
 
@@ -174,7 +174,7 @@ impl<'a> Plan<'a> {
         for clock in self.clocks(property, &topics).iter().take(SHARED) {
             line("clock", clock);
         }
-        if let Some(plan) = self.quantifiers(property.formula) {
+        for plan in self.quantifiers(property, alone).iter().take(SHARED) {
             line("quantifiers", plan);
         }
         match self.wait(property.formula) {
@@ -251,19 +251,43 @@ impl<'a> Plan<'a> {
         nodes.into_iter().filter_map(clock).collect()
     }
 
-    /// How quantified formulas in a formula are evaluated, if there are any.
-    fn quantifiers(&self, formula: ExprId) -> Option<&'static str> {
-        let mut needed = BTreeSet::from([formula]);
-        let mut found = None;
+    /// How quantified formulas in a property are evaluated.
+    fn quantifiers(&self, property: &Property, alone: Option<&Program>) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut needed = BTreeSet::from([property.formula]);
         while let Some(node) = needed.pop_last() {
             let expr = &self.spec.nodes[node.index()];
-            if matches!(expr, Expr::Exists(..) | Expr::ForAll(..)) {
-                if looks_ahead(self.spec, node) {
-                    return Some("by relations; what looks ahead is asked of each value until it is certain");
-                }
-                found = Some("by relations: values are kept as long as they matter");
+            if matches!(expr, Expr::Exists(..) | Expr::ForAll(..)) && looks_ahead(self.spec, node) {
+                found.push(
+                    "by relations; what looks ahead is asked of each value until it is certain".to_owned(),
+                );
+                break;
             }
             needed.extend(expr.operands());
+        }
+        let written = |node: ExprId| shorten(&formula::written(self.spec, node, property.time));
+        for quantifier in alone.map_or(&[][..], Program::quantifiers) {
+            let how = match &quantifier.evaluation {
+                Evaluation::ByValue(variables) => {
+                    let place = |(topic, path): &(TopicId, rondel_event::Path)| {
+                        format!("{}.{path}", self.topic(*topic))
+                    };
+                    let of = |places: &Vec<(TopicId, rondel_event::Path)>| {
+                        places.iter().map(place).collect::<Vec<_>>().join(", ")
+                    };
+                    let keys: Vec<String> =
+                        variables.iter().map(|(_, places)| format!("({})", of(places))).collect();
+                    format!(
+                        "by value, as `for each` with {}: no message says anything of other values",
+                        keys.join(" and ")
+                    )
+                }
+                Evaluation::Relations { node, why } => format!(
+                    "by relations: values are kept as long as they matter; not by value because of {}: {why}",
+                    written(*node)
+                ),
+            };
+            found.push(how);
         }
         found
     }
@@ -383,7 +407,7 @@ fn states(machine: &Machine) -> String {
 
 /// What is kept from one message to the next.
 fn kept(memory: &Memory) -> String {
-    let Memory { bytes, texts, queues, quantified, by_key, .. } = *memory;
+    let Memory { bytes, texts, queues, quantified, by_value, by_key, .. } = *memory;
     let each = if by_key { " for each instance" } else { "" };
     let parts = [
         (bytes, "byte", "bytes"),
@@ -394,7 +418,14 @@ fn kept(memory: &Memory) -> String {
     let parts = parts.into_iter().filter(|part| part.0 > 0);
     let text =
         parts.map(|(count, one, many)| counted(count as u64, one, many)).collect::<Vec<_>>().join(" + ");
-    if text.is_empty() { "none".to_owned() } else { text + each }
+    let own = if text.is_empty() { String::new() } else { text + each };
+    let of_values = counted(by_value as u64, "byte", "bytes") + " for each value";
+    match (own.is_empty(), by_value) {
+        (true, 0) => "none".to_owned(),
+        (true, _) => of_values,
+        (false, 0) => own,
+        (false, _) => format!("{own} + {of_values}"),
+    }
 }
 
 /// A bound in the unit of a model of time, for people.

@@ -1,6 +1,7 @@
 //! Plans say what the definitions say.
 
 mod ahead;
+mod by_value;
 mod definition;
 mod random;
 
@@ -133,17 +134,27 @@ fn run_dense(plan: &Plan, definition: &Definition<'_>) -> Vec<Option<bool>> {
 
 /// The same, of a property of a program.
 fn by_program(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[usize]) -> Option<Vec<Option<bool>>> {
+    Some(run_program(&program_of(spec, model, "")?, trace, cuts))
+}
+
+/// A program, evaluated as it says.
+fn program_of(spec: &Spec, model: TimeModel, plan: &str) -> Option<Arc<Program>> {
     let mut property = Property::new("p", ExprId(spec.nodes.len() as u32 - 1));
     property.time = model;
     property.attributes.push(("unbounded".into(), String::new()));
+    property.attributes.push(("plan".into(), plan.to_owned()));
     let spec = Spec { properties: vec![property], ..spec.clone() };
-    let program = match Program::compile(&spec) {
-        Ok(program) => Arc::new(program),
+    match Program::compile(&spec) {
+        Ok(program) => Some(Arc::new(program)),
         // A closed part can be one that cannot be monitored.
-        Err(CompileError::NotMonitorable { .. }) => return None,
+        Err(CompileError::NotMonitorable { .. }) => None,
         Err(error) => panic!("{error}"),
-    };
-    let mut monitor = Monitor::new(Arc::clone(&program));
+    }
+}
+
+/// What it says at every message.
+fn run_program(program: &Arc<Program>, trace: &[Message], cuts: &[usize]) -> Vec<Option<bool>> {
+    let mut monitor = Monitor::new(Arc::clone(program));
     monitor.report_every(true);
     let mut block = Block::new(program.layout());
     let (mut found, mut rest) = (Vec::new(), trace);
@@ -151,7 +162,7 @@ fn by_program(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[usize]) 
         let (now, later) = rest.split_at(cut.min(rest.len()));
         block.clear();
         for message in now {
-            write(&program, &mut block, message);
+            write(program, &mut block, message);
         }
         found.extend(monitor.step(&block).iter().filter(|report| report.row.is_some()).map(|report| {
             match report.verdict {
@@ -166,11 +177,11 @@ fn by_program(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[usize]) 
         }
         if cut % 2 == 0 {
             // Nothing depends on a snapshot in between.
-            monitor = Monitor::restore(Arc::clone(&program), &monitor.snapshot()).unwrap();
+            monitor = Monitor::restore(Arc::clone(program), &monitor.snapshot()).unwrap();
             monitor.report_every(true);
         }
     }
-    Some(found)
+    found
 }
 
 fn write(program: &Program, block: &mut Block, message: &Message) {

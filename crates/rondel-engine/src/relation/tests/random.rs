@@ -45,6 +45,17 @@ pub(super) fn spec() -> impl Strategy<Value = Spec> {
     })
 }
 
+/// A quantified formula that most often can be evaluated by value: atoms have the variables in the same fields.
+pub(super) fn by_value_spec() -> impl Strategy<Value = Spec> {
+    vec(any::<u8>(), 1..60).prop_map(|choices| {
+        let mut kitchen = Kitchen { choices: choices.into_iter(), nodes: Vec::new(), variables: Vec::new() };
+        kitchen.touched();
+        let topic =
+            |i| Topic { name: format!("t{i}"), address: format!("t{i}"), type_name: None, schema: None };
+        Spec { topics: (0..4).map(topic).collect(), nodes: kitchen.nodes, ..Spec::default() }
+    })
+}
+
 /// A quantified formula that looks ahead.
 pub(super) fn ahead_spec() -> impl Strategy<Value = Spec> {
     vec(any::<u8>(), 1..60).prop_map(|choices| {
@@ -157,6 +168,124 @@ impl Kitchen {
             _ => {
                 let x = self.any(variables, 1);
                 self.add(Expr::Next(x))
+            }
+        }
+    }
+}
+
+impl Kitchen {
+    /// A closed formula that is decided by the values of the message: the last node.
+    fn touched(&mut self) {
+        let x = self.variable();
+        let variables = if self.choose(3) == 2 { vec![x, self.variable()] } else { vec![x] };
+        let guard = self.idle(&variables, 3);
+        match self.choose(3) {
+            0 => {
+                let not = self.add(Expr::Not(guard));
+                let mut formula = not;
+                for variable in variables.into_iter().rev() {
+                    formula = self.add(Expr::ForAll(variable, formula));
+                }
+            }
+            1 => {
+                let mut formula = guard;
+                for variable in variables.into_iter().rev() {
+                    formula = self.add(Expr::Exists(variable, formula));
+                }
+                self.add(Expr::Not(formula));
+            }
+            _ => {
+                let then = self.seen(&variables, 3);
+                let (not, mut formula) = (self.add(Expr::Not(guard)), then);
+                formula = self.add(Expr::Or(not, formula));
+                for variable in variables.into_iter().rev() {
+                    formula = self.add(Expr::ForAll(variable, formula));
+                }
+                if self.choose(3) == 0 {
+                    let bounds = self.bounds();
+                    self.add(Expr::Historically(bounds, formula));
+                }
+            }
+        }
+    }
+
+    /// A message that has the variables.
+    fn message(&mut self, variables: &[VariableId]) -> ExprId {
+        let names = if self.choose(12) == 0 { ["b", "a"] } else { ["a", "b"] };
+        let fields: Vec<(&str, VariableId)> = variables
+            .iter()
+            .zip(names)
+            .map(|(variable, name)| (if self.is_int(*variable) { name } else { "s" }, *variable))
+            .collect();
+        let topic = u32::from(self.choose(3));
+        self.bind(topic, &fields)
+    }
+
+    /// False wherever no message has the variables.
+    fn idle(&mut self, variables: &[VariableId], depth: u8) -> ExprId {
+        let depth = depth.saturating_sub(1);
+        match self.choose(if depth == 0 { 3 } else { 6 }) {
+            0..=2 => self.message(variables),
+            3 => {
+                let (x, y) = (self.idle(variables, depth), self.idle(variables, depth));
+                self.add(Expr::Or(x, y))
+            }
+            4 => {
+                let x = self.idle(variables, depth);
+                self.add(Expr::Definitely(x))
+            }
+            _ => {
+                let (x, y) = (self.message(variables), self.seen(variables, depth));
+                self.add(Expr::And(x, y))
+            }
+        }
+    }
+
+    /// What can be said where a message has the variables.
+    fn seen(&mut self, variables: &[VariableId], depth: u8) -> ExprId {
+        let depth = depth.saturating_sub(1);
+        let bounds = self.bounds();
+        match self.choose(if depth == 0 { 3 } else { 10 }) {
+            0 => self.closed(),
+            1 => self.message(variables),
+            2 | 3 => {
+                let x = self.idle(variables, depth);
+                self.add(Expr::Once(bounds, x))
+            }
+            4 => {
+                let x = self.idle(variables, depth);
+                let not = self.add(Expr::Not(x));
+                self.add(Expr::Historically(bounds, not))
+            }
+            5 => {
+                let (x, y) = (self.idle(variables, depth), self.idle(variables, depth));
+                let not = self.add(Expr::Not(x));
+                self.add(Expr::Since(bounds, not, y))
+            }
+            6 => {
+                let x = self.idle(variables, depth);
+                let ever = self.add(Expr::Once(Bounds::ALL, x));
+                match self.choose(3) {
+                    0 => self.add(Expr::Previously(ever)),
+                    1 => {
+                        let before = self.add(Expr::Previously(ever));
+                        self.add(Expr::Not(before))
+                    }
+                    _ => self.add(Expr::Once(bounds, ever)),
+                }
+            }
+            7 => self.comparison(variables),
+            8 => {
+                let (x, y) = (self.seen(variables, depth), self.seen(variables, depth));
+                match self.choose(3) {
+                    0 => self.add(Expr::And(x, y)),
+                    1 => self.add(Expr::Or(x, y)),
+                    _ => self.add(Expr::Compare(Comparison::Equal, x, y)),
+                }
+            }
+            _ => {
+                let x = self.seen(variables, depth);
+                self.add(Expr::Not(x))
             }
         }
     }
