@@ -8,7 +8,7 @@ use crate::program::Program;
 /// What every snapshot begins with.
 const MAGIC: &[u8; 8] = b"RONDELss";
 /// The form of what follows. It goes up with every change of what a monitor remembers.
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 /// Magic, version, program, length of the state; behind the state comes a sum of everything.
 const HEAD: usize = 8 + 4 + 8 + 8;
 
