@@ -1,23 +1,29 @@
-//! The state of a monitor as bytes, and back.
+//! What is remembered, as bytes, and back.
 
 use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::monitor::{Monitor, Saved};
 use crate::program::Program;
 
-/// What every snapshot begins with.
-const MAGIC: &[u8; 8] = b"RONDELss";
-/// The form of what follows. It goes up with every change of what a monitor remembers.
-const VERSION: u32 = 7;
-/// Magic, version, program, length of the state; behind the state comes a sum of everything.
+/// What a snapshot is of: what it begins with.
+pub(crate) type Kind = [u8; 8];
+
+/// Of a monitor.
+const MONITOR: &Kind = b"RONDELss";
+/// The form of what follows. It goes up with every change of what is remembered.
+const VERSION: u32 = 8;
+/// Kind, version, fingerprint, length of the state; behind the state comes a sum of everything.
 const HEAD: usize = 8 + 4 + 8 + 8;
 
-/// Why bytes are not the state of a monitor of this program.
+/// Why bytes are not the state of such a monitor, or of such an alignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
     /// They do not begin as a snapshot does.
-    #[error("this is no snapshot of a monitor")]
+    #[error("this is no snapshot of this kind")]
     NotASnapshot,
     /// They are in another form.
     #[error(
@@ -30,6 +36,9 @@ pub enum SnapshotError {
     /// They are of another specification, or of another release.
     #[error("this snapshot belongs to another specification, or to another release of this program")]
     OtherProgram,
+    /// They are of an alignment with other settings, or of another release.
+    #[error("this snapshot belongs to other settings of alignment, or to another release of this program")]
+    OtherSettings,
     /// They end too early, or go on after the end.
     #[error("this snapshot has {found} bytes and should have {expected}: it was cut or added to")]
     Length {
@@ -50,20 +59,56 @@ pub(crate) fn sum(bytes: &[u8]) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
+/// A state of this kind, of what has this fingerprint, as a snapshot.
+pub(crate) fn seal(kind: &Kind, fingerprint: u64, state: &impl Serialize) -> Vec<u8> {
+    // Plain data always has a form as bytes.
+    let state = postcard::to_stdvec(state).unwrap_or_default();
+    let mut out = Vec::with_capacity(HEAD + state.len() + 8);
+    out.extend_from_slice(kind);
+    out.extend_from_slice(&VERSION.to_le_bytes());
+    out.extend_from_slice(&fingerprint.to_le_bytes());
+    out.extend_from_slice(&(state.len() as u64).to_le_bytes());
+    out.extend_from_slice(&state);
+    out.extend_from_slice(&sum(&out).to_le_bytes());
+    out
+}
+
+/// The state that was sealed so. `other` says that it has another fingerprint.
+pub(crate) fn open<S: DeserializeOwned>(
+    kind: &Kind,
+    fingerprint: u64,
+    other: SnapshotError,
+    bytes: &[u8],
+) -> Result<S, SnapshotError> {
+    let rest = bytes.strip_prefix(kind).ok_or(SnapshotError::NotASnapshot)?;
+    let cut = SnapshotError::Length { found: bytes.len(), expected: HEAD + 8 };
+    let (version, rest) = rest.split_first_chunk().ok_or(cut)?;
+    let version = u32::from_le_bytes(*version);
+    if version != VERSION {
+        return Err(SnapshotError::Version { found: version });
+    }
+    let (found, rest) = rest.split_first_chunk().ok_or(cut)?;
+    let (length, rest) = rest.split_first_chunk().ok_or(cut)?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
+    let expected = length.saturating_add(HEAD + 8);
+    if bytes.len() != expected {
+        return Err(SnapshotError::Length { found: bytes.len(), expected });
+    }
+    let (state, summed) = rest.split_at(length);
+    if sum(&bytes[..HEAD + length]).to_le_bytes() != summed {
+        return Err(SnapshotError::Altered);
+    }
+    if u64::from_le_bytes(*found) != fingerprint {
+        return Err(other);
+    }
+    postcard::from_bytes(state).map_err(|_| SnapshotError::Altered)
+}
+
 impl Monitor {
     /// All that the monitor remembers, as bytes. A monitor that is [restored](Monitor::restore) from them gives
     /// the same reports from there on.
     pub fn snapshot(&self) -> Vec<u8> {
-        // Plain data always has a form as bytes.
-        let state = postcard::to_stdvec(&self.saved()).unwrap_or_default();
-        let mut out = Vec::with_capacity(HEAD + state.len() + 8);
-        out.extend_from_slice(MAGIC);
-        out.extend_from_slice(&VERSION.to_le_bytes());
-        out.extend_from_slice(&self.program().fingerprint().to_le_bytes());
-        out.extend_from_slice(&(state.len() as u64).to_le_bytes());
-        out.extend_from_slice(&state);
-        out.extend_from_slice(&sum(&out).to_le_bytes());
-        out
+        seal(MONITOR, self.program().fingerprint(), &self.saved())
     }
 
     /// A monitor that goes on where the one went on that the snapshot is of.
@@ -71,28 +116,7 @@ impl Monitor {
     /// # Errors
     /// [`SnapshotError`] when the bytes are no snapshot, not whole, or of another program.
     pub fn restore(program: Arc<Program>, bytes: &[u8]) -> Result<Monitor, SnapshotError> {
-        let rest = bytes.strip_prefix(MAGIC).ok_or(SnapshotError::NotASnapshot)?;
-        let cut = SnapshotError::Length { found: bytes.len(), expected: HEAD + 8 };
-        let (version, rest) = rest.split_first_chunk().ok_or(cut)?;
-        let version = u32::from_le_bytes(*version);
-        if version != VERSION {
-            return Err(SnapshotError::Version { found: version });
-        }
-        let (fingerprint, rest) = rest.split_first_chunk().ok_or(cut)?;
-        let (length, rest) = rest.split_first_chunk().ok_or(cut)?;
-        let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
-        let expected = length.saturating_add(HEAD + 8);
-        if bytes.len() != expected {
-            return Err(SnapshotError::Length { found: bytes.len(), expected });
-        }
-        let (state, found) = rest.split_at(length);
-        if sum(&bytes[..HEAD + length]).to_le_bytes() != found {
-            return Err(SnapshotError::Altered);
-        }
-        if u64::from_le_bytes(*fingerprint) != program.fingerprint() {
-            return Err(SnapshotError::OtherProgram);
-        }
-        let saved: Saved = postcard::from_bytes(state).map_err(|_| SnapshotError::Altered)?;
+        let saved: Saved = open(MONITOR, program.fingerprint(), SnapshotError::OtherProgram, bytes)?;
         Monitor::from_saved(program, saved).ok_or(SnapshotError::Altered)
     }
 }

@@ -63,11 +63,97 @@ impl Event {
         self.time
     }
 
+    /// Writes it down, so that [`Event::read`] finds it again.
+    pub fn write(&self, to: &mut Vec<u8>) {
+        to.extend_from_slice(&self.topic.map_or(u32::MAX, |topic| topic.0).to_le_bytes());
+        to.extend_from_slice(&self.time.as_nanos().to_le_bytes());
+        to.push(u8::from(self.arrival.is_some()));
+        to.extend_from_slice(&self.arrival.map_or(0, Timestamp::as_nanos).to_le_bytes());
+        // A block, which it came from, has no more columns and no more text than that.
+        to.extend_from_slice(&(self.cells.len() as u32).to_le_bytes());
+        for cell in &self.cells {
+            let (kind, value) = match *cell {
+                Cell::Absent => (0, 0),
+                Cell::Invalid => (1, 0),
+                Cell::Bool(value) => (2, u64::from(value)),
+                Cell::Int(value) => (3, value as u64),
+                Cell::Float(value) => (4, value.to_bits()),
+                Cell::Text(start, end) => (5, u64::from(start) | u64::from(end) << 32),
+            };
+            to.push(kind);
+            if kind > 1 {
+                to.extend_from_slice(&value.to_le_bytes());
+            }
+        }
+        to.extend_from_slice(&self.text);
+    }
+
+    /// The event that was written down so, if these bytes are one.
+    pub fn read(bytes: &[u8]) -> Option<Event> {
+        let mut rest = bytes;
+        let topic = u32::from_le_bytes(take(&mut rest)?);
+        let time = Timestamp::from_nanos(i64::from_le_bytes(take(&mut rest)?));
+        let [has_arrival] = take(&mut rest)?;
+        let arrival = Timestamp::from_nanos(i64::from_le_bytes(take(&mut rest)?));
+        let count = u32::from_le_bytes(take(&mut rest)?);
+        let mut cells = Vec::new();
+        for _ in 0..count {
+            let [kind] = take(&mut rest)?;
+            let value = if kind > 1 { u64::from_le_bytes(take(&mut rest)?) } else { 0 };
+            cells.push(match kind {
+                0 => Cell::Absent,
+                1 => Cell::Invalid,
+                2 => Cell::Bool(value != 0),
+                3 => Cell::Int(value as i64),
+                4 => Cell::Float(f64::from_bits(value)),
+                5 => Cell::Text(value as u32, (value >> 32) as u32),
+                _ => return None,
+            });
+        }
+        let is_text = |cell: &Cell| match *cell {
+            Cell::Text(start, end) => {
+                rest.get(start as usize..end as usize).is_some_and(|text| std::str::from_utf8(text).is_ok())
+            }
+            _ => true,
+        };
+        if !cells.iter().all(is_text) {
+            return None;
+        }
+        Some(Event {
+            topic: (topic != u32::MAX).then_some(TopicId(topic)),
+            time,
+            arrival: (has_arrival != 0).then_some(arrival),
+            cells,
+            text: rest.to_vec(),
+        })
+    }
+
+    /// Whether it has what stands in these slots: as many fields, each of its type or unknown.
+    pub fn fits(&self, slots: &[Slot]) -> bool {
+        let is_of = |(cell, slot): (&Cell, &Slot)| {
+            matches!(
+                (cell, slot),
+                (Cell::Absent | Cell::Invalid, _)
+                    | (Cell::Bool(_), Slot::Bool(_))
+                    | (Cell::Int(_), Slot::Int(_))
+                    | (Cell::Float(_), Slot::Float(_))
+                    | (Cell::Text(..), Slot::String(_))
+            )
+        };
+        self.cells.len() == slots.len() && self.cells.iter().zip(slots).all(is_of)
+    }
+
     fn fill(&self, block: &mut Block, row: usize, slots: &[Slot]) {
         for (cell, &slot) in self.cells.iter().zip(slots) {
             block.set_cell(slot, row, *cell, &self.text);
         }
     }
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (first, after) = rest.split_first_chunk()?;
+    *rest = after;
+    Some(*first)
 }
 
 #[cfg(test)]
@@ -99,6 +185,39 @@ mod tests {
         );
         assert_eq!((other.ints(0).present, other.ints(0).valid), (1, 0));
         assert_eq!((other.text(0, 0), other.text(1, 0)), (&b"abc"[..], &b"de"[..]));
+    }
+
+    #[test]
+    fn an_event_survives_being_written_down() {
+        let mut block = Block::new(LAYOUT);
+        let row = block.push(TopicId(1), Timestamp::from_nanos(-5));
+        block.set_arrival(row, Timestamp::from_nanos(6));
+        block.set_bool(0, row, true);
+        block.set_invalid(Slot::Int(0), row);
+        block.set_float(0, row, f64::NAN);
+        block.set_string(1, row, "dé");
+        let mut event = Event::default();
+        event.copy(&block, row, TopicId(1), &SLOTS);
+        let mut bytes = Vec::new();
+        event.write(&mut bytes);
+        let again = Event::read(&bytes).unwrap_or_default();
+        assert_eq!(format!("{again:?}"), format!("{event:?}"));
+        assert!(again.fits(&SLOTS) && !again.fits(&SLOTS[1..]));
+        let mut other = SLOTS;
+        other.swap(0, 2);
+        assert!(!again.fits(&other));
+        // Whatever bytes there are, an event that was read can be used.
+        for (at, value) in (0..bytes.len()).flat_map(|at| [0, 1, 5, 0x7F, 0xFF].map(|value| (at, value))) {
+            let mut altered = bytes.clone();
+            altered[at] = value;
+            for bytes in [&altered[..], &bytes[..at]] {
+                if let Some(event) = Event::read(bytes).filter(|event| event.fits(&SLOTS)) {
+                    let topic = event.topic().filter(|topic| topic.index() < LAYOUT.topics);
+                    block.clear();
+                    Event { topic, ..event }.push(&mut block, Timestamp::ZERO, &SLOTS);
+                }
+            }
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod divide;
 mod monitor;
 mod order;
+mod saved;
 mod sets;
 
 pub use divide::{Division, divide, together};

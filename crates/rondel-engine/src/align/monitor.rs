@@ -50,10 +50,9 @@ pub type Told<'a> = &'a mut dyn FnMut(Option<(&Block, u64)>, &Monitor);
 impl AlignedMonitor {
     /// A monitor of `program` behind this rule.
     pub fn new(program: Arc<Program>, rule: Rule) -> AlignedMonitor {
-        let slots = program.projections().iter().map(|p| p.fields.iter().map(|f| f.slot).collect());
         AlignedMonitor {
             rule,
-            slots: slots.collect(),
+            slots: slots_of(&program),
             free: Vec::new(),
             block: Block::new(program.layout()),
             monitor: Monitor::new(program),
@@ -211,6 +210,11 @@ impl AlignedMonitor {
         told(Some((&self.block, first)), &self.monitor);
         self.block.clear();
     }
+}
+
+/// For every topic where its fields are.
+pub(super) fn slots_of(program: &Program) -> Vec<Vec<Slot>> {
+    program.projections().iter().map(|p| p.fields.iter().map(|f| f.slot).collect()).collect()
 }
 
 /// How many places are kept for events to come: more than a burst, less than what a queue may hold.

@@ -6,6 +6,7 @@ mod markers;
 mod notice;
 mod origins;
 mod queue;
+mod saved;
 mod settings;
 mod topic;
 mod tree;
@@ -216,6 +217,7 @@ impl<T> Order<T> {
         while self.release_head() {}
         for index in 0..self.topics.len() {
             self.give_up_to(index, i64::MAX);
+            self.set_frontier(index);
         }
     }
 

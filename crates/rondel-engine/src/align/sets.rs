@@ -9,6 +9,7 @@ mod exact;
 mod heads;
 mod latest;
 mod presence;
+mod saved;
 
 use rondel_event::{Timestamp, TopicId};
 
@@ -115,6 +116,7 @@ pub struct SetSettings {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Sets<T> {
+    settings: SetSettings,
     /// The clock: the latest time that was told.
     now: Timestamp,
     /// How far a stamp may be after the clock, and how far before it.
@@ -139,7 +141,7 @@ impl<T: Clone> Sets<T> {
     pub fn new(settings: SetSettings) -> Sets<T> {
         let topics = settings.topics;
         let mut bounds = vec![0; topics];
-        let policy = match settings.policy {
+        let policy = match settings.policy.clone() {
             SetPolicy::Exact { queue } => Policy::Exact(Exact::new(topics, queue)),
             SetPolicy::Approximate { queue, age_penalty, max_interval, lower_bounds } => {
                 bounds.iter_mut().zip(lower_bounds).for_each(|(to, bound)| *to = nanos(bound));
@@ -166,6 +168,7 @@ impl<T: Clone> Sets<T> {
             before: bounds.into_iter().map(|bound| (None, bound)).collect(),
             policy,
             book: Book::new(topics),
+            settings,
         }
     }
 

@@ -5,11 +5,10 @@ use std::cmp::Reverse;
 use rondel_event::Value;
 use serde::{Deserialize, Serialize};
 
-use crate::slice::record::UNPLANNED;
 use crate::slice::table::SavedTable;
 use crate::slice::{Instances, Refusals};
 
-/// What of [`Instances`] goes into a snapshot. When they change by themselves their records say.
+/// What of [`Instances`] goes into a snapshot.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SavedInstances {
     table: SavedTable,
@@ -23,6 +22,9 @@ pub(crate) struct SavedInstances {
     /// The first key beyond the limit; nothing if there was none.
     #[serde(with = "crate::snapshot::values")]
     first: Vec<Option<Value>>,
+    /// When to look at which instance. Their records say so too, but not where one was to be looked at sooner: that
+    /// makes no difference to what is found, but to when somebody is asked for the time.
+    changes: Vec<(i64, u32)>,
 }
 
 impl Instances {
@@ -38,6 +40,7 @@ impl Instances {
             unkeyed,
             beyond_limit,
             first: first.iter().flatten().cloned().map(Some).collect(),
+            changes: self.changes.iter().map(|&Reverse(change)| change).collect(),
         }
     }
 
@@ -53,6 +56,7 @@ impl Instances {
             unkeyed,
             beyond_limit,
             first,
+            changes,
         } = saved;
         if !self.table.restore(table) || next_look > self.table.used() {
             return false;
@@ -64,9 +68,8 @@ impl Instances {
         let fits = first.is_empty() || first.len() == self.plan.keys.types.len();
         let first = Some(first).filter(|first| !first.is_empty());
         self.refusals = Refusals { unkeyed, beyond_limit, first };
-        let live = (0..self.table.used()).filter(|&number| self.table.is_live(number));
-        let changes = live.map(|number| Reverse((self.table.planned(number), number)));
-        self.changes = changes.filter(|Reverse((due, _))| *due != UNPLANNED).collect();
+        let fits = fits && changes.iter().all(|&(_, number)| number < self.table.used());
+        self.changes = changes.into_iter().map(Reverse).collect();
         fits
     }
 }

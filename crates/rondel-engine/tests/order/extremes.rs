@@ -3,7 +3,7 @@
 use rondel_engine::align::{Marker, MaxWait, Order, OrderPolicy, OrderSettings, Origin, Tardy, TopicOrder};
 use rondel_event::{Timestamp, TopicId};
 
-use crate::{Numbers, released};
+use crate::{Numbers, again, released};
 
 const TIMES: [i64; 9] = [i64::MIN, i64::MIN + 1, -1, 0, 1, 1_000, i64::MAX - 1_000, i64::MAX - 1, i64::MAX];
 const DURATIONS: [u64; 7] =
@@ -45,7 +45,7 @@ fn anything(seed: u64) {
     let mut numbers = Numbers(seed);
     let settings = settings(&mut numbers);
     let (policy, topics) = (settings.policy, settings.topics.len() as u64);
-    let mut order = Order::new(settings);
+    let mut order = Order::new(settings.clone());
     let (mut pushed, mut out, mut highest) = (0, Vec::new(), i64::MIN);
     for item in 0..200_u64 {
         let topic = TopicId(if numbers.one_in(30) { u32::MAX } else { numbers.below(topics + 1) as u32 });
@@ -83,6 +83,9 @@ fn anything(seed: u64) {
         }
         if numbers.one_in(2) {
             out.extend(released(&mut order));
+        }
+        if numbers.one_in(20) {
+            order = again(&order, &settings);
         }
     }
     order.flush();

@@ -8,7 +8,7 @@ mod markers;
 mod naive;
 mod random;
 
-use rondel_engine::align::{Notice, Order, Released};
+use rondel_engine::align::{Notice, Order, OrderSettings, Released};
 
 /// What has left since the last call.
 pub(crate) fn released<T>(order: &mut Order<T>) -> Vec<Released<T>> {
@@ -18,6 +18,17 @@ pub(crate) fn released<T>(order: &mut Order<T>) -> Vec<Released<T>> {
 /// What was reported since the last call.
 pub(crate) fn notices<T>(order: &mut Order<T>) -> Vec<Notice> {
     order.notices().collect()
+}
+
+/// The same order, written down and read again.
+pub(crate) fn again(order: &Order<u64>, settings: &OrderSettings) -> Order<u64> {
+    let bytes = order.snapshot(|item, to| to.extend_from_slice(&item.to_le_bytes()));
+    let read = |bytes: &[u8]| bytes.try_into().ok().map(u64::from_le_bytes);
+    let again = Order::restore(settings.clone(), &bytes, read).unwrap();
+    assert_eq!(order.statistics(), again.statistics());
+    assert_eq!((order.waiting(), order.deadline()), (again.waiting(), again.deadline()));
+    assert_eq!(order.complete_up_to(), again.complete_up_to());
+    again
 }
 
 /// Numbers that look random, the same for the same seed.

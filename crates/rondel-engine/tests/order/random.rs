@@ -7,7 +7,7 @@ use rondel_engine::align::{
 use rondel_event::{Timestamp, TopicId};
 
 use crate::naive::Naive;
-use crate::{Numbers, notices, released};
+use crate::{Numbers, again, notices, released};
 
 fn at(ns: i64) -> Timestamp {
     Timestamp::from_nanos(ns)
@@ -189,6 +189,9 @@ fn agrees(seed: u64) {
     let calls = calls(&mut numbers, settings.topics.len() as u64);
     let mut order = Order::new(settings.clone());
     let mut naive = Naive::new(settings.clone());
+    // Where the order is written down and read again.
+    let mut cuts = Numbers(!seed);
+    let often = cuts.pick(&[1, 5, 30]);
     let (mut out, mut said, mut now) = (Vec::new(), Vec::new(), i64::MIN);
     for (i, call) in calls.iter().enumerate() {
         let context = || format!("call {i}: {call:?}\n{settings:#?}\n{:?}", &calls[..i]);
@@ -208,6 +211,9 @@ fn agrees(seed: u64) {
         assert_eq!(order.complete_up_to(), naive.complete_up_to(), "{}", context());
         if numbers.one_in(4) {
             foresees(&order, &mut numbers, now);
+        }
+        if cuts.one_in(often) {
+            order = again(&order, &settings);
         }
     }
     order.flush();

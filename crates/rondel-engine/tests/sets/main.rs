@@ -6,3 +6,4 @@ mod bad;
 mod naive;
 mod pictures;
 mod random;
+mod snapshots;

@@ -4,6 +4,7 @@ use rondel_engine::align::{SetNotice, SetPolicy, SetSettings, Sets};
 use rondel_event::{Timestamp, TopicId};
 
 use crate::naive::{Approximate, Epsilon, Exact, Item, Latest, Naive, Outcome};
+use crate::snapshots::again;
 
 /// A small generator (splitmix64): the same streams on every machine.
 pub(crate) struct Random(pub u64);
@@ -84,7 +85,11 @@ fn drain(sets: &mut Sets<u32>, outcome: &mut Outcome) {
 /// Both are given the same, and must give the same after each event.
 fn compare(policy: SetPolicy, naive: &mut dyn Naive, topics: usize, events: &[Event]) -> usize {
     let what = format!("{policy:?} {events:?}");
-    let mut sets = Sets::new(SetSettings { policy, topics, absent_after: Vec::new() });
+    let settings = SetSettings { policy, topics, absent_after: Vec::new() };
+    let mut sets = Sets::new(settings.clone());
+    // Where the sets are written down and read again.
+    let mut cuts = Random(events.iter().map(|event| event.1 as u64).fold(1, u64::wrapping_add));
+    let often = [2, 10, 50][cuts.below(3) as usize];
     let mut count = 0;
     let mut check = |sets: &mut Sets<u32>, naive: &mut dyn Naive, event: usize| {
         let mut found = Outcome::default();
@@ -100,6 +105,9 @@ fn compare(policy: SetPolicy, naive: &mut dyn Naive, topics: usize, events: &[Ev
         sets.push(TopicId(topic as u32), at(time), at(now), i as u32);
         naive.push(topic, time, now, i as u32);
         check(&mut sets, naive, i);
+        if cuts.below(often) == 0 {
+            sets = again(&sets, Sets::new(settings.clone()));
+        }
     }
     sets.flush();
     naive.flush();

@@ -46,8 +46,12 @@ struct Bench<'a> {
     patient: bool,
     /// Up to what time the monitor was told that nothing comes any more.
     closed: Option<i64>,
+    /// One in so many times it is written down and read again (0: never).
+    cut: i64,
     /// In the order of their coming: the messages, and what became of them.
     come: Vec<(usize, Fate)>,
+    settings: OrderSettings,
+    every: bool,
 }
 
 impl Bench<'_> {
@@ -72,6 +76,9 @@ impl Bench<'_> {
             released: Vec::new(),
             patient: false,
             closed: None,
+            cut: 0,
+            settings: settings.clone(),
+            every,
             come: Vec::new(),
         }
     }
@@ -129,6 +136,16 @@ impl Bench<'_> {
             self.closed = Some(complete.as_nanos());
             self.order.close(complete);
         }
+    }
+
+    /// Goes on from what was written down.
+    fn cut(&mut self) {
+        let rule = Rule::Order(Order::new(self.settings.clone()));
+        let deadline = self.monitor.deadline();
+        let bytes = self.monitor.snapshot();
+        self.monitor = AlignedMonitor::restore(self.program.clone(), rule, &bytes).unwrap();
+        self.monitor.monitor_mut().report_every(self.every);
+        assert_eq!(self.monitor.deadline(), deadline);
     }
 
     fn deadline(&self) -> Option<i64> {
@@ -189,6 +206,9 @@ fn drive(bench: &mut Bench<'_>, driver: Driver, numbers: &mut Numbers) -> Result
             Some((_, What::Message(i))) => bench.push(*i, shown),
             Some((_, What::Marker(topic, marker))) => bench.mark(*topic, marker, shown),
             None => bench.advance(shown),
+        }
+        if bench.cut > 0 && numbers.one_in(bench.cut) {
+            bench.cut();
         }
         if run(bench, numbers)
             && let Some(again) = bench.deadline().filter(|again| *again <= now)
@@ -392,6 +412,7 @@ pub(crate) fn anything(numbers: &mut Numbers) -> Result<bool, String> {
     };
     let (driver, every) = (driver(numbers), numbers.one_in(2));
     let mut bench = Bench::new(part, &traffic, &settings, every);
+    bench.cut = numbers.pick(&[0, 0, 5, 40]);
     drive(&mut bench, driver, numbers)
         .and_then(|()| compare(&mut bench, &settings, every))
         .map_err(|why| why + &description(&bench, &settings, driver))
@@ -419,6 +440,7 @@ pub(crate) fn counted(numbers: &mut Numbers) -> Result<bool, String> {
     };
     let (driver, every) = (driver(numbers), numbers.one_in(2));
     let mut bench = Bench::new(part, &traffic, &settings, every);
+    bench.cut = numbers.pick(&[0, 0, 5, 40]);
     bench.patient = true;
     let mut run = |bench: &mut Bench<'_>| {
         drive(bench, driver, numbers)?;

@@ -40,8 +40,9 @@ pub(crate) fn agree(numbers: &mut Numbers) -> Result<bool, String> {
         absent_after: vec![Some(50 * MS as u64).filter(|_| numbers.one_in(2)); topics],
     };
     let joined = !division.keyed && numbers.one_in(2);
-    let rule = Rule::Sets { sets: Sets::new(settings.clone()), topics: division.topics.clone(), joined };
-    let mut monitor = AlignedMonitor::new(program.clone(), rule);
+    let rule = || Rule::Sets { sets: Sets::new(settings.clone()), topics: division.topics.clone(), joined };
+    let mut monitor = AlignedMonitor::new(program.clone(), rule());
+    let cut = numbers.pick(&[0, 1, 5, 40]);
     let every = numbers.one_in(2);
     monitor.monitor_mut().report_every(every);
     let mut direct = Sets::new(settings.clone());
@@ -73,6 +74,11 @@ pub(crate) fn agree(numbers: &mut Numbers) -> Result<bool, String> {
         }
         if !numbers.one_in(3) {
             monitor.run(&mut |_, monitor| note(&division.spec, monitor, &mut found));
+        }
+        if cut > 0 && numbers.one_in(cut) {
+            let bytes = monitor.snapshot();
+            monitor = AlignedMonitor::restore(program.clone(), rule(), &bytes).unwrap();
+            monitor.monitor_mut().report_every(every);
         }
     }
     monitor.end(&mut |_, monitor| note(&division.spec, monitor, &mut found));

@@ -1,6 +1,8 @@
+use serde::{Deserialize, Serialize};
+
 /// How often which delay occurred: a histogram whose buckets are at most 1/16 of what is in them wide. What was long
 /// ago counts less.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Delays {
     /// As far as anything was counted.
     buckets: Vec<u32>,
@@ -9,6 +11,9 @@ pub(super) struct Delays {
     ever: u64,
     max: u64,
 }
+
+/// Nothing has ever been counted so often.
+pub(super) const IMPOSSIBLE: u64 = 1 << 62;
 
 /// When there are so many, each counts half from then on.
 const FORGET_AT: u64 = 1 << 15;
@@ -32,6 +37,11 @@ impl Delays {
             self.buckets.iter_mut().for_each(|count| *count /= 2);
             self.count = self.buckets.iter().map(|count| u64::from(*count)).sum();
         }
+    }
+
+    /// Whether it can have come about.
+    pub(super) fn may_be(&self) -> bool {
+        self.buckets.len() <= bucket(u64::MAX) + 1 && self.count < FORGET_AT && self.ever < IMPOSSIBLE
     }
 
     /// How many there were ever.

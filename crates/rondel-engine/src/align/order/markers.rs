@@ -1,5 +1,8 @@
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
+use super::delays::IMPOSSIBLE;
 use super::queue::Queue;
 use super::settings::Marker;
 
@@ -11,7 +14,7 @@ const BEYOND: usize = 65_536;
 const PENDING: usize = 1_024;
 
 /// What markers have said of a topic.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Markers {
     /// Everything up to here has come, or is not waited for.
     pub(super) through: Option<i64>,
@@ -33,7 +36,7 @@ pub(super) struct Markers {
     received: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Pending {
     complete: i64,
     /// How many events are still to come, if that is known.
@@ -67,6 +70,11 @@ impl Markers {
             forgotten: None,
             received: 0,
         }
+    }
+
+    /// Whether they can have come about.
+    pub(super) fn may_be(&self) -> bool {
+        self.received < IMPOSSIBLE && self.beyond.len() as u64 <= self.received
     }
 
     /// Whether there was any.

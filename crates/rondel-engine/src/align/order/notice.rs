@@ -1,4 +1,5 @@
 use rondel_event::{Timestamp, TopicId};
+use serde::{Deserialize, Serialize};
 
 use super::{Marker, Tardy};
 
@@ -187,7 +188,7 @@ pub enum Refusal {
 
 /// How it went on one topic. Of what was received, everything was released, dropped (tardy, duplicate, refused), or
 /// waits. All durations are nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OrderStatistics {
     /// How many events came.
     pub received: u64,

@@ -1,6 +1,9 @@
 use std::collections::BTreeMap;
 
 use rondel_event::Origin;
+use serde::{Deserialize, Serialize};
+
+use super::delays::IMPOSSIBLE;
 
 /// How far back numbers are remembered.
 const WINDOW: u64 = 256;
@@ -8,7 +11,7 @@ const WINDOW: u64 = 256;
 const PUBLISHERS: usize = 4096;
 
 /// Who publishes on a topic, and how far each has counted.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Origins {
     publishers: BTreeMap<u64, Publisher>,
     /// How many events had an origin.
@@ -17,7 +20,7 @@ pub(super) struct Origins {
     pub(super) latest_by: Option<u64>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Publisher {
     /// The first number that was seen: what came before it is not missing.
     first: u64,
@@ -50,6 +53,11 @@ pub(super) enum Numbered {
 }
 
 impl Origins {
+    /// Whether they can have come about.
+    pub(super) fn may_be(&self) -> bool {
+        self.heard < IMPOSSIBLE && self.publishers.len() <= PUBLISHERS
+    }
+
     /// An event with this origin came.
     pub(super) fn number(&mut self, origin: Origin) -> Numbered {
         self.heard += 1;

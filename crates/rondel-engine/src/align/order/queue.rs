@@ -1,9 +1,11 @@
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
+use serde::{Deserialize, Serialize};
+
 /// Entries by time, those of equal time by their numbers. What comes in order is in a run, where that costs nothing; what
 /// steps back is in a heap beside it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Queue<T> {
     run: VecDeque<Entry<T>>,
     back: BinaryHeap<Entry<T>>,
@@ -12,7 +14,7 @@ pub(super) struct Queue<T> {
 /// The number of an entry, and what tells it from another with that number.
 pub(super) type Sequence = (u64, u64);
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Entry<T> {
     time: i64,
     sequence: Sequence,
@@ -26,6 +28,18 @@ impl<T> Queue<T> {
 
     pub(super) fn len(&self) -> usize {
         self.run.len() + self.back.len()
+    }
+
+    /// The same queue of what each item becomes; none if one cannot.
+    pub(super) fn map<U>(&self, mut becomes: impl FnMut(&T) -> Option<U>) -> Option<Queue<U>> {
+        let mut entry = |entry: &Entry<T>| {
+            let Entry { time, sequence, ref item } = *entry;
+            becomes(item).map(|item| Entry { time, sequence, item })
+        };
+        let run = self.run.iter().map(&mut entry).collect::<Option<_>>()?;
+        // What is a heap stays as it is.
+        let back = self.back.iter().map(&mut entry).collect::<Option<Vec<_>>>()?;
+        Some(Queue { run, back: BinaryHeap::from(back) })
     }
 
     #[inline]

@@ -4,6 +4,7 @@ use super::markers::Markers;
 use super::notice::OrderStatistics;
 use super::origins::Origins;
 use super::queue::Queue;
+use super::saved::SavedTopic;
 use super::settings::{MaxWait, TopicOrder};
 use super::tree::Place;
 
@@ -117,6 +118,35 @@ impl<T> Topic<T> {
         let sufficient = self.sufficient_wait.map_or(needed, |so_far| so_far.max(needed));
         self.sufficient_wait = Some(sufficient);
         sufficient
+    }
+
+    /// By how much events were tardy, and the wait that would have been enough for all of them.
+    pub(super) fn missed(&self) -> (&Delays, Option<u64>) {
+        (&self.excesses, self.sufficient_wait)
+    }
+
+    /// Takes over what was saved.
+    pub(super) fn take_over(&mut self, saved: SavedTopic, queue: Queue<T>) {
+        let Topic { max_wait, absent_after, in_play, .. } = *self;
+        *self = Topic {
+            max_wait,
+            absent_after,
+            in_play,
+            queue,
+            latest: saved.latest,
+            believed: saved.believed,
+            stepped_back: saved.stepped_back,
+            markers: saved.markers,
+            origins: saved.origins,
+            passed: saved.passed,
+            absent: saved.absent,
+            heard: saved.heard,
+            ever: saved.ever,
+            delays: saved.delays,
+            excesses: saved.excesses,
+            sufficient_wait: saved.sufficient_wait,
+            counts: saved.counts,
+        };
     }
 
     pub(super) fn statistics(&self, wait: i64) -> OrderStatistics {

@@ -1,5 +1,7 @@
+use serde::{Deserialize, Serialize};
+
 /// A place in the order of everything: that of an event, or the place before all events of a time and a topic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Place {
     pub(super) time: i64,
     /// Twice the position of the topic, and one more for the events themselves.

@@ -1,9 +1,11 @@
 use std::collections::VecDeque;
 
 use rondel_event::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::book::{Book, Unused};
 use super::heads::Heads;
+use super::saved::{SavedApproximate, item, plain};
 
 /// The sets that lie closest together.
 ///
@@ -52,8 +54,8 @@ impl<T> Line<T> {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Candidate {
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Candidate {
     start: i64,
     end: i64,
     pivot: usize,
@@ -72,6 +74,51 @@ impl<T> Approximate<T> {
             lost: Vec::new(),
             trail: Vec::new(),
         }
+    }
+
+    /// For a snapshot: what waits on each topic, and how far the search for the best set has come.
+    pub(super) fn saved(&self, write: &mut dyn FnMut(&T) -> Vec<u8>) -> SavedApproximate {
+        let mut line = |line: &Line<T>| {
+            (line.items.iter().map(|one| plain(one, write)).collect(), line.passed, line.lost)
+        };
+        SavedApproximate {
+            lines: self.lines.iter().map(&mut line).collect(),
+            candidate: self.candidate,
+            passed: self.passed.clone(),
+            lost: self.lost.clone(),
+        }
+    }
+
+    /// Takes over what was saved, if it can be that.
+    pub(super) fn restore(
+        &mut self,
+        saved: SavedApproximate,
+        read: &mut dyn FnMut(&[u8]) -> Option<T>,
+    ) -> Option<()> {
+        let SavedApproximate { lines, candidate, passed: passed_over, lost } = saved;
+        let are_topics = |which: &[u32]| which.iter().all(|&topic| (topic as usize) < self.lines.len());
+        if lines.len() != self.lines.len() || !are_topics(&passed_over) || !are_topics(&lost) {
+            return None;
+        }
+        for (topic, (line, (items, passed, lost))) in self.lines.iter_mut().zip(lines).enumerate() {
+            // What is passed over belongs to a search, which has a candidate in every topic.
+            let searches = candidate.is_some();
+            if passed > items.len()
+                || (passed > 0) != passed_over.contains(&(topic as u32))
+                || searches && items.is_empty()
+                || !searches && passed > 0
+            {
+                return None;
+            }
+            let items = items.iter().map(|one| item(one, read)).collect::<Option<_>>()?;
+            *line = Line { items, passed, lost };
+            if let Some(first) = line.head() {
+                self.heads.fill(topic, first);
+            }
+        }
+        (self.candidate, self.passed, self.lost) = (candidate, passed_over, lost);
+        // If every topic had something, the search would have gone on.
+        (!self.heads.full() || self.lines.is_empty()).then_some(())
     }
 
     pub(super) fn push(&mut self, topic: usize, time: Timestamp, item: T, book: &mut Book<T>) {

@@ -1,6 +1,9 @@
 use std::collections::VecDeque;
 
 use rondel_event::{Timestamp, TopicId};
+use serde::{Deserialize, Serialize};
+
+use super::saved::{SavedBook, item, plain};
 
 /// So many notices are kept for a driver that does not take them; further ones are only counted.
 const NOTICES: usize = 10_000;
@@ -145,7 +148,7 @@ pub struct SetTime {
 }
 
 /// What happened to the items of a topic. Each received item is either used, unused or waiting.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetTopicStatistics {
     /// How many came.
     pub received: u64,
@@ -179,7 +182,7 @@ impl SetTopicStatistics {
 }
 
 /// What has been counted. All durations are nanoseconds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetStatistics {
     /// How many sets there were.
     pub sets: u64,
@@ -192,6 +195,23 @@ pub struct SetStatistics {
     /// By topic.
     pub topics: Vec<SetTopicStatistics>,
 }
+
+impl SetStatistics {
+    /// Whether they can have come about.
+    fn may_be(&self) -> bool {
+        let of_topic = |topic: &SetTopicStatistics| {
+            [topic.received, topic.used, topic.stepped_back, topic.too_close, topic.absences]
+                .into_iter()
+                .chain(topic.unused)
+                .all(|count| count < IMPOSSIBLE)
+        };
+        let all = [self.sets, self.tardy, self.unknown];
+        all.into_iter().all(|count| count < IMPOSSIBLE) && self.topics.iter().all(of_topic)
+    }
+}
+
+/// Nothing has ever been counted so often, even after others were added to it.
+const IMPOSSIBLE: u64 = 1 << 56;
 
 /// Where sets, notices and counts go, whatever the policy.
 #[derive(Clone, Debug)]
@@ -216,6 +236,46 @@ impl<T> Book<T> {
             sets: VecDeque::new(),
             latest: None,
         }
+    }
+
+    /// For a snapshot: all but the notices.
+    pub(super) fn saved(&self, write: &mut dyn FnMut(&T) -> Vec<u8>) -> SavedBook {
+        let topics = self.statistics.topics.len();
+        let mut items = self.items.iter();
+        let set = |set: &SetTime| {
+            let items = items.by_ref().take(topics).map(|one| plain(one, write)).collect();
+            (set.time.as_nanos(), set.tardy, items)
+        };
+        SavedBook {
+            sets: self.sets.iter().map(set).collect(),
+            latest: self.latest.map(Timestamp::as_nanos),
+            statistics: self.statistics.clone(),
+        }
+    }
+
+    /// Takes over what was saved, if it can be that.
+    pub(super) fn restore(
+        &mut self,
+        saved: SavedBook,
+        read: &mut dyn FnMut(&[u8]) -> Option<T>,
+    ) -> Option<()> {
+        let SavedBook { statistics, sets, latest } = saved;
+        let topics = self.statistics.topics.len();
+        if statistics.topics.len() != topics || !statistics.may_be() {
+            return None;
+        }
+        self.statistics = statistics;
+        self.latest = latest.map(Timestamp::from_nanos);
+        for (time, tardy, items) in sets {
+            if items.len() != topics {
+                return None;
+            }
+            for one in &items {
+                self.items.push_back(item(one, read)?);
+            }
+            self.sets.push_back(SetTime { time: Timestamp::from_nanos(time), tardy });
+        }
+        Some(())
     }
 
     fn notice(&mut self, notice: SetNotice) {

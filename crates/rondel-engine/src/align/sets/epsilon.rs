@@ -4,6 +4,7 @@ use rondel_event::Timestamp;
 
 use super::book::{Book, Unused};
 use super::heads::Heads;
+use super::saved::{SavedItem, item, plain};
 
 /// The first items of all topics, if they lie close enough.
 #[derive(Clone, Debug)]
@@ -24,6 +25,31 @@ impl<T> Epsilon<T> {
     pub(super) fn new(topics: usize, epsilon: i64, queue: usize) -> Epsilon<T> {
         let lines = (0..topics).map(|_| VecDeque::new()).collect();
         Epsilon { epsilon, queue, lines, heads: Heads::new(topics), popped: Vec::new() }
+    }
+
+    /// For a snapshot: what waits on each topic.
+    pub(super) fn saved(&self, write: &mut dyn FnMut(&T) -> Vec<u8>) -> Vec<Vec<SavedItem>> {
+        let mut line = |line: &VecDeque<_>| line.iter().map(|one| plain(one, write)).collect();
+        self.lines.iter().map(&mut line).collect()
+    }
+
+    /// Takes over what was saved, if it can be that.
+    pub(super) fn restore(
+        &mut self,
+        saved: Vec<Vec<SavedItem>>,
+        read: &mut dyn FnMut(&[u8]) -> Option<T>,
+    ) -> Option<()> {
+        if saved.len() != self.lines.len() {
+            return None;
+        }
+        for (topic, (line, saved)) in self.lines.iter_mut().zip(saved).enumerate() {
+            *line = saved.iter().map(|one| item(one, read)).collect::<Option<_>>()?;
+            if let Some(first) = head(line) {
+                self.heads.fill(topic, first);
+            }
+        }
+        // If every topic had something, it would have been looked at.
+        (!self.heads.full() || self.lines.is_empty()).then_some(())
     }
 
     pub(super) fn push(&mut self, topic: usize, time: Timestamp, item: T, book: &mut Book<T>) {

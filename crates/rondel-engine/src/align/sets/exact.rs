@@ -3,6 +3,7 @@ use std::collections::VecDeque;
 use rondel_event::Timestamp;
 
 use super::book::{Book, Unused};
+use super::saved::SavedExact;
 
 /// Items with equal stamps: the partial sets by stamp; one that is full leaves and takes all older
 /// ones with it.
@@ -29,6 +30,37 @@ struct Slot {
 impl<T> Exact<T> {
     pub(super) fn new(topics: usize, queue: usize) -> Exact<T> {
         Exact { topics, queue, order: VecDeque::new(), items: Vec::new(), free: Vec::new() }
+    }
+
+    /// For a snapshot: the partial sets in their order.
+    pub(super) fn saved(&self, write: &mut dyn FnMut(&T) -> Vec<u8>) -> SavedExact {
+        let mut partial = |&(time, slot): &(Timestamp, Slot)| {
+            let items = self.items[slot.index * self.topics..].iter().take(self.topics);
+            (time.as_nanos(), items.map(|item| item.as_ref().map(&mut *write)).collect())
+        };
+        self.order.iter().map(&mut partial).collect()
+    }
+
+    /// Takes over what was saved, if it can be that.
+    pub(super) fn restore(
+        &mut self,
+        saved: SavedExact,
+        read: &mut dyn FnMut(&[u8]) -> Option<T>,
+    ) -> Option<()> {
+        for (index, (time, items)) in saved.into_iter().enumerate() {
+            if items.len() != self.topics {
+                return None;
+            }
+            let filled = items.iter().flatten().count();
+            for item in items {
+                self.items.push(match item {
+                    Some(item) => Some(read(&item)?),
+                    None => None,
+                });
+            }
+            self.order.push_back((Timestamp::from_nanos(time), Slot { index, filled }));
+        }
+        Some(())
     }
 
     pub(super) fn push(&mut self, topic: usize, time: Timestamp, item: T, book: &mut Book<T>) {

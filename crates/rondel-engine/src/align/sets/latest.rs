@@ -1,6 +1,8 @@
 use rondel_event::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::book::{Book, Unused};
+use super::saved::{SavedLatest, item, plain};
 
 /// The last item of each topic, whenever the fastest topic that is not late has one.
 #[derive(Clone, Debug)]
@@ -29,8 +31,8 @@ struct Line<T> {
 }
 
 /// How fast the items of a topic come, by the clock.
-#[derive(Clone, Copy, Debug, Default)]
-struct Pace {
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Pace {
     /// The clock at the last item that counted.
     last: i64,
     /// Items per second: an average that follows quickly.
@@ -81,6 +83,34 @@ impl<T: Clone> Latest<T> {
     pub(super) fn new(topics: usize, weights: Weights) -> Latest<T> {
         let line = || Line { held: None, used: false, pace: Pace::default() };
         Latest { weights, lines: (0..topics).map(|_| line()).collect(), filled: 0, pacemaker: 0 }
+    }
+
+    /// For a snapshot.
+    pub(super) fn saved(&self, write: &mut dyn FnMut(&T) -> Vec<u8>) -> SavedLatest {
+        let mut line =
+            |line: &Line<T>| (line.held.as_ref().map(|held| plain(held, write)), line.used, line.pace);
+        SavedLatest { lines: self.lines.iter().map(&mut line).collect(), pacemaker: self.pacemaker }
+    }
+
+    /// Takes over what was saved, if it can be that.
+    pub(super) fn restore(
+        &mut self,
+        saved: SavedLatest,
+        read: &mut dyn FnMut(&[u8]) -> Option<T>,
+    ) -> Option<()> {
+        if saved.lines.len() != self.lines.len() {
+            return None;
+        }
+        for (line, (held, used, pace)) in self.lines.iter_mut().zip(saved.lines) {
+            let held = match &held {
+                Some(held) => Some(item(held, read)?),
+                None => None,
+            };
+            self.filled += usize::from(held.is_some());
+            *line = Line { held, used, pace };
+        }
+        self.pacemaker = saved.pacemaker;
+        Some(())
     }
 
     /// `now` never goes back.

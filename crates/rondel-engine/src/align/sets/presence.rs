@@ -2,6 +2,7 @@ use rondel_event::Timestamp;
 
 use super::book::Book;
 use super::earliest::Earliest;
+use super::saved::SavedPresence;
 
 /// Which topics are absent.
 ///
@@ -72,6 +73,40 @@ impl Presence {
             }
             self.due.update(i, topic.due());
         }
+    }
+
+    /// Nobody has listened for so long: no topic is absent for that.
+    pub(super) fn unheard(&mut self, gap: i64) {
+        if !self.begun {
+            return;
+        }
+        for (i, topic) in self.topics.iter_mut().enumerate() {
+            if !topic.absent {
+                topic.since = topic.since.saturating_add(gap);
+            }
+            self.due.set(i, topic.due());
+        }
+        self.due.rebuild();
+    }
+
+    /// For a snapshot. When to look at a topic is part of it: not all of them were looked at since they were heard.
+    pub(super) fn saved(&self) -> SavedPresence {
+        let topic = |(i, t): (usize, &Topic)| (t.ever, t.since, t.absent, self.due.key(i));
+        SavedPresence { begun: self.begun, topics: self.topics.iter().enumerate().map(topic).collect() }
+    }
+
+    /// Takes over what was saved, if it can be that.
+    pub(super) fn restore(&mut self, saved: SavedPresence) -> Option<()> {
+        if saved.topics.len() != self.topics.len() {
+            return None;
+        }
+        self.begun = saved.begun;
+        for (i, (own, (ever, since, absent, due))) in self.topics.iter_mut().zip(saved.topics).enumerate() {
+            *own = Topic { after: own.after, ever, since, absent };
+            self.due.set(i, due);
+        }
+        self.due.rebuild();
+        Some(())
     }
 
     pub(super) fn deadline(&self) -> Option<Timestamp> {
