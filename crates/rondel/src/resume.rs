@@ -13,11 +13,11 @@ use crate::tally::SavedTally;
 /// What such a file begins with.
 const MAGIC: &[u8; 8] = b"RONDELgo";
 /// The form of what follows.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Magic, version, the lengths of both parts; behind them comes a sum of everything.
 const HEAD: usize = 8 + 4 + 8 + 8;
 
-/// What is known beside the monitor.
+/// What is known beside the monitors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Known {
     /// Whether violations are explained: then the program has more in it.
@@ -32,15 +32,73 @@ pub struct Known {
     pub tallies: Vec<SavedTally>,
     /// The fields that no message has carried yet.
     pub unseen: Vec<String>,
+    /// What is known beside the messages that wait, where messages do.
+    pub waits: Option<Waits>,
+}
+
+/// What is known beside messages that wait to be put in order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Waits {
+    /// What the clock showed that they wait by, if there was a message to set it.
+    pub clock: Option<i64>,
+    /// How many messages had no time.
+    pub unstamped: u64,
+    /// How much word of progress could not be used.
+    pub unread: u64,
+    /// How far publishers are that say who they are: topic, who, time.
+    pub publishers: Vec<(u32, Vec<u8>, i64)>,
 }
 
 /// From where a check or a run goes on.
+#[derive(Clone, Debug)]
 pub struct Resumed {
-    /// The monitor.
-    pub monitor: Monitor,
-    /// What is known beside it.
+    /// What is known beside the monitors.
     pub known: Known,
+    /// The monitors, and what waits for each.
+    pub states: Vec<Vec<u8>>,
 }
+
+impl Resumed {
+    /// The monitor of a program, where messages are checked as they come.
+    ///
+    /// # Errors
+    /// Why it cannot be gone on from there, in words.
+    pub fn monitor(&self, program: &Arc<Program>) -> Result<Monitor, String> {
+        if self.known.waits.is_some() {
+            return Err(
+                "it is of a run in which messages wait to be put in order, and here they do not".to_owned()
+            );
+        }
+        self.has_tallies(program.properties().len())?;
+        let [state] = &self.states[..] else { return Err(ALTERED.to_owned()) };
+        Monitor::restore(Arc::clone(program), state).map_err(|error| error.to_string())
+    }
+
+    /// What is known beside `count` alignments of so many properties.
+    ///
+    /// # Errors
+    /// Why it cannot be gone on from there, in words.
+    pub fn waits(&self, count: usize, properties: usize) -> Result<&Waits, String> {
+        let waits = self.known.waits.as_ref();
+        let waits =
+            waits.ok_or("it is of a run in which messages are checked as they come, and here they wait")?;
+        if self.states.len() != count {
+            return Err("it belongs to another specification, or to other settings of alignment".to_owned());
+        }
+        self.has_tallies(properties)?;
+        Ok(waits)
+    }
+
+    fn has_tallies(&self, count: usize) -> Result<(), String> {
+        // Where nothing is checked there are none.
+        match self.known.tallies.len() == count {
+            true => Ok(()),
+            false => Err("it belongs to another specification".to_owned()),
+        }
+    }
+}
+
+const ALTERED: &str = "it was altered: its check sum does not match";
 
 /// FNV-1a: finds accidents, not malice.
 fn sum(bytes: &[u8]) -> [u8; 8] {
@@ -48,18 +106,21 @@ fn sum(bytes: &[u8]) -> [u8; 8] {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step).to_le_bytes()
 }
 
-/// The content of such a file.
-pub fn bytes(monitor: &Monitor, known: &Known) -> Vec<u8> {
+/// The content of such a file: what is known, and a state for each monitor.
+pub fn bytes(known: &Known, states: &[Vec<u8>]) -> Vec<u8> {
     // Plain data always has a form as JSON.
     let known = serde_json::to_vec(known).unwrap_or_default();
-    let monitor = monitor.snapshot();
-    let mut out = Vec::with_capacity(HEAD + known.len() + monitor.len() + 8);
+    let of_states: usize = states.iter().map(|state| 8 + state.len()).sum();
+    let mut out = Vec::with_capacity(HEAD + known.len() + of_states + 8);
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(&VERSION.to_le_bytes());
     out.extend_from_slice(&(known.len() as u64).to_le_bytes());
-    out.extend_from_slice(&(monitor.len() as u64).to_le_bytes());
+    out.extend_from_slice(&(of_states as u64).to_le_bytes());
     out.extend_from_slice(&known);
-    out.extend_from_slice(&monitor);
+    for state in states {
+        out.extend_from_slice(&(state.len() as u64).to_le_bytes());
+        out.extend_from_slice(state);
+    }
     out.extend_from_slice(&sum(&out));
     out
 }
@@ -83,21 +144,30 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     moved
 }
 
-/// Reads such a file, of a check or run of this program.
+/// Reads such a file. `accept` says whether what is in it fits.
 ///
 /// # Errors
 /// Why it cannot be gone on from there, in words.
-pub fn read(path: &Path, program: &Arc<Program>, explain: bool) -> Result<Resumed, String> {
+pub fn read(
+    path: &Path,
+    explain: bool,
+    accept: impl FnOnce(&Resumed) -> Result<(), String>,
+) -> Result<Resumed, String> {
     let name = path.display();
     let bytes = fs::read(path).map_err(|error| format!("cannot read the snapshot {name}: {error}"))?;
-    restore(&bytes, program, explain).map_err(|why| format!("cannot go on from {name}: {why}"))
+    let accepted = parse(&bytes, explain).and_then(|resumed| accept(&resumed).map(|()| resumed));
+    accepted.map_err(|why| format!("cannot go on from {name}: {why}"))
 }
 
-fn restore(bytes: &[u8], program: &Arc<Program>, explain: bool) -> Result<Resumed, String> {
+/// The content of such a file.
+///
+/// # Errors
+/// Why it is none, in words.
+pub fn parse(bytes: &[u8], explain: bool) -> Result<Resumed, String> {
     let none = "it is no snapshot of a check or a run";
     let cut =
         || format!("it has {} bytes, which is too short or too long: it was cut or added to", bytes.len());
-    let altered = || "it was altered: its check sum does not match".to_owned();
+    let altered = || ALTERED.to_owned();
     let rest = bytes.strip_prefix(MAGIC).ok_or(none)?;
     let (version, rest) = rest.split_first_chunk().ok_or_else(cut)?;
     let version = u32::from_le_bytes(*version);
@@ -106,31 +176,34 @@ fn restore(bytes: &[u8], program: &Arc<Program>, explain: bool) -> Result<Resume
             "it has version {version} of the format, and only version {VERSION} can be read"
         ));
     }
-    let mut length = rest;
-    let mut next = || {
-        let (first, rest) = length.split_first_chunk().ok_or_else(cut)?;
-        length = rest;
-        Ok::<usize, String>(usize::try_from(u64::from_le_bytes(*first)).unwrap_or(usize::MAX))
+    let length = |rest: &mut &[u8]| {
+        let (first, after) = rest.split_first_chunk()?;
+        *rest = after;
+        Some(usize::try_from(u64::from_le_bytes(*first)).unwrap_or(usize::MAX))
     };
-    let (of_known, of_monitor) = (next()?, next()?);
-    if bytes.len() != HEAD.saturating_add(of_known).saturating_add(of_monitor).saturating_add(8) {
+    let mut lengths = rest;
+    let (of_known, of_states) = length(&mut lengths).zip(length(&mut lengths)).ok_or_else(cut)?;
+    if bytes.len() != HEAD.saturating_add(of_known).saturating_add(of_states).saturating_add(8) {
         return Err(cut());
     }
     let (state, found) = bytes.split_at(bytes.len() - 8);
     if sum(state) != found {
         return Err(altered());
     }
-    let (known, monitor) = state[HEAD..].split_at(of_known);
+    let (known, mut rest) = state[HEAD..].split_at(of_known);
     let known: Known = serde_json::from_slice(known).map_err(|_| altered())?;
+    let mut states = Vec::new();
+    while !rest.is_empty() {
+        let length = length(&mut rest).ok_or_else(altered)?;
+        let (state, after) = rest.split_at_checked(length).ok_or_else(altered)?;
+        states.push(state.to_vec());
+        rest = after;
+    }
     if known.explain != explain {
         let (with, how) = if known.explain { ("with", "give it") } else { ("without", "leave it out") };
         return Err(format!("it was written {with} --explain: {how} here too"));
     }
-    let monitor = Monitor::restore(Arc::clone(program), monitor).map_err(|error| error.to_string())?;
-    if known.tallies.len() != program.properties().len() {
-        return Err(altered());
-    }
-    Ok(Resumed { monitor, known })
+    Ok(Resumed { known, states })
 }
 
 #[cfg(test)]
@@ -144,19 +217,33 @@ mod tests {
             |text: &str| Arc::new(Program::compile(&rondel_spec::parse(text).spec.unwrap()).unwrap());
         let of = program("topic t property p = once on(t)");
         let known = Known { tallies: vec![SavedTally::default()], events: 7, ..Known::default() };
-        let whole = bytes(&Monitor::new(Arc::clone(&of)), &known);
-        assert_eq!(restore(&whole, &of, false).map(|resumed| resumed.known).unwrap(), known);
+        let whole = bytes(&known, &[Monitor::new(Arc::clone(&of)).snapshot()]);
+        let read = |bytes: &[u8], program: &Arc<Program>, explain| {
+            parse(bytes, explain).and_then(|resumed| resumed.monitor(program).map(|_| resumed.known))
+        };
+        assert_eq!(read(&whole, &of, false).unwrap(), known);
         for end in 0..whole.len() {
-            assert!(restore(&whole[..end], &of, false).is_err());
+            assert!(read(&whole[..end], &of, false).is_err());
         }
         for at in 0..whole.len() {
             let mut altered = whole.clone();
             altered[at] ^= 1;
-            assert!(restore(&altered, &of, false).is_err(), "byte {at}");
+            assert!(read(&altered, &of, false).is_err(), "byte {at}");
+            // Under a right sum there may be nonsense, but no panic.
+            let end = altered.len() - 8;
+            for value in [altered[at], 0, 0x7F, 0xFF] {
+                altered[at.min(end - 1)] = value;
+                let sum = sum(&altered[..end]);
+                altered[end..].copy_from_slice(&sum);
+                let _ = read(&altered, &of, false);
+            }
         }
-        assert!(restore(&[&whole[..], b"x"].concat(), &of, false).is_err());
-        let why = |program: &Arc<Program>, explain| restore(&whole, program, explain).err().unwrap();
+        assert!(read(&[&whole[..], b"x"].concat(), &of, false).is_err());
+        let why = |program: &Arc<Program>, explain| read(&whole, program, explain).unwrap_err();
         assert!(why(&of, true).contains("without --explain"));
         assert!(why(&program("topic t property p = on(t)"), false).contains("another specification"));
+        let waiting = Known { waits: Some(Waits::default()), ..known };
+        let waiting = bytes(&waiting, &[Vec::new()]);
+        assert!(read(&waiting, &of, false).unwrap_err().contains("wait to be put in order"));
     }
 }

@@ -159,3 +159,49 @@ fn a_run_goes_on_where_another_ended() {
     // The violation at the beginning is not forgotten.
     second.expect_status(0).expect_stderr(&["became violated 2 times, first at step 0"]);
 }
+
+/// The gear changes at 2, when the vehicle stands since 1; its messages come in the first run, those of the speed in the second.
+#[test]
+fn what_waits_is_there_in_the_next_run() {
+    let folder = Folder::new();
+    folder.file(
+        "vehicle.rondel",
+        "topic gear { report: int }\ntopic speed { v: float }\n\
+         @time(dense) property at_standstill = changed(gear.report) -> speed.v < 0.1\n",
+    );
+    let name = folder.path("state.snapshot");
+    let deployment = |max_wait: &str, endpoint: &str| {
+        let text = format!(
+            "zenoh: {{ mode: router, listen: {endpoint} }}\nspecification: vehicle.rondel\n\
+             topics:\n  gear: {{ source: zenoh:t/gear, time: t }}\n  speed: {{ source: zenoh:t/speed, time: t }}\n\
+             alignment: {{ max_wait: {max_wait}, absent_after: never }}\n"
+        );
+        folder.file("rondel.yaml", text)
+    };
+    let part = |topic: &str, input: &str, more: &[&str], expected: usize| {
+        let endpoint = free_endpoint();
+        let file = deployment("none", &endpoint);
+        let mut run =
+            Process::rondel([&["run", &file, "--format", "json", "--resume", &name], more].concat());
+        run.wait_stderr("ready");
+        let publish = ["publish", "--to", topic, "--wait", "60"];
+        rondel_with_input(arguments(&publish, &zenoh("client", &endpoint)), input.as_bytes())
+            .expect_status(0);
+        let lines = run.take_stdout(expected);
+        run.terminate();
+        (lines, run.finish())
+    };
+    let gear = "{\"t\":0,\"report\":1}\n{\"t\":2,\"report\":2}\n{\"t\":4,\"report\":2}\n";
+    let kept = ["--snapshot-to", &name];
+    let (_, first) = part("zenoh:t/gear", gear, &kept, 0);
+    first.expect_status(0).expect_stdout("").expect_stderr(&["gear: 3 waiting for the next run"]);
+    let other = deployment("1 s", &free_endpoint());
+    rondel(["run", &other, "--resume", &name])
+        .expect_status(2)
+        .expect_stderr(&["cannot go on from", "other settings of alignment"]);
+    let speed = "{\"t\":0,\"v\":9}\n{\"t\":1,\"v\":0}\n{\"t\":5,\"v\":7}\n";
+    let (lines, second) = part("zenoh:t/speed", speed, &[], 2);
+    assert!(lines[0].contains("inconclusive") && lines[1].contains("satisfied"), "{lines:?}");
+    second.expect_status(0);
+    assert!(!second.stdout.contains("violated"), "{}", second.stdout);
+}

@@ -2,6 +2,7 @@
 
 use std::io::{self, BufWriter, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -113,8 +114,10 @@ impl Check {
         }
         let started = Instant::now();
         let witness = self.explain.then(|| Witness::new(&mut specification));
-        let resumed =
-            self.resume.as_ref().map(|file| resume::read(file, &specification.program, self.explain));
+        let resumed = self.resume.as_ref().map(|file| {
+            let accept = |resumed: &Resumed| resumed.monitor(&specification.program).map(drop);
+            resume::read(file, self.explain, accept)
+        });
         let resumed = match resumed.transpose() {
             Ok(resumed) => resumed,
             Err(why) => {
@@ -174,8 +177,13 @@ impl Checking<'_> {
             lines = lines.with_time_at(&FieldPath::keys(field.split('.')));
         }
         let (mut monitor, mut backwards) = match self.resumed.take() {
-            None => (Monitor::new(std::sync::Arc::clone(program)), Backwards::default()),
-            Some(Resumed { monitor, known }) => {
+            None => (Monitor::new(Arc::clone(program)), Backwards::default()),
+            Some(resumed) => {
+                let monitor = resumed.monitor(program).map_err(|why| {
+                    complain(&why);
+                    Stopped
+                })?;
+                let known = resumed.known;
                 lines = lines.from_time(Timestamp::from_nanos(known.time));
                 self.events = known.events;
                 self.unseen.keep(&known.unseen);
@@ -241,6 +249,7 @@ impl Checking<'_> {
                     backwards: backwards.saved(),
                     tallies: self.tallies.iter().map(Tally::saved).collect(),
                     unseen: self.unseen.all(),
+                    waits: None,
                 };
                 stopped = self.snapshot(file, &monitor, &known);
             }
@@ -280,7 +289,7 @@ impl Checking<'_> {
             warn(&format!("no snapshot was written to {}, as the verdicts were not", file.display()));
             return Ok(());
         }
-        resume::write(file, &resume::bytes(monitor, known)).map_err(|error| {
+        resume::write(file, &resume::bytes(known, &[monitor.snapshot()])).map_err(|error| {
             complain(&format!("cannot write the snapshot {}: {error}", file.display()));
             Stopped
         })

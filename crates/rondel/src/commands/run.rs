@@ -18,7 +18,7 @@ use crate::evidence::Witness;
 use crate::networks::{NetworkArguments, Networks};
 use crate::outlet::Sink;
 use crate::output::{Emit, Format, colour_of};
-use crate::pipeline::{AlignmentReport, Counts, Parts, Pipeline, Stop, Summary};
+use crate::pipeline::{self, AlignmentReport, Counts, Parts, Pipeline, Stop, Summary};
 use crate::resume::{self, Resumed};
 use crate::specification::{Reading, Specification, Syntax, TimeModel};
 use crate::tally::{Tally, Unseen, counted};
@@ -121,18 +121,13 @@ impl Run {
     }
 
     fn resumed(&self, deployment: &Deployment) -> Result<Option<Resumed>, String> {
-        let waits = deployment.alignment.is_needed() || deployment.synchronized.is_some();
-        if waits && (self.resume.is_some() || self.snapshot_to.is_some()) {
-            return Err("a snapshot does not hold messages that wait to be put in order: with --resume and \
-                        --snapshot-to write `alignment: { policy: arrival }`"
-                .to_owned());
-        }
         let Some(file) = &self.resume else { return Ok(None) };
         if matches!(file.try_exists(), Ok(false)) {
             warn(&format!("there is no snapshot {} yet: this run begins from the beginning", file.display()));
             return Ok(None);
         }
-        resume::read(file, &deployment.specification.program, self.explain).map(Some)
+        let accept = |resumed: &Resumed| pipeline::accepts(deployment, self.explain, resumed);
+        resume::read(file, self.explain, accept).map(Some)
     }
 
     fn deployment(&self) -> Result<Deployment, u8> {

@@ -18,6 +18,8 @@ use crate::output::Emit;
 use crate::specification::{Reading, Specification, Syntax, TimeModel};
 pub use address::{Address, Encoding, returns, spread};
 pub use alignment::{Alignment, AlignmentClock, Policy, WaitFor};
+#[cfg(test)]
+pub use alignment::{MaxWait, TopicAlignment};
 use alignment::{TopicSettings, alignment};
 use mqtt::{OfTopic, mqtt_settings};
 use networks::{dds_settings, zenoh_settings};

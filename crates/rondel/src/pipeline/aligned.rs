@@ -8,17 +8,19 @@ use rondel_engine::align::{AlignedMonitor, Division, Notice, Rule, SetNotice, di
 use rondel_event::{Block, Timestamp, TopicId};
 use rondel_net::adapter::{Publisher, Sample};
 use rondel_net::json::JsonDecoder;
+use rondel_spec::Spec;
 
 use super::direct::decoders;
 use super::notice::{AlignmentReport, Reporter};
 use super::progress::Progress;
-use super::time::{Limits, WaitClock};
+use super::time::{Limits, NO_TIME, WaitClock};
 use super::{Counts, Parts, Summary};
 use crate::chains::ChainReport;
-use crate::deployment::{TimeOfEvent, WaitFor};
+use crate::deployment::{Alignment, TimeOfEvent, WaitFor};
 use crate::evidence::Witness;
 use crate::outlet::{Outlet, Part, Sink};
 use crate::output::Emit;
+use crate::resume::{self, Known, Resumed, Waits};
 use crate::specification::Specification;
 use crate::tally::{Tally, Unseen, left_out};
 
@@ -37,6 +39,14 @@ pub(super) struct Aligned {
     topics: Vec<String>,
     /// How many messages came since it was last looked what can be evaluated.
     unstepped: usize,
+    /// How many messages were checked in the runs before.
+    events: u64,
+    /// Whether nobody has listened for a while, and it is not known yet for how long.
+    resumes: bool,
+    /// Whether another run will go on from where this one ends.
+    goes_on: bool,
+    /// From where that will be, once this one has ended.
+    last: Option<Vec<u8>>,
 }
 
 /// An alignment and a monitor, and what decodes messages for it.
@@ -55,9 +65,6 @@ struct Lane {
     /// Whether something came since it was last run.
     is_fresh: bool,
 }
-
-/// Stands for a time that a message should have and has not.
-const NO_TIME: Timestamp = Timestamp::from_nanos(i64::MIN);
 
 /// The time of an event, and whether it is not its own.
 pub(super) fn time_of(
@@ -87,19 +94,26 @@ pub(super) fn time_before(of: &TimeOfEvent, sample: &Sample<'_>) -> Timestamp {
 }
 
 impl Aligned {
-    pub(super) fn new(parts: &Parts<'_>, reports: Vec<Sink>) -> Result<Aligned, String> {
+    pub(super) fn new(parts: &Parts<'_>, reports: Vec<Sink>, outlet: &mut Outlet) -> Result<Aligned, String> {
         let spec = &parts.specification.spec;
         let alignment = parts.alignment;
-        let joined = alignment.policy.makes_sets();
-        let divisions = match alignment.wait_for {
-            WaitFor::Property if !joined => divide(spec),
-            WaitFor::Property | WaitFor::Specification => together(spec, joined),
-        };
+        let divisions = divisions(spec, alignment);
         let several = divisions.len() > 1;
+        let resumed = parts.resumed.as_ref();
+        let waits =
+            resumed.map(|resumed| resumed.waits(divisions.len(), spec.properties.len())).transpose()?;
+        let states = resumed.map_or(&[][..], |resumed| &resumed.states).iter().map(Some);
         let lanes: Vec<Lane> = divisions
             .into_iter()
-            .map(|division| Lane::new(parts, division, several))
+            .zip(states.chain(std::iter::repeat(None)))
+            .map(|(division, state)| Lane::new(parts, division, several, state))
             .collect::<Result<_, _>>()?;
+        if let Some(Resumed { known, .. }) = resumed {
+            let tallies = outlet.tallies.iter_mut().zip(&known.tallies);
+            tallies.for_each(|(tally, saved)| tally.restore(saved.clone()));
+        }
+        let unheard = Waits::default();
+        let waits = waits.unwrap_or(&unheard);
         let topics: Vec<String> = spec.topics.iter().map(|topic| topic.name.clone()).collect();
         let units = parts.bindings.iter().map(|binding| binding.time_unit);
         let readers = (0..topics.len() as u32).map(|topic| {
@@ -110,13 +124,17 @@ impl Aligned {
             readers: readers.collect(),
             lanes,
             times: parts.bindings.iter().map(|b| b.time.clone()).collect(),
-            clock: WaitClock::new(alignment.clock),
+            clock: WaitClock::new(alignment.clock).after(waits.clock),
             limits: Limits::new(alignment),
-            progress: Progress::new(topics.iter().cloned().zip(units).collect()),
+            progress: Progress::new(topics.iter().cloned().zip(units).collect()).after(waits),
             reporter: Reporter::new(topics.clone(), reports),
-            unstamped: 0,
+            unstamped: waits.unstamped,
             topics,
             unstepped: 0,
+            events: resumed.map_or(0, |resumed| resumed.known.events),
+            resumes: resumed.is_some(),
+            goes_on: parts.goes_on,
+            last: None,
         })
     }
 
@@ -142,13 +160,61 @@ impl Aligned {
         Summary { counts, tallies, backwards: 0, unseen, left_out: left, chains, alignment: Some(alignment) }
     }
 
-    pub(super) fn end(&mut self, outlet: &mut Outlet) -> Vec<Box<dyn Publisher>> {
-        for lane in &mut self.lanes {
-            let Lane { monitor, part, .. } = lane;
-            monitor.end(&mut |block, monitor| outlet.take(block, monitor, part));
+    pub(super) fn end(&mut self, counts: Counts, outlet: &mut Outlet) -> Vec<Box<dyn Publisher>> {
+        if self.goes_on {
+            self.step(outlet);
+            self.last = Some(self.known(counts, outlet));
+        } else {
+            for lane in &mut self.lanes {
+                let Lane { monitor, part, .. } = lane;
+                monitor.end(&mut |block, monitor| outlet.take(block, monitor, part));
+            }
+            self.report();
         }
-        self.report();
         self.reporter.close()
+    }
+
+    /// From where another run can go on: from now, or from the end.
+    pub(super) fn snapshot(&mut self, counts: Counts, outlet: &mut Outlet) -> Vec<u8> {
+        match &self.last {
+            Some(last) => last.clone(),
+            None => {
+                self.step(outlet);
+                self.known(counts, outlet)
+            }
+        }
+    }
+
+    /// All that is known, and what waits. What can be evaluated must have been, and reported what there is to report.
+    fn known(&self, counts: Counts, outlet: &Outlet) -> Vec<u8> {
+        let mut unseen = Unseen::default();
+        self.lanes.iter().for_each(|lane| unseen.extend(&lane.unseen));
+        let known = Known {
+            explain: self.lanes.iter().any(|lane| lane.part.witness.is_some()),
+            events: self.events + counts.checked,
+            tallies: outlet.tallies.iter().map(Tally::saved).collect(),
+            unseen: unseen.all(),
+            waits: Some(Waits {
+                clock: self.clock.saved(Instant::now()),
+                unstamped: self.unstamped,
+                unread: self.progress.unread,
+                publishers: self.progress.saved(),
+            }),
+            ..Known::default()
+        };
+        let states: Vec<Vec<u8>> = self.lanes.iter().map(|lane| lane.monitor.snapshot()).collect();
+        resume::bytes(&known, &states)
+    }
+
+    /// The first time that the clock shows in a run that goes on from another one.
+    fn resume(&mut self, now: Timestamp) {
+        if self.resumes && now != NO_TIME {
+            self.resumes = false;
+            for lane in &mut self.lanes {
+                lane.monitor.unheard_until(now);
+                lane.is_fresh = true;
+            }
+        }
     }
 
     pub(super) fn release(&self) {
@@ -158,7 +224,9 @@ impl Aligned {
     /// Takes word of how far a publisher is.
     pub(super) fn progress(&mut self, payload: &[u8]) {
         let Some((topic, marker)) = self.progress.read(payload) else { return self.reporter.unread(payload) };
-        let now = self.clock.at(Instant::now());
+        let shown = self.clock.at(Instant::now());
+        self.resume(shown);
+        let now = self.clock.shown_or(shown, NO_TIME);
         for &lane in &self.readers[topic.index()] {
             self.lanes[lane].monitor.mark(topic, &marker, now);
             self.lanes[lane].is_fresh = true;
@@ -204,13 +272,17 @@ impl Aligned {
                 latest = Some(time);
                 lane.unseen.look(&lane.block);
                 // The clock is set by the first message.
-                let now = if shown == NO_TIME { time } else { shown };
+                let now = self.clock.shown_or(shown, time);
+                if self.resumes {
+                    lane.monitor.unheard_until(now);
+                }
                 lane.monitor.push(&lane.block, row, topic, sample.origin, now);
                 lane.is_fresh = true;
             }
             match (failed, latest) {
                 (Some(error), _) => counts.undecodable(sample.payload, error.offset, &error.to_string()),
                 (None, Some(time)) => {
+                    self.resume(self.clock.shown_or(shown, time));
                     counts.checked += 1;
                     if self.limits.allow(time, shown) {
                         self.clock.see(time, at);
@@ -249,6 +321,7 @@ impl Aligned {
     pub(super) fn pass(&mut self, at: Instant, outlet: &mut Outlet) -> Option<Instant> {
         let now = self.clock.at(at);
         if now != NO_TIME {
+            self.resume(now);
             for lane in &mut self.lanes {
                 lane.monitor.advance(now);
                 lane.is_fresh = true;
@@ -286,15 +359,26 @@ impl Aligned {
 }
 
 impl Lane {
-    fn new(parts: &Parts<'_>, division: Division, several: bool) -> Result<Lane, String> {
-        let Division { topics, properties, keyed, spec } = division;
-        let program = Program::compile(&spec).map_err(|error| error.to_string())?;
-        let mut specification =
-            Specification { spec, program: Arc::new(program), ..parts.specification.clone() };
-        let witness = parts.witness.is_some().then(|| Witness::new(&mut specification));
+    /// With what was saved of it, if something was.
+    fn new(
+        parts: &Parts<'_>,
+        division: Division,
+        several: bool,
+        state: Option<&Vec<u8>>,
+    ) -> Result<Lane, String> {
+        let (specification, witness) = of_lane(parts.specification, &division, parts.witness.is_some())?;
+        let Division { topics, properties, keyed, .. } = division;
         let rule = parts.alignment.rule(&topics, keyed);
         let program = Arc::clone(&specification.program);
-        let mut monitor = AlignedMonitor::new(Arc::clone(&program), rule);
+        let mut monitor = match state {
+            None => AlignedMonitor::new(Arc::clone(&program), rule),
+            Some(state) => AlignedMonitor::restore(Arc::clone(&program), rule, state)
+                .map_err(|error| error.to_string())?,
+        };
+        let mut unseen = Unseen::of(&specification, &topics);
+        if let Some(resumed) = &parts.resumed {
+            unseen.keep(&resumed.known.unseen);
+        }
         monitor.monitor_mut().report_every(parts.emit == Emit::Every);
         let names = specification.spec.properties.iter().map(|property| property.name.clone());
         Ok(Lane {
@@ -304,12 +388,51 @@ impl Lane {
             block: Block::new(program.layout()),
             monitor,
             part: Part { properties, witness },
-            unseen: Unseen::of(&specification, &topics),
+            unseen,
             topics,
             specification,
             is_fresh: false,
         })
     }
+}
+
+/// The parts of a specification that need not wait for one another.
+fn divisions(spec: &Spec, alignment: &Alignment) -> Vec<Division> {
+    let joined = alignment.policy.makes_sets();
+    match alignment.wait_for {
+        WaitFor::Property if !joined => divide(spec),
+        WaitFor::Property | WaitFor::Specification => together(spec, joined),
+    }
+}
+
+/// One of them as a specification of its own, and what watches why its properties are violated, if that is asked for.
+fn of_lane(
+    whole: &Specification,
+    division: &Division,
+    explain: bool,
+) -> Result<(Specification, Option<Witness>), String> {
+    let program = Program::compile(&division.spec).map_err(|error| error.to_string())?;
+    let (spec, program) = (division.spec.clone(), Arc::new(program));
+    let mut specification = Specification { spec, program, ..whole.clone() };
+    let witness = explain.then(|| Witness::new(&mut specification));
+    Ok((specification, witness))
+}
+
+/// Whether a run of this specification can go on from there.
+pub(super) fn accepts(
+    specification: &Specification,
+    alignment: &Alignment,
+    explain: bool,
+    resumed: &Resumed,
+) -> Result<(), String> {
+    let divisions = divisions(&specification.spec, alignment);
+    resumed.waits(divisions.len(), specification.spec.properties.len())?;
+    for (division, state) in divisions.iter().zip(&resumed.states) {
+        let (specification, _) = of_lane(specification, division, explain)?;
+        let rule = alignment.rule(&division.topics, division.keyed);
+        AlignedMonitor::restore(specification.program, rule, state).map_err(|error| error.to_string())?;
+    }
+    Ok(())
 }
 
 /// Whether it depends on what properties wait for.

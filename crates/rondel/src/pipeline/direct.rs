@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::deployment::{Binding, TimeOfEvent};
 use crate::outlet::{Outlet, Part};
 use crate::output::Emit;
-use crate::resume::{self, Known, Resumed};
+use crate::resume::{self, Known};
 use crate::specification::Specification;
 use crate::tally::{Backwards, Tally, Unseen, left_out};
 use crate::warn;
@@ -55,13 +55,14 @@ pub(super) fn decoders(specification: &Specification, bindings: &[Binding]) -> V
 }
 
 impl Direct {
-    pub(super) fn new(parts: &mut Parts<'_>, outlet: &mut Outlet) -> Direct {
+    pub(super) fn new(parts: &mut Parts<'_>, outlet: &mut Outlet) -> Result<Direct, String> {
         let specification = parts.specification;
         let program = Arc::clone(&specification.program);
         let mut unseen = Unseen::new(specification);
         let (mut monitor, known) = match parts.resumed.take() {
             None => (Monitor::new(Arc::clone(&program)), Known::default()),
-            Some(Resumed { monitor, mut known }) => {
+            Some(resumed) => {
+                let (monitor, mut known) = (resumed.monitor(&program)?, resumed.known);
                 unseen.keep(&known.unseen);
                 let tallies = std::mem::take(&mut known.tallies);
                 outlet.tallies.iter_mut().zip(tallies).for_each(|(tally, saved)| tally.restore(saved));
@@ -69,7 +70,7 @@ impl Direct {
             }
         };
         monitor.report_every(parts.emit == Emit::Every);
-        Direct {
+        Ok(Direct {
             spec: specification.spec.clone(),
             events: known.events,
             goes_on: parts.goes_on,
@@ -84,7 +85,7 @@ impl Direct {
             clock: specification.is_timed().then(Clock::default),
             backwards: Backwards::restored(known.backwards),
             unseen,
-        }
+        })
     }
 
     pub(super) fn summary(&self, mut counts: Counts, mut tallies: Vec<Tally>) -> Summary {
@@ -134,8 +135,9 @@ impl Direct {
             backwards: self.backwards.saved(),
             tallies: outlet.tallies.iter().map(Tally::saved).collect(),
             unseen: self.unseen.all(),
+            waits: None,
         };
-        resume::bytes(&self.monitor, &known)
+        resume::bytes(&known, &[self.monitor.snapshot()])
     }
 
     pub(super) fn is_timed(&self) -> bool {

@@ -17,7 +17,7 @@ use rondel_net::adapter::{Publisher, Receiver, Sample, now};
 use rondel_net::cdr;
 
 use crate::chains::ChainReport;
-use crate::deployment::{Alignment, Binding};
+use crate::deployment::{Alignment, Binding, Deployment};
 use crate::evidence::Witness;
 use crate::outlet::{Outlet, Sink};
 use crate::output::{Emit, Format};
@@ -37,6 +37,21 @@ pub enum Stop {
     Asked,
     /// The number of messages asked for was received.
     Count,
+}
+
+/// Whether a deployment's pipeline can go on from there.
+///
+/// # Errors
+/// Why not, in words.
+pub fn accepts(deployment: &Deployment, explain: bool, resumed: &Resumed) -> Result<(), String> {
+    let Deployment { specification, alignment, synchronized, .. } = deployment;
+    if synchronized.is_some() {
+        synchronizer::accepts(specification, alignment, resumed)
+    } else if alignment.is_needed() {
+        aligned::accepts(specification, alignment, explain, resumed)
+    } else {
+        resumed.monitor(&specification.program).map(drop)
+    }
 }
 
 /// How often at most is looked what time brings.
@@ -144,9 +159,9 @@ pub struct Parts<'a> {
     pub colour: bool,
     /// What watches why properties are violated, where that is asked for.
     pub witness: Option<Witness>,
-    /// Where it goes on from, if it does. Only for what is checked as it comes.
+    /// Where it goes on from, if it does.
     pub resumed: Option<Resumed>,
-    /// Whether another run will go on from where this one ends. Only for what is checked as it comes.
+    /// Whether another run will go on from where this one ends.
     pub goes_on: bool,
     /// After how many messages [`Stop::Count`] is sent.
     pub stop_after: Option<u64>,
@@ -182,9 +197,11 @@ impl Pipeline {
         let mut outlet = Outlet::new(parts.specification, sinks, parts.emit, (parts.format, parts.colour));
         let reports = std::mem::take(&mut parts.reports);
         let way = match parts.synchronized.take() {
-            Some(sinks) => Way::Synchronizer(Box::new(Synchronizer::new(&parts, sinks, reports))),
-            None if parts.alignment.is_needed() => Way::Aligned(Box::new(Aligned::new(&parts, reports)?)),
-            None => Way::Direct(Box::new(Direct::new(&mut parts, &mut outlet))),
+            Some(sinks) => Way::Synchronizer(Box::new(Synchronizer::new(&parts, sinks, reports)?)),
+            None if parts.alignment.is_needed() => {
+                Way::Aligned(Box::new(Aligned::new(&parts, reports, &mut outlet)?))
+            }
+            None => Way::Direct(Box::new(Direct::new(&mut parts, &mut outlet)?)),
         };
         let state = State { way, outlet, armed: None, ended: false, counts: Counts::default() };
         Ok(Pipeline {
@@ -236,8 +253,8 @@ impl Pipeline {
         let State { way, outlet, counts, .. } = &mut *state;
         let mut publishers = match way {
             Way::Direct(direct) => direct.end(*counts, outlet),
-            Way::Aligned(aligned) => aligned.end(outlet),
-            Way::Synchronizer(synchronizer) => synchronizer.end(),
+            Way::Aligned(aligned) => aligned.end(*counts, outlet),
+            Way::Synchronizer(synchronizer) => synchronizer.end(*counts),
         };
         state.counts.last.get_or_insert_with(now);
         state.ended = true;
@@ -246,13 +263,14 @@ impl Pipeline {
         Some(publishers)
     }
 
-    /// From where another run can go on: from now, or from the end. Nothing where messages wait.
+    /// From where another run can go on: from now, or from the end.
     pub fn snapshot(&self) -> Vec<u8> {
         let mut state = self.state();
         let State { way, outlet, counts, .. } = &mut *state;
         match way {
             Way::Direct(direct) => direct.snapshot(*counts, outlet),
-            Way::Aligned(_) | Way::Synchronizer(_) => Vec::new(),
+            Way::Aligned(aligned) => aligned.snapshot(*counts, outlet),
+            Way::Synchronizer(synchronizer) => synchronizer.snapshot(*counts),
         }
     }
 

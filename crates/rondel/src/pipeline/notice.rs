@@ -441,6 +441,7 @@ impl AlignmentReport {
         for (topic, own) in of.iter().zip(&statistics.topics) {
             let Some(report) = self.topics.get_mut(topic.index()) else { continue };
             report.order.received = own.received;
+            report.order.waiting = usize::try_from(own.waiting()).unwrap_or(usize::MAX);
             report.order.released = own.used;
             report.order.stepped_back = own.stepped_back;
             report.order.absent = own.absent;
@@ -463,6 +464,7 @@ impl AlignmentReport {
             let value = json!({
                 "received": order.received,
                 "released": order.released,
+                "waiting": order.waiting,
                 "guessed": order.guessed,
                 "tardy": order.tardy,
                 "dropped": order.dropped,
@@ -521,6 +523,9 @@ impl AlignmentReport {
             parts.extend(
                 unused.iter().map(|(why, count)| format!("{count} in no set ({})", why.replace('_', " "))),
             );
+            if order.waiting > 0 {
+                parts.push(format!("{} waiting for the next run", order.waiting));
+            }
             if order.absent {
                 parts.push("absent at the end".to_owned());
             }

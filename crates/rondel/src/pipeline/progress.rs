@@ -8,6 +8,8 @@ use rondel_event::{
 };
 use rondel_net::json::JsonDecoder;
 
+use crate::resume::Waits;
+
 /// Reads markers: `{"topic":"gear","complete":12.5}` says that all messages of the topic with times up to 12.5 s were
 /// sent. With `"after":12.0,"count":3` it says that those from 12.0 s (not included) on are three, and `"publisher":"a"`
 /// that it speaks for one publisher of several. Times are in the unit of the topic's own.
@@ -38,6 +40,26 @@ impl Progress {
             publishers: HashMap::new(),
             unread: 0,
         }
+    }
+
+    /// How far publishers are that say who they are: topic, who, time. In order, so that the same is written the same.
+    pub(super) fn saved(&self) -> Vec<(u32, Vec<u8>, i64)> {
+        let all = self.publishers.iter().flat_map(|(topic, known)| {
+            known.iter().map(|(who, time)| (*topic, who.clone(), time.as_nanos()))
+        });
+        let mut all: Vec<_> = all.collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Goes on from what was known.
+    pub(super) fn after(mut self, waits: &Waits) -> Progress {
+        self.unread = waits.unread;
+        for (topic, who, time) in &waits.publishers {
+            let known = self.publishers.entry(*topic).or_default();
+            known.insert(who.clone(), Timestamp::from_nanos(*time));
+        }
+        self
     }
 
     /// The marker that a payload holds, and its topic.

@@ -1,3 +1,5 @@
+mod waiting;
+
 use std::sync::{Arc, mpsc};
 use std::thread;
 

@@ -7,6 +7,9 @@ use rondel_net::adapter::now;
 
 use crate::deployment::{Alignment, AlignmentClock};
 
+/// Stands for a time that there is none of.
+pub(super) const NO_TIME: Timestamp = Timestamp::from_nanos(i64::MIN);
+
 /// The clock of an alignment: that of this machine, or the latest time of a message and what has passed since it came.
 ///
 /// The second needs no clock that is set right, only one that runs: it also serves recordings and simulated time. It
@@ -15,18 +18,36 @@ use crate::deployment::{Alignment, AlignmentClock};
 pub(super) struct WaitClock {
     kind: AlignmentClock,
     latest: Option<(Timestamp, Instant)>,
+    /// What it showed in the run before: it does not go back behind that.
+    before: Timestamp,
 }
 
 impl WaitClock {
     pub(super) fn new(kind: AlignmentClock) -> WaitClock {
-        WaitClock { kind, latest: None }
+        WaitClock { kind, latest: None, before: NO_TIME }
+    }
+
+    /// One that goes on where another ended. That of messages shows nothing until one comes: how long nobody was
+    /// there, only it can tell.
+    pub(super) fn after(self, before: Option<i64>) -> WaitClock {
+        WaitClock { before: before.map_or(NO_TIME, Timestamp::from_nanos), ..self }
+    }
+
+    /// What another run goes on from.
+    pub(super) fn saved(&self, instant: Instant) -> Option<i64> {
+        Some(self.at(instant).max(self.before)).filter(|shown| *shown != NO_TIME).map(Timestamp::as_nanos)
+    }
+
+    /// What it showed at an instant, if it did; otherwise what it is set to by a message with this time.
+    pub(super) fn shown_or(&self, shown: Timestamp, time: Timestamp) -> Timestamp {
+        if shown == NO_TIME { time.max(self.before) } else { shown }
     }
 
     /// What it shows at this instant, which is no later than now.
     pub(super) fn at(&self, instant: Instant) -> Timestamp {
         match (self.kind, self.latest) {
             (AlignmentClock::System, _) => now(),
-            (AlignmentClock::Messages, None) => Timestamp::from_nanos(i64::MIN),
+            (AlignmentClock::Messages, None) => NO_TIME,
             (AlignmentClock::Messages, Some((latest, since))) => {
                 let passed = instant.saturating_duration_since(since).as_nanos();
                 let passed = i64::try_from(passed).unwrap_or(i64::MAX);
@@ -38,7 +59,7 @@ impl WaitClock {
     /// A message with this time came. It does not turn the clock back.
     pub(super) fn see(&mut self, time: Timestamp, instant: Instant) {
         if self.kind == AlignmentClock::Messages && time > self.at(instant) {
-            self.latest = Some((time, instant));
+            self.latest = Some((time.max(self.before), instant));
         }
     }
 
@@ -95,5 +116,23 @@ mod tests {
         assert_eq!((clock.at(after(5)), clock.instant(seconds(110))), (seconds(107), Some(after(8))));
         clock.see(Timestamp::from_nanos(i64::MAX), after(6));
         assert_eq!(clock.at(after(7)).as_nanos(), i64::MAX);
+    }
+
+    #[test]
+    fn in_another_run_the_clock_waits_for_a_message_and_does_not_go_back() {
+        let seconds = |s: i64| Timestamp::from_nanos(s * 1_000_000_000);
+        let start = Instant::now();
+        let mut clock = WaitClock::new(AlignmentClock::Messages);
+        assert_eq!(clock.saved(start), None);
+        clock.see(seconds(100), start);
+        let saved = clock.saved(start + Duration::from_secs(3));
+        let again = || WaitClock::new(AlignmentClock::Messages).after(saved);
+        assert_eq!((again().at(start), again().saved(start)), (NO_TIME, saved));
+        for (first, shown) in [(102, 103), (500, 500)] {
+            let mut clock = again();
+            assert_eq!(clock.shown_or(clock.at(start), seconds(first)), seconds(shown));
+            clock.see(seconds(first), start);
+            assert_eq!(clock.at(start), seconds(shown));
+        }
     }
 }

@@ -1,0 +1,248 @@
+//! What waits goes on waiting in another run.
+
+use rondel_event::Origin;
+
+use super::*;
+use crate::deployment::{Encoding, MaxWait, Policy, TopicAlignment};
+use crate::resume;
+
+const TEXT: &str = "topic a { k: int, x: float, s: string } topic b { k: int, x: float, z: float }
+    property steps = once[0, 2] a.x > 1.0
+    @time(dense) property ahead = on(a) -> eventually[0, 3 s] on(b)
+    @time(dense) property of_a = a.s == 'one' -> mean(a.x) over 4 s > 1.0
+    property each for each k in (a.k, b.k) = on(a) -> eventually[0, 3 s] on(b)
+    machine m { initial p p -> q when on(a) q -> p when on(b) within 2 s error q for 3 s }
+    property never = b.z > 0";
+
+/// Nothing is let go by the clock, whose pace is that of the test.
+fn alignment(policy: Policy) -> Alignment {
+    let max_wait = MaxWait::Unlimited;
+    let topic = TopicAlignment { max_wait, absent_after: None, in_order: true, lower_bound: 0 };
+    Alignment { topics: vec![topic; 2], ahead: None, behind: None, ..Alignment::new(policy) }
+}
+
+fn pipeline(
+    specification: &Specification,
+    alignment: &Alignment,
+    synchronizes: bool,
+    (to, reports): (&mpsc::Sender<String>, &mpsc::Sender<String>),
+    (resumed, goes_on): (Option<Resumed>, bool),
+) -> Result<Pipeline, String> {
+    let binding = |name: &str| Binding {
+        address: Address::Zenoh(name.into(), Encoding::Json),
+        time: TimeOfEvent::Field(rondel_event::Path::keys(["t"])),
+        time_unit: TimeUnit::Seconds,
+    };
+    let sink = |to: &mpsc::Sender<String>| Sink::Network(Box::new(Told(to.clone())));
+    Pipeline::new(Parts {
+        specification,
+        bindings: &[binding("a"), binding("b")],
+        alignment,
+        synchronized: synchronizes.then(|| vec![sink(to)]),
+        reports: vec![sink(reports)],
+        emit: Emit::Change,
+        sinks: specification.spec.properties.iter().map(|_| vec![sink(to)]).collect(),
+        batching: false,
+        format: Format::Json,
+        colour: false,
+        witness: None,
+        resumed,
+        goes_on,
+        stop_after: None,
+        stop: mpsc::channel().0,
+    })
+}
+
+/// A message of a topic, or word of progress (2).
+type Message = (u32, u64, String);
+
+/// Both topics, each in its order, one behind the other by ever more and less; some numbers are left out, some come
+/// twice.
+fn messages() -> Vec<Message> {
+    let mut all = Vec::new();
+    for i in 0..60_u64 {
+        let behind = [0, 3, 9, 1][i as usize / 4 % 4];
+        all.push((
+            i * 10,
+            (
+                0,
+                i - i % 13 / 12,
+                format!(r#"{{"t":{i},"k":{},"x":{},"s":"{}"}}"#, i % 3, i % 4, ["one", "né"][i as usize % 2]),
+            ),
+        ));
+        if i % 3 > 0 {
+            let time = i as f64 + 0.5 * (i % 2) as f64;
+            all.push((
+                (i + behind) * 10 + 1,
+                (1, i + i / 20, format!(r#"{{"t":{time},"k":{},"x":{}}}"#, i % 3, i % 5)),
+            ));
+        }
+        if i % 7 == 0 {
+            let who = ["x", "y"][i as usize / 7 % 2];
+            let text = format!(r#"{{"topic":"b","publisher":"{who}","complete":{}}}"#, i as i64 - 12);
+            all.push((i * 10 + 2, (2, 0, text)));
+        }
+    }
+    all.sort_by_key(|(at, _)| *at);
+    let mut last = [0.0_f64; 2];
+    // What is behind by less than before would step back.
+    let in_order = |message: &Message| {
+        let (topic @ (0 | 1), text) = (message.0, &message.2) else { return true };
+        let time: f64 = text[5..].split(',').next().and_then(|time| time.parse().ok()).unwrap();
+        let last = &mut last[topic as usize];
+        let is = time >= *last;
+        *last = last.max(time);
+        is
+    };
+    all.into_iter().map(|(_, message)| message).filter(in_order).collect()
+}
+
+/// All that is published, all that is reported, and what it comes to, in runs that end before these messages.
+fn said(
+    specification: &Specification,
+    alignment: &Alignment,
+    synchronizes: bool,
+    cuts: &[usize],
+) -> (Vec<String>, Vec<String>, String) {
+    let ((to, told), (reports, reported)) = (mpsc::channel(), mpsc::channel());
+    let messages = messages();
+    let mut resumed = None;
+    let mut from = 0;
+    for (run, end) in cuts.iter().copied().chain([messages.len()]).enumerate() {
+        let goes_on = run < cuts.len();
+        let pipeline =
+            pipeline(specification, alignment, synchronizes, (&to, &reports), (resumed.take(), goes_on))
+                .unwrap();
+        for (i, (topic, number, text)) in messages[from..end].iter().enumerate() {
+            let origin = Some(Origin { publisher: 1, number: *number });
+            let topic = if *topic == 2 { pipeline.progress() } else { TopicId(*topic) };
+            pipeline.receive(topic, &[Sample::new(text.as_bytes(), None, None).with_origin(origin)]);
+            // Which property says first what the same messages say to several is not the same in all parts.
+            pipeline.idle();
+            if i % 10 == 0 {
+                // It goes on as well from one that was written in between, which changes nothing.
+                assert!(resume::parse(&pipeline.snapshot(), false).is_ok());
+            }
+        }
+        from = end;
+        assert!(pipeline.end(Duration::from_secs(60)).is_some());
+        if !goes_on {
+            let Summary { tallies, unseen, alignment, .. } = pipeline.summary();
+            let came: Vec<_> =
+                tallies.iter().map(|t| (t.violations, t.inconclusive, t.last, t.first.clone())).collect();
+            let summary = format!("{came:?} {:?} {:?}", unseen.names(), alignment.unwrap().sentences());
+            return (told.try_iter().collect(), reported.try_iter().collect(), summary);
+        }
+        resumed = Some(resume::parse(&pipeline.snapshot(), false).unwrap());
+    }
+    unreachable!()
+}
+
+fn specification(synchronizes: bool) -> Specification {
+    if synchronizes {
+        return Specification::of_topics(["a".to_owned(), "b".to_owned()].into_iter())
+            .unwrap_or_else(|_| panic!());
+    }
+    let spec = rondel_spec::parse(TEXT).spec.unwrap();
+    let program = Arc::new(Program::compile(&spec).unwrap());
+    Specification { spec, program, is_formula: false, source: String::new(), text: String::new() }
+}
+
+const POLICIES: [Policy; 4] = [
+    Policy::EventTime,
+    Policy::Exact,
+    Policy::Approximate { age_penalty: 0.1, max_interval: None },
+    Policy::Epsilon(800_000_000),
+];
+
+#[test]
+fn runs_in_parts_say_what_one_says() {
+    let count = messages().len();
+    for (policy, synchronizes) in POLICIES.iter().flat_map(|policy| [(*policy, false), (*policy, true)]) {
+        let (specification, alignment) = (specification(synchronizes), alignment(policy));
+        let whole = said(&specification, &alignment, synchronizes, &[]);
+        assert!(whole.0.len() > 15 && whole.1.len() > 2, "{policy:?}: {whole:?}");
+        for cut in (0..count).step_by(5) {
+            let cuts = [cut, cut + cut * 7 % (count - cut), count];
+            let parts = said(&specification, &alignment, synchronizes, &cuts);
+            assert_eq!(parts, whole, "{policy:?}, {synchronizes}, {cuts:?}");
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_words() {
+    let (to, _told) = mpsc::channel();
+    let (own, topics) = (specification(false), specification(true));
+    let saved = |specification: &Specification, alignment: &Alignment, synchronizes| {
+        let pipeline = pipeline(specification, alignment, synchronizes, (&to, &to), (None, true)).unwrap();
+        messages()[..20].iter().filter(|message| message.0 < 2).for_each(|(topic, _, text)| {
+            pipeline.receive(TopicId(*topic), &[Sample::new(text.as_bytes(), None, None)]);
+        });
+        pipeline.snapshot()
+    };
+    let refused = |bytes: &[u8], specification: &Specification, alignment: &Alignment, synchronizes| {
+        let resumed = resume::parse(bytes, false)?;
+        let accepted = match synchronizes {
+            true => synchronizer::accepts(specification, alignment, &resumed),
+            false => aligned::accepts(specification, alignment, false, &resumed),
+        };
+        let started = pipeline(specification, alignment, synchronizes, (&to, &to), (Some(resumed), true));
+        assert_eq!(started.err(), accepted.clone().err());
+        accepted
+    };
+    let why = |bytes: &[u8], specification: &Specification, alignment: &Alignment, synchronizes: bool| {
+        refused(bytes, specification, alignment, synchronizes).unwrap_err()
+    };
+    let ordered = alignment(Policy::EventTime);
+    let bytes = saved(&own, &ordered, false);
+    assert_eq!(refused(&bytes, &own, &ordered, false), Ok(()));
+    let mut longer = ordered.clone();
+    longer.topics[1].absent_after = Some(5);
+    assert!(why(&bytes, &own, &longer, false).contains("other settings of alignment"));
+    let other = rondel_spec::parse(&TEXT.replace("[0, 2]", "[0, 3]")).spec.unwrap();
+    let program = Arc::new(Program::compile(&other).unwrap());
+    let other = Specification { spec: other, program, ..own.clone() };
+    assert!(why(&bytes, &other, &ordered, false).contains("another specification"));
+    assert!(why(&bytes, &own, &alignment(Policy::Exact), false).contains("another specification"));
+    assert!(why(&bytes, &topics, &ordered, true).contains("another specification"));
+    let resumed = resume::parse(&bytes, false).unwrap();
+    assert!(resumed.monitor(&own.program).unwrap_err().contains("wait to be put in order"));
+    let sets = saved(&topics, &alignment(Policy::Exact), true);
+    assert_eq!(refused(&sets, &topics, &alignment(Policy::Exact), true), Ok(()));
+    assert!(why(&sets, &topics, &alignment(Policy::Epsilon(3)), true).contains("other settings"));
+    let others = Specification::of_topics(["a".to_owned(), "c".to_owned()].into_iter());
+    let others = others.unwrap_or_else(|_| panic!());
+    assert!(why(&sets, &others, &alignment(Policy::Exact), true).contains("other topics"));
+}
+
+/// As no message has come since, nobody knows how long nobody was there: what waits goes on waiting, and nothing is absent.
+#[test]
+fn the_clock_waits_for_a_message() {
+    let ((to, told), (reports, reported)) = (mpsc::channel(), mpsc::channel());
+    let specification = specification(false);
+    let mut alignment = alignment(Policy::EventTime);
+    for topic in &mut alignment.topics {
+        (topic.max_wait, topic.absent_after) = (MaxWait::Fixed(50_000_000), Some(60_000_000));
+    }
+    let run = |state| pipeline(&specification, &alignment, false, (&to, &reports), state).unwrap();
+    let first = run((None, true));
+    first.receive(TopicId(0), &[Sample::new(br#"{"t":5,"k":1,"x":2}"#, None, None)]);
+    assert!(first.end(Duration::from_secs(60)).is_some());
+    let resumed = resume::parse(&first.snapshot(), false).unwrap();
+    let second = run((Some(resumed), false));
+    let before: Vec<String> = told.try_iter().chain(reported.try_iter()).collect();
+    let pass = |at| second.state().pass(at);
+    assert_eq!(pass(Instant::now() + Duration::from_secs(9)), None);
+    assert_eq!((told.try_iter().next(), reported.try_iter().next()), (None, None), "after {before:?}");
+    // An hour has passed.
+    beat_on(&second, 1, r#"{"t":3605,"k":1,"x":2}"#);
+    assert!(told.try_iter().any(|verdict| verdict.contains(r#""verdict":"violated""#)));
+    assert_eq!(reported.try_iter().next(), None);
+    assert!(second.end(Duration::from_secs(60)).is_some());
+}
+
+fn beat_on(pipeline: &Pipeline, topic: u32, payload: &str) {
+    pipeline.receive(TopicId(topic), &[Sample::new(payload.as_bytes(), None, None)]);
+    pipeline.idle();
+}
