@@ -278,6 +278,40 @@ fn a_publisher_that_cannot_be_received_is_reported() {
     counter.assert_all(10);
 }
 
+/// Topics that are there before and after, one of another type, one of another name.
+#[test]
+fn topics_of_a_pattern_are_found() {
+    let settings = settings();
+    let (a, b) = (Participant::open(&settings).unwrap(), Participant::open(&settings).unwrap());
+    let publisher = |name: &str, t: &StringType| b.publisher(name, t, BATCHING).unwrap();
+    let plain = StringType::default();
+    let before = publisher("test/a", &plain);
+    let (heard, counter) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Counter::default()));
+    let (names, to) = (Arc::clone(&heard), Arc::clone(&counter));
+    let receiver = move |name: &str| {
+        names.lock().unwrap().push(name.to_owned());
+        Arc::clone(&to)
+    };
+    let subscription = a.subscribe_matching("test/*", &plain, TOPIC, receiver).unwrap();
+    let other = publisher("other", &plain);
+    let typed = publisher("test/typed", &StringType { name: "Other".into(), ..StringType::default() });
+    assert!(before.wait_matched(LIMIT));
+    publish_numbers(&before, 0..10);
+    // Each topic has a thread.
+    counter.assert_all(10);
+    let after = publisher("test/b", &plain);
+    assert!(after.wait_matched(LIMIT));
+    wait_until("found", || subscription.problems().incompatible == 1);
+    publish_numbers(&after, 10..20);
+    assert!(!other.is_matched() && !typed.is_matched());
+    counter.assert_all(20);
+    assert!(subscription.close(LIMIT));
+    assert_eq!(*heard.lock().unwrap(), ["test/a", "test/b"]);
+    let bad =
+        |name: &str| a.subscribe_matching(name, &plain, TOPIC, |_| Arc::new(Counter::default())).map(drop);
+    assert!(matches!(bad("a b*"), Err(DeclareError::Name(_))));
+}
+
 #[test]
 fn what_cannot_be_is_an_error() {
     let open = |s: Settings| Participant::open(&s).map(drop);

@@ -292,6 +292,22 @@ impl Networks {
         }
     }
 
+    /// Subscribes to every topic of DDS whose name is one of a pattern, as publishers of them are discovered.
+    ///
+    /// # Errors
+    /// The reason, with the pattern.
+    pub fn subscribe_matching<R: Receiver + ?Sized>(
+        &self,
+        (pattern, string_type): (&str, &dds::StringType),
+        topic: TopicId,
+        receiver: impl Fn(&str) -> Arc<R> + Send + 'static,
+    ) -> Result<Box<dyn Subscription>, String> {
+        let failed = |reason: String| format!("cannot subscribe to dds:{pattern}: {reason}");
+        let participant = self.dds.as_ref().ok_or_else(|| failed("DDS was not joined".to_owned()))?;
+        let made = participant.subscribe_matching(pattern, string_type, topic, receiver);
+        Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
+    }
+
     fn subscribe_plainly<R: Receiver + ?Sized>(
         &self,
         address: &Address,

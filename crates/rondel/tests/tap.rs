@@ -1,10 +1,10 @@
-//! What `rondel tap` shows of what is published, on Zenoh over loopback.
+//! What `rondel tap` shows of what is published, on Zenoh and DDS over loopback.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
 mod support;
 
-use support::network::{arguments, free_endpoint, zenoh, zenoh_listening};
+use support::network::{arguments, dds, dds_domain, free_endpoint, zenoh, zenoh_listening};
 use support::process::Process;
 use support::{Folder, rondel, rondel_with_input};
 
@@ -161,6 +161,28 @@ fn a_reader_that_goes_away_ends_it_quietly() {
     }
 }
 
+/// Topics of DDS that come after the tap has begun, under their own names.
+#[test]
+fn all_topics_of_a_pattern_on_dds() {
+    let network = dds(&dds_domain());
+    let mut tap = Process::rondel(arguments(&["tap", "dds:rt/*/state", "--count", "3"], &network));
+    tap.wait_stderr("ready");
+    for (topic, input) in [
+        ("dds:rt/arm/state", "{\"v\":1}\n"),
+        ("dds:rt/state", "{\"v\":0}\n"),
+        ("dds:rt/arm/left/state", "{\"v\":2}\n{\"v\":3}\n"),
+    ] {
+        let wait = if topic == "dds:rt/state" { "1" } else { "60" };
+        let own = ["publish", "--to", topic, "--wait", wait];
+        rondel_with_input(arguments(&own, &network), input.as_bytes());
+    }
+    let lines = tap.take_stdout(3);
+    let names: Vec<&str> = lines.iter().filter_map(|line| line.split_whitespace().nth(2)).collect();
+    assert_eq!(names, ["dds:rt/arm/state", "dds:rt/arm/left/state", "dds:rt/arm/left/state"], "{lines:?}");
+    assert!(lines[2].ends_with("{\"v\":3}"), "{lines:?}");
+    tap.finish().expect_status(0).expect_stderr(&["ready: dds:rt/*/state", "received 3 messages"]);
+}
+
 #[test]
 fn what_cannot_be_tapped() {
     let folder = Folder::new();
@@ -168,7 +190,8 @@ fn what_cannot_be_tapped() {
     for (own, words) in [
         (vec!["zenoh:a", "--aligned"], "--time-from"),
         (vec!["zenoh:a", "zenoh:a"], "twice"),
-        (vec!["dds:rt/*"], "one by one"),
+        (vec!["dds:rt/*", "dds:a", "--aligned", "--time-from", "t"], "one by one"),
+        (vec!["dds:r t/*"], "`r t/*` is not a name of DDS"),
         (vec!["zenoh:a", &file], "either addresses or one deployment"),
         (vec![&file, "--time-from", "t"], "belong to addresses"),
         (vec![&file, "--aligned", "--format", "raw"], "--format json or text"),

@@ -10,6 +10,7 @@
 
 mod domain;
 mod entity;
+mod matching;
 mod participant;
 mod publisher;
 mod publishers;
@@ -17,6 +18,7 @@ mod settings;
 mod subscription;
 mod topic;
 
+pub use matching::Matching;
 pub use participant::{OpenError, Participant};
 pub use publisher::Publisher;
 pub use settings::{Extensibility, PublisherSettings, Settings, StringType};
@@ -47,9 +49,34 @@ pub enum DeclareError {
 /// # Errors
 /// [`DeclareError::Name`].
 pub fn check_topic(name: &str) -> Result<(), DeclareError> {
-    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '/' | '-' | '.' | ':');
-    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(good) {
+    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(is_of_name) {
         return Err(DeclareError::Name(name.to_owned()));
     }
     Ok(())
+}
+
+/// Checks a pattern of names of topics without a participant: as a name, but `*` stands for any characters, or none,
+/// and `?` for one.
+///
+/// # Errors
+/// [`DeclareError::Name`].
+pub fn check_pattern(pattern: &str) -> Result<(), DeclareError> {
+    let good = |c: char| is_of_name(c) || is_wild(c);
+    if pattern.is_empty() || pattern.starts_with(|c: char| c.is_ascii_digit()) || !pattern.chars().all(good) {
+        return Err(DeclareError::Name(pattern.to_owned()));
+    }
+    Ok(())
+}
+
+/// Whether it is a pattern of names rather than a name.
+pub fn is_pattern(name: &str) -> bool {
+    name.contains(is_wild)
+}
+
+fn is_of_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '/' | '-' | '.' | ':')
+}
+
+fn is_wild(c: char) -> bool {
+    matches!(c, '*' | '?')
 }

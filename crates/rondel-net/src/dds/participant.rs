@@ -5,7 +5,7 @@ use rondel_event::TopicId;
 
 use super::domain::Domain;
 use super::publisher::{self, Publisher};
-use super::{DeclareError, PublisherSettings, Settings, StringType, Subscription};
+use super::{DeclareError, Matching, PublisherSettings, Settings, StringType, Subscription};
 use crate::adapter::Receiver;
 
 /// The largest number of a domain: above it, there are no ports left.
@@ -95,6 +95,26 @@ impl Participant {
             Arc::clone(take_or_open(input, spare, &self.settings)?)
         };
         Subscription::create(domain, name, string_type, self.settings.reader_queue, topic, receiver)
+    }
+
+    /// Subscribes to every topic whose name is one of the [pattern](super::check_pattern), as publishers of them are
+    /// discovered. Samples of each go to the receiver that is made for its name, all under the name `topic`. What is of
+    /// another type is left out, and counted as [incompatible](crate::adapter::Problems::incompatible).
+    ///
+    /// # Errors
+    /// As [`DeclareError`] says.
+    pub fn subscribe_matching<R: Receiver + ?Sized>(
+        &self,
+        pattern: &str,
+        string_type: &StringType,
+        topic: TopicId,
+        receiver: impl Fn(&str) -> Arc<R> + Send + 'static,
+    ) -> Result<Matching, DeclareError> {
+        let domain = {
+            let State { spare, input, .. } = &mut *self.state()?;
+            Arc::clone(take_or_open(input, spare, &self.settings)?)
+        };
+        Matching::create(domain, pattern, string_type, self.settings.reader_queue, topic, receiver)
     }
 
     /// Makes a publisher on a topic.

@@ -30,18 +30,8 @@ struct Pending {
 
 impl Publishers {
     pub(super) fn watch(domain: &Domain, topic: &str, type_name: &str) -> Result<Publishers, DeclareError> {
-        // SAFETY: a live handle, and the number of a topic that every participant has; the rest may be
-        // null.
-        let reader = unsafe {
-            cyclors::dds_create_reader(
-                domain.participant(),
-                cyclors::DDS_BUILTIN_TOPIC_DCPSPUBLICATION,
-                ptr::null(),
-                ptr::null(),
-            )
-        };
         Ok(Publishers {
-            reader: Entity::own(reader, "DDS reader of publishers")?,
+            reader: publications(domain)?,
             topic: topic.to_owned(),
             type_name: type_name.to_owned(),
             pending: Vec::new(),
@@ -62,46 +52,15 @@ impl Publishers {
 
     /// Notes the publishers that have come.
     pub(super) fn look(&mut self) {
-        const AT_ONCE: usize = 16;
-        loop {
-            let mut samples = [ptr::null_mut(); AT_ONCE];
-            // SAFETY: plain numbers, for which all zero is a value.
-            let mut infos: [dds_sample_info_t; AT_ONCE] = unsafe { std::mem::zeroed() };
-            // SAFETY: a live handle and room for as many samples as is said; with null pointers the
-            // library lends its own memory.
-            let count = unsafe {
-                cyclors::dds_take(
-                    self.reader.handle(),
-                    samples.as_mut_ptr(),
-                    infos.as_mut_ptr(),
-                    AT_ONCE,
-                    AT_ONCE as u32,
-                )
-            };
-            let Ok(taken @ 1..) = usize::try_from(count) else { return };
-            for (sample, info) in samples.iter().zip(&infos).take(taken) {
-                let handle = info.instance_handle;
-                self.pending.retain(|p| p.handle != handle);
-                if !info.valid_data || info.instance_state != cyclors::dds_instance_state_DDS_IST_ALIVE {
-                    continue;
-                }
-                // SAFETY: a sample of this topic is such a structure, lent until `dds_return_loan`.
-                let endpoint = unsafe { sample.cast::<cyclors::dds_builtintopic_endpoint_t>().as_ref() };
-                let Some(endpoint) = endpoint else { continue };
-                if endpoint.topic_name.is_null() || endpoint.type_name.is_null() {
-                    continue;
-                }
-                // SAFETY: terminated texts, just seen not to be null, lent as above.
-                let (topic, type_name) =
-                    unsafe { (CStr::from_ptr(endpoint.topic_name), CStr::from_ptr(endpoint.type_name)) };
-                if topic.to_bytes() == self.topic.as_bytes() {
-                    let type_name = type_name.to_string_lossy().into_owned();
-                    self.pending.push(Pending { handle, type_name, since: Instant::now() });
-                }
+        let Publishers { reader, topic, pending, .. } = self;
+        announced(reader, |handle, endpoint| {
+            pending.retain(|p| p.handle != handle);
+            if let Some(endpoint) = endpoint.filter(|endpoint| endpoint.topic.to_bytes() == topic.as_bytes())
+            {
+                let type_name = endpoint.type_name.to_string_lossy().into_owned();
+                pending.push(Pending { handle, type_name, since: Instant::now() });
             }
-            // SAFETY: gives back what was lent, once.
-            unsafe { cyclors::dds_return_loan(self.reader.handle(), samples.as_mut_ptr(), count) };
-        }
+        });
     }
 
     /// How many publishers have turned out not to match `reader` since the last call.
@@ -133,6 +92,67 @@ impl Publishers {
             !over
         });
         new
+    }
+}
+
+/// A publisher that was announced.
+#[derive(Clone, Copy)]
+pub(super) struct Endpoint<'a> {
+    pub(super) topic: &'a CStr,
+    pub(super) type_name: &'a CStr,
+}
+
+/// A reader of what publishers there are in the domain.
+pub(super) fn publications(domain: &Domain) -> Result<Entity, DeclareError> {
+    // SAFETY: a live handle, and the number of a topic that every participant has; the rest may be null.
+    let reader = unsafe {
+        cyclors::dds_create_reader(
+            domain.participant(),
+            cyclors::DDS_BUILTIN_TOPIC_DCPSPUBLICATION,
+            ptr::null(),
+            ptr::null(),
+        )
+    };
+    Entity::own(reader, "DDS reader of publishers")
+}
+
+/// Takes what such a reader has: every publisher that has come, and every one that has gone.
+pub(super) fn announced(reader: &Entity, mut each: impl FnMut(dds_instance_handle_t, Option<Endpoint<'_>>)) {
+    const AT_ONCE: usize = 16;
+    loop {
+        let mut samples = [ptr::null_mut(); AT_ONCE];
+        // SAFETY: plain numbers, for which all zero is a value.
+        let mut infos: [dds_sample_info_t; AT_ONCE] = unsafe { std::mem::zeroed() };
+        // SAFETY: a live handle and room for as many samples as is said; with null pointers the
+        // library lends its own memory.
+        let count = unsafe {
+            cyclors::dds_take(
+                reader.handle(),
+                samples.as_mut_ptr(),
+                infos.as_mut_ptr(),
+                AT_ONCE,
+                AT_ONCE as u32,
+            )
+        };
+        let Ok(taken @ 1..) = usize::try_from(count) else { return };
+        for (sample, info) in samples.iter().zip(&infos).take(taken) {
+            let is_there =
+                info.valid_data && info.instance_state == cyclors::dds_instance_state_DDS_IST_ALIVE;
+            // SAFETY: a sample of this topic is such a structure, lent until `dds_return_loan`.
+            let endpoint = unsafe { sample.cast::<cyclors::dds_builtintopic_endpoint_t>().as_ref() };
+            let named = |e: &&cyclors::dds_builtintopic_endpoint_t| {
+                is_there && !e.topic_name.is_null() && !e.type_name.is_null()
+            };
+            let endpoint = endpoint.filter(named).map(|e| {
+                // SAFETY: terminated texts, just seen not to be null, lent as above.
+                let (topic, type_name) =
+                    unsafe { (CStr::from_ptr(e.topic_name), CStr::from_ptr(e.type_name)) };
+                Endpoint { topic, type_name }
+            });
+            each(info.instance_handle, endpoint);
+        }
+        // SAFETY: gives back what was lent, once.
+        unsafe { cyclors::dds_return_loan(reader.handle(), samples.as_mut_ptr(), count) };
     }
 }
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use rondel_event::{TimeUnit, TopicId};
 use rondel_net::adapter::Problems;
+use rondel_net::dds;
 
 use super::run::{Options, Running};
 use crate::deployment::{Address, Alignment, Binding, Deployment, time_of_event, time_unit};
@@ -48,7 +49,7 @@ pub struct Tap {
     /// How messages are printed (default: raw for one address, otherwise text)
     #[arg(long, value_enum)]
     format: Option<Form>,
-    /// Print the first message of every topic, and end
+    /// Print the first message of every topic, of a pattern the first of any, and end
     #[arg(long)]
     once: bool,
     /// End after so many messages
@@ -83,7 +84,10 @@ impl Tap {
 
     /// How messages are printed.
     fn form(&self) -> Result<Form, String> {
-        let plain = self.sources.len() == 1 && deployment_file(&self.sources).is_none();
+        let several = |text: &String| text.strip_prefix("dds:").is_some_and(dds::is_pattern);
+        let plain = self.sources.len() == 1
+            && deployment_file(&self.sources).is_none()
+            && !self.sources.iter().any(several);
         let looks_inside = !self.field.is_empty() || self.aligned || self.time_from.is_some();
         let form = self.format.unwrap_or(if plain && !looks_inside { Form::Raw } else { Form::Text });
         if form == Form::Raw && (self.aligned || !self.field.is_empty()) {
@@ -154,12 +158,21 @@ impl Tap {
         let unit = self.time_unit.as_deref().and_then(time_unit).unwrap_or(TimeUnit::Seconds);
         let mut sources: Vec<Binding> = Vec::new();
         for text in &self.sources {
-            if text.starts_with("dds:") && text.contains(['*', '?']) {
-                return Err(format!(
-                    "{text}: topics of DDS cannot be named by a pattern; name them one by one"
-                ));
-            }
-            let address = match Address::parse(text)? {
+            let pattern = text.strip_prefix("dds:").filter(|name| dds::is_pattern(name));
+            let address = match pattern {
+                Some(_) if self.aligned => {
+                    return Err(format!(
+                        "{text}: what is put in order must be known from the beginning; with --aligned name \
+                         topics of DDS one by one"
+                    ));
+                }
+                Some(pattern) => {
+                    dds::check_pattern(pattern).map_err(|error| error.to_string())?;
+                    Address::Dds(pattern.to_owned(), dds::StringType::default())
+                }
+                None => Address::parse(text)?,
+            };
+            let address = match address {
                 Address::Stdout => {
                     return Err("stdout is no topic; write zenoh:KEY, dds:TOPIC or mqtt:TOPIC".to_owned());
                 }
@@ -227,7 +240,15 @@ impl Tap {
         let count = self.count.unwrap_or(u64::MAX);
         let printer = Arc::new(Printer::new(view, topics, sources, self.once, count, stop));
         let subscribe = |(i, binding): (usize, &Binding)| {
-            networks.subscribe(&binding.address, TopicId(i as u32), Arc::clone(&printer))
+            let topic = TopicId(i as u32);
+            match &binding.address {
+                Address::Dds(name, string_type) if dds::is_pattern(name) => {
+                    let printer = Arc::clone(&printer);
+                    let named = move |name: &str| Arc::new(printer.named(format!("dds:{name}")));
+                    networks.subscribe_matching((name, string_type), topic, named)
+                }
+                address => networks.subscribe(address, topic, Arc::clone(&printer)),
+            }
         };
         let subscriptions: Vec<_> =
             sources.iter().enumerate().map(subscribe).collect::<Result<_, _>>().map_err(network)?;

@@ -101,6 +101,25 @@ impl Printer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Shows what comes under this name, which is one of a pattern.
+    pub fn named(self: &Arc<Printer>, name: String) -> Named {
+        self.state().paper.view.make_room(&name);
+        Named { printer: Arc::clone(self), name }
+    }
+
+    fn print(&self, topic: TopicId, name: &str, samples: &[Sample<'_>]) {
+        let mut state = self.state();
+        for sample in samples {
+            let again = std::mem::replace(&mut state.seen[topic.index()], true);
+            if state.received < self.count && !(self.once && again) {
+                state.received += 1;
+                state.show(topic, name, &self.times[topic.index()], sample);
+            }
+        }
+        let done = state.received >= self.count || self.once && state.seen.iter().all(|seen| *seen);
+        state.paper.print(done);
+    }
+
     /// What was received; what was missing in it; why it could not be printed.
     pub fn end(&self) -> (String, Vec<String>, Option<String>) {
         let state = self.state();
@@ -155,16 +174,19 @@ impl State {
 
 impl Receiver for Printer {
     fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
-        let mut state = self.state();
-        for sample in samples {
-            let again = std::mem::replace(&mut state.seen[topic.index()], true);
-            if state.received < self.count && !(self.once && again) {
-                state.received += 1;
-                state.show(topic, &self.topics[topic.index()], &self.times[topic.index()], sample);
-            }
-        }
-        let done = state.received >= self.count || self.once && state.seen.iter().all(|seen| *seen);
-        state.paper.print(done);
+        self.print(topic, &self.topics[topic.index()], samples);
+    }
+}
+
+/// Prints what comes on one topic of a pattern.
+pub struct Named {
+    printer: Arc<Printer>,
+    name: String,
+}
+
+impl Receiver for Named {
+    fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
+        self.printer.print(topic, &self.name, samples);
     }
 }
 

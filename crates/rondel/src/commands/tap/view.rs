@@ -62,6 +62,11 @@ impl View {
         View { form, colour, fields: fields.iter().map(field).collect(), width }
     }
 
+    /// There is one more topic, of this name.
+    pub fn make_room(&mut self, name: &str) {
+        self.width = self.width.max(name.chars().count());
+    }
+
     /// Whether messages are shown as they are, so that they need not be looked into.
     pub fn is_raw(&self) -> bool {
         self.form == Form::Raw

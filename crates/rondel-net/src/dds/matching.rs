@@ -1,0 +1,221 @@
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use cyclors::dds_attach_t;
+use rondel_event::TopicId;
+
+use super::domain::Domain;
+use super::entity::{Entity, check};
+use super::publishers::{Endpoint, announced, publications};
+use super::{DeclareError, StringType, Subscription};
+use crate::adapter::{self, Problems, Receiver};
+
+/// How many topics are subscribed to: each has a thread and a cache of its own.
+const TOPICS: usize = 256;
+
+/// Subscriptions to all topics with names of a pattern, made as publishers of such topics are discovered.
+///
+/// What a publisher sends before it knows of the subscription does not come, as for every subscription that begins
+/// later than the publisher.
+#[derive(Debug)]
+pub struct Matching {
+    shared: Arc<Shared>,
+    stop: Arc<Entity>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    subscriptions: Mutex<Vec<Subscription>>,
+    stopping: AtomicBool,
+    /// Topics that cannot be received, being of another type or too many.
+    left_out: AtomicU64,
+}
+
+impl Shared {
+    fn subscriptions(&self) -> MutexGuard<'_, Vec<Subscription>> {
+        self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Matching {
+    pub(super) fn create<R: Receiver + ?Sized>(
+        domain: Arc<Domain>,
+        pattern: &str,
+        string_type: &StringType,
+        queue: u32,
+        topic_id: TopicId,
+        receiver: impl Fn(&str) -> Arc<R> + Send + 'static,
+    ) -> Result<Matching, DeclareError> {
+        super::check_pattern(pattern)?;
+        let shared = Arc::new(Shared::default());
+        let participant = domain.participant();
+        // SAFETY: a live handle.
+        let stop = unsafe { cyclors::dds_create_guardcondition(participant) };
+        let stop = Arc::new(Entity::own(stop, "DDS condition")?);
+        // SAFETY: a live handle.
+        let waitset = Entity::own(unsafe { cyclors::dds_create_waitset(participant) }, "DDS wait set")?;
+        let announcements = publications(&domain)?;
+        // SAFETY: a live handle. The condition is deleted with its reader.
+        let condition =
+            unsafe { cyclors::dds_create_readcondition(announcements.handle(), cyclors::DDS_ANY_STATE) };
+        for entity in [check(condition, "DDS condition")?, stop.handle()] {
+            // SAFETY: live handles; which of the two it was makes no difference.
+            check(unsafe { cyclors::dds_waitset_attach(waitset.handle(), entity, 0) }, "DDS wait set")?;
+        }
+        let (own, held) = (Arc::clone(&shared), Arc::clone(&stop));
+        let (pattern, string_type) = (pattern.to_owned(), string_type.clone());
+        let watch = move || {
+            let mut known = HashSet::new();
+            while !own.stopping.load(Ordering::Acquire) {
+                let mut new = Vec::new();
+                announced(&announcements, |_, endpoint| {
+                    let Some(Endpoint { topic, type_name }) = endpoint else { return };
+                    let (Ok(topic), type_name) = (topic.to_str(), type_name.to_string_lossy()) else {
+                        return;
+                    };
+                    let found = (topic.to_owned(), type_name.into_owned());
+                    if fits(&pattern, topic) && !known.contains(&found) {
+                        known.insert(found.clone());
+                        new.push(found);
+                    }
+                });
+                for (topic, type_name) in new {
+                    if type_name != string_type.name {
+                        own.left_out.fetch_add(1, Ordering::Relaxed);
+                        tracing::warn!(%topic, "it is not received: its type is {type_name}, and {} is asked for",
+                            string_type.name);
+                    } else if own.subscriptions().len() >= TOPICS {
+                        own.left_out.fetch_add(1, Ordering::Relaxed);
+                        tracing::warn!(%topic, "it is not received: there are {TOPICS} topics already");
+                    } else {
+                        let to = receiver(&topic);
+                        let domain = Arc::clone(&domain);
+                        match Subscription::create(domain, &topic, &string_type, queue, topic_id, to) {
+                            Ok(subscription) => own.subscriptions().push(subscription),
+                            Err(error) => {
+                                own.left_out.fetch_add(1, Ordering::Relaxed);
+                                tracing::warn!(%topic, "it is not received: {error}");
+                            }
+                        }
+                    }
+                }
+                let mut woken: [dds_attach_t; 2] = [0; 2];
+                // SAFETY: a live handle, and room for as many numbers as is said.
+                let count = unsafe {
+                    let forever = cyclors::dds_duration_t::MAX;
+                    cyclors::dds_waitset_wait(waitset.handle(), woken.as_mut_ptr(), woken.len(), forever)
+                };
+                if count < 0 {
+                    tracing::error!(%pattern, "DDS wait set: {}", super::entity::message(count));
+                    return;
+                }
+            }
+            drop((waitset, announcements, held));
+        };
+        let thread = std::thread::Builder::new()
+            .name("dds topics".into())
+            .spawn(watch)
+            .map_err(|e| DeclareError::Network { what: "thread", reason: e.to_string() })?;
+        Ok(Matching { shared, stop, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// No further topics.
+    fn stop(&self) {
+        self.shared.stopping.store(true, Ordering::Release);
+        // SAFETY: a live handle. Wakes the thread.
+        unsafe { cyclors::dds_set_guardcondition(self.stop.handle(), true) };
+        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // If it panicked, that was reported when it did.
+            _ = thread.join();
+        }
+    }
+}
+
+impl adapter::Subscription for Matching {
+    fn drain(&self, quiet: Duration, limit: Duration) -> bool {
+        let received = || self.shared.subscriptions().iter().map(Subscription::received).sum();
+        adapter::wait_quiet(received, quiet, limit)
+    }
+
+    fn close(&self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        self.stop();
+        let mut closed = true;
+        for subscription in &*self.shared.subscriptions() {
+            closed &= subscription.close(deadline.saturating_duration_since(Instant::now()));
+        }
+        closed
+    }
+
+    fn problems(&self) -> Problems {
+        let mut all =
+            Problems { incompatible: self.shared.left_out.load(Ordering::Relaxed), ..Problems::default() };
+        for subscription in &*self.shared.subscriptions() {
+            let own = subscription.problems();
+            all.malformed += own.malformed;
+            all.empty += own.empty;
+            all.lost += own.lost;
+            all.incompatible += own.incompatible;
+        }
+        all
+    }
+}
+
+impl Drop for Matching {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Whether a name is one of a pattern, in which `*` stands for any characters, or none, and `?` for one.
+fn fits(pattern: &str, name: &str) -> bool {
+    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
+    let (mut p, mut n) = (0, 0);
+    // After the last star: where the pattern goes on, and how far the name was taken by it.
+    let mut star: Option<(usize, usize)> = None;
+    while n < name.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                star = Some((p + 1, n));
+                p += 1;
+            }
+            Some(&c) if c == b'?' || c == name[n] => (p, n) = (p + 1, n + 1),
+            _ => {
+                let Some((after, taken)) = star else { return false };
+                star = Some((after, taken + 1));
+                (p, n) = (after, taken + 1);
+            }
+        }
+    }
+    pattern[p..].iter().all(|&c| c == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        for (pattern, name, is) in [
+            ("*", "", true),
+            ("*", "rt/state", true),
+            ("rt/*", "rt/state", true),
+            ("rt/*", "rt/a/b", true),
+            ("rt/*", "rq/state", false),
+            ("*/state", "rt/state", true),
+            ("*/state", "rt/states", false),
+            ("rt/?", "rt/a", true),
+            ("rt/?", "rt/", false),
+            ("a*b*c", "aXbXbc", true),
+            ("a*b*c", "aXbXbcd", false),
+            ("state", "state", true),
+            ("", "a", false),
+        ] {
+            assert_eq!(fits(pattern, name), is, "{pattern} {name}");
+        }
+    }
+}
