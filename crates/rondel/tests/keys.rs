@@ -88,7 +88,6 @@ fn a_violation_says_why_of_its_own_instance() {
         \x20   message                    grant\n\
         \x20   on(grant)                   true\n\
         \x20   once[0, 10 s] on(request)  false\n\
-        \x20   on(request)                false\n\
         violated      granted[7]                       step         4   time 5 s\n\
         \x20   time           1 s    2 s    4 s    5 s\n\
         \x20   step             1      2      4      5\n\

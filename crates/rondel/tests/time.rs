@@ -173,12 +173,10 @@ fn only_what_explains_a_violation_is_shown() {
             \x20   t.x         1      7\n\
             \x20   t.x < 5  true  false\n\
             violated      p                                step         3   time 5 s\n\
-            \x20   time                    1 s    2 s    4 s    5 s\n\
-            \x20   step                      0      1             3\n\
-            \x20   message                   t      t             t\n\
-            \x20   t.z                   false  false  false   true\n\
-            \x20   t.y                       3      1      1      1\n\
-            \x20   once[0, 2 s] t.y > 2   true   true  false  false\n\
-            \x20   t.y > 2                true  false  false  false\n",
+            \x20   time                    1 s    5 s\n\
+            \x20   step                      0      3\n\
+            \x20   message                   t      t\n\
+            \x20   t.z                   false   true\n\
+            \x20   once[0, 2 s] t.y > 2   true  false\n",
         );
 }

@@ -73,10 +73,10 @@ pub(super) struct Keeping {
 }
 
 impl Keeping {
-    /// For properties with so many columns each.
-    pub(super) fn new(columns: &[Vec<String>]) -> Keeping {
-        let kept = |columns: &Vec<String>| Kept { now: vec![None; columns.len()], ..Kept::default() };
-        Keeping { properties: columns.iter().map(kept).collect(), instances: HashMap::new() }
+    /// For properties each with so many columns, and so many moments at most.
+    pub(super) fn new(properties: impl Iterator<Item = (usize, usize)>) -> Keeping {
+        let kept = |(columns, most)| Kept { now: vec![None; columns], most, ..Kept::default() };
+        Keeping { properties: properties.map(kept).collect(), instances: HashMap::new() }
     }
 
     /// The moments of an instance; without a key, of the property itself.
@@ -88,8 +88,9 @@ impl Keeping {
         if self.instances.len() >= INSTANCES && !self.instances.contains_key(&at) {
             return None;
         }
-        let now = &self.properties.get(property)?.now;
-        Some(self.instances.entry(at).or_insert_with(|| Kept { now: now.clone(), ..Kept::default() }))
+        let Kept { now, most, .. } = self.properties.get(property)?;
+        let new = || Kept { now: now.clone(), most: *most, ..Kept::default() };
+        Some(self.instances.entry(at).or_insert_with(new))
     }
 
     /// Those of all instances, and what new ones begin with.

@@ -17,12 +17,15 @@ use rondel_spec::{Expr, ExprId, Property, Spec};
 
 use crate::formula::{self, word};
 use crate::output::{Given, key_text};
-use crate::specification::Specification;
+use crate::specification::{Specification, looks_ahead};
 use keys::{Keeping, KeyOf, KeyPlaces};
 use reason::Reason;
 
-/// How many moments are kept for a property.
-const MOMENTS: usize = 6;
+/// How many moments are shown.
+const SHOWN: usize = 6;
+/// How many are kept for a property that looks at other moments than its own: among them what it finds there
+/// is looked for.
+const KEPT: usize = 32;
 /// How many parts of a formula are watched, besides the fields.
 const PARTS: usize = 12;
 
@@ -64,14 +67,16 @@ struct WatchedField {
 struct Part {
     /// Whether it says no more than that a message came.
     is_update: bool,
-    /// The properties that show it, and in which column.
-    shown: Vec<(usize, usize)>,
+    /// The properties that show it, and in which column; and whether an operator looks for it elsewhere.
+    shown: Vec<(usize, usize, bool)>,
 }
 
 /// The last moments of a property.
 #[derive(Clone, Debug, Default)]
 struct Kept {
     moments: VecDeque<Moment>,
+    /// How many there may be.
+    most: usize,
     /// The values from the last moment on.
     now: Vec<Option<Value>>,
 }
@@ -116,6 +121,9 @@ impl Witness {
             let mut names = Vec::new();
             let mut shown: HashMap<ExprId, Vec<usize>> = HashMap::new();
             let (read, watched) = parts_of(spec, property.formula);
+            // A verdict about a moment before is about the messages that came then.
+            let ahead = looks_ahead(spec, property.formula);
+            let elsewhere = below_operators(spec, property.formula);
             for (id, (topic, path, value_type)) in read {
                 let name = formula::field(spec, topic, &path);
                 let is_known =
@@ -146,11 +154,11 @@ impl Witness {
                     parts.len() - 1
                 });
                 shown.entry(id).or_default().push(names.len());
-                parts[part].shown.push((i, names.len()));
+                parts[part].shown.push((i, names.len(), ahead || elsewhere.contains(&id)));
                 names.push(formula::written(spec, id, property.time));
             }
             columns.push(names);
-            reasons.push(Reason::new(spec, property.formula, &shown));
+            reasons.push(Reason::new(spec, property, &shown));
         }
         match Program::compile(&augmented) {
             Ok(program) => specification.program = Arc::new(program),
@@ -180,7 +188,8 @@ impl Witness {
 
     /// Begins a new trace.
     pub fn restart(&mut self) {
-        self.kept = Keeping::new(&self.columns);
+        let most = |reason: &Reason| if reason.looks_elsewhere() { KEPT } else { SHOWN };
+        self.kept = Keeping::new(self.columns.iter().map(Vec::len).zip(self.reasons.iter().map(most)));
     }
 
     /// Takes what a monitor has just reported: on a block, whose first event is the step with this number,
@@ -275,7 +284,7 @@ impl Witness {
             Verdict::Inconclusive => None,
         };
         let Some(part) = self.parts.get(report.property as usize - self.columns.len()) else { return };
-        for &(property, column) in &part.shown {
+        for &(property, column, is_looked_for) in &part.shown {
             let Some(kept) = self.kept.of(property, key) else { continue };
             match (report.about, step) {
                 (Some(about), _) => kept.revise(about, column, &value),
@@ -285,7 +294,7 @@ impl Witness {
                 }
                 (None, step) => {
                     kept.moment(report.time, step, topic);
-                    kept.set(column, value.clone(), part.is_update);
+                    kept.set(column, value.clone(), part.is_update && !is_looked_for);
                 }
             }
         }
@@ -306,7 +315,7 @@ impl Kept {
         let (len, is_minor) = (self.moments.len(), |moment: &Moment| moment.is_minor);
         if len > 1 && self.moments.range(len - 2..).all(is_minor) {
             self.moments.remove(len - 2);
-        } else if len == MOMENTS {
+        } else if len >= self.most {
             self.moments.pop_front();
         }
         self.moments.push_back(Moment { time, step, topic, values: self.now.clone(), is_minor: true });
@@ -356,6 +365,18 @@ fn value(block: &Block, slot: Slot, value_type: ValueType, row: usize) -> Option
         Slot::String(at) => valid(block.strings(at).valid)
             .then(|| Value::String(String::from_utf8_lossy(block.text(at, row)).into())),
     })
+}
+
+/// All nodes that stand below an operator which looks at other moments.
+fn below_operators(spec: &Spec, formula: ExprId) -> HashSet<ExprId> {
+    let mut seen = HashSet::from([(formula, false)]);
+    let mut open = vec![(formula, false)];
+    while let Some((id, below)) = open.pop() {
+        let node = &spec.nodes[id.index()];
+        let below = below || reason::looks_elsewhere(node);
+        open.extend(node.operands().map(|operand| (operand, below)).filter(|next| seen.insert(*next)));
+    }
+    seen.into_iter().filter_map(|(id, below)| below.then_some(id)).collect()
 }
 
 /// A field that a formula reads.

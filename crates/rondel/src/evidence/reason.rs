@@ -1,19 +1,32 @@
 //! What of all that is watched explains a violation: of a conjunction that is false the operands that are
-//! false, of a disjunction that is true those that are true.
+//! false, of a disjunction that is true those that are true, and of an operator that looks elsewhere the
+//! moment that makes it so.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use rondel_event::{Timestamp, Value};
-use rondel_spec::{Expr, ExprId, Spec};
+use rondel_spec::{Bounds, Expr, ExprId, Property, Spec, TimeModel};
 
-use super::Moment;
+use super::{Moment, SHOWN};
 use crate::formula::word;
+use elsewhere::{Look, Past};
+
+mod elsewhere;
+
+/// Whether a node looks at other moments for what makes it true or false.
+pub(super) fn looks_elsewhere(node: &Expr) -> bool {
+    Look::of(node).is_some()
+}
 
 /// The formula of a property, as far as it says what explains what.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reason {
     /// What is needed of the formula, operands before those that they belong to; the formula itself is last.
     nodes: Vec<Node>,
+    /// What its bounds are counted in.
+    time: TimeModel,
+    /// Whether its steps are those of an instance, which nobody counts here.
+    by_key: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -36,13 +49,19 @@ enum Kind {
     Not,
     /// Where it is not known it is false.
     Definitely,
+    /// It looks at other moments, for one that makes it so.
+    Elsewhere(Look, Bounds),
     /// What its column says. All below belongs to it.
     Whole,
 }
 
+/// The truth of every node at a moment, as far as it is known.
+type Truths = Vec<Option<bool>>;
+
 impl Reason {
     /// For a formula, with what is shown of it: nodes, and the columns that show them.
-    pub(super) fn new(spec: &Spec, formula: ExprId, columns: &HashMap<ExprId, Vec<usize>>) -> Reason {
+    pub(super) fn new(spec: &Spec, property: &Property, columns: &HashMap<ExprId, Vec<usize>>) -> Reason {
+        let formula = property.formula;
         let below = |id: ExprId| -> Vec<ExprId> {
             match word(spec, id) {
                 Some(word) => vec![word.operand],
@@ -73,7 +92,7 @@ impl Reason {
                 Expr::Or(..) => Kind::Any,
                 Expr::Not(_) => Kind::Not,
                 Expr::Definitely(_) => Kind::Definitely,
-                _ => Kind::Whole,
+                node => Look::of(node).map_or(Kind::Whole, |(look, bounds)| Kind::Elsewhere(look, bounds)),
             };
             let operands = below(*id).into_iter().filter_map(|operand| seen.get(&operand).copied());
             let columns = columns.get(id).cloned().unwrap_or_default();
@@ -83,11 +102,18 @@ impl Reason {
             let truth = columns.get(bound..).and_then(|rest| rest.first().copied());
             Node { kind, columns, truth, operands: operands.collect() }
         };
-        Reason { nodes: ids.iter().map(node).collect() }
+        let (time, by_key) = (property.time, property.slice.is_some());
+        Reason { nodes: ids.iter().map(node).collect(), time, by_key }
+    }
+
+    /// Whether something in it looks at other moments.
+    pub(super) fn looks_elsewhere(&self) -> bool {
+        self.nodes.iter().any(|node| matches!(node.kind, Kind::Elsewhere(..)))
     }
 
     /// The columns that explain that the formula is violated at the last moment, or at that time, and the
-    /// moments at which one of them changed, with the last one.
+    /// moments: those at which a column changed that is about the violation's own moment, those that
+    /// operators found elsewhere, and the last one.
     pub(super) fn explain(
         &self,
         moments: &VecDeque<Moment>,
@@ -97,46 +123,77 @@ impl Reason {
     ) {
         columns.clear();
         shown.clear();
-        let is_meant = |moment: &&Moment| about.is_none_or(|about| moment.time <= about);
-        let values = moments.iter().rev().find(is_meant).map_or(&[][..], |moment| &moment.values);
-        let truths = self.truths(values);
-        let mut needed = vec![false; self.nodes.len()];
-        if let Some(formula) = needed.last_mut() {
-            *formula = true;
+        let is_meant = |moment: &Moment| about.is_none_or(|about| moment.time <= about);
+        let Some(own) = moments.iter().rposition(is_meant) else { return };
+        let mut truths: Vec<Truths> = moments.iter().map(|moment| self.truths(&moment.values)).collect();
+        // Nobody watches the formula itself.
+        if let Some(formula) = truths[own].last_mut() {
+            *formula = Some(false);
         }
-        for (place, node) in self.nodes.iter().enumerate().rev().filter(|(_, node)| !node.operands.is_empty())
-        {
-            if !needed[place] {
+        let past = Past { moments, truths: &truths, own, about, time: self.time, by_key: self.by_key };
+        let (mut present, mut elsewhere) = (BTreeSet::new(), BTreeSet::new());
+        let mut open: Vec<(usize, usize, bool)> =
+            self.nodes.len().checked_sub(1).map(|formula| (formula, own, true)).into_iter().collect();
+        let mut seen: HashSet<(usize, usize, bool)> = open.iter().copied().collect();
+        while let Some((place, at, is_present)) = open.pop() {
+            let node = &self.nodes[place];
+            let truth = truths[at][place];
+            columns.extend(&node.columns);
+            let found = match node.kind {
+                Kind::Elsewhere(look, bounds) => past.find(look, bounds, &node.operands, at, truth),
+                _ => None,
+            };
+            // Where there is no such moment the operator itself is shown, unless it is the formula.
+            if let Some(found) = found.filter(|found| !found.is_empty() || !node.columns.is_empty()) {
+                for (operand, moment) in found {
+                    elsewhere.insert(moment);
+                    if seen.insert((operand, moment, false)) {
+                        open.push((operand, moment, false));
+                    }
+                }
                 continue;
             }
-            let deciding = match (node.kind, truths[place]) {
+            if is_present {
+                present.extend(&node.columns);
+            }
+            let deciding = match (node.kind, truth) {
                 (Kind::All, Some(false)) => Some(false),
                 (Kind::Any, Some(true)) => Some(true),
                 _ => None,
             };
-            let decides = |operand: &&usize| deciding.is_none() || truths[**operand] == deciding;
-            node.operands.iter().filter(decides).for_each(|operand| needed[*operand] = true);
+            let decides = |operand: &&usize| deciding.is_none() || truths[at][**operand] == deciding;
+            for &operand in node.operands.iter().filter(decides) {
+                if seen.insert((operand, at, is_present)) {
+                    open.push((operand, at, is_present));
+                }
+            }
         }
-        columns.extend(
-            self.nodes.iter().zip(needed).filter(|(_, needed)| *needed).flat_map(|(n, _)| &n.columns),
-        );
         columns.sort_unstable();
         columns.dedup();
         let mut before: Option<&Moment> = None;
         for (i, moment) in moments.iter().enumerate() {
             let of = |moment: &Moment, column: &usize| moment.values.get(*column).cloned();
-            let same = before
-                .is_some_and(|before| columns.iter().all(|column| of(before, column) == of(moment, column)));
+            let same = present.is_empty()
+                || before.is_some_and(|before| {
+                    present.iter().all(|column| of(before, column) == of(moment, column))
+                });
             if !same || i + 1 == moments.len() {
                 shown.push(i);
                 before = Some(moment);
             }
         }
+        // What was found elsewhere is shown in any case, of the rest what is latest.
+        let room = SHOWN.saturating_sub(elsewhere.iter().filter(|i| shown.last() != Some(*i)).count());
+        shown.drain(..shown.len() - shown.len().min(room.max(1)));
+        shown.extend(elsewhere);
+        shown.sort_unstable();
+        shown.dedup();
+        shown.drain(..shown.len() - shown.len().min(SHOWN));
     }
 
     /// The truth of every node, as far as the columns tell.
-    fn truths(&self, values: &[Option<Value>]) -> Vec<Option<bool>> {
-        let mut truths: Vec<Option<bool>> = Vec::with_capacity(self.nodes.len());
+    fn truths(&self, values: &[Option<Value>]) -> Truths {
+        let mut truths: Truths = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
             let of = |operand: &usize| truths.get(*operand).copied().flatten();
             let decided = |by: bool| {
@@ -155,7 +212,7 @@ impl Reason {
                 Kind::Any => decided(true),
                 Kind::Not => node.operands.first().and_then(of).map(|truth| !truth),
                 Kind::Definitely => node.operands.first().and_then(of),
-                Kind::Whole => match node.truth.and_then(|column| values.get(column)) {
+                Kind::Elsewhere(..) | Kind::Whole => match node.truth.and_then(|column| values.get(column)) {
                     Some(Some(Value::Bool(truth))) => Some(*truth),
                     _ => None,
                 },
