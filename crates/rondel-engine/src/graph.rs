@@ -138,6 +138,13 @@ pub(crate) enum Node {
     Carried(FieldId),
     /// Where the boolean field has this value, held.
     HeldBool(FieldId, bool),
+    /// Where a straight line, by its number, is certainly below zero, zero, or above it (0, 1, 2): at the rows
+    /// (side 0), or after them (side 1).
+    Line {
+        line: u32,
+        sign: u8,
+        side: u8,
+    },
     And(Wire, Wire),
     /// The first operand since the second, unbounded.
     Since(Wire, Wire),
@@ -323,6 +330,7 @@ impl Node {
             | Node::On(_)
             | Node::Carried(_)
             | Node::HeldBool(..)
+            | Node::Line { .. }
             | Node::Constant(_)
             | Node::Time
             | Node::Latency
@@ -409,6 +417,8 @@ impl Node {
                 Node::On(_)
                     | Node::Carried(_)
                     | Node::HeldBool(..)
+                    // Its crossings stand among the events.
+                    | Node::Line { .. }
                     | Node::Since(..)
                     | Node::Shift(..)
                     | Node::Together
@@ -463,11 +473,12 @@ impl Node {
             Node::ByValue { .. } => 69,
             Node::ByValuePossibly(_) => 70,
             Node::Outer(_) => 71,
+            Node::Line { .. } => 72,
         }
     }
 
     /// One more than the largest [`sort`](Node::sort).
-    pub(crate) const SORTS: usize = 72;
+    pub(crate) const SORTS: usize = 73;
 }
 
 /// Nodes, each only once, operands before the nodes that use them.

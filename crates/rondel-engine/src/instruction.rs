@@ -24,6 +24,12 @@ pub(crate) enum Instruction {
         value: bool,
         state: u32,
     },
+    Line {
+        line: u32,
+        sign: u8,
+        side: u8,
+        state: u32,
+    },
     And {
         a: Wire,
         b: Wire,

@@ -51,6 +51,7 @@ mod extreme;
 mod future;
 mod graph;
 mod instruction;
+mod linear;
 mod machine;
 mod memory;
 mod monitor;

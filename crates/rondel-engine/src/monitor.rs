@@ -1,4 +1,5 @@
 mod future;
+mod linear;
 mod machines;
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use rondel_spec::TimeModel;
 
 use crate::chain::{ChainPlan, ChainRows, ChainState, ChainStatus};
 use crate::future::{Decision, Delayed, Levels, Pending, Room, Scratch};
+use crate::linear::{Held, LineRows, Linear};
 use crate::program::Program;
 use crate::report::{Report, SliceStatus, in_order};
 use crate::run::{Outcome, Rowed, SavedSerial, Serial};
@@ -41,6 +43,12 @@ pub struct Monitor {
     /// What is evaluated where time alone brings a change.
     no_event: Block,
     grid: Grid,
+    /// For every section that lags what it waits for.
+    linear: Vec<Option<Box<Linear>>>,
+    /// What the straight lines of such a section are in the rows that it is evaluated in, and which of these are no
+    /// events.
+    lines: Vec<LineRows>,
+    crossings: Rows,
     outcomes: Vec<(u32, Outcome)>,
     /// For every section that is divided by key its instances.
     instances: Vec<Instances>,
@@ -64,6 +72,7 @@ pub(crate) struct Saved {
     sections: Vec<SavedSerial>,
     instances: Vec<SavedInstances>,
     chains: Vec<ChainState>,
+    linear: Vec<Option<Held>>,
     position: u64,
     time: i64,
     beyond: u64,
@@ -75,6 +84,7 @@ impl Monitor {
             sections: self.sections.iter().map(Serial::saved).collect(),
             instances: self.instances.iter().map(Instances::saved).collect(),
             chains: self.chains.clone(),
+            linear: self.linear.iter().map(|linear| Some(linear.as_ref()?.held.clone())).collect(),
             position: self.position,
             time: self.time,
             beyond: self.beyond,
@@ -84,10 +94,10 @@ impl Monitor {
     /// A monitor with what was saved; none if that does not belong to the program.
     pub(crate) fn from_saved(program: Arc<Program>, saved: Saved) -> Option<Monitor> {
         let mut monitor = Monitor::new(program);
-        let Saved { sections, instances, chains, position, time, beyond } = saved;
+        let Saved { sections, instances, chains, linear, position, time, beyond } = saved;
         (monitor.position, monitor.time, monitor.beyond) = (position, time, beyond);
         if (sections.len(), instances.len()) != (monitor.sections.len(), monitor.instances.len())
-            || chains.len() != monitor.chains.len()
+            || (chains.len(), linear.len()) != (monitor.chains.len(), monitor.linear.len())
         {
             return None;
         }
@@ -99,6 +109,12 @@ impl Monitor {
         }
         let sections = monitor.sections.iter_mut().zip(&monitor.program.sections).zip(sections);
         let mut all = true;
+        for (own, saved) in monitor.linear.iter_mut().zip(linear) {
+            all &= match (own, saved) {
+                (Some(own), Some(saved)) => own.restore(saved),
+                (own, saved) => own.is_none() && saved.is_none(),
+            };
+        }
         for ((serial, section), saved) in sections {
             all &= serial.restore(section, saved);
         }
@@ -123,6 +139,15 @@ impl Monitor {
             times: [0; Block::CAPACITY],
             no_event,
             grid: Grid::default(),
+            linear: program
+                .sections
+                .iter()
+                .map(|section| {
+                    section.linear.as_ref().map(|plan| Box::new(Linear::new(plan, program.layout())))
+                })
+                .collect(),
+            lines: Vec::new(),
+            crossings: 0,
             outcomes: Vec::new(),
             reports: Vec::new(),
             keys: Vec::new(),
@@ -172,6 +197,7 @@ impl Monitor {
         }
         for (i, section) in program.sections.iter().enumerate() {
             match section.moments {
+                Moments::Dense if section.linear.is_some() => self.linear_events(i, section, block),
                 Moments::Events => self.events(i, section, block),
                 Moments::Dense => self.dense(i, section, block),
             }
@@ -204,6 +230,10 @@ impl Monitor {
                 chain.pass(plan, now);
             }
             for (i, section) in program.sections.iter().enumerate() {
+                if section.linear.is_some() {
+                    self.linear_until(i, section, now);
+                    continue;
+                }
                 if section.moments == Moments::Dense {
                     while let Some(due) = self.sections[i].next_change(section).filter(|&due| due < now) {
                         self.alone(i, section, due, 0);
@@ -228,6 +258,9 @@ impl Monitor {
         self.chains.iter_mut().for_each(ChainState::clear_missing);
         let program = Arc::clone(&self.program);
         for (i, section) in program.sections.iter().enumerate() {
+            if section.linear.is_some() {
+                self.linear_end(i, section);
+            }
             self.future_end(i, section);
             self.machines_end(i, section);
         }
@@ -296,8 +329,13 @@ impl Monitor {
     /// When time will bring something by itself, if no event comes before: the least `now` for which
     /// [`Monitor::advance`] does something.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        let sections = self.program.sections.iter().zip(&self.sections);
-        let next = sections.filter_map(|(section, serial)| {
+        let sections = self.program.sections.iter().zip(&self.sections).zip(&self.linear);
+        let next = sections.filter_map(|((section, serial), linear)| {
+            // What waits for events is brought on by no time.
+            if linear.as_ref().is_some_and(|linear| !linear.is_free()) {
+                return None;
+            }
+            let waiting = linear.as_ref().and_then(|linear| linear.first());
             // Where there is truth at events only, what is measured between them is seen at the next.
             let past = match section.moments {
                 Moments::Events => None,
@@ -312,7 +350,7 @@ impl Monitor {
             let asked = timed.flat_map(|future| &future.givens).filter_map(|(_, relation)| {
                 serial.state.relations.get(*relation as usize)?.asking()?.deadline()
             });
-            pending.chain(delayed).chain(asked).chain(past).min()
+            pending.chain(delayed).chain(asked).chain(past).chain(waiting).min()
         });
         let next = next.chain(self.instances.iter().filter_map(Instances::next_change)).min();
         next.map(|time| Timestamp::from_nanos(time.saturating_add(1)))
@@ -331,7 +369,8 @@ impl Monitor {
     }
 
     /// How many verdicts of properties with operators of the future were given up, as inconclusive, because
-    /// too many were waited for.
+    /// too many were waited for; and how many events were evaluated with values unknown, because too many
+    /// waited for the next ones.
     pub fn given_up(&self) -> u64 {
         let pending = self.sections.iter().flat_map(|section| &section.pending).map(Pending::lost);
         let delayed = self.sections.iter().flat_map(|section| &section.delayed).map(Delayed::lost);
@@ -340,6 +379,7 @@ impl Monitor {
         pending
             .chain(delayed)
             .chain(asked)
+            .chain(self.linear.iter().flatten().map(|linear| linear.lost()))
             .chain(self.instances.iter().map(Instances::given_up))
             .fold(0, u64::saturating_add)
     }
@@ -347,7 +387,8 @@ impl Monitor {
     /// The longest queue that any bounded operator keeps at the moment, in entries: what its memory
     /// grows with.
     pub fn longest_queue(&self) -> usize {
-        self.sections.iter().map(Serial::longest_queue).max().unwrap_or(0)
+        let waiting = self.linear.iter().flatten().map(|linear| linear.kept());
+        self.sections.iter().map(Serial::longest_queue).chain(waiting).max().unwrap_or(0)
     }
 
     /// The times of the events of a block, as the engine measures them.
@@ -388,7 +429,7 @@ impl Monitor {
         let times = if section.reads_time { &self.times[..len as usize] } else { &[] };
         serial.run(
             section,
-            Rowed { block, start: 0, len, events: block.rows(), times, chains: &self.chain_rows },
+            Rowed { block, start: 0, len, events: block.rows(), times, chains: &self.chain_rows, lines: &[] },
         );
         self.outcomes.clear();
         serial.outcomes_of_events(section, len, self.every, &mut self.outcomes);
@@ -434,9 +475,9 @@ impl Monitor {
         let times = &self.times[first..end];
         let len = times.len() as u32;
         let events = crate::words::low(len.into());
-        let chains = &self.chain_rows;
+        let (chains, lines) = (&self.chain_rows[..], &self.lines[..]);
         self.sections[i]
-            .look_ahead(section, Rowed { block, start: first as u32, len, events, times, chains });
+            .look_ahead(section, Rowed { block, start: first as u32, len, events, times, chains, lines });
         let mut grid = std::mem::take(&mut self.grid);
         grid.fill(&self.sections[i], first, times);
         // What the rows to come bring about by themselves, and has not been looked ahead of, is not known before
@@ -491,6 +532,11 @@ impl Monitor {
     ) {
         let len = times.len();
         self.span(i, section, times[0], before(next_event[0].into()));
+        let crossing = |row: usize| !self.is_event(next_event, row);
+        let crossings = match self.crossings {
+            0 => 0,
+            _ => crate::columns::rows_where(len as u32, crossing),
+        };
         let serial = &mut self.sections[i];
         let mut together = Rows::from(times[0] == serial.time);
         let mut events = 0;
@@ -502,11 +548,11 @@ impl Monitor {
         }
         let start = next_event[0].into();
         let block = block.unwrap_or(&self.no_event);
-        let chains = &self.chain_rows;
-        serial.run(section, Rowed { block, start, len: len as u32, events, times, chains });
+        let (chains, lines) = (&self.chain_rows[..], &self.lines[..]);
+        serial.run(section, Rowed { block, start, len: len as u32, events, times, chains, lines });
         for (formula, &property) in section.properties.iter().enumerate() {
             let [now, after] = serial.outcomes(section, formula, len as u32, together);
-            let every = if self.every { events } else { 0 };
+            let every = if self.every { events & !crossings } else { 0 };
             let mut reported = now.changed | after.changed | every;
             while reported != 0 {
                 let row = reported.trailing_zeros() as usize;

@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rondel_event::{Field, Layout, Path, Projection, Read, Slot, TopicId, ValueType};
 use rondel_spec::{Chain, Property, Spec, TimeModel, Topic};
@@ -7,11 +7,12 @@ use crate::CompileError;
 use crate::chain::ChainPlan;
 use crate::graph::Node;
 use crate::instruction::Instruction;
+use crate::linear::LinearPlan;
 use crate::quantifier::Quantifier;
 use crate::section::{Moments, Ordered, Section};
 use crate::slice::Sliced;
 use crate::slice::divide::divide;
-use crate::translate::{FieldRead, Translator};
+use crate::translate::{FieldRead, Lines, Translator, groups};
 
 /// A specification compiled: its properties as lists of instructions, in which equal parts are computed
 /// once. Immutable; any number of [`Monitor`](crate::Monitor)s share it.
@@ -40,6 +41,8 @@ impl Program {
     pub fn compile(spec: &Spec) -> Result<Program, CompileError> {
         let mut binding = Binding::new(spec.topics.len());
         let (mut sections, mut quantifiers) = (Vec::new(), Vec::new());
+        let straight = groups(spec)?;
+        let lagging: HashSet<u32> = straight.values().flatten().copied().collect();
         for (moments, models) in [
             (Moments::Events, &[TimeModel::Steps, TimeModel::Points][..]),
             (Moments::Dense, &[TimeModel::Dense]),
@@ -47,7 +50,9 @@ impl Program {
             let mut translator = Translator::new(spec);
             let mut properties = Vec::new();
             for &model in models {
-                let these = positions(spec, |property| property.slice.is_none() && property.time == model);
+                let mut these =
+                    positions(spec, |property| property.slice.is_none() && property.time == model);
+                these.retain(|position| !lagging.contains(position));
                 properties.extend(translator.add(model, &these)?);
             }
             let mut translation = translator.finish();
@@ -58,6 +63,20 @@ impl Program {
                 let slots = binding.bind(ordered.fields(), ordered.nodes());
                 sections.push(ordered.assemble(properties, &slots));
             }
+        }
+        for group in straight.values() {
+            let mut translator = Translator::linear(spec);
+            let properties = translator.add(TimeModel::Dense, group)?;
+            let mut translation = translator.finish();
+            let (fields, lines) = translation.linear.take().map(Lines::used).unwrap_or_default();
+            let fields =
+                fields.iter().map(|&field| binding.slot(&translation.fields[field as usize])).collect();
+            let ordered = Ordered::new(translation, Moments::Dense, true);
+            let slots = binding.bind(ordered.fields(), ordered.nodes());
+            let mut section = ordered.assemble(properties, &slots);
+            let (slots, topics) = section.reads();
+            section.linear = Some(Box::new(LinearPlan { fields, lines, slots, topics }));
+            sections.push(section);
         }
         let sliced: Vec<Sliced> = divide(spec)?
             .into_iter()

@@ -10,6 +10,7 @@ use crate::delay::Delay;
 use crate::future::{Delayed, Levels, Pending};
 use crate::graph::Wire;
 use crate::instruction::Instruction;
+use crate::linear::LineRows;
 use crate::machine::{MachineRows, MachineState, Moment};
 use crate::ranges::Ranges;
 use crate::relation::source::Reading as Registered;
@@ -65,6 +66,8 @@ pub(crate) struct Rowed<'a> {
     pub(crate) times: &'a [i64],
     /// What is measured of the chains, after each row of the block.
     pub(crate) chains: &'a [ChainRows],
+    /// What the straight lines are in each row of the block.
+    pub(crate) lines: &'a [LineRows],
 }
 
 /// The verdicts of one property at some rows.
@@ -196,6 +199,7 @@ impl Serial {
             section,
             block: no_block,
             chains: &[],
+            lines: &[],
             start: 0,
             events: Rows::MAX,
             len: Block::CAPACITY as u32,
@@ -215,7 +219,7 @@ impl Serial {
 
     /// Evaluates all instructions in these rows.
     pub(crate) fn run(&mut self, section: &Section, rowed: Rowed<'_>) {
-        let Rowed { block, start, len, events, times, chains } = rowed;
+        let Rowed { block, start, len, events, times, chains, lines } = rowed;
         let step = Step {
             section,
             block,
@@ -223,6 +227,7 @@ impl Serial {
             events,
             len,
             chains,
+            lines,
             rows: words::low(len.into()),
             position: self.position,
             moments: Moments { times, before: self.time },
@@ -469,6 +474,7 @@ pub(crate) struct Step<'a> {
     pub(crate) position: u64,
     pub(crate) moments: Moments<'a>,
     pub(crate) chains: &'a [ChainRows],
+    pub(crate) lines: &'a [LineRows],
 }
 
 impl<'a> Step<'a> {
@@ -640,6 +646,7 @@ impl<'a> Frame<'a> {
             | Instruction::After { .. }
             | Instruction::Lasting { .. }
             | Instruction::Chain { .. }
+            | Instruction::Line { .. }
             | Instruction::Machine { .. }
             | Instruction::MachineAfter { .. }
             | Instruction::MachineInt { .. }
@@ -694,6 +701,7 @@ impl<'a> Frame<'a> {
             }
             Instruction::Lasting { x, state, second } => self.lasting(x, state, second),
             Instruction::Chain { chain, column, state, out } => self.chain(chain, column, state, out),
+            Instruction::Line { line, sign, side, state } => self.line(line, sign, side, state),
             Instruction::After { second } => self.seconds[second as usize],
             Instruction::Machine { machine, out } => self.machine(machine, out),
             Instruction::MachineAfter { machine, out } => {
@@ -751,6 +759,18 @@ impl<'a> Frame<'a> {
         }
         self.seconds[second as usize] = out.after;
         out.at
+    }
+
+    /// Where a line has a sign. Between the rows of the block it goes on as after the one before.
+    fn line(&mut self, line: u32, sign: u8, side: u8, state: u32) -> Rows {
+        let Step { lines, events, len, .. } = self.step;
+        // Moments that time alone brings have none.
+        let LineRows { at, after } = lines.get(line as usize).copied().unwrap_or_default();
+        let bit = &mut self.bits[state as usize];
+        let sign = usize::from(sign);
+        let out = words::since(!events, self.step.of_events(after[sign]) & events, *bit);
+        *bit = words::last(out, len);
+        if side == 1 { out } else { self.step.of_events(at[sign]) & events | out & !events }
     }
 
     /// A column of a chain.

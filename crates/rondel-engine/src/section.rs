@@ -7,6 +7,7 @@ use crate::delay::Delay;
 use crate::extreme::Greatest;
 use crate::graph::{Constant, FieldId, Graph, Kind, Node, NodeId, Reach, Relation, Sides, Wire};
 use crate::instruction::Instruction;
+use crate::linear::LinearPlan;
 use crate::machine::{MachinePlan, MachineRows, MachineState};
 use crate::ranges::Ranges;
 use crate::relation::source::Relation as Quantified;
@@ -35,6 +36,8 @@ pub(crate) enum Moments {
 #[derive(Debug)]
 pub(crate) struct Section {
     pub(crate) moments: Moments,
+    /// Where it compares numbers that run straight between messages.
+    pub(crate) linear: Option<Box<LinearPlan>>,
     /// The properties, by their positions in the specification.
     pub(crate) properties: Vec<u32>,
     /// Their formulas, in the same order.
@@ -81,6 +84,28 @@ impl Section {
     /// Whether some of its properties look ahead.
     pub(crate) fn looks_ahead(&self) -> bool {
         !self.futures.is_empty() || !self.robust_futures.is_empty()
+    }
+
+    /// The columns of a block that it reads, and the topics.
+    pub(crate) fn reads(&self) -> (Vec<Slot>, Vec<TopicId>) {
+        let (mut slots, mut topics) = (Vec::new(), Vec::new());
+        let scout = self.scout.iter().flat_map(|scout| &scout.instructions);
+        for instruction in self.instructions.iter().chain(scout) {
+            match *instruction {
+                Instruction::HeldBool { column, .. } => slots.push(Slot::Bool(column)),
+                Instruction::HeldInt { column, .. } => slots.push(Slot::Int(column)),
+                Instruction::HeldFloat { column, .. } => slots.push(Slot::Float(column)),
+                Instruction::HeldText { column, .. } => slots.push(Slot::String(column)),
+                Instruction::Carried { slot } => slots.push(slot),
+                Instruction::On { topic } => topics.push(TopicId(topic)),
+                _ => {}
+            }
+        }
+        slots.sort_unstable();
+        slots.dedup();
+        topics.sort_unstable();
+        topics.dedup();
+        (slots, topics)
     }
 
     /// Its properties: those of the past, then those that look ahead, first without and then with their robustness.
@@ -345,6 +370,7 @@ fn section(
         initial: assembly.state,
         registers: assembly.registers,
         scout: None,
+        linear: None,
         futures: Vec::new(),
         robust_futures: Vec::new(),
     }
@@ -456,6 +482,7 @@ impl Assembly<'_> {
             Node::HeldBool(field, value) => {
                 I::HeldBool { column: source(field), value, state: push(&mut state.bits, 0) }
             }
+            Node::Line { line, sign, side } => I::Line { line, sign, side, state: push(&mut state.bits, 0) },
             Node::And(a, b) => I::And { a: wire(a), b: wire(b) },
             Node::Since(p, q) => I::Since { p: wire(p), q: wire(q), state: push(&mut state.bits, 0) },
             Node::Shift(x, by) => I::Shift { x: wire(x), by: by as u8, state: push(&mut state.bits, 0) },

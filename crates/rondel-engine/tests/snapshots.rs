@@ -14,7 +14,7 @@ const TOPICS: &str = "
 ";
 
 /// Of each kind of what is remembered something.
-const ALL: [&str; 17] = [
+const ALL: [&str; 18] = [
     "property steps = on(t) -> once[70, 90] (t.b and prev(t.s) == 'a')",
     "property dense = on(t) -> once[1 s, 10 s] (t.b and mean(t.x) over 3 s > 1 and min(t.x) over 2 s < 3)",
     "property held = t.b since[1 s, 5 s] u.b",
@@ -33,6 +33,7 @@ const ALL: [&str; 17] = [
     "@robust property level = t.x > 2 since[0, 3 s] u.x > 1",
     "@robust property rises = t.x < 2 until[0, 2 s] u.x > 1 and eventually[1 s, 1 s] t.x > 0",
     "@robust property levels for each id in (t.n, u.n) = once[1 s, 3 s] t.x > 2",
+    "@linear property nearer = (once[1 s, 3 s] t.x < u.x + 1) and (t.s == 'a' or t.b) and eventually[0, 2 s] u.x > 2",
     "property in_c = in(m, c) -> historically[0, 2 s] t.b",
 ];
 
@@ -90,7 +91,7 @@ fn sum(bytes: &[u8]) -> [u8; 8] {
 
 #[test]
 fn what_is_no_snapshot_is_refused() {
-    for properties in ALL.iter().take(16).map(std::slice::from_ref).chain([&ALL[..]]) {
+    for properties in ALL.iter().take(17).map(std::slice::from_ref).chain([&ALL[..]]) {
         let ours = program(properties);
         let bytes = monitor(&ours).snapshot();
         assert!(Monitor::restore(ours.clone(), &bytes).is_ok(), "{properties:?}");
@@ -130,7 +131,7 @@ fn it_says_what_is_wrong() {
 /// is read.
 #[test]
 fn a_forged_snapshot_is_read_without_panic() {
-    for properties in ALL.iter().take(16).map(std::slice::from_ref) {
+    for properties in ALL.iter().take(17).map(std::slice::from_ref) {
         let ours = program(properties);
         let bytes = monitor(&ours).snapshot();
         let end = bytes.len() - 8;

@@ -265,6 +265,14 @@ pub struct Property {
     pub slice: Option<SliceId>,
     /// Whether its robustness is asked for too.
     pub robust: bool,
+    /// Whether numbers run straight: a field of type `Int` or `Float` has, between two messages that carry it, at
+    /// `t0 < t1` with the values `v0` and `v1`, at the time `t` the value `v0 + (v1 - v0) * (t - t0) / (t1 - t0)`.
+    /// It is unknown before the first such message, after the last one, and between two of which one had no finite
+    /// number there. Integers count as real numbers, and so does their arithmetic. A comparison is unknown where one
+    /// of its fields is. It changes where its sides cross: just then, if that is at a whole nanosecond, and else at
+    /// the next one. Of a `Compare` of a field with [`Expr::Prev`] of it the values are those of the messages.
+    /// Only of dense properties that are not divided.
+    pub linear: bool,
 }
 
 impl Property {
@@ -277,6 +285,7 @@ impl Property {
             time: TimeModel::Steps,
             slice: None,
             robust: false,
+            linear: false,
         }
     }
 }

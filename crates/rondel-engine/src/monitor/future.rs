@@ -85,7 +85,8 @@ impl Monitor {
     pub(super) fn future_moments(&mut self, i: usize, section: &Section, times: &[i64], next_event: &[u8]) {
         for (k, future) in section.futures.iter().enumerate() {
             for (n, &time) in times.iter().enumerate() {
-                let moment = Some((time, next_event[n] != next_event[n + 1], next_event[n].into()));
+                let is_event = self.is_event(next_event, n);
+                let moment = Some((time, is_event, next_event[n].into()));
                 let earlier = self.learn(i, section, (k, future), n);
                 if earlier {
                     self.report_decisions(future.property, TimeModel::Dense, moment);
@@ -97,7 +98,6 @@ impl Monitor {
                 let bits = |words: [u64; 2]| (words[0] >> n & 1 | (words[1] >> n & 1) << 1) as u8;
                 at.extend(future.pasts.iter().map(|past| bits(serial.words(past.at))));
                 after.extend(future.pasts.iter().map(|past| bits(serial.words(past.after))));
-                let is_event = next_event[n] != next_event[n + 1];
                 let tag = if is_event { EVENT } else { 0 };
                 let (scratch, decisions) = (&mut self.room, &mut self.decisions);
                 serial.pending[k].moment(&future.plan, (time, tag), (&at, &after), scratch, decisions);
@@ -107,12 +107,12 @@ impl Monitor {
         }
         for (k, future) in section.robust_futures.iter().enumerate() {
             for (n, &time) in times.iter().enumerate() {
+                let is_event = self.is_event(next_event, n);
                 let serial = &mut self.sections[i];
                 for (side, levels) in self.levels.iter_mut().enumerate() {
                     levels.clear();
                     levels.extend(future.pasts.iter().map(|past| serial.levels(past, n, side)));
                 }
-                let is_event = next_event[n] != next_event[n + 1];
                 let moment = (time, if is_event { EVENT } else { 0 });
                 let (room, decisions) = (&mut self.delayed_room, &mut self.decisions);
                 let sides = self.levels.each_ref().map(|levels| &levels[..]);
@@ -121,6 +121,12 @@ impl Monitor {
                 self.report_decisions(future.property, TimeModel::Dense, moment);
             }
         }
+    }
+
+    /// Whether a moment is an event, and not brought by time or by what runs straight.
+    pub(super) fn is_event(&self, next_event: &[u8], n: usize) -> bool {
+        let row = u32::from(next_event[n]);
+        next_event[n] != next_event[n + 1] && self.crossings.checked_shr(row).unwrap_or(0) & 1 == 0
     }
 
     /// Lets time pass.

@@ -77,6 +77,7 @@ impl Batch<'_> {
                 position: 0,
                 moments,
                 chains: &[],
+                lines: &[],
             },
             rows,
             inputs: self.inputs,

@@ -6,6 +6,7 @@ mod ask;
 mod by_value;
 mod chain;
 mod future;
+mod linear;
 mod machine;
 mod measured;
 mod operands;
@@ -25,6 +26,7 @@ use crate::quantifier::Quantifier;
 use crate::relation::literal::Scope;
 use future::look_ahead;
 pub(crate) use future::{Future, RobustFuture};
+pub(crate) use linear::{Lines, groups};
 pub(crate) use machine::MachineSource;
 use operands::Operands;
 pub(crate) use robust::Robustness;
@@ -44,6 +46,8 @@ pub(crate) struct Translation {
     pub(crate) robust_futures: Vec<RobustFuture<Robustness>>,
     /// How formulas with quantifiers are evaluated.
     pub(crate) quantifiers: Vec<Quantifier>,
+    /// What it compares of numbers that run straight, if they do.
+    pub(crate) linear: Option<Lines>,
 }
 
 /// Something read from the messages of a topic.
@@ -183,6 +187,8 @@ pub(crate) struct Translator<'a> {
     variables: Vec<VariableId>,
     futures: Vec<Future>,
     robust_futures: Vec<RobustFuture<Robustness>>,
+    /// Where numbers run straight between messages.
+    linear: Option<Lines>,
     /// How many quantified formulas are asked of tuples because they look ahead.
     asks: u32,
     /// The machines in this model; none while one is being translated.
@@ -213,6 +219,7 @@ impl<'a> Translator<'a> {
             variables: Vec::new(),
             futures: Vec::new(),
             robust_futures: Vec::new(),
+            linear: None,
             asks: 0,
             machines: HashMap::new(),
             sets: vec![Vec::new()],
@@ -271,6 +278,9 @@ impl<'a> Translator<'a> {
         }
         let ahead = look_ahead(&spec.nodes);
         for (i, expr) in spec.nodes.iter().enumerate() {
+            if needed[i] {
+                self.run_straight(ExprId(i as u32), expr)?;
+            }
             if needed[i] && !ahead[i] {
                 self.done[i] = Some(self.expr(ExprId(i as u32), expr)?);
             }
@@ -319,6 +329,7 @@ impl<'a> Translator<'a> {
             futures: self.futures,
             robust_futures: self.robust_futures,
             quantifiers: self.quantifiers,
+            linear: self.linear,
         }
     }
 
@@ -409,6 +420,9 @@ impl<'a> Translator<'a> {
                 if !equality && matches!(value_type, ValueType::Bool | ValueType::String) {
                     let expected = "a number or time";
                     return Err(CompileError::WrongType { node: id, expected, found: value_type });
+                }
+                if let Some(truth) = self.compare_straight(id, *comparison, *x, *y)? {
+                    return Ok(Meaning::Truth(truth));
                 }
                 let (left, right) = (operand.meaning(*x)?, operand.meaning(*y)?);
                 let exact = match self.compare_age(*comparison, *x, *y)? {

@@ -10,7 +10,7 @@ use super::arithmetic::{binary, compare, unary};
 use super::machine::{self, Run};
 use super::timeline::{Clock, Timeline, age_and_constant};
 use super::truth::{Datum, Seen, Truth, strict};
-use super::{Event, decode, measure};
+use super::{Event, decode, linear, measure};
 
 pub type Column = Rc<Vec<Datum>>;
 
@@ -23,6 +23,8 @@ pub struct Evaluator<'a> {
     /// which no key is known.
     pub keys: &'a [Value],
     pub begin: usize,
+    /// Whether numbers run straight between messages.
+    pub linear: bool,
     /// The data of a machine before the transition of each sample, while it is being worked out.
     open: Option<(MachineId, &'a [Vec<Datum>])>,
     variables: HashMap<VariableId, Value>,
@@ -37,6 +39,7 @@ impl<'a> Evaluator<'a> {
             timeline,
             keys,
             begin: 0,
+            linear: false,
             open: None,
             variables: HashMap::new(),
             columns: HashMap::new(),
@@ -196,6 +199,9 @@ impl<'a> Evaluator<'a> {
             }),
             Expr::Unary(op, x) => self.map(*x, k, |x| unary(*op, x)),
             Expr::Binary(op, x, y) => strict(self.datum(*x, k), self.datum(*y, k), |x, y| binary(*op, x, y)),
+            Expr::Compare(..) if self.linear && linear::is_straight(self.spec, expr) => {
+                Datum::Truth(linear::compare(self.spec, expr, self.timeline.trace, now))
+            }
             Expr::Compare(op, x, y) if age_and_constant(self.spec, *x, *y).is_some() => {
                 measure::compare_age(self, *op, *x, *y, k)
             }

@@ -9,6 +9,7 @@ pub mod build;
 pub mod drive;
 pub mod evaluate;
 pub mod levels;
+pub mod linear;
 mod machine;
 pub mod machines;
 mod measure;

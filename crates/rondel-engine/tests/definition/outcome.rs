@@ -53,6 +53,10 @@ pub fn of_properties(
         let mut evaluator = Evaluator::new(spec, &timeline, keys);
         evaluator.begin = begin;
         for p in chosen {
+            if spec.properties[p].linear != evaluator.linear {
+                evaluator = Evaluator::new(spec, &timeline, keys);
+                evaluator.linear = spec.properties[p].linear;
+            }
             let column = evaluator.column(spec.properties[p].formula);
             let spots = timeline.samples.iter().zip(column.iter()).map(|(sample, datum)| Spot {
                 time: match sample.event {

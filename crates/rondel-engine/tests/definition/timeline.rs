@@ -124,6 +124,7 @@ pub fn critical(spec: &Spec, trace: &[Timed], now: i64) -> BTreeSet<Clock> {
     let now = trace.last().map_or(now, |last| last.time.max(now));
     let leaf: BTreeSet<Clock> =
         trace.iter().map(|e| e.time).chain([now]).map(|t| 2 * Clock::from(t)).collect();
+    let leaf: BTreeSet<Clock> = leaf.into_iter().chain(super::linear::crossings(spec, trace)).collect();
     let within = trace.first().map_or(0, |e| 2 * Clock::from(e.time))..=2 * Clock::from(now);
     let mut machines = vec![leaf.clone(); spec.machines.len()];
     loop {

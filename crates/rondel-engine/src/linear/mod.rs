@@ -1,0 +1,356 @@
+//! Numbers that run straight from one message to the next.
+//!
+//! What a number is between two messages is known when the second has come. So the section of such properties
+//! lags: events wait here until every number that it compares is known up to them and beyond. They come out
+//! with *crossings* between them, moments at which a comparison changes, and all of them together are the rows of
+//! a block of its own, beside which stand the signs of the [lines](Form) that are compared with zero. To the section
+//! the rest is as everywhere.
+
+mod piece;
+mod waiting;
+
+use std::collections::VecDeque;
+
+use rondel_event::{Block, Layout, Rows, Slot, Timestamp, TopicId};
+use serde::{Deserialize, Serialize};
+
+use piece::Piece;
+use waiting::Waiting;
+
+/// So many events may wait.
+const LIMIT: usize = 100_000;
+
+/// Fields, each times a number, and a number. A field that it has nothing of still makes it unknown.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Form {
+    pub(crate) constant: f64,
+    /// The fields by their numbers, in order.
+    pub(crate) terms: Vec<(u32, f64)>,
+}
+
+/// What a section reads, and what it compares with zero.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LinearPlan {
+    /// The fields that run straight.
+    pub(crate) fields: Vec<Slot>,
+    pub(crate) lines: Vec<Form>,
+    /// All else that its instructions read.
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) topics: Vec<TopicId>,
+}
+
+/// In which rows of a block a line is below zero, zero, and above it: at them, and after them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LineRows {
+    pub(crate) at: [Rows; 3],
+    pub(crate) after: [Rows; 3],
+}
+
+/// A value of a field.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Sample {
+    time: i64,
+    /// None where it is not a number.
+    value: Option<f64>,
+    /// Nothing is said of what follows: the next one was not waited for.
+    lost: bool,
+}
+
+/// The samples of a field: the one that the last moment follows on, and those to come.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Samples {
+    now: Sample,
+    next: VecDeque<Sample>,
+}
+
+impl Samples {
+    fn latest(&mut self) -> &mut Sample {
+        self.next.back_mut().unwrap_or(&mut self.now)
+    }
+
+    /// The value at a time from the last sample on, up to the next one.
+    fn at(&self, time: i64) -> Option<f64> {
+        let start = self.now.value?;
+        if time == self.now.time {
+            return Some(start);
+        }
+        let (to, end) = self.next()?;
+        if time == to {
+            return Some(end);
+        }
+        let part = (end - start) * length(self.now.time, time) / length(self.now.time, to);
+        Some(start + part)
+    }
+
+    /// The next sample, if the value runs straight to it.
+    fn next(&self) -> Option<(i64, f64)> {
+        let next = self.next.front().filter(|_| self.now.value.is_some() && !self.now.lost)?;
+        Some((next.time, next.value?))
+    }
+}
+
+/// A span of time as a number.
+fn length(from: i64, to: i64) -> f64 {
+    to.saturating_sub(from) as f64
+}
+
+/// How far everything is known, from an event (or the passing of time) on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frontier {
+    /// All before this time is known.
+    pub(crate) until: i64,
+    /// Since when.
+    pub(crate) time: i64,
+    /// The row of the event, if it was one.
+    pub(crate) row: Option<u8>,
+    /// Before, nothing was waited for: what is later than that was known as it happened.
+    pub(crate) was_free: bool,
+}
+
+/// What a section waits for: plain data.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Held {
+    waiting: VecDeque<Waiting>,
+    fields: Vec<Samples>,
+    pieces: Vec<Piece>,
+    /// The time of the last moment.
+    last: i64,
+    /// The earliest of the last samples; none while no field has a value that runs on.
+    bound: Option<i64>,
+    lost: u64,
+}
+
+/// A section that lags, and room to work in.
+#[derive(Clone, Debug)]
+pub(crate) struct Linear {
+    pub(crate) held: Held,
+    /// Places of events that wait no more.
+    free: Vec<Waiting>,
+    /// Moments for the section.
+    pub(crate) block: Block,
+    pub(crate) times: [i64; Block::CAPACITY],
+    pub(crate) lines: Vec<LineRows>,
+    pub(crate) frontiers: Vec<Frontier>,
+    limit: usize,
+    /// Topics of the block: of every event, and of crossings.
+    event: TopicId,
+    crossing: TopicId,
+}
+
+impl Linear {
+    pub(crate) fn new(plan: &LinearPlan, layout: Layout) -> Linear {
+        let before = Sample { time: i64::MIN, value: None, lost: false };
+        Linear {
+            held: Held {
+                waiting: VecDeque::new(),
+                fields: vec![Samples { now: before, next: VecDeque::new() }; plan.fields.len()],
+                pieces: vec![Piece::UNKNOWN; plan.lines.len()],
+                last: i64::MIN,
+                bound: None,
+                lost: 0,
+            },
+            free: Vec::new(),
+            block: Block::new(Layout { topics: layout.topics + 2, ..layout }),
+            times: [0; Block::CAPACITY],
+            lines: vec![LineRows::default(); plan.lines.len()],
+            frontiers: Vec::new(),
+            limit: LIMIT,
+            event: TopicId(layout.topics as u32),
+            crossing: TopicId(layout.topics as u32 + 1),
+        }
+    }
+
+    /// Takes over what was saved; false if it does not belong to this section.
+    pub(crate) fn restore(&mut self, held: Held) -> bool {
+        let fields = held.fields.len();
+        let known = |waiting: &Waiting| waiting.samples.iter().all(|field| (*field as usize) < fields);
+        let fits = (fields, held.pieces.len()) == (self.held.fields.len(), self.held.pieces.len())
+            && held.waiting.iter().all(known);
+        if fits {
+            self.held = held;
+        }
+        fits
+    }
+
+    /// Whether nothing is waited for.
+    pub(crate) fn is_free(&self) -> bool {
+        self.held.bound.is_none()
+    }
+
+    /// The time of the first event that waits.
+    pub(crate) fn first(&self) -> Option<i64> {
+        self.held.waiting.front().map(|waiting| waiting.time)
+    }
+
+    /// How many events wait.
+    pub(crate) fn kept(&self) -> usize {
+        self.held.waiting.len()
+    }
+
+    /// How many events were not waited for.
+    pub(crate) fn lost(&self) -> u64 {
+        self.held.lost
+    }
+
+    /// The rows of its block that are crossings.
+    pub(crate) fn crossings(&self) -> Rows {
+        self.block.topic_rows(self.crossing)
+    }
+
+    /// How far all is known at a time.
+    pub(crate) fn until(&self, now: i64) -> i64 {
+        self.held.bound.unwrap_or(now)
+    }
+
+    /// Takes in the event in `row` of a block.
+    pub(crate) fn take(&mut self, plan: &LinearPlan, block: &Block, row: usize, time: i64) {
+        let was_free = self.is_free();
+        let mut waiting = self.free.pop().unwrap_or_default();
+        waiting.read(plan, block, row, time);
+        for (i, (&slot, samples)) in (0..).zip(plan.fields.iter().zip(&mut self.held.fields)) {
+            if block.present(slot) >> row & 1 == 0 {
+                continue;
+            }
+            let valid = |rows: Rows| rows >> row & 1 == 1;
+            let value = match slot {
+                Slot::Int(i) if valid(block.ints(i).valid) => Some(block.ints(i).values[row] as f64),
+                Slot::Float(i) if valid(block.floats(i).valid) => Some(block.floats(i).values[row]),
+                _ => None,
+            };
+            samples.next.push_back(Sample { time, value: value.filter(|x| x.is_finite()), lost: false });
+            waiting.samples.push(i);
+        }
+        if !waiting.samples.is_empty() {
+            self.measure();
+        }
+        self.held.waiting.push_back(waiting);
+        let row = Some(row as u8);
+        self.frontiers.push(Frontier { until: self.until(time), time, row, was_free });
+    }
+
+    /// Finds anew how far the values are known.
+    fn measure(&mut self) {
+        let last = self.held.fields.iter_mut().map(|samples| *samples.latest());
+        self.held.bound = last.filter(|last| last.value.is_some() && !last.lost).map(|last| last.time).min();
+    }
+
+    /// Whether more may wait than should.
+    pub(crate) fn is_full(&self) -> bool {
+        self.held.waiting.len() > self.limit
+    }
+
+    /// Gives up waiting for some fields, so that no more wait than should: from their last samples to the next ones
+    /// they are unknown.
+    pub(crate) fn give_up(&mut self, now: i64) {
+        while self.is_full()
+            && let Some(bound) = self.held.bound
+            && self.first().is_some_and(|first| first >= bound)
+        {
+            for samples in &mut self.held.fields {
+                let last = samples.latest();
+                last.lost |= last.value.is_some() && last.time <= bound;
+            }
+            self.measure();
+        }
+        let until = self.until(now);
+        self.held.lost += self.held.waiting.partition_point(|waiting| waiting.time < until) as u64;
+        if let Some(last) = self.frontiers.last_mut() {
+            last.until = until;
+        }
+    }
+
+    /// Nothing comes any more.
+    pub(crate) fn end(&mut self) {
+        for samples in &mut self.held.fields {
+            samples.latest().lost = true;
+        }
+        self.held.bound = None;
+    }
+
+    /// Fills the block with the next moments before a time. What follows on an event need not be known where
+    /// another of the same time does: where too many wait, they come as well.
+    pub(crate) fn fill(&mut self, plan: &LinearPlan, until: i64) {
+        self.block.clear();
+        self.lines.fill(LineRows::default());
+        while !self.block.is_full() {
+            let last = self.held.last;
+            let crossing = self.held.pieces.iter().filter_map(|piece| piece.crossing_after(last)).min();
+            let second = self.held.waiting.get(1).map(|waiting| waiting.time);
+            let goes_on = |time: i64| self.is_full() && time == until && second == Some(time);
+            let event = self.first().filter(|&time| time < until || goes_on(time));
+            match (crossing.filter(|&time| time < until), event) {
+                (Some(time), event) if event.is_none_or(|event| time < event) => {
+                    let row = self.block.push(self.crossing, Timestamp::from_nanos(time));
+                    self.sign(row, time);
+                }
+                (_, Some(_)) => self.event(plan),
+                _ => break,
+            }
+        }
+    }
+
+    /// Adds the first of the events that wait.
+    fn event(&mut self, plan: &LinearPlan) {
+        let Some(waiting) = self.held.waiting.pop_front() else { return };
+        let row = waiting.write(plan, &mut self.block, self.event);
+        for &field in &waiting.samples {
+            let samples = &mut self.held.fields[field as usize];
+            if let Some(next) = samples.next.pop_front() {
+                samples.now = next;
+            }
+        }
+        let time = waiting.time;
+        if !waiting.samples.is_empty() {
+            let Held { fields, pieces, .. } = &mut self.held;
+            for (form, piece) in plan.lines.iter().zip(pieces) {
+                if form.terms.iter().any(|(field, _)| waiting.samples.contains(field)) {
+                    *piece = form.piece(fields, time);
+                }
+            }
+        }
+        self.sign(row, time);
+        if self.free.len() < 1024 {
+            self.free.push(waiting);
+        }
+    }
+
+    /// Writes what the lines are at a row, and after it.
+    fn sign(&mut self, row: usize, time: i64) {
+        self.times[row] = time;
+        self.held.last = time;
+        for (rows, piece) in self.lines.iter_mut().zip(&self.held.pieces) {
+            if let Some(sign) = piece.at(time) {
+                rows.at[usize::from(sign)] |= 1 << row;
+            }
+            if let Some(sign) = piece.after(time) {
+                rows.after[usize::from(sign)] |= 1 << row;
+            }
+        }
+    }
+}
+
+impl Form {
+    /// What it is from a sample of one of its fields on.
+    fn piece(&self, fields: &[Samples], time: i64) -> Piece {
+        let value = |time: i64| {
+            let (mut sum, mut size, mut is_between) = (0.0, self.constant.abs(), false);
+            for &(field, factor) in &self.terms {
+                let samples = &fields[field as usize];
+                let part = factor * samples.at(time)?;
+                sum += part;
+                size += part.abs();
+                is_between |= time != samples.now.time && samples.next().is_none_or(|(next, _)| time != next);
+            }
+            sum += self.constant;
+            // What was rounded on its way may have missed a zero.
+            Some(if is_between && sum.abs() <= size * piece::CLOSE { 0.0 } else { sum })
+        };
+        let mut ends = Some(i64::MAX);
+        for &(field, _) in &self.terms {
+            let next = fields[field as usize].next().map(|(to, _)| to);
+            ends = ends.zip(next).map(|(ends, next)| ends.min(next));
+        }
+        let end = ends.and_then(|to| Some((to, value(to)?)));
+        Piece::new(time, value(time), end)
+    }
+}

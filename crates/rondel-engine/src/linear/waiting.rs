@@ -1,0 +1,89 @@
+//! Events that wait.
+
+use rondel_event::{Block, Rows, Slot, Timestamp, TopicId};
+use serde::{Deserialize, Serialize};
+
+use super::LinearPlan;
+
+/// What its section reads of an event.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Waiting {
+    pub(super) time: i64,
+    /// The topics, by their places in the plan.
+    topics: Vec<u32>,
+    /// The fields that it carries, by their places in the plan.
+    cells: Vec<(u32, Cell)>,
+    text: Vec<u8>,
+    /// The fields that run straight of which it is a sample, likewise.
+    pub(super) samples: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Cell {
+    Invalid,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    /// A part of the text.
+    Text(u32, u32),
+}
+
+impl Waiting {
+    /// Becomes the event in `row` of a block.
+    pub(super) fn read(&mut self, plan: &LinearPlan, block: &Block, row: usize, time: i64) {
+        self.time = time;
+        self.topics.clear();
+        self.cells.clear();
+        self.text.clear();
+        self.samples.clear();
+        let has = |rows: Rows| rows >> row & 1 == 1;
+        let topics = (0..).zip(&plan.topics).filter(|(_, topic)| has(block.topic_rows(**topic)));
+        self.topics.extend(topics.map(|(i, _)| i));
+        for (i, &slot) in (0..).zip(&plan.slots) {
+            if has(block.present(slot)) {
+                let cell = self.cell(block, slot, row);
+                self.cells.push((i, cell));
+            }
+        }
+    }
+
+    fn cell(&mut self, block: &Block, slot: Slot, row: usize) -> Cell {
+        let has = |rows: Rows| rows >> row & 1 == 1;
+        match slot {
+            Slot::Bool(i) if has(block.bools(i).valid) => Cell::Bool(has(block.bools(i).values)),
+            Slot::Int(i) if has(block.ints(i).valid) => Cell::Int(block.ints(i).values[row]),
+            Slot::Float(i) if has(block.floats(i).valid) => Cell::Float(block.floats(i).values[row]),
+            Slot::String(i) if has(block.strings(i).valid) => {
+                let start = self.text.len();
+                self.text.extend_from_slice(block.text(i, row));
+                match (u32::try_from(start), u32::try_from(self.text.len())) {
+                    (Ok(start), Ok(end)) => Cell::Text(start, end),
+                    _ => Cell::Invalid,
+                }
+            }
+            _ => Cell::Invalid,
+        }
+    }
+
+    /// Adds the event to a block that is not full. Whatever its topics, it is on the topic `any`.
+    pub(super) fn write(&self, plan: &LinearPlan, block: &mut Block, any: TopicId) -> usize {
+        let row = block.push(any, Timestamp::from_nanos(self.time));
+        for &topic in self.topics.iter().filter_map(|topic| plan.topics.get(*topic as usize)) {
+            block.extend(topic, 1 << row);
+        }
+        for &(field, cell) in &self.cells {
+            let Some(&slot) = plan.slots.get(field as usize) else { continue };
+            match (slot, cell) {
+                (Slot::Bool(i), Cell::Bool(x)) => block.set_bool(i, row, x),
+                (Slot::Int(i), Cell::Int(x)) => block.set_int(i, row, x),
+                (Slot::Float(i), Cell::Float(x)) => block.set_float(i, row, x),
+                (Slot::String(i), Cell::Text(start, end)) => {
+                    let text = self.text.get(start as usize..end as usize).unwrap_or_default();
+                    block.set_string(i, row, std::str::from_utf8(text).unwrap_or_default());
+                }
+                _ => block.set_invalid(slot, row),
+            }
+        }
+        row
+    }
+}

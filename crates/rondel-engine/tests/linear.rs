@@ -1,0 +1,497 @@
+//! Numbers that run straight between messages: the engine says what the definitions say.
+
+#![allow(clippy::panic, clippy::unwrap_used)]
+
+mod definition;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use definition::build::SECOND;
+use definition::drive::{config, drive};
+use definition::linear::{certain, fields};
+use definition::outcome::{changes, outcomes};
+use definition::timed::{Case, ride, timed_bounds};
+use definition::{Content, Event, Timed, spec};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use rondel_engine::{Monitor, Program};
+use rondel_event::{Block, Comparison, Path, Timestamp, TopicId, Value, ValueType, Verdict};
+use rondel_spec::{BinaryOp, Bounds, Expr, ExprId, Spec, TimeModel, UnaryOp};
+
+const TOPICS: u32 = 3;
+
+/// What a random node is made of.
+#[derive(Clone, Debug)]
+struct Recipe {
+    sort: usize,
+    choices: [usize; 5],
+    bounds: Bounds,
+}
+
+fn recipe(future: bool) -> impl Strategy<Value = Recipe> {
+    let sorts = 0..if future { 20_usize } else { 16 };
+    (sorts, any::<[u16; 5]>(), timed_bounds()).prop_map(|(sort, choices, bounds)| Recipe {
+        sort,
+        choices: choices.map(usize::from),
+        bounds,
+    })
+}
+
+struct Maker {
+    nodes: Vec<Expr>,
+    truths: Vec<ExprId>,
+    /// Comparisons may be of several fields.
+    mixed: bool,
+    unit: u64,
+}
+
+impl Maker {
+    fn add(&mut self, expr: Expr) -> ExprId {
+        self.nodes.push(expr);
+        ExprId(self.nodes.len() as u32 - 1)
+    }
+
+    fn field(&mut self, topic: usize, name: &'static str, value_type: ValueType) -> ExprId {
+        let topic = TopicId(topic as u32 % TOPICS);
+        self.add(Expr::Field { topic, path: Path::keys([name]), value_type })
+    }
+
+    /// A number of type float: a field of one topic, or what is made of several.
+    fn number(&mut self, topic: usize, r: usize) -> ExprId {
+        let field = |me: &mut Self, topic: usize| {
+            if topic.is_multiple_of(2) {
+                return me.field(topic, "f", ValueType::Float);
+            }
+            let field = me.field(topic, "i", ValueType::Int);
+            me.add(Expr::ToFloat(field))
+        };
+        let literal = |me: &mut Self, x: f64| me.add(Expr::Literal(Value::Float(x)));
+        let small = (r / 16 % 5) as f64 - 2.0;
+        match r % 7 {
+            0 | 1 => field(self, topic),
+            2 => literal(self, small),
+            3 => {
+                let x = field(self, topic);
+                let y = literal(self, small);
+                self.add(Expr::Binary(BinaryOp::Multiply, y, x))
+            }
+            4 => {
+                let x = field(self, topic);
+                let y = literal(self, if small == 0.0 { 4.0 } else { 2.0 * small.signum() });
+                self.add(Expr::Binary(BinaryOp::Divide, x, y))
+            }
+            5 => {
+                let x = field(self, topic);
+                self.add(Expr::Unary(UnaryOp::Negate, x))
+            }
+            _ => {
+                let x = field(self, topic);
+                let y = match self.mixed {
+                    true => field(self, topic + 1),
+                    false => literal(self, small + 0.5),
+                };
+                let op = if (r / 7).is_multiple_of(2) { BinaryOp::Add } else { BinaryOp::Subtract };
+                self.add(Expr::Binary(op, x, y))
+            }
+        }
+    }
+
+    fn pick(&self, r: usize) -> ExprId {
+        // Rather one of the last.
+        let back = (r % 8) * self.truths.len() / 8;
+        self.truths[self.truths.len() - 1 - back.min(self.truths.len() - 1)]
+    }
+
+    fn cook(&mut self, Recipe { sort, choices: [r, s, t, u, w], bounds }: &Recipe) {
+        let (r, s, t) = (*r, *s, *t);
+        let scale = |x: u64| x.saturating_mul(self.unit).saturating_add((u % 11 == 0).into());
+        let bounds = Bounds { lower: scale(bounds.lower), upper: bounds.upper.map(scale) };
+        let ahead = Bounds { upper: bounds.upper.or(Some(bounds.lower.saturating_add(self.unit))), ..bounds };
+        let sort = if self.truths.is_empty() { 0 } else { *sort };
+        let expr = match sort {
+            0..=3 => {
+                let (x, y) = (self.number(r, s), self.number(if self.mixed { t } else { r }, *w));
+                let all = [
+                    Comparison::Less,
+                    Comparison::LessOrEqual,
+                    Comparison::Greater,
+                    Comparison::GreaterOrEqual,
+                    Comparison::Equal,
+                    Comparison::NotEqual,
+                ];
+                Expr::Compare(all[t % 6], x, y)
+            }
+            4 => Expr::On(TopicId(r as u32 % TOPICS)),
+            5 => {
+                let x = self.field(r, "b", ValueType::Bool);
+                self.truths.push(x);
+                return;
+            }
+            6 => {
+                let x = self.field(2 * r, "f", ValueType::Float);
+                let before = self.add(Expr::Prev(x));
+                let other = self.add(Expr::Compare(Comparison::NotEqual, x, before));
+                let on = self.add(Expr::On(TopicId((2 * r) as u32 % TOPICS)));
+                Expr::And(on, other)
+            }
+            7 => Expr::Not(self.pick(r)),
+            8 => Expr::And(self.pick(r), self.pick(s)),
+            9 => Expr::Or(self.pick(r), self.pick(s)),
+            10 => Expr::Previously(self.pick(r)),
+            11 | 12 => Expr::Once(bounds, self.pick(r)),
+            13 => Expr::Historically(bounds, self.pick(r)),
+            14 | 15 => Expr::Since(bounds, self.pick(r), self.pick(s)),
+            16 => Expr::Eventually(ahead, self.pick(r)),
+            17 => Expr::Always(ahead, self.pick(r)),
+            _ => Expr::Until(ahead, self.pick(r), self.pick(s)),
+        };
+        let id = self.add(expr);
+        self.truths.push(id);
+    }
+}
+
+fn made_of(recipes: &[Recipe], mixed: bool, unit: i64) -> Spec {
+    let mut maker = Maker { nodes: Vec::new(), truths: Vec::new(), mixed, unit: unit as u64 };
+    recipes.iter().for_each(|recipe| maker.cook(recipe));
+    let mut spec = spec(TOPICS, maker.nodes, maker.truths);
+    for property in &mut spec.properties {
+        (property.time, property.linear) = (TimeModel::Dense, true);
+    }
+    spec
+}
+
+/// Of each topic the times in units, what the number is, and how it is between others.
+type Traffic = Vec<Vec<(u8, Option<i8>, Option<bool>, u8)>>;
+
+fn traffic(mixed: bool) -> impl Strategy<Value = Traffic> {
+    // With gaps that are powers of two, what lies between samples has few digits.
+    let gaps = if mixed { vec![0_u8, 1, 1, 2, 4] } else { vec![0, 0, 1, 1, 2, 3, 5, 7] };
+    let number = prop_oneof![8 => (-4..5_i8).prop_map(Some), 1 => Just(None)];
+    vec(vec((select(gaps), number, any::<Option<bool>>(), any::<u8>()), 0..7), TOPICS as usize)
+}
+
+fn trace(traffic: &Traffic, mixed: bool, unit: i64, start: i64) -> Vec<Timed> {
+    let mut events = Vec::new();
+    for (topic, messages) in (0_u32..).zip(traffic) {
+        let mut time = i64::from(topic);
+        for (gap, number, truth, order) in messages {
+            time += i64::from(*gap);
+            let (name, value) = match topic % 2 {
+                0 => ("f", number.map(|x| Value::Float(f64::from(x)))),
+                _ => ("i", number.map(|x| Value::Int(x.into()))),
+            };
+            let mut fields = Vec::new();
+            // A message need not have it.
+            if mixed || order % 5 != 0 {
+                fields.push((name, value.map_or(Content::Null, Content::Value)));
+            }
+            fields.extend(truth.map(|x| ("b", Content::Value(Value::Bool(x)))));
+            let event = Event { topic, fields };
+            events.push((time, *order, Timed { time: start + time * unit, arrival: None, event }));
+        }
+    }
+    // Those of one topic stay in their order.
+    let mut last = BTreeMap::new();
+    for (time, order, timed) in &mut events {
+        let least = last.entry((timed.event.topic, *time)).or_insert(0);
+        *order = (*order).max(*least);
+        *least = *order;
+    }
+    events.sort_by_key(|(time, order, _)| (*time, *order));
+    events.into_iter().map(|(.., timed)| timed).collect()
+}
+
+fn case(mixed: bool, future: bool) -> impl Strategy<Value = Case> {
+    let units = select(vec![1, 2, 3, 8, 1000, SECOND]);
+    let starts = select(vec![0, -5, 1_700_000_000_000_000_000]);
+    let parts = (vec(recipe(future), 1..9), traffic(mixed), units, starts, 0..9_i64, ride());
+    parts.prop_map(move |(recipes, traffic, unit, start, more, ride)| {
+        let trace = trace(&traffic, mixed, unit, start);
+        let last = trace.last().map_or(start, |last| last.time);
+        Case { spec: made_of(&recipes, mixed, unit), trace, now: last + more * unit, ride }
+    })
+}
+
+/// Every change, when it is told, and what there is at events.
+fn agree(case: &Case) -> Result<(), TestCaseError> {
+    let Case { spec, trace, now, ride } = case;
+    let given = drive(spec, trace, *now, ride);
+    for (p, spots) in outcomes(spec, trace, *now).iter().enumerate() {
+        let formula = spec.properties[p].formula;
+        let mut waits = BTreeSet::new();
+        fields(spec, formula, &mut waits);
+        let mut found: Vec<(i64, Verdict)> = Vec::new();
+        let mut at_events: BTreeMap<(i64, &'static str), i64> = BTreeMap::new();
+        for report in given.iter().map(|given| &given.report).filter(|r| r.property as usize == p) {
+            let about = report.about.unwrap_or(report.time).as_nanos();
+            *at_events.entry((about, report.verdict.as_str())).or_default() += 1;
+            if found.last().is_none_or(|(_, last)| *last != report.verdict) {
+                prop_assert!(report.changed, "{:?}: {:?}", formula, report);
+                found.push((about, report.verdict));
+            }
+            if !waits.is_empty() {
+                let time = certain(&waits, trace, *now, about);
+                prop_assert_eq!(report.time.as_nanos(), time, "{:?}: {:?}", formula, report);
+            }
+        }
+        let known = |verdict: Option<Verdict>| verdict.unwrap_or(Verdict::Inconclusive);
+        let expected: Vec<_> = changes(spots).iter().map(|spot| (spot.time, known(spot.verdict))).collect();
+        prop_assert_eq!(found, expected, "{:?}", formula);
+        for spot in spots.iter().filter(|spot| spot.event.is_some()) {
+            let count = at_events.entry((spot.time, known(spot.verdict).as_str())).or_default();
+            *count -= 1;
+            prop_assert!(*count >= 0, "{:?}: nothing about {:?}", formula, spot);
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(config(600))]
+
+    #[test]
+    fn one_field(case in case(false, false)) {
+        agree(&case)?;
+    }
+
+    #[test]
+    fn several_fields(case in case(true, false)) {
+        agree(&case)?;
+    }
+}
+
+/// Every verdict is right, and about every event there is one, as soon as it is known or later.
+fn agree_ahead(case: &Case) -> Result<(), TestCaseError> {
+    let Case { spec, trace, now, ride } = case;
+    let can_be = |formula: ExprId| {
+        let property = spec.properties.iter().filter(|property| property.formula == formula).cloned();
+        Program::compile(&Spec { properties: property.collect(), ..spec.clone() }).is_ok()
+    };
+    let properties = spec.properties.iter().filter(|property| can_be(property.formula)).cloned();
+    let spec = &Spec { properties: properties.collect(), ..spec.clone() };
+    let given = drive(spec, trace, *now, ride);
+    for (p, spots) in outcomes(spec, trace, *now).iter().enumerate() {
+        let formula = spec.properties[p].formula;
+        let known = |verdict: Option<Verdict>| verdict.unwrap_or(Verdict::Inconclusive);
+        let mut found: BTreeMap<(i64, &'static str), i64> = BTreeMap::new();
+        for report in given.iter().map(|given| &given.report).filter(|r| r.property as usize == p) {
+            let about = report.about.unwrap_or(report.time).as_nanos();
+            *found.entry((about, report.verdict.as_str())).or_default() += 1;
+            let last = spots.iter().rev().find(|spot| spot.time <= about);
+            let mut here = spots.iter().filter(|spot| spot.time == about).chain(last);
+            let is_right = here.any(|spot| known(spot.verdict) == report.verdict);
+            prop_assert!(is_right, "{:?}: {:?} in {:?}", formula, report, spots);
+        }
+        for spot in spots.iter().filter(|spot| spot.event.is_some()) {
+            let count = found.entry((spot.time, known(spot.verdict).as_str())).or_default();
+            *count -= 1;
+            prop_assert!(*count >= 0, "{:?}: nothing about {:?}", formula, spot);
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(config(600))]
+
+    #[test]
+    fn the_future(case in any::<bool>().prop_flat_map(|mixed| case(mixed, true))) {
+        agree_ahead(&case)?;
+    }
+}
+
+/// The changes, each as the time that it is about, the verdict, and when it was told.
+fn told(property: &str, messages: &str, now: i64) -> String {
+    let text = format!(
+        "topic a {{ x: int, p: bool, k: string }} topic b {{ x: int, p: bool, k: string }} @linear property p = {property}"
+    );
+    let outcome = rondel_spec::parse(&text);
+    let spec = outcome.spec.clone().unwrap_or_else(|| panic!("{}", outcome.render("", &text, false)));
+    let trace = definition::build::trace(messages);
+    let ride = definition::timed::Ride { cuts: vec![1], advances: vec![1] };
+    let whole = definition::timed::Ride { cuts: vec![64], advances: vec![0] };
+    let all = [&ride, &whole].map(|ride| {
+        let given = drive(&spec, &trace, now, ride);
+        let of = |given: &definition::drive::Given| {
+            let report = given.report;
+            let about = report.about.unwrap_or(report.time).as_nanos();
+            let letter = definition::build::letter(Some(report.verdict));
+            let told = if about == report.time.as_nanos() {
+                String::new()
+            } else {
+                format!("@{}", report.time.as_nanos())
+            };
+            report.changed.then(|| format!("{about}{letter}{told}"))
+        };
+        given.iter().filter_map(of).collect::<Vec<String>>().join(" ")
+    });
+    assert_eq!(all[0], all[1], "{property}");
+    all[0].clone()
+}
+
+#[test]
+fn by_hand() {
+    for (property, trace, now, expected, why) in [
+        ("a.x < 5", "0:a{x=0} 10:a{x=10}", 10, "0T@10 5F@10", "crosses in the middle, at a whole time"),
+        (
+            "a.x > 5",
+            "0:a{x=0} 10:a{x=10} 20:a{x=5} 30:a{x=10}",
+            30,
+            "0F@10 5T@10 20F@30 20T@30",
+            "is touched at a sample",
+        ),
+        (
+            "a.x == 5",
+            "0:a{x=0} 10:a{x=10} 20:a{x=5} 30:a{x=5}",
+            30,
+            "0F@10 5T@10 5F@10 20T@30",
+            "equal at an instant, and on a level piece",
+        ),
+        ("a.x < 1", "0:a{x=0} 7:a{x=3} 8:a{x=3}", 8, "0T@7 3F@7", "crosses at 7/3, which counts as 3"),
+        ("a.x == 1", "0:a{x=0} 7:a{x=3} 8:a{x=3}", 8, "0F@7", "is equal at 7/3 only, at no instant"),
+        (
+            "a.x < 5",
+            "0:a{x=0} 10:a{x=4} 10:a{x=8} 20:a{x=0}",
+            20,
+            "0T@10 10F@20 14T@20",
+            "jumps at 10, and crosses at 13.75",
+        ),
+        (
+            "a.x < 5",
+            "0:b{p} 4:a{x=1} 6:a{x=1}",
+            9,
+            "0? 4T@6 6?@9",
+            "unknown before the first sample and after the last",
+        ),
+        (
+            "a.x < b.x",
+            "0:a{x=0} 2:b{x=8} 8:a{x=8} 10:b{x=0} 12:a{x=8}",
+            12,
+            "0?@8 2T@10 5F@10 10?@12",
+            "two fields cross",
+        ),
+        (
+            "a.x < 5 or b.x < 5",
+            "0:a{x=0} 1:b{x=0} 10:b{x=9} 20:b{x=9}",
+            20,
+            "0T@20 0?@20 1T@20 6?@20",
+            "a stops: nothing is told beyond",
+        ),
+        (
+            "a.p and a.x < 5",
+            "0:a{x=0,p} 4:a{!p} 10:a{x=9}",
+            12,
+            "0T@10 4F@10",
+            "a truth holds; a message without the number waits",
+        ),
+        (
+            "once[0, 3 ns] a.x > 5",
+            "0:a{x=0} 10:a{x=10} 20:a{x=0}",
+            20,
+            "0F@10 5T@10 18F@20",
+            "what is past lasts",
+        ),
+        ("abs(a.x) < 2", "0:a{x=-4} 8:a{x=4} 9:a{x=4}", 9, "0F@8 2T@8 6F@8", "bends at zero"),
+        (
+            "a.x < 5",
+            "0:a{x=0} 4:a{x=null} 8:a{x=0} 9:a{x=0}",
+            9,
+            "0T@4 0?@4 8T@9",
+            "null says nothing of what lies around it",
+        ),
+        ("changed(a.x)", "0:a{x=0} 4:a{x=1} 8:a{x=1}", 9, "0? 0F 4T 4F", "messages are compared"),
+        (
+            "on(a) and a.x >= 3",
+            "0:a{x=0} 4:a{x=3} 8:a{x=4} 9:a{x=0}",
+            9,
+            "0F@4 4T@8 4F@8 8T@9 8F@9",
+            "instants",
+        ),
+    ] {
+        assert_eq!(told(property, trace, now), expected, "{property} over {trace}: {why}");
+    }
+}
+
+/// What is under `abs`, `min` and `max` says what it says without them.
+const BENT: [(&str, &str); 8] = [
+    ("abs(t0.f) < t1.i", "t0.f < t1.i and -t0.f < t1.i"),
+    ("abs(t0.f) >= 2", "t0.f >= 2 or t0.f <= -2"),
+    ("2 * abs(t0.f - 1) - 1 <= t1.i", "2 * t0.f - 3 <= t1.i and 1 - 2 * t0.f <= t1.i"),
+    ("max(t0.f, t1.i) > 1", "t0.f + 0 * t1.i > 1 or t1.i + 0 * t0.f > 1"),
+    ("3 - min(t0.f, t1.i) < 2", "t0.f + 0 * t1.i > 1 and t1.i + 0 * t0.f > 1"),
+    (
+        "min(t0.f, t1.i) == 1",
+        "t0.f + 0 * t1.i == 1 and t1.i + 0 * t0.f >= 1 or t1.i + 0 * t0.f == 1 and t0.f + 0 * t1.i >= 1",
+    ),
+    ("abs(t0.f) != 1", "t0.f != 1 and t0.f != -1"),
+    ("max(min(t0.f, 1), min(t1.i, -1)) > 0", "t0.f + 0 * t1.i > 0"),
+];
+
+proptest! {
+    #![proptest_config(config(200))]
+
+    #[test]
+    fn bends(case in case(true, false)) {
+        let schema = "{ f: float, i: int, b: bool }";
+        let mut text = format!("topic t0 {schema} topic t1 {schema} topic t2 {schema}");
+        for (i, (bent, plain)) in BENT.iter().enumerate() {
+            text += &format!(" @linear property bent{i} = {bent} @linear property plain{i} = {plain}");
+        }
+        let outcome = rondel_spec::parse(&text);
+        let spec = outcome.spec.clone().unwrap_or_else(|| panic!("{}", outcome.render("", &text, false)));
+        let given = drive(&spec, &case.trace, case.now, &case.ride);
+        let of = |p: u32| {
+            let reports = given.iter().map(|given| given.report).filter(move |report| report.property == p);
+            reports.map(|r| (r.verdict, r.changed, r.row, r.time, r.about)).collect::<Vec<_>>()
+        };
+        for (i, pair) in (0..).zip(BENT) {
+            prop_assert_eq!(of(2 * i), of(2 * i + 1), "{:?}", pair);
+        }
+    }
+}
+
+/// A field that never comes again holds others up no longer than so many events.
+#[test]
+fn too_many_wait() {
+    let text = "topic t0 { f: float } topic t1 { i: int } @linear property p = t0.f < 2 @linear property q = t0.f < 2 or t1.i < 5";
+    let spec = rondel_spec::parse(text).spec.unwrap();
+    let program = Arc::new(Program::compile(&spec).unwrap());
+    let mut monitor = Monitor::new(program.clone());
+    let (limit, mut told) = (100_000, Vec::new());
+    for i in 0..limit + 200 {
+        let (topic, name, value) = match i {
+            0 => (0, "f", Value::Float(1.0)),
+            _ => (1, "i", Value::Int(i % 10)),
+        };
+        let mut block = Block::new(program.layout());
+        let event = Event { topic, fields: vec![(name, Content::Value(value))] };
+        definition::write(&mut block, program.projections(), &event, i);
+        told.extend(monitor.step(&block).iter().map(|report| (i, *report)));
+        assert_eq!(monitor.given_up() > 0, i >= limit, "{i}");
+    }
+    let of = |p: u32| told.iter().filter(move |(_, report)| report.property == p);
+    let known: Vec<_> = of(0).map(|(at, report)| (*at, report.about, report.verdict)).collect();
+    let begin = Some(Timestamp::from_nanos(0));
+    assert_eq!(known, [(limit, begin, Verdict::Satisfied), (limit, begin, Verdict::Inconclusive)]);
+    assert!(of(1).all(|(at, report)| *at >= limit && report.verdict != Verdict::Violated));
+    assert!(of(1).count() > 10_000);
+}
+
+/// Events of one time wait for nothing but the last of them.
+#[test]
+fn many_at_one_time() {
+    let spec = rondel_spec::parse("topic t0 { f: float } @linear property p = t0.f < 2").spec.unwrap();
+    let program = Arc::new(Program::compile(&spec).unwrap());
+    let mut monitor = Monitor::new(program.clone());
+    let mut count = 0;
+    for i in 0..120_000 {
+        let mut block = Block::new(program.layout());
+        let fields = vec![("f", Content::Value(Value::Float(f64::from(i % 4))))];
+        definition::write(&mut block, program.projections(), &Event { topic: 0, fields }, 7);
+        count += monitor.step(&block).len();
+    }
+    count += monitor.end().len();
+    assert_eq!((count, monitor.given_up()), (60_000, 0));
+}
