@@ -106,6 +106,8 @@ pub enum Code {
     WrongTimeModel,
     /// An operator of the future where its answer cannot be waited for.
     FutureInside,
+    /// Something that does not run straight, in a property with linear interpolation.
+    NotStraight,
     /// A key that is not at one place in each topic that has keys.
     KeyTopics,
     /// A key of a type that keys cannot have.
@@ -199,6 +201,7 @@ impl Code {
         Code::MixedUnits,
         Code::WrongTimeModel,
         Code::FutureInside,
+        Code::NotStraight,
         Code::KeyTopics,
         Code::KeyType,
         Code::InvalidAttribute,
@@ -268,6 +271,7 @@ impl Code {
             Code::MixedUnits => "E0309",
             Code::WrongTimeModel => "E0310",
             Code::FutureInside => "E0311",
+            Code::NotStraight => "E0312",
             Code::KeyTopics => "E0501",
             Code::KeyType => "E0502",
             Code::InvalidAttribute => "E0503",

@@ -7,6 +7,7 @@ mod examples;
 mod fields;
 mod future;
 mod kinds;
+mod linear;
 mod lower;
 mod machines;
 mod names;
@@ -101,6 +102,8 @@ struct Checker<'a> {
     future: Vec<Option<NodeId>>,
     /// The model of the properties that do not choose one.
     time: Option<TimeModel>,
+    /// Whether numbers run straight in what is being lowered.
+    straight: bool,
     /// For every binding what its bounds say about time.
     units: Vec<time::Units>,
     /// What the nodes have become, in each of the time models.
@@ -137,6 +140,7 @@ pub(crate) fn check(
         chain_reaches: Vec::new(),
         test_topics: Vec::new(),
         references: vec![Vec::new(); ast.bindings.len()],
+        straight: false,
         used: vec![false; ast.bindings.len()],
         bounds: HashMap::new(),
         order: Vec::new(),

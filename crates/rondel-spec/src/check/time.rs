@@ -104,7 +104,9 @@ impl Checker<'_> {
             }
             model
         });
-        if let Some(model) = chosen.or(self.time) {
+        // Only in dense time there is something between messages.
+        let straight = super::linear::asked(attributes).map(|_| TimeModel::Dense);
+        if let Some(model) = chosen.or(straight).or(self.time) {
             return model;
         }
         match units {

@@ -387,29 +387,18 @@ impl<'a> Parser<'a> {
             self.expect(")")?;
         }
         let span = start.to(self.last_span());
-        self.check_interpolation(&name.text, &value, span);
-        Ok(Attribute { name, value, span })
-    }
-
-    /// Whoever asks for another course of values between messages must not get the usual one in silence.
-    fn check_interpolation(&mut self, name: &str, value: &str, span: Span) {
-        let diagnostic = match (name, value) {
-            ("linear", "") | ("interpolate", "linear") => {
-                let message =
-                    "values that change in a straight line between messages are not in this version";
-                Diagnostic::new(Code::NotInThisVersion, span, message).help(
-                    "a field holds its value until the next message; publish more often where that is too coarse",
-                )
-            }
-            ("interpolate", "constant") => return,
-            ("linear" | "interpolate", _) => {
-                let message =
-                    "values between messages are constant, which is written `@interpolate(constant)`";
-                Diagnostic::new(Code::InvalidAttribute, span, message)
-            }
-            _ => return,
+        // Whoever asks for another course of values between messages must not get the usual one in silence.
+        let is_known = match name.text.as_str() {
+            "interpolate" => matches!(value.as_str(), "constant" | "linear"),
+            "linear" => value.is_empty(),
+            _ => true,
         };
-        self.report(diagnostic);
+        if !is_known {
+            let message = "between messages values are constant, or run straight";
+            let help = "write `@interpolate(constant)` or `@interpolate(linear)`";
+            self.report(Diagnostic::new(Code::InvalidAttribute, span, message).help(help));
+        }
+        Ok(Attribute { name, value, span })
     }
 
     fn binding(&mut self, constant: bool) -> Parsed<()> {
