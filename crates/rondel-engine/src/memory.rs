@@ -72,7 +72,8 @@ fn of_section(section: &Section) -> Memory {
             + values.windows.len()
             + ranges.len()
             + robust
-            + section.properties_ahead().count(),
+            + section.properties_ahead().count()
+            + usize::from(section.linear.is_some()),
         quantified: relations.len(),
         by_value: section.by_value.iter().map(|by_value| divided(by_value.sliced()).bytes).sum(),
         changes_alone: section.deadlines.iter().any(is_alone) || !ranges.is_empty() || by_time,
@@ -92,7 +93,8 @@ fn undivided(section: &Section) -> Memory {
         + machines.iter().map(of_machine).sum::<usize>();
     // A scout remembers the same fields once more.
     let scout = section.scout.as_ref().map_or(0, |scout| undivided(scout).bytes);
-    Memory { bytes: bytes + scout, ..of_section(section) }
+    let linear = section.linear.as_ref().map_or(0, |plan| plan.bytes());
+    Memory { bytes: bytes + scout + linear, ..of_section(section) }
 }
 
 fn divided(Sliced { section, plan }: &Sliced) -> Memory {

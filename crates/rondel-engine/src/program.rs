@@ -64,7 +64,7 @@ impl Program {
                 sections.push(ordered.assemble(properties, &slots));
             }
         }
-        for group in straight.values() {
+        for (names, group) in &straight {
             let mut translator = Translator::linear(spec);
             let properties = translator.add(TimeModel::Dense, group)?;
             let mut translation = translator.finish();
@@ -75,7 +75,8 @@ impl Program {
             let slots = binding.bind(ordered.fields(), ordered.nodes());
             let mut section = ordered.assemble(properties, &slots);
             let (slots, topics) = section.reads();
-            section.linear = Some(Box::new(LinearPlan { fields, lines, slots, topics }));
+            section.linear =
+                Some(Box::new(LinearPlan { fields, names: names.clone(), lines, slots, topics }));
             sections.push(section);
         }
         let sliced: Vec<Sliced> = divide(spec)?
@@ -123,6 +124,14 @@ impl Program {
     /// The names of the properties, in order of declaration.
     pub fn properties(&self) -> &[String] {
         &self.properties
+    }
+
+    /// The fields whose next values a property, by its position, waits for: those of numbers that run straight
+    /// between messages.
+    pub fn waits_for(&self, property: u32) -> &[(TopicId, Path)] {
+        let is_its = |section: &&Section| section.all_properties().any(|own| own == property);
+        let plans = self.sections.iter().filter(is_its).filter_map(|section| section.linear.as_ref());
+        plans.map(|plan| &plan.names[..]).next().unwrap_or(&[])
     }
 
     /// The topics, in order of declaration.

@@ -11,7 +11,7 @@ mod waiting;
 
 use std::collections::VecDeque;
 
-use rondel_event::{Block, Layout, Rows, Slot, Timestamp, TopicId};
+use rondel_event::{Block, Layout, Path, Rows, Slot, Timestamp, TopicId};
 use serde::{Deserialize, Serialize};
 
 use piece::Piece;
@@ -33,6 +33,8 @@ pub(crate) struct Form {
 pub(crate) struct LinearPlan {
     /// The fields that run straight.
     pub(crate) fields: Vec<Slot>,
+    /// The same as they are called, in another order.
+    pub(crate) names: Vec<(TopicId, Path)>,
     pub(crate) lines: Vec<Form>,
     /// All else that its instructions read.
     pub(crate) slots: Vec<Slot>,
@@ -135,6 +137,13 @@ pub(crate) struct Linear {
     /// Topics of the block: of every event, and of crossings.
     event: TopicId,
     crossing: TopicId,
+}
+
+impl LinearPlan {
+    /// How many bytes are kept in any case.
+    pub(crate) fn bytes(&self) -> usize {
+        self.fields.len() * size_of::<Samples>() + self.lines.len() * size_of::<Piece>()
+    }
 }
 
 impl Linear {

@@ -159,6 +159,9 @@ impl<'a> Plan<'a> {
             match property.time {
                 Model::Steps => "steps: bounds count events",
                 Model::Points => "points: bounds are times between events",
+                Model::Dense if property.linear => {
+                    "dense: bounds are times, and between events numbers run straight from one to the next"
+                }
                 Model::Dense => "dense: bounds are times, and there is truth between events",
             },
         );
@@ -177,11 +180,25 @@ impl<'a> Plan<'a> {
         for plan in self.quantifiers(property, alone).iter().take(SHARED) {
             line("quantifiers", plan);
         }
-        match self.wait(property.formula) {
-            (_, true) => line("waits", "until it is certain, however long that takes"),
-            (0, false) => line("waits", "not: every verdict is given at once"),
-            (longest, false) => line("waits", &format!("at most {}", span(longest, property.time))),
-        }
+        let next: Vec<String> = alone
+            .map_or(&[][..], |program| program.waits_for(0))
+            .iter()
+            .map(|(topic, path)| formula::field(self.spec, *topic, path))
+            .collect();
+        let waits = match self.wait(property.formula) {
+            (_, true) => Some("until it is certain, however long that takes".to_owned()),
+            (0, false) => None,
+            (longest, false) => Some(format!("at most {}", span(longest, property.time))),
+        };
+        line(
+            "waits",
+            &match (waits, next.is_empty()) {
+                (None, true) => "not: every verdict is given at once".to_owned(),
+                (Some(waits), true) => waits,
+                (None, false) => format!("for the next {}", next.join(" and ")),
+                (Some(waits), false) => format!("{waits}, and then for the next {}", next.join(" and ")),
+            },
+        );
         match self.reach(property.formula) {
             (_, true) => line("looks back", "to the beginning"),
             (0, false) => {}

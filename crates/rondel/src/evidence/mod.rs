@@ -142,17 +142,19 @@ impl Witness {
                 names.push(name);
             }
             for id in watched.into_iter().take(PARTS) {
-                let part = *at.entry((id, property.time, property.slice)).or_insert_with(|| {
-                    let hidden = Property {
-                        time: property.time,
-                        slice: property.slice,
-                        ..Property::new(format!("{}#{}", property.name, parts.len()), id)
-                    };
-                    augmented.properties.push(hidden);
-                    let is_update = matches!(spec.nodes[id.index()], Expr::On(_) | Expr::Carried { .. });
-                    parts.push(Part { is_update, shown: Vec::new() });
-                    parts.len() - 1
-                });
+                let part =
+                    *at.entry((id, property.time, property.linear, property.slice)).or_insert_with(|| {
+                        let hidden = Property {
+                            time: property.time,
+                            linear: property.linear,
+                            slice: property.slice,
+                            ..Property::new(format!("{}#{}", property.name, parts.len()), id)
+                        };
+                        augmented.properties.push(hidden);
+                        let is_update = matches!(spec.nodes[id.index()], Expr::On(_) | Expr::Carried { .. });
+                        parts.push(Part { is_update, shown: Vec::new() });
+                        parts.len() - 1
+                    });
                 shown.entry(id).or_default().push(names.len());
                 parts[part].shown.push((i, names.len(), ahead || elsewhere.contains(&id)));
                 names.push(formula::written(spec, id, property.time));
