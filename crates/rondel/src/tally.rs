@@ -274,6 +274,10 @@ pub fn left_out(monitor: &Monitor, spec: &Spec) -> Vec<String> {
             .filter_map(|property| spec.properties.get(*property as usize))
             .map(|property| property.name.as_str())
             .collect();
+        // Parts that are watched for evidence only are not spoken of: the property does the same.
+        if names.is_empty() {
+            continue;
+        }
         let names = names.join(", ");
         if slice.unkeyed > 0 {
             let messages = counted(slice.unkeyed, "message has", "messages have");

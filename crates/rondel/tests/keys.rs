@@ -95,6 +95,7 @@ fn a_violation_says_why_of_its_own_instance() {
         \x20   mode.on       true   true  false  false\n\
         \x20   on(grant)    false   true  false   true\n",
     );
+    assert_eq!(explained.stderr.matches("did not count for").count(), 1, "{}", explained.stderr);
 }
 
 #[test]
