@@ -241,11 +241,44 @@ impl Kitchen {
         }
     }
 
+    /// What mostly stays as it is where no message has the variables.
+    fn lasting(&mut self, variables: &[VariableId], depth: u8) -> ExprId {
+        let depth = depth.saturating_sub(1);
+        match self.choose(if depth == 0 { 2 } else { 7 }) {
+            0 | 1 => {
+                let x = self.idle(variables, depth);
+                self.add(Expr::Once(Bounds::ALL, x))
+            }
+            2 => {
+                let (x, y) = (self.idle(variables, depth), self.idle(variables, depth));
+                let not = self.add(Expr::Not(x));
+                self.add(Expr::Since(Bounds::ALL, not, y))
+            }
+            3 => {
+                let x = self.lasting(variables, depth);
+                self.add(Expr::Not(x))
+            }
+            4 => {
+                let (x, y) = (self.lasting(variables, depth), self.lasting(variables, depth));
+                if self.choose(2) == 0 { self.add(Expr::And(x, y)) } else { self.add(Expr::Or(x, y)) }
+            }
+            5 => {
+                let (x, y) = (self.lasting(variables, depth), self.message(variables));
+                let not = self.add(Expr::Not(y));
+                self.add(Expr::And(x, not))
+            }
+            _ => {
+                let (x, y) = (self.lasting(variables, depth), self.idle(variables, depth));
+                self.add(Expr::Or(x, y))
+            }
+        }
+    }
+
     /// What can be said where a message has the variables.
     fn seen(&mut self, variables: &[VariableId], depth: u8) -> ExprId {
         let depth = depth.saturating_sub(1);
         let bounds = self.bounds();
-        match self.choose(if depth == 0 { 3 } else { 10 }) {
+        match self.choose(if depth == 0 { 3 } else { 15 }) {
             0 => self.closed(),
             1 => self.message(variables),
             2 | 3 => {
@@ -262,19 +295,28 @@ impl Kitchen {
                 let not = self.add(Expr::Not(x));
                 self.add(Expr::Since(bounds, not, y))
             }
-            6 => {
-                let x = self.idle(variables, depth);
-                let ever = self.add(Expr::Once(Bounds::ALL, x));
-                match self.choose(3) {
+            6 | 11..=14 => {
+                let ever = self.lasting(variables, depth);
+                match self.choose(4) {
                     0 => self.add(Expr::Previously(ever)),
                     1 => {
                         let before = self.add(Expr::Previously(ever));
                         self.add(Expr::Not(before))
                     }
-                    _ => self.add(Expr::Once(bounds, ever)),
+                    2 => self.add(Expr::Historically(Bounds::ALL, ever)),
+                    _ => self.add(Expr::Once(Bounds::ALL, ever)),
                 }
             }
             7 => self.comparison(variables),
+            // Such as relations alone can evaluate, most of them.
+            10 => {
+                let (x, y) = (self.seen(variables, depth), self.idle(variables, depth));
+                match self.choose(3) {
+                    0 => self.add(Expr::Once(bounds, x)),
+                    1 => self.add(Expr::Since(bounds, x, y)),
+                    _ => self.add(Expr::Previously(x)),
+                }
+            }
             8 => {
                 let (x, y) = (self.seen(variables, depth), self.seen(variables, depth));
                 match self.choose(3) {
