@@ -310,7 +310,11 @@ impl Kitchen {
             7 => self.comparison(variables),
             // Such as relations alone can evaluate, most of them.
             10 => {
-                let (x, y) = (self.seen(variables, depth), self.idle(variables, depth));
+                let x = match self.choose(2) {
+                    0 => self.seen(variables, depth),
+                    _ => self.lasting(variables, depth),
+                };
+                let y = self.idle(variables, depth);
                 match self.choose(3) {
                     0 => self.add(Expr::Once(bounds, x)),
                     1 => self.add(Expr::Since(bounds, x, y)),
