@@ -48,6 +48,9 @@ pub struct ParseOptions {
     /// How properties measure time that do not say so themselves with `@time`. Without it, those with
     /// units of time in their bounds are dense and the others count steps.
     pub time: Option<TimeModel>,
+    /// With `time: Some(TimeModel::Dense)`: whether numbers run straight between messages, as with
+    /// `@interpolate(linear)`, in properties that say neither this nor how they measure time.
+    pub linear: bool,
 }
 
 /// What came out of a text.
@@ -100,7 +103,7 @@ pub fn parse(text: &str) -> Outcome {
 ///
 /// ```
 /// use rondel_spec::{ParseOptions, TimeModel};
-/// let options = ParseOptions { time: Some(TimeModel::Dense) };
+/// let options = ParseOptions { time: Some(TimeModel::Dense), ..ParseOptions::default() };
 /// let outcome = rondel_spec::parse_with("topic a { x: bool } property p = once[0, 2] a.x", &options);
 /// let spec = outcome.spec.unwrap();
 /// assert_eq!(spec.print(spec.properties[0].formula).to_string(), "(once [0,2000000000] a.x)");
@@ -174,7 +177,9 @@ pub fn parse_rye_with(formula: &str, topic: Option<&str>, property: &str, option
     let root = rye::formula(formula, body, target);
     let spec = root.map(|formula| {
         diagnostics.extend(check::constant_property(&graph, formula, property, body));
-        let property = Property { time: model, ..Property::new(property, formula) };
+        let linear = options.linear && model == TimeModel::Dense;
+        diagnostics.extend(check::not_straight(&graph, formula, body).filter(|_| linear));
+        let property = Property { time: model, linear, ..Property::new(property, formula) };
         graph.spec_mut().properties.push(property);
         graph.finish()
     });

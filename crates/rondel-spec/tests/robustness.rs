@@ -247,7 +247,7 @@ fn examine_all(text: &str) {
     examine_layout(&outcome, text);
     examine(&parse_formula(text), text);
     examine(&parse_rye(text, None, "p"), text);
-    let dense = ParseOptions { time: Some(TimeModel::Dense) };
+    let dense = ParseOptions { time: Some(TimeModel::Dense), ..ParseOptions::default() };
     examine(&parse_with(text, &dense), text);
     examine(&parse_rye_with(text, None, "p", &dense), text);
     let embedded = format!("topic gear {{ x: int, b: bool }} property p = rye#\"{text}\"#");

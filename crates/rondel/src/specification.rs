@@ -27,6 +27,8 @@ pub enum TimeModel {
     Points,
     /// Bounds are times, and there is truth at every time
     Dense,
+    /// As dense, and between messages numbers run straight
+    Linear,
 }
 
 /// How a specification is read.
@@ -44,8 +46,9 @@ impl Reading {
             time: self.time.map(|time| match time {
                 TimeModel::Steps => rondel_spec::TimeModel::Steps,
                 TimeModel::Points => rondel_spec::TimeModel::Points,
-                TimeModel::Dense => rondel_spec::TimeModel::Dense,
+                TimeModel::Dense | TimeModel::Linear => rondel_spec::TimeModel::Dense,
             }),
+            linear: self.time == Some(TimeModel::Linear),
         }
     }
 }

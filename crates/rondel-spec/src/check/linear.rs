@@ -11,7 +11,7 @@ use crate::spec::{BinaryOp, Expr, ExprId, SliceId, TimeModel, UnaryOp};
 use crate::syntax::ast::{Attribute, Name};
 
 const WAY_OUT: &str = "numbers run straight under `+`, `-`, `abs`, `min`, `max`, and times or over a constant; \
-                       for the rest write a second property without `@interpolate(linear)`";
+                       for the rest write a second property, with `@interpolate(constant)`";
 
 /// The attribute that says that numbers run straight, if that is what is said last.
 pub(super) fn asked(attributes: &[Attribute]) -> Option<&Attribute> {
@@ -30,33 +30,36 @@ impl Checker<'_> {
         slice: Option<SliceId>,
         time: TimeModel,
     ) -> bool {
-        let Some(attribute) = asked(attributes) else { return false };
+        let says = |a: &Attribute| matches!(a.name.text.as_str(), "time" | "linear" | "interpolate");
+        let place = match asked(attributes) {
+            Some(attribute) => attribute.span,
+            None if self.linear && !attributes.iter().any(says) => name.span,
+            None => return false,
+        };
         let refused = if time != TimeModel::Dense {
             let message =
                 "values run straight in dense time only: elsewhere there is nothing between messages";
-            let diagnostic = Diagnostic::new(Code::WrongTimeModel, attribute.span, message);
+            let diagnostic = Diagnostic::new(Code::WrongTimeModel, place, message);
             Some(diagnostic.help("write `@time(dense)`, or leave `@time` out"))
         } else if slice.is_some() {
             let message = "what is divided by key has values that are constant between messages";
-            let diagnostic = Diagnostic::new(Code::NotStraight, attribute.span, message);
-            Some(diagnostic.help("leave the attribute out, or write a property without `for each`"))
+            let diagnostic = Diagnostic::new(Code::NotStraight, place, message);
+            Some(diagnostic.help("write `@interpolate(constant)`, or a property without `for each`"))
         } else if attributes.iter().any(|a| a.name.text == "robust") {
             let message = "a robustness is measured of values that are constant between messages";
-            let diagnostic = Diagnostic::new(Code::NotStraight, attribute.span, message);
-            Some(diagnostic.help("leave one of the two attributes out, or write two properties"))
+            let diagnostic = Diagnostic::new(Code::NotStraight, place, message);
+            Some(diagnostic.help("write `@interpolate(constant)`, or two properties"))
         } else {
-            not_straight(&self.graph, formula).map(|(way, what)| {
-                let message = format!("{what} does not go with values that run straight between messages");
+            found(&self.graph, formula).map(|(way, what)| {
                 let spec = self.graph.spec();
                 let is_declared = spec.machines.iter().any(|machine| machine.name == name.text)
                     || spec.chains.iter().any(|chain| chain.name == name.text);
                 // A node that another property has as well has its place there.
-                let place = way.iter().find_map(|node| {
+                let inside = way.iter().find_map(|node| {
                     let place = spec.places.node(*node).filter(|_| !is_declared)?;
                     (!self.is_elsewhere(name, place)).then_some(place)
                 });
-                let span = place.unwrap_or(attribute.span);
-                Diagnostic::new(Code::NotStraight, span, message).help(WAY_OUT)
+                refused(what, inside.unwrap_or(place))
             })
         };
         self.diagnostics.extend(refused);
@@ -74,8 +77,18 @@ impl Checker<'_> {
     }
 }
 
+fn refused(what: &str, span: Span) -> Diagnostic {
+    let message = format!("{what} does not go with values that run straight between messages");
+    Diagnostic::new(Code::NotStraight, span, message).help(WAY_OUT)
+}
+
+/// What is wrong with a formula in which numbers are to run straight, if anything is.
+pub(crate) fn not_straight(graph: &Graph, formula: ExprId, span: Span) -> Option<Diagnostic> {
+    found(graph, formula).map(|(_, what)| refused(what, span))
+}
+
 /// What in a formula does not run straight, with what it is a part of up to the whole, and a word for it.
-fn not_straight(graph: &Graph, formula: ExprId) -> Option<(Vec<ExprId>, &'static str)> {
+fn found(graph: &Graph, formula: ExprId) -> Option<(Vec<ExprId>, &'static str)> {
     let nodes = &graph.spec().nodes;
     // Operands stand before what they are of.
     let mut moves: Vec<bool> = Vec::with_capacity(nodes.len());
@@ -84,7 +97,7 @@ fn not_straight(graph: &Graph, formula: ExprId) -> Option<(Vec<ExprId>, &'static
         moves.push(own || expr.operands().any(|operand| moves[operand.index()]));
     }
     let moves = |id: ExprId| moves[id.index()];
-    let mut found: Option<(ExprId, &'static str)> = None;
+    let mut first: Option<(ExprId, &'static str)> = None;
     let mut seen = HashSet::from([(formula, false)]);
     // With each whether it is a part of numbers that are compared, some of which run straight.
     let mut open = vec![(formula, false)];
@@ -93,8 +106,8 @@ fn not_straight(graph: &Graph, formula: ExprId) -> Option<(Vec<ExprId>, &'static
         let expr = &nodes[id.index()];
         let what = if is_number { bent(graph, expr) } else { strange(expr, &moves) };
         if let Some(what) = what {
-            if found.is_none_or(|(first, _)| id < first) {
-                found = Some((id, what));
+            if first.is_none_or(|(first, _)| id < first) {
+                first = Some((id, what));
             }
             continue;
         }
@@ -113,7 +126,7 @@ fn not_straight(graph: &Graph, formula: ExprId) -> Option<(Vec<ExprId>, &'static
             open.push(part);
         }
     }
-    let (node, what) = found?;
+    let (node, what) = first?;
     let way = std::iter::successors(Some(node), |node| above.get(node).copied());
     Some((way.collect(), what))
 }

@@ -58,7 +58,7 @@ impl Checker<'_> {
     fn lower_property(&mut self, property: &ast::Property) {
         let units = self.units_of(property.body.nodes());
         let model = self.model(&property.attributes, units);
-        self.straight = super::linear::asked(&property.attributes).is_some();
+        self.straight = self.linear || super::linear::asked(&property.attributes).is_some();
         let lowered = self.lower_root(property.body, model);
         self.straight = false;
         let slice = self.lower_each(property.each, &property.attributes, model);

@@ -22,6 +22,7 @@ use rondel_event::{Path, TopicId, Value, ValueType};
 pub(crate) use self::constant::constant_property;
 pub(crate) use self::fields::Fields;
 pub(crate) use self::kinds::article;
+pub(crate) use self::linear::not_straight;
 pub(crate) use self::variables::hiding;
 use crate::ParseOptions;
 use crate::diagnostic::{Code, Diagnostic, Span};
@@ -102,6 +103,8 @@ struct Checker<'a> {
     future: Vec<Option<NodeId>>,
     /// The model of the properties that do not choose one.
     time: Option<TimeModel>,
+    /// Whether numbers run straight in the properties that do not say how time runs in them.
+    linear: bool,
     /// Whether numbers run straight in what is being lowered.
     straight: bool,
     /// For every binding what its bounds say about time.
@@ -147,6 +150,7 @@ pub(crate) fn check(
         kinds: kinds::Kinds::new(ast.nodes.len() + ast.variables.len()),
         future: vec![None; ast.nodes.len()],
         time: options.time,
+        linear: options.linear && options.time == Some(TimeModel::Dense),
         units: vec![time::Units::default(); ast.bindings.len()],
         lowered: Default::default(),
         variable_types: Vec::new(),

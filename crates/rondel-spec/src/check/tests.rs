@@ -205,11 +205,11 @@ fn definitions_are_lowered_for_every_model_that_uses_them() {
 #[test]
 fn the_caller_chooses_the_model_of_properties_that_do_not() {
     let text = "topic t { ok: bool } property p = once[0, 2] t.ok @time(steps) property q = once[0, 2] t.ok";
-    let options = crate::ParseOptions { time: Some(crate::TimeModel::Points) };
+    let options = crate::ParseOptions { time: Some(crate::TimeModel::Points), ..Default::default() };
     let spec = crate::parse_with(text, &options).spec.unwrap();
     let models: Vec<_> = spec.properties.iter().map(|p| p.time).collect();
     assert_eq!(models, [crate::TimeModel::Points, crate::TimeModel::Steps]);
-    let options = crate::ParseOptions { time: Some(crate::TimeModel::Steps) };
+    let options = crate::ParseOptions { time: Some(crate::TimeModel::Steps), ..Default::default() };
     let outcome = crate::parse_formula_with("once[0, 2 s] ok", &options);
     assert_eq!(outcome.diagnostics[0].code, Code::WrongTimeModel);
 }

@@ -163,7 +163,7 @@ fn quantifiers_bind_references() {
 
 #[test]
 fn bounds_count_seconds_where_time_is_dense() {
-    let options = crate::ParseOptions { time: Some(crate::TimeModel::Dense) };
+    let options = crate::ParseOptions { time: Some(crate::TimeModel::Dense), ..Default::default() };
     let spec = crate::parse_rye_with("once[0.5:2]{a} since[:3]{b}", None, "p", &options).spec.unwrap();
     assert_eq!(spec.properties[0].time, crate::TimeModel::Dense);
     assert_eq!(

@@ -246,7 +246,7 @@ fn specification(
     let time = time.and_then(|item| {
         let text = item.text("time", mistakes)?;
         let model = TimeModel::from_str(&text, false);
-        model.map_err(|_| mistakes.at(item, "time must be steps, points or dense")).ok()
+        model.map_err(|_| mistakes.at(item, "time must be steps, points, dense or linear")).ok()
     });
     let reading = Reading { syntax: Some(syntax), time };
     match (file, formula) {
