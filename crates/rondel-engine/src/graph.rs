@@ -138,7 +138,8 @@ pub(crate) enum Node {
     Carried(FieldId),
     /// Where the boolean field has this value, held.
     HeldBool(FieldId, bool),
-    /// Where a straight line, by its number, is certainly below zero, zero, or above it (0, 1, 2): at the rows
+    /// Where a straight line, by its number, is certainly below zero, zero, or above it (0, 1, 2), or one of these
+    /// and nobody knows which (3): at the rows
     /// (side 0), or after them (side 1).
     Line {
         line: u32,

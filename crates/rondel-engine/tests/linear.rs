@@ -495,3 +495,42 @@ fn many_at_one_time() {
     count += monitor.end().len();
     assert_eq!((count, monitor.given_up()), (60_000, 0));
 }
+
+proptest! {
+    #![proptest_config(config(100))]
+
+    /// Times and numbers at the ends of what they can be: whatever comes out, nothing breaks.
+    #[test]
+    fn extremes(
+        recipes in vec(recipe(true), 1..9),
+        messages in vec((0..TOPICS, select(EXTREMES.to_vec()), select(TIMES.to_vec()), any::<i64>()), 0..20),
+        ride in ride(),
+    ) {
+        let mut trace: Vec<Timed> = messages
+            .iter()
+            .map(|&(topic, number, time, whole)| {
+                let (name, value) = match topic % 2 {
+                    0 => ("f", Value::Float(number)),
+                    _ => ("i", Value::Int(whole)),
+                };
+                let fields = vec![(name, Content::Value(value))];
+                Timed { time, arrival: None, event: Event { topic, fields } }
+            })
+            .collect();
+        trace.sort_by_key(|timed| timed.time);
+        let mut spec = made_of(&recipes, true, 1);
+        let all = spec.properties.clone();
+        for property in all {
+            spec.properties = vec![property];
+            if Program::compile(&spec).is_ok() {
+                drive(&spec, &trace, i64::MAX, &ride);
+            }
+        }
+    }
+}
+
+const EXTREMES: [f64; 10] =
+    [0.0, -0.0, 5e-324, -1e-300, f64::MAX, f64::MIN, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1.0];
+
+const TIMES: [i64; 9] =
+    [i64::MIN, i64::MIN + 1, i64::MIN / 2, -1, 0, 1, i64::MAX / 2, i64::MAX - 1, i64::MAX];

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use rondel_event::{Block, Layout, Path, Rows, Slot, Timestamp, TopicId};
 use serde::{Deserialize, Serialize};
 
-use piece::Piece;
+use piece::{Known, Piece};
 use waiting::Waiting;
 
 /// So many events may wait.
@@ -41,11 +41,12 @@ pub(crate) struct LinearPlan {
     pub(crate) topics: Vec<TopicId>,
 }
 
-/// In which rows of a block a line is below zero, zero, and above it: at them, and after them.
+/// In which rows of a block a line is below zero, zero, above it, and one of these, but nobody knows which: at
+/// them, and after them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LineRows {
-    pub(crate) at: [Rows; 3],
-    pub(crate) after: [Rows; 3],
+    pub(crate) at: [Rows; 4],
+    pub(crate) after: [Rows; 4],
 }
 
 /// A value of a field.
@@ -71,23 +72,30 @@ impl Samples {
     }
 
     /// The value at a time from the last sample on, up to the next one.
-    fn at(&self, time: i64) -> Option<f64> {
-        let start = self.now.value?;
+    fn at(&self, time: i64) -> Known<f64> {
+        let Some(start) = self.now.value else { return Known::Nothing };
         if time == self.now.time {
-            return Some(start);
+            return Known::Is(start);
         }
-        let (to, end) = self.next()?;
-        if time == to {
-            return Some(end);
+        match self.next() {
+            Known::Is((to, end)) if time == to => Known::Is(end),
+            Known::Is((to, end)) => {
+                let part = (end - start) * length(self.now.time, time) / length(self.now.time, to);
+                Known::Is(start + part)
+            }
+            Known::Open => Known::Open,
+            Known::Nothing => Known::Nothing,
         }
-        let part = (end - start) * length(self.now.time, time) / length(self.now.time, to);
-        Some(start + part)
     }
 
     /// The next sample, if the value runs straight to it.
-    fn next(&self) -> Option<(i64, f64)> {
-        let next = self.next.front().filter(|_| self.now.value.is_some() && !self.now.lost)?;
-        Some((next.time, next.value?))
+    fn next(&self) -> Known<(i64, f64)> {
+        match (self.now.value, self.next.front()) {
+            (None, _) => Known::Nothing,
+            _ if self.now.lost => Known::Open,
+            (_, None) => Known::Open,
+            (_, Some(next)) => next.value.map_or(Known::Nothing, |value| Known::Is((next.time, value))),
+        }
     }
 }
 
@@ -342,24 +350,38 @@ impl Form {
     /// What it is from a sample of one of its fields on.
     fn piece(&self, fields: &[Samples], time: i64) -> Piece {
         let value = |time: i64| {
-            let (mut sum, mut size, mut is_between) = (0.0, self.constant.abs(), false);
+            let (mut sum, mut size, mut is_between) = (Known::Is(0.0), self.constant.abs(), false);
             for &(field, factor) in &self.terms {
                 let samples = &fields[field as usize];
-                let part = factor * samples.at(time)?;
-                sum += part;
-                size += part.abs();
-                is_between |= time != samples.now.time && samples.next().is_none_or(|(next, _)| time != next);
+                sum = match sum.and(samples.at(time)) {
+                    Known::Is((sum, value)) => {
+                        size += (factor * value).abs();
+                        Known::Is(sum + factor * value)
+                    }
+                    Known::Open => Known::Open,
+                    Known::Nothing => Known::Nothing,
+                };
+                is_between |= time != samples.now.time
+                    && !matches!(samples.next(), Known::Is((next, _)) if time == next);
             }
-            sum += self.constant;
+            let Known::Is(sum) = sum else { return sum };
+            let sum = sum + self.constant;
             // What was rounded on its way may have missed a zero.
-            Some(if is_between && sum.abs() <= size * piece::CLOSE { 0.0 } else { sum })
+            Known::Is(if is_between && sum.abs() <= size * piece::CLOSE { 0.0 } else { sum })
         };
-        let mut ends = Some(i64::MAX);
+        let mut ends = Known::Is(i64::MAX);
         for &(field, _) in &self.terms {
-            let next = fields[field as usize].next().map(|(to, _)| to);
-            ends = ends.zip(next).map(|(ends, next)| ends.min(next));
+            ends = match ends.and(fields[field as usize].next()) {
+                Known::Is((ends, (next, _))) => Known::Is(ends.min(next)),
+                Known::Open => Known::Open,
+                Known::Nothing => Known::Nothing,
+            };
         }
-        let end = ends.and_then(|to| Some((to, value(to)?)));
+        let end = match ends {
+            Known::Is(to) => Known::Is(to).and(value(to)),
+            Known::Open => Known::Open,
+            Known::Nothing => Known::Nothing,
+        };
         Piece::new(time, value(time), end)
     }
 }

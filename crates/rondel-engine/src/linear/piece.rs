@@ -4,8 +4,40 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-/// A sign as the place in a row of three: below zero, zero, above it.
+/// A sign as the place in a row of four: below zero, zero, above it, and [`OPEN`].
 pub(super) type Sign = u8;
+
+/// It has a sign, but nobody knows it: the next sample did not come, or was not waited for.
+pub(super) const OPEN: Sign = 3;
+
+/// What is known of a number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Known<T> {
+    Is(T),
+    /// It is something, but nobody knows what.
+    Open,
+    /// It is nothing: there was no number.
+    Nothing,
+}
+
+impl<T> Known<T> {
+    /// Both, if both are something.
+    pub(super) fn and<U>(self, other: Known<U>) -> Known<(T, U)> {
+        match (self, other) {
+            (Known::Is(x), Known::Is(y)) => Known::Is((x, y)),
+            (Known::Nothing, _) | (_, Known::Nothing) => Known::Nothing,
+            _ => Known::Open,
+        }
+    }
+
+    fn sign(self, sign: impl FnOnce(T) -> Option<Sign>) -> Option<Sign> {
+        match self {
+            Known::Is(x) => sign(x),
+            Known::Open => Some(OPEN),
+            Known::Nothing => None,
+        }
+    }
+}
 
 /// What a line is at a sample of one of its fields, and up to the next one.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -14,8 +46,10 @@ pub(crate) struct Piece {
     from: i64,
     /// The sign there; none where that is unknown.
     at: Option<Sign>,
-    /// What follows; none where that is unknown.
+    /// What follows, if that is known.
     after: Option<Slope>,
+    /// The sign where that is not.
+    otherwise: Option<Sign>,
 }
 
 /// What follows a sample, up to the next one.
@@ -40,12 +74,14 @@ fn sign(x: f64) -> Option<Sign> {
 
 impl Piece {
     /// Before the first sample.
-    pub(super) const UNKNOWN: Piece = Piece { from: i64::MIN, at: None, after: None };
+    pub(super) const UNKNOWN: Piece = Piece { from: i64::MIN, at: None, after: None, otherwise: None };
 
     /// A line that is so at a sample, and so when the next one comes, if both are known.
-    pub(super) fn new(from: i64, start: Option<f64>, end: Option<(i64, f64)>) -> Piece {
-        let at = start.and_then(sign);
-        let after = start.zip(end).and_then(|(start, (to, end))| {
+    pub(super) fn new(from: i64, start: Known<f64>, end: Known<(i64, f64)>) -> Piece {
+        let at = start.sign(sign);
+        let line = start.and(end);
+        let otherwise = if matches!(line, Known::Open) { Some(OPEN) } else { None };
+        let slope = |(start, (to, end)): (f64, (i64, f64))| {
             let (begins, last) = (sign(start)?, sign(end)?);
             let length = to.checked_sub(from).filter(|length| *length > 0)?;
             let crosses = begins != last && begins != 1 && last != 1;
@@ -56,8 +92,9 @@ impl Piece {
                 last,
                 crossing: crossing.map(|(after, exact)| (from.saturating_add_unsigned(after), exact)),
             })
-        });
-        Piece { from, at, after }
+        };
+        let after = if let Known::Is(line) = line { slope(line) } else { None };
+        Piece { from, at, after, otherwise }
     }
 
     /// The sign at a time from the sample on, up to the next one.
@@ -65,7 +102,7 @@ impl Piece {
         if time <= self.from {
             return self.at;
         }
-        let Slope { to, first, last, crossing } = self.after?;
+        let Some(Slope { to, first, last, crossing }) = self.after else { return self.otherwise };
         Some(match crossing {
             _ if time >= to => last,
             Some((crossing, _)) if time > crossing => last,
@@ -82,7 +119,7 @@ impl Piece {
 
     /// The sign just after a time.
     pub(super) fn after(&self, time: i64) -> Option<Sign> {
-        let Slope { first, last, crossing, .. } = self.after?;
+        let Some(Slope { first, last, crossing, .. }) = self.after else { return self.otherwise };
         Some(if crossing.is_some_and(|(crossing, _)| time >= crossing) { last } else { first })
     }
 

@@ -20,6 +20,8 @@ pub(crate) struct Lines {
     /// The fields that run straight, by their numbers.
     pub(crate) fields: Vec<FieldId>,
     pub(crate) lines: Vec<Form>,
+    /// The lines that each comparison is made of, by their numbers.
+    compared: HashMap<ExprId, BTreeSet<u32>>,
     /// What the numbers are.
     bends: HashMap<ExprId, Bend>,
     /// For every node whether a field that runs straight is in it.
@@ -96,6 +98,16 @@ impl Bend {
         match self {
             Bend::Line(Form { constant, terms }) if terms.is_empty() => Some(*constant),
             _ => None,
+        }
+    }
+
+    /// The numbers of its lines.
+    fn numbers(&self, lines: &[Form], out: &mut BTreeSet<u32>) {
+        match self {
+            Bend::Line(form) => {
+                out.extend(lines.iter().position(|line| line == form).map(|number| number as u32));
+            }
+            Bend::Greater(both) | Bend::Less(both) => both.iter().for_each(|bend| bend.numbers(lines, out)),
         }
     }
 
@@ -245,14 +257,38 @@ impl Translator<'_> {
         let Some(difference) = difference else {
             return Err(CompileError::Unsupported { node: id, what: error::NOT_STRAIGHT });
         };
-        Ok(Some(match comparison {
+        let truth = match comparison {
             Comparison::Less => self.bounded(&difference, Asked::Below),
             Comparison::LessOrEqual => self.bounded(&difference, Asked::AtMost),
             Comparison::Greater => self.bounded(&difference, Asked::AtMost).not(),
             Comparison::GreaterOrEqual => self.bounded(&difference, Asked::Below).not(),
             Comparison::Equal => self.is_zero(&difference),
             Comparison::NotEqual => self.is_zero(&difference).not(),
-        }))
+        };
+        let mut compared = BTreeSet::new();
+        if let Some(Lines { lines, .. }) = &self.linear {
+            difference.numbers(lines, &mut compared);
+        }
+        if let Some(Lines { compared: all, .. }) = &mut self.linear {
+            all.insert(id, compared);
+        }
+        Ok(Some(truth))
+    }
+
+    /// Whether something is certainly true. What nobody knows because the next number is missing stays unknown: it is
+    /// not what was never there.
+    pub(super) fn definitely(&mut self, id: ExprId, x: Truth) -> Truth {
+        let compared = self.linear.as_ref().and_then(|lines| lines.compared.get(&id)).cloned();
+        let mut side = |side: u8, rails: Rails| {
+            let mut open = Wire::FALSE;
+            for &line in compared.iter().flatten() {
+                let is = self.graph.wire(Node::Line { line, sign: 3, side });
+                open = self.graph.or(open, is);
+            }
+            let open = self.graph.and(rails.possible, open);
+            Rails { certain: rails.certain, possible: self.graph.or(rails.certain, open) }
+        };
+        Truth { at: side(0, x.at), after: side(1, x.after) }
     }
 
     fn is_zero(&mut self, bend: &Bend) -> Truth {

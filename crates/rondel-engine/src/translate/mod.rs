@@ -467,7 +467,7 @@ impl<'a> Translator<'a> {
             }
             Expr::Definitely(x) => {
                 let truth = operand.truth(*x)?;
-                Meaning::Truth(Truth::of(truth.certain(), truth.certain()))
+                Meaning::Truth(self.definitely(*x, truth))
             }
             Expr::Previously(x) => {
                 let x = operand.truth(*x)?;
