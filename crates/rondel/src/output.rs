@@ -147,28 +147,45 @@ impl VerdictWriter {
         let Given { report, keys, evidence, .. } = given;
         let Report { verdict, time, .. } = **report;
         let (on, off) = if colour { (colour_of(verdict), "\x1b[0m") } else { ("", "") };
-        // Writing to a vector does not fail.
-        let _ = if keys.is_empty() {
-            write!(out, "{on}{:<12}{off}  {:<32} ", verdict.as_str(), self.name)
+        // By hand and not by `write!`, which took a fifth of the time where one event in ten is a violation.
+        out.extend_from_slice(on.as_bytes());
+        padded(out, 12, |out| out.extend_from_slice(verdict.as_str().as_bytes()));
+        out.extend_from_slice(off.as_bytes());
+        out.extend_from_slice(b"  ");
+        padded(out, 32, |out| {
+            out.extend_from_slice(self.name.as_bytes());
+            write_keys(keys, out);
+        });
+        out.push(b' ');
+        if report.row.is_some() {
+            out.extend_from_slice(b"step ");
+            let mut digits = itoa::Buffer::new();
+            let digits = digits.format(report.step);
+            out.resize(out.len() + 9_usize.saturating_sub(digits.len()), b' ');
+            out.extend_from_slice(digits.as_bytes());
+            out.extend_from_slice(b"   ");
         } else {
-            write!(out, "{on}{:<12}{off}  {:<32} ", verdict.as_str(), self.name.clone() + &key_text(keys))
-        };
-        let _ = match report.row {
-            Some(_) => write!(out, "step {:>9}   ", report.step),
-            None => write!(out, "{:17}", ""),
-        };
-        let _ = write!(out, "time {}", Seconds(time));
+            out.resize(out.len() + 17, b' ');
+        }
+        out.extend_from_slice(b"time ");
+        write_seconds(time, out);
+        out.extend_from_slice(b" s");
         if let Some(about) = report.about {
-            let _ = write!(out, ", about {}", Seconds(about));
+            out.extend_from_slice(b", about ");
+            write_seconds(about, out);
+            out.extend_from_slice(b" s");
         }
         if let Some(robustness) = report.robustness {
+            // Writing to a vector does not fail.
             let _ = write!(out, ", robustness {robustness}");
         }
         if let Some(latency) = self.latency(report) {
-            let _ = write!(out, ", latency {}", value_text(&latency));
+            out.extend_from_slice(b", latency ");
+            out.extend_from_slice(value_text(&latency).as_bytes());
         }
         if let Some(topic) = self.missing(given) {
-            let _ = write!(out, ", missing on {topic}");
+            out.extend_from_slice(b", missing on ");
+            out.extend_from_slice(topic.as_bytes());
         }
         out.push(b'\n');
         if let Some(evidence) = evidence {
@@ -180,10 +197,34 @@ impl VerdictWriter {
 /// The values of the keys of a property in brackets, as they are written in a specification; nothing
 /// without keys.
 pub fn key_text(keys: &[Value]) -> String {
-    if keys.is_empty() {
-        return String::new();
+    let mut text = Vec::new();
+    write_keys(keys, &mut text);
+    // All of it was text.
+    String::from_utf8(text).unwrap_or_default()
+}
+
+/// Appends what `key_text` returns.
+fn write_keys(keys: &[Value], out: &mut Vec<u8>) {
+    for (i, value) in keys.iter().enumerate() {
+        out.extend_from_slice(if i == 0 { b"[" } else { b", " });
+        match value {
+            Value::Int(i) => out.extend_from_slice(itoa::Buffer::new().format(*i).as_bytes()),
+            Value::String(_) => write_value(value, out),
+            other => out.extend_from_slice(value_text(other).as_bytes()),
+        }
     }
-    format!("[{}]", keys.iter().map(value_text).collect::<Vec<_>>().join(", "))
+    if !keys.is_empty() {
+        out.push(b']');
+    }
+}
+
+/// Appends text, and blanks behind it up to so many characters.
+fn padded(out: &mut Vec<u8>, width: usize, text: impl FnOnce(&mut Vec<u8>)) {
+    let begin = out.len();
+    text(out);
+    // What is no first byte of a character continues one.
+    let characters = out[begin..].iter().filter(|&&byte| byte & 0xc0 != 0x80).count();
+    out.resize(out.len() + width.saturating_sub(characters), b' ');
 }
 
 /// The colour of a verdict on a terminal: green, red, yellow.
@@ -192,15 +233,6 @@ pub fn colour_of(verdict: Verdict) -> &'static str {
         Verdict::Satisfied => "\x1b[32m",
         Verdict::Violated => "\x1b[1;31m",
         Verdict::Inconclusive => "\x1b[33m",
-    }
-}
-
-/// A time for people: seconds.
-struct Seconds(Timestamp);
-
-impl std::fmt::Display for Seconds {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} s", self.0)
     }
 }
 
