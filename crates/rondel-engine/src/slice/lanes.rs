@@ -10,6 +10,23 @@ use crate::slice::table::Table;
 /// One word of every record of a batch.
 pub(crate) type Words = Values<u64>;
 
+/// Most records have few words: with their number known to the compiler, turning rows into columns takes a
+/// quarter of the instructions.
+macro_rules! by_width {
+    ($width:expr, $f:ident $arguments:tt) => {
+        match $width {
+            3 => $f::<3>$arguments,
+            4 => $f::<4>$arguments,
+            5 => $f::<5>$arguments,
+            6 => $f::<6>$arguments,
+            7 => $f::<7>$arguments,
+            8 => $f::<8>$arguments,
+            9 => $f::<9>$arguments,
+            10 => $f::<10>$arguments,
+            _ => $f::<ANY>$arguments,
+        }
+    };
+}
 /// The instances of a batch and what they remember, by row.
 #[derive(Clone, Debug)]
 pub(crate) struct Lanes {
@@ -36,12 +53,7 @@ impl Lanes {
     /// Reads the records of the instances of these rows.
     pub(crate) fn gather(&mut self, table: &Table, rows: Rows) {
         let Lanes { instances, records, bits, .. } = self;
-        for_each(rows, |row| {
-            let record = table.record(instances[row]);
-            for (column, word) in records.iter_mut().zip(record) {
-                column[row] = *word;
-            }
-        });
+        by_width!(records.len(), gather_words(records, table, instances, rows));
         let planes = bits.chunks_exact_mut(64);
         for (i, (planes, column)) in planes.zip(&records[BITS..]).enumerate() {
             match table.layout.bits - i * 64 {
@@ -76,9 +88,53 @@ impl Lanes {
                 }
             }
         }
+        by_width!(records.len(), scatter_words(records, table, instances, rows));
+    }
+}
+
+/// No width in particular.
+const ANY: usize = 0;
+
+fn gather_words<const WIDTH: usize>(
+    records: &mut [Words],
+    table: &Table,
+    instances: &Values<u32>,
+    rows: Rows,
+) {
+    if let Some(columns) = records.first_chunk_mut::<WIDTH>().filter(|_| WIDTH != ANY) {
         for_each(rows, |row| {
-            let record = table.record_mut(instances[row]);
-            for (column, word) in records.iter().zip(record) {
+            if let Some(record) = table.record(instances[row]).first_chunk::<WIDTH>() {
+                for (column, word) in columns.iter_mut().zip(record) {
+                    column[row] = *word;
+                }
+            }
+        });
+    } else {
+        for_each(rows, |row| {
+            for (column, word) in records.iter_mut().zip(table.record(instances[row])) {
+                column[row] = *word;
+            }
+        });
+    }
+}
+
+fn scatter_words<const WIDTH: usize>(
+    records: &[Words],
+    table: &mut Table,
+    instances: &Values<u32>,
+    rows: Rows,
+) {
+    if let Some(columns) = records.first_chunk::<WIDTH>().filter(|_| WIDTH != ANY) {
+        for_each(rows, |row| {
+            if let Some(record) = table.record_mut(instances[row]).first_chunk_mut::<WIDTH>() {
+                for (column, word) in columns.iter().zip(record) {
+                    *word = column[row];
+                }
+            }
+        });
+    } else {
+        for_each(rows, |row| {
+            for (column, word) in records.iter().zip(table.record_mut(instances[row])) {
                 *word = column[row];
             }
         });

@@ -100,7 +100,11 @@ impl Look {
         } else {
             self.find(words, at, end)
         };
-        open.map_or(UNNAMED, |open| hash_name(words, at + open + 1))
+        // A `map_or` here was called and not inlined: 50 instructions for each line.
+        match open {
+            Some(open) => hash_name(words, at + open + 1),
+            None => UNNAMED,
+        }
     }
 
     /// Where the name opens in the line `text[at..end]`, if that is near its beginning.
