@@ -14,7 +14,7 @@ use crate::chain::{ChainPlan, ChainRows, ChainState, ChainStatus};
 use crate::future::{Decision, Delayed, Levels, Pending, Room, Scratch};
 use crate::linear::{Held, LineRows, Linear};
 use crate::program::Program;
-use crate::report::{Report, SliceStatus, in_order};
+use crate::report::{Report, ReportKeys, SliceStatus, in_order};
 use crate::run::{Outcome, Rowed, SavedSerial, Serial};
 use crate::section::{Moments, Section};
 use crate::slice::saved::SavedInstances;
@@ -56,7 +56,7 @@ pub struct Monitor {
     chain_rows: Vec<ChainRows>,
     reports: Vec<Report>,
     /// The keys of the instances that the reports are of.
-    keys: Vec<Value>,
+    keys: ReportKeys,
     /// Room for what properties with operators of the future need while they are evaluated.
     words: Vec<[Rows; 2]>,
     pasts: (Vec<u8>, Vec<u8>),
@@ -150,7 +150,7 @@ impl Monitor {
             crossings: 0,
             outcomes: Vec::new(),
             reports: Vec::new(),
-            keys: Vec::new(),
+            keys: ReportKeys::default(),
             words: Vec::new(),
             pasts: (Vec::new(), Vec::new()),
             room: Scratch::default(),
@@ -182,7 +182,7 @@ impl Monitor {
     /// never of the input.
     pub fn step(&mut self, block: &Block) -> &[Report] {
         self.reports.clear();
-        self.keys.clear();
+        self.keys.words.clear();
         if block.is_empty() {
             return &self.reports;
         }
@@ -221,7 +221,7 @@ impl Monitor {
     /// as of `now` from here on.
     pub fn advance(&mut self, now: Timestamp) -> &[Report] {
         self.reports.clear();
-        self.keys.clear();
+        self.keys.words.clear();
         self.chains.iter_mut().for_each(ChainState::clear_missing);
         let now = now.as_nanos().clamp(-FARTHEST, FARTHEST);
         if self.position > 0 && now > self.time {
@@ -254,7 +254,7 @@ impl Monitor {
     /// Ends the trace, and reports what is then left open.
     pub fn end(&mut self) -> &[Report] {
         self.reports.clear();
-        self.keys.clear();
+        self.keys.words.clear();
         self.chains.iter_mut().for_each(ChainState::clear_missing);
         let program = Arc::clone(&self.program);
         for (i, section) in program.sections.iter().enumerate() {
@@ -265,7 +265,8 @@ impl Monitor {
             self.machines_end(i, section);
         }
         let Monitor { instances, reports, keys, every, time, .. } = self;
-        for (instances, sliced) in instances.iter_mut().zip(&program.sliced) {
+        for (i, (instances, sliced)) in (0..).zip(instances.iter_mut().zip(&program.sliced)) {
+            keys.slice = i;
             instances
                 .finish(sliced, *time, &mut |moment| tell(moment, sliced, None, &[], *every, reports, keys));
         }
@@ -280,9 +281,19 @@ impl Monitor {
 
     /// The values of the keys of the instance that a report of the last call is of; none where the property
     /// is not divided by key.
-    pub fn key(&self, report: &Report) -> &[Value] {
-        let range = report.key.map(|key| key.start as usize..(key.start + key.len) as usize);
-        range.and_then(|range| self.keys.get(range)).unwrap_or(&[])
+    pub fn key(&self, report: &Report) -> Vec<Value> {
+        let mut values = Vec::new();
+        self.write_key(report, &mut values);
+        values
+    }
+
+    /// Appends what [`Monitor::key`] returns.
+    pub fn write_key(&self, report: &Report, values: &mut Vec<Value>) {
+        let Some(key) = report.key else { return };
+        if let Some(sliced) = self.program.sliced.get(key.slice as usize) {
+            let words = self.keys.of(key);
+            sliced.plan.keys.write(words.first().copied().unwrap_or_default(), words, values);
+        }
     }
 
     /// What has become of the chains so far, in the order of the specification.
@@ -301,7 +312,8 @@ impl Monitor {
     pub fn missing(&self, report: &Report) -> Option<TopicId> {
         let is_its = |plan: &&ChainPlan| plan.property == Some(report.property);
         let at = self.program.chains.iter().position(|plan| is_its(&plan))?;
-        let [key] = self.key(report) else { return None };
+        let key = self.key(report);
+        let [key] = &key[..] else { return None };
         self.chains.get(at)?.missing(self.program.chains.get(at)?, key, report.about?.as_nanos())
     }
 
@@ -415,6 +427,7 @@ impl Monitor {
     /// brings before `time`.
     fn divided(&mut self, i: usize, sliced: &Sliced, block: Option<&Block>, time: i64) {
         let Monitor { instances, times, reports, keys, every, .. } = self;
+        keys.slice = i as u32;
         let times = &times[..block.map_or(0, Block::len)];
         let mut tell = |moment: &Moment<'_>| tell(moment, sliced, block, times, *every, reports, keys);
         if let Some(block) = block {

@@ -36,6 +36,30 @@ pub struct Report {
 pub struct ReportKey {
     pub(crate) start: u32,
     pub(crate) len: u32,
+    pub(crate) slice: u32,
+}
+
+/// The keys of the reports of one call as the words that they are compared by. Values are made of those that
+/// somebody asks for: most reports are only counted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ReportKeys {
+    /// The slice that is telling.
+    pub(crate) slice: u32,
+    pub(crate) words: Vec<u64>,
+}
+
+impl ReportKeys {
+    /// Adds a key, which `write` appends.
+    pub(crate) fn add(&mut self, write: impl FnOnce(&mut Vec<u64>)) -> ReportKey {
+        let start = self.words.len() as u32;
+        write(&mut self.words);
+        ReportKey { start, len: self.words.len() as u32 - start, slice: self.slice }
+    }
+
+    /// The words of a key.
+    pub(crate) fn of(&self, key: ReportKey) -> &[u64] {
+        self.words.get(key.start as usize..(key.start + key.len) as usize).unwrap_or(&[])
+    }
 }
 
 /// A division by key: how it is at the moment.

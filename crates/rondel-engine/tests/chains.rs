@@ -199,8 +199,8 @@ fn run(program: &Arc<Program>, trace: &[Message], cuts: &[usize]) -> Said {
                 if report.property == 0
                     && let (Verdict::Violated, Some(about)) = (report.verdict, report.about)
                 {
-                    let [rondel_event::Value::Int(stamp)] = monitor.key(report) else { panic!() };
-                    missing.push((about.as_nanos(), *stamp, monitor.missing(report).map(|topic| topic.0)));
+                    let [rondel_event::Value::Int(stamp)] = monitor.key(report)[..] else { panic!() };
+                    missing.push((about.as_nanos(), stamp, monitor.missing(report).map(|topic| topic.0)));
                 }
             }
         }

@@ -79,7 +79,7 @@ fn run(
         if len % 2 == 0 {
             monitor = copy;
         }
-        monitor.reports().iter().for_each(|report| tell(report, monitor.key(report), start));
+        monitor.reports().iter().for_each(|report| tell(report, &monitor.key(report), start));
         start += now.len();
         rest = later;
         if rest.is_empty() {
@@ -88,7 +88,7 @@ fn run(
     }
     let end = trace.last().map_or(0, |(time, _)| time + 1_000_000);
     monitor.advance(Timestamp::from_nanos(end));
-    monitor.reports().iter().for_each(|report| tell(report, monitor.key(report), start));
+    monitor.reports().iter().for_each(|report| tell(report, &monitor.key(report), start));
     monitor
 }
 

@@ -122,7 +122,7 @@ type Reports<'a> = Peekable<std::slice::Iter<'a, &'a Report>>;
 type Told = (Report, Vec<Value>);
 
 fn told(monitor: &Monitor) -> impl Iterator<Item = Told> + '_ {
-    monitor.reports().iter().map(|report| (*report, monitor.key(report).to_vec()))
+    monitor.reports().iter().map(|report| (*report, monitor.key(report)))
 }
 
 /// All reports of a run, up to a time.

@@ -97,7 +97,7 @@ fn found(case: &Case) -> (Vec<Change>, u64) {
 fn take(monitor: &Monitor, first: usize, all: &mut Vec<Change>) {
     let change = |report: &Report| {
         let event = report.row.map(|row| first + usize::from(row));
-        let keys = monitor.key(report).to_vec();
+        let keys = monitor.key(report);
         (keys, report.property as usize, event, report.time.as_nanos(), report.verdict)
     };
     all.extend(monitor.reports().iter().map(change));
@@ -203,7 +203,7 @@ fn said(case: &Case) -> Vec<Said> {
     let mut done = 0;
     let mut take = |monitor: &Monitor| {
         all.extend(monitor.reports().iter().map(|report| Said {
-            keys: monitor.key(report).to_vec(),
+            keys: monitor.key(report),
             property: report.property as usize,
             about: report.about.unwrap_or(report.time).as_nanos(),
             time: report.time.as_nanos(),

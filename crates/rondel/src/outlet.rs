@@ -84,8 +84,9 @@ impl Outlet {
         let Part { properties, witness } = part;
         match witness {
             None => {
+                let mut keys = Vec::new();
                 for report in monitor.reports() {
-                    let given = Given::new(report, monitor, None);
+                    let given = Given::new(report, monitor, None, &mut keys);
                     printed |= self.give(properties[report.property as usize], &given);
                 }
             }
@@ -108,7 +109,7 @@ impl Outlet {
     /// printed.
     fn give(&mut self, property: u32, given: &Given<'_>) -> bool {
         let property = property as usize;
-        self.tallies[property].add(given.report, given.keys);
+        self.tallies[property].add(given.report, || given.keys.to_vec());
         let mut printed = false;
         if !self.emit.wants(given.report) {
             return printed;

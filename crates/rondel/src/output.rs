@@ -23,10 +23,17 @@ pub struct Given<'a> {
 }
 
 impl<'a> Given<'a> {
-    /// A report of the last call of a monitor.
-    pub fn new(report: &'a Report, monitor: &'a Monitor, evidence: Option<Evidence<'a>>) -> Given<'a> {
+    /// A report of the last call of a monitor. The values of its keys are written to `keys`.
+    pub fn new(
+        report: &'a Report,
+        monitor: &'a Monitor,
+        evidence: Option<Evidence<'a>>,
+        keys: &'a mut Vec<Value>,
+    ) -> Given<'a> {
         let missing = if report.verdict == Verdict::Violated { monitor.missing(report) } else { None };
-        Given { report, keys: monitor.key(report), evidence, missing }
+        keys.clear();
+        monitor.write_key(report, keys);
+        Given { report, keys, evidence, missing }
     }
 }
 

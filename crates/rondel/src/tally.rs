@@ -77,9 +77,9 @@ impl Tally {
         spec.properties.iter().map(tally).collect()
     }
 
-    /// Adds a verdict. Only changes count.
+    /// Adds a verdict. Only changes count. `keys` are asked for only where they are needed.
     #[inline]
-    pub fn add(&mut self, report: &Report, keys: &[Value]) {
+    pub fn add(&mut self, report: &Report, keys: impl FnOnce() -> Vec<Value>) {
         if !report.changed {
             return;
         }
@@ -99,7 +99,7 @@ impl Tally {
         if report.verdict == Verdict::Violated {
             self.violations += 1;
             self.first.get_or_insert_with(|| First {
-                key: key_text(keys),
+                key: key_text(&keys()),
                 step: report.row.filter(|_| report.about.is_none()).map(|_| report.step),
                 time: report.about.unwrap_or(report.time),
             });
@@ -368,10 +368,10 @@ mod tests {
             report
         };
         let mut tally = Tally::default();
-        tally.add(&given(0, None, Verdict::Satisfied), &[]);
-        tally.add(&given(2, Some(0), Verdict::Inconclusive), &[]);
+        tally.add(&given(0, None, Verdict::Satisfied), Vec::new);
+        tally.add(&given(2, Some(0), Verdict::Inconclusive), Vec::new);
         assert_eq!((tally.last, tally.inconclusive), (Some(Verdict::Satisfied), 1));
-        tally.add(&given(9, Some(5), Verdict::Violated), &[]);
+        tally.add(&given(9, Some(5), Verdict::Violated), Vec::new);
         let first = tally.first.as_ref().map(ToString::to_string);
         assert_eq!((tally.last, first), (Some(Verdict::Violated), Some("at time 0.000000005 s".into())));
         let mut closed = tally.clone();
@@ -379,7 +379,7 @@ mod tests {
         assert!(!closed.open);
         // What is left open at the end stays so, whatever is known of later times.
         tally.over();
-        tally.add(&given(9, Some(4), Verdict::Inconclusive), &[]);
+        tally.add(&given(9, Some(4), Verdict::Inconclusive), Vec::new);
         tally.end(3, 0);
         assert!(tally.open && tally.last == Some(Verdict::Violated));
     }

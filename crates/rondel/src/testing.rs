@@ -160,8 +160,9 @@ impl Ran {
         match witness {
             Some(witness) => witness.take(block, monitor, give),
             None => {
+                let mut keys = Vec::new();
                 for report in monitor.reports() {
-                    give(&output::Given::new(report, monitor, None));
+                    give(&output::Given::new(report, monitor, None, &mut keys));
                 }
             }
         }

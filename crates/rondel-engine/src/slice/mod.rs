@@ -189,14 +189,19 @@ impl Moment<'_> {
     }
 
     /// Adds the key of the instance of a row.
-    pub(crate) fn write_key(&self, row: usize, values: &mut Vec<Value>) {
+    pub(crate) fn write_key(&self, row: usize, words: &mut Vec<u64>) {
         let Instances { plan, table, keys, lanes, .. } = self.instances;
-        match self.place {
-            Place::Rows => plan.keys.write(keys.words[row], keys.parts(row), values),
+        let (word, parts) = match self.place {
+            Place::Rows => (keys.words[row], keys.parts(row)),
             Place::Shared(_) | Place::Time | Place::Span => {
                 let number = lanes.instances[row];
-                plan.keys.write(table.record(number)[KEY], table.key_parts(number), values);
+                (table.record(number)[KEY], table.key_parts(number))
             }
+        };
+        if plan.keys.is_word() {
+            words.push(word);
+        } else {
+            words.extend_from_slice(parts);
         }
     }
 }

@@ -186,7 +186,8 @@ impl Batch<'_> {
         let spans = last.chunks_exact(4).fold(0, |rows, last| rows | last[0] ^ last[2] | last[1] ^ last[3]);
         // In points nothing of the past changes between events.
         let deadlines = if dense { &self.section.deadlines[..] } else { &[] };
-        let is_timeless = deadlines.is_empty() && self.section.futures.is_empty();
+        let is_timeless =
+            deadlines.is_empty() && self.section.futures.is_empty() && self.section.robust_futures.is_empty();
         let rows = if is_timeless { self.rows & spans } else { self.rows };
         for_each(rows, |row| {
             let now = times[row];

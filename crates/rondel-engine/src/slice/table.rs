@@ -134,11 +134,11 @@ impl Table {
         if self.index.bytes() < FAR {
             return;
         }
-        let mut first = [0; 64];
-        keys::for_each(rows, |row| first[row] = self.index.first(keys.tags[row]));
         let mut sum = 0_u64;
+        keys::for_each(rows, |row| sum ^= self.index.first(keys.tags[row]));
         keys::for_each(rows, |row| {
-            let number = first[row] as u32;
+            // By its tag, as it may stand behind others. Of a key that is new it is the template.
+            let number = self.index.find(keys.tags[row], |_| true).unwrap_or(TEMPLATE);
             let words = self.record(number);
             sum ^= words[0] ^ words[words.len() - 1];
             sum ^= self.keys.get(number as usize).map_or(0, |key| key.parts().len() as u64);

@@ -1,10 +1,10 @@
 //! What is reported of instances.
 
-use rondel_event::{Block, Rows, Timestamp, Value};
+use rondel_event::{Block, Rows, Timestamp};
 use rondel_spec::TimeModel;
 
 use crate::monitor::{at, before};
-use crate::report::{Report, ReportKey, in_order};
+use crate::report::{Report, ReportKey, ReportKeys, in_order};
 use crate::run::Outcome;
 use crate::slice::ahead::{EVENT, Told};
 use crate::slice::ending::Unfinished;
@@ -27,7 +27,7 @@ pub(crate) fn tell(
     times: &[i64],
     every: bool,
     reports: &mut Vec<Report>,
-    keys: &mut Vec<Value>,
+    keys: &mut ReportKeys,
 ) {
     tell_awaited(moment, sliced, block, times, every, reports, keys);
     let at_event = matches!(moment.place, Place::Rows | Place::Shared(_));
@@ -40,9 +40,7 @@ pub(crate) fn tell(
     let mut common: [Option<Common>; Block::CAPACITY] = [None; _];
     let mut report = |row: usize, property: u32, outcome: &Outcome| {
         let Common { event, order, time, key } = *common[row].get_or_insert_with(|| {
-            let start = keys.len() as u32;
-            moment.write_key(row, keys);
-            let key = ReportKey { start, len: keys.len() as u32 - start };
+            let key = keys.add(|words| moment.write_key(row, words));
             let (event, order, time) = match moment.place {
                 Place::Rows => (Some(row), at(row), 0),
                 Place::Shared(row) => (Some(row), at(row), 0),
@@ -101,7 +99,7 @@ fn tell_awaited(
     times: &[i64],
     every: bool,
     reports: &mut Vec<Report>,
-    keys: &mut Vec<Value>,
+    keys: &mut ReportKeys,
 ) {
     for &Told { row, future, decision, is_end } in moment.told {
         let section = &sliced.section;
@@ -117,8 +115,7 @@ fn tell_awaited(
         if moment.rows >> row & 1 == 0 || !(decision.changed || every && is_event) {
             continue;
         }
-        let start = keys.len() as u32;
-        moment.write_key(row, keys);
+        let key = keys.add(|words| moment.write_key(row, words));
         let at_row = match moment.place {
             Place::Rows => Some(row),
             Place::Shared(row) => Some(row),
@@ -155,7 +152,7 @@ fn tell_awaited(
             time,
             about,
             robustness: decision.robustness,
-            key: Some(ReportKey { start, len: keys.len() as u32 - start }),
+            key: Some(key),
             order,
             instance: moment.number(row),
         });

@@ -332,17 +332,22 @@ impl Checking<'_> {
     ) {
         let Checking { tallies, options, colour, .. } = self;
         let mut give = |given: &Given<'_>| {
-            let property = given.report.property as usize;
-            tallies[property].add(given.report, given.keys);
-            if options.emit.wants(given.report) {
-                writers[property].write(options.format, given, *colour, text);
-            }
+            writers[given.report.property as usize].write(options.format, given, *colour, text);
         };
         match &mut self.witness {
-            Some(witness) => witness.take(block, monitor, give),
+            Some(witness) => witness.take(block, monitor, |given| {
+                tallies[given.report.property as usize].add(given.report, || given.keys.to_vec());
+                if options.emit.wants(given.report) {
+                    give(given);
+                }
+            }),
             None => {
+                let mut keys = Vec::new();
                 for report in monitor.reports() {
-                    give(&Given::new(report, monitor, None));
+                    tallies[report.property as usize].add(report, || monitor.key(report));
+                    if options.emit.wants(report) {
+                        give(&Given::new(report, monitor, None, &mut keys));
+                    }
                 }
             }
         }

@@ -206,6 +206,7 @@ impl Witness {
         let own = self.columns.len();
         let place = |r: &Report| (r.row, if r.row.is_some() { 0 } else { r.step }, r.time);
         let mut rest = monitor.reports();
+        let mut keys = Vec::new();
         while let Some(report) = rest.first() {
             let together = rest.iter().take_while(|other| place(other) == place(report)).count();
             let (group, others) = rest.split_at(together);
@@ -220,13 +221,13 @@ impl Witness {
                 topic = report.row.and_then(|row| block.topic(usize::from(row)));
             }
             for part in group.iter().filter(|r| r.changed && r.property as usize >= own) {
-                self.part(part, &key_text(monitor.key(part)), (step, topic));
+                self.part(part, &key_text(&monitor.key(part)), (step, topic));
             }
             for report in group.iter().filter(|r| (r.property as usize) < own) {
-                let (property, keys) = (report.property as usize, monitor.key(report));
+                let property = report.property as usize;
                 let mut evidence = None;
                 if report.changed
-                    && let Some(kept) = self.kept.of(property, &key_text(keys))
+                    && let Some(kept) = self.kept.of(property, &key_text(&monitor.key(report)))
                 {
                     if step.is_some() || kept.is_otherwise(report.time) {
                         kept.moment(report.time, step, topic);
@@ -242,7 +243,7 @@ impl Witness {
                         evidence = Some(Evidence { topics, columns, moments, explaining: (of, at) });
                     }
                 }
-                give(&Given::new(report, monitor, evidence));
+                give(&Given::new(report, monitor, evidence, &mut keys));
             }
         }
         if let Some((block, first)) = block {
