@@ -134,7 +134,6 @@ fn way_out(what: &str) -> Option<&'static str> {
         MACHINE_OPERATOR => {
             "use it on fields of messages, or keep what it needs in a variable of the machine"
         }
-        KEYED_QUANTIFIER => "make the keys variables of the quantifier, in a property without `for each`",
         KEYED_FUTURE_END => "end the instance by what has happened",
         NOT_STRAIGHT => "leave `@interpolate(linear)` out, or divide the property",
         FUTURE_INSIDE => "use the operator of the future outside of it, with `and`, `or`, `not` or `->`",
@@ -148,7 +147,6 @@ pub(crate) const MACHINE_CYCLE: &str = "a machine that depends on itself";
 pub(crate) const MACHINE_TIME: &str = "a machine beside a property with another model of time";
 pub(crate) const MACHINE_OPERATOR: &str = "an operator over time of a machine's own data in its guards";
 pub(crate) const MACHINE_DEPTH: &str = "an expression of a machine that nests so deeply";
-pub(crate) const KEYED_QUANTIFIER: &str = "a quantified formula in a property that is divided by key";
 pub(crate) const NOT_STRAIGHT: &str =
     "what does not run straight between messages, in a property with linear interpolation,";
 pub(crate) const KEYED_FUTURE_END: &str = "an operator of the future in the condition that ends an instance";

@@ -118,8 +118,9 @@ impl Monitor {
         for ((serial, section), saved) in sections {
             all &= serial.restore(section, saved);
         }
-        for (own, saved) in monitor.instances.iter_mut().zip(instances) {
-            all &= own.restore(saved);
+        let divided = monitor.instances.iter_mut().zip(&monitor.program.sliced).zip(instances);
+        for ((own, sliced), saved) in divided {
+            all &= own.restore(&sliced.section, saved);
         }
         all.then_some(monitor)
     }

@@ -81,7 +81,7 @@ impl Program {
         }
         let sliced: Vec<Sliced> = divide(spec)?
             .into_iter()
-            .map(|division| division.compile(spec, &mut binding))
+            .map(|division| division.compile(spec, &mut binding, &mut quantifiers))
             .collect::<Result<_, _>>()?;
         let chains = chains(spec, &mut binding)?;
         Ok(Program {

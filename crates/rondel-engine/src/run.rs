@@ -155,7 +155,8 @@ impl Serial {
             && (words.len(), ints.len(), floats.len())
                 == (own_words.len(), columns.ints.len(), columns.floats.len())
             && divided.len() == self.divided.len()
-            && self.divided.iter_mut().zip(divided).all(|(own, saved)| own.restore(saved));
+            && (self.divided.iter_mut().zip(&section.by_value).zip(divided))
+                .all(|((own, by_value), saved)| own.restore(by_value, saved));
         if !fits {
             return false;
         }

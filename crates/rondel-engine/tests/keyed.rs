@@ -4,6 +4,7 @@
 #![allow(clippy::panic, clippy::unwrap_used)]
 
 mod definition;
+mod quantified;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -285,6 +286,63 @@ proptest! {
     ) {
         let spec = divide(spec, &keys, keyed, &models, over);
         assert_agreement(&spec, &timed(&trace, &gaps), &cuts);
+    }
+
+    /// Also where keys come and go, and are forgotten.
+    #[test]
+    fn quantified_is_as_if_alone(
+        case in proptest::sample::select(vec![TimeModel::Steps, TimeModel::Points, TimeModel::Dense])
+            .prop_flat_map(|model| quantified::keyed(model, false)),
+        gap in 0..30_i64,
+        rounds in 40..120_usize,
+        keys in 1..9_i64,
+        cuts in cuts(),
+    ) {
+        let mut spec = case.spec;
+        spec.slices[0].until = None;
+        let whole = spec.clone();
+        // What has to do with the key is another value before an instance begins.
+        let all_keyed = spec.slices[0].keys[0].fields.len() == 4;
+        spec.properties.truncate(if all_keyed { 2 } else { 1 });
+        spec.properties.retain(|property| {
+            Program::compile(&Spec { properties: vec![property.clone()], ..whole.clone() }).is_ok()
+        });
+        let mut time = 0;
+        let mut events = Vec::new();
+        for round in 0..rounds as i64 {
+            for timed in &case.trace {
+                let mut event = timed.event.clone();
+                for (name, content) in &mut event.fields {
+                    if let ("k", Content::Value(Value::Int(key))) = (*name, content) {
+                        *key += round / 4 % keys;
+                    }
+                }
+                events.push((time + timed.time, event));
+            }
+            time += case.trace.last().unwrap().time - 1000 + gap;
+        }
+        let trace: Vec<(i64, &Event)> = events.iter().map(|(time, event)| (*time, event)).collect();
+        let (all, _) = found(&spec, &trace, &cuts, true);
+        for ((property, _), found) in &all {
+            prop_assert!(!found.is_empty() && *property < spec.properties.len());
+        }
+        let ids = trace.iter().filter_map(|(_, event)| key_of(&spec.slices[0], event).flatten());
+        let ids: BTreeMap<Id, Vec<Value>> = ids.map(|key| (id(&key), key)).collect();
+        for property in 0..spec.properties.len() {
+            for (id, values) in &ids {
+                // One that was forgotten begins anew to count, and has not seen what came in between without its key.
+                let what = |said: &Said| (said.verdict, said.at_event, said.time);
+                let expected: Vec<_> = expected(&spec, property, &trace, values).iter().map(what).collect();
+                let found: Vec<_> = all[&(property, id.clone())].iter().map(what).collect();
+                if all_keyed {
+                    prop_assert_eq!(&found, &expected);
+                }
+                let mut rest = expected.iter();
+                for said in &found {
+                    prop_assert!(rest.any(|expected| expected == said), "{:?} of {}", said, id);
+                }
+            }
+        }
     }
 
     #[test]

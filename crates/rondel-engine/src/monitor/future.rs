@@ -7,7 +7,8 @@ use rondel_spec::TimeModel;
 
 use super::{Monitor, at, before};
 use crate::future::{Decision, Events, Survey};
-use crate::relation::asking::{Asking, News};
+use crate::relation::asking::Asking;
+use crate::relation::told;
 use crate::report::Report;
 use crate::run::Serial;
 use crate::section::Section;
@@ -160,26 +161,13 @@ impl Monitor {
         }
     }
 
-    /// In dense time: takes in what has been decided elsewhere, by the moment in a row, in the order in which it
-    /// became certain. Whether anything became so before that moment.
+    /// In dense time: takes in what has been decided elsewhere, by the moment in a row. Whether anything became so
+    /// before that moment.
     fn learn(&mut self, i: usize, section: &Section, (k, future): (usize, &Future), row: usize) -> bool {
-        let serial = &mut self.sections[i];
-        if future.givens.is_empty() {
-            return false;
-        }
-        let mut news: Vec<(u32, News)> = Vec::new();
-        for (given, asking) in asked(section, &serial.state, future) {
-            let number = asking.number(row);
-            let of_row = asking.news().iter().filter(|news| news.row == row);
-            let (now, earlier): (Vec<&News>, Vec<&News>) = of_row.partition(|news| news.moment == number);
-            serial.pending[k].expect(&future.plan, given, number, known(now.into_iter()));
-            news.extend(earlier.into_iter().map(|news| (given, *news)));
-        }
-        news.sort_by_key(|(_, news)| news.axis);
-        for together in news.chunk_by(|(_, a), (_, b)| a.axis == b.axis) {
-            let axis = together[0].1.axis;
-            let news = together.iter().map(|(given, news)| (*given, news.moment, news.rail, news.value));
-            serial.pending[k].learn(&future.plan, axis, news, &mut self.room, &mut self.decisions);
+        if !future.givens.is_empty() {
+            let Serial { state, pending, .. } = &mut self.sections[i];
+            let asked = asked(section, state, future);
+            told::learn(&mut pending[k], &future.plan, asked, row, &mut self.room, &mut self.decisions);
         }
         !self.decisions.is_empty()
     }
@@ -248,27 +236,10 @@ fn asked<'a>(
     future.givens.iter().filter_map(move |&(given, relation)| Some((given, of(relation)?)))
 }
 
-/// What the news of a moment says of both rails.
-fn known<'a>(news: impl Iterator<Item = &'a News>) -> [Option<bool>; 2] {
-    let mut known = [None; 2];
-    news.for_each(|news| known[news.rail] = Some(news.value));
-    known
-}
-
 /// Tells a property what has been decided elsewhere by the event in a row, in steps or points.
 fn tell_news(section: &Section, serial: &mut Serial, (k, future): (usize, &Future), row: usize) {
     let Serial { state, pending, .. } = serial;
-    for (given, asking) in asked(section, state, future) {
-        let number = asking.number(row);
-        let news = asking.news();
-        let from = news.partition_point(|news| news.row < row);
-        let of_row = || news[from..].iter().take_while(|news| news.row == row);
-        for News { moment, rail, value, .. } in of_row().filter(|news| news.moment != number) {
-            pending[k].hear(&future.plan, given, *moment, *rail, *value);
-        }
-        let now = known(of_row().filter(|news| news.moment == number));
-        pending[k].expect(&future.plan, given, number, now);
-    }
+    told::hear(&mut pending[k], &future.plan, asked(section, state, future), row);
 }
 
 /// The time that a decision is about, if it is not given at the moment that it is about.

@@ -207,6 +207,12 @@ impl Asking {
         self.open.len() + self.waits.iter().flatten().map(|wait| wait.pending.kept()).sum::<usize>()
     }
 
+    /// If nothing waits, how many tuples are to be forgotten.
+    pub(crate) fn gone(&self) -> Option<usize> {
+        let is_over = self.open.is_empty() && self.waits.iter().all(Option::is_none);
+        is_over.then_some(self.gone.len())
+    }
+
     /// A time such that later than it time alone may bring something.
     pub(crate) fn deadline(&self) -> Option<i64> {
         self.due.peek().map(|Reverse((due, _))| *due)

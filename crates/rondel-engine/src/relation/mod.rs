@@ -50,6 +50,7 @@ mod table;
 mod temporal;
 mod term;
 mod text;
+pub(crate) mod told;
 mod value;
 
 #[cfg(test)]

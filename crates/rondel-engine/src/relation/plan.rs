@@ -343,6 +343,24 @@ impl Plan {
         places.map_or(u64::MAX, |places| (places / 2).unsigned_abs())
     }
 
+    /// Whether it matters if there was a moment before.
+    pub(crate) fn asks_whether_first(&self) -> bool {
+        let asks = |condition: &Condition| matches!(condition, Condition::NotFirst(_));
+        let of_left = |left: &Left| matches!(left, Left::Test(condition) if asks(condition));
+        let of_part = |part: &Part| match &part.op {
+            // Before the first moment everything has lasted all the time.
+            Op::Lasting(..) => true,
+            Op::Chain { stages, .. } => {
+                stages.iter().any(|stage| matches!(stage, Stage::Test(condition) if asks(condition)))
+            }
+            Op::Select(_, conditions) => conditions.iter().any(asks),
+            Op::Since { left, .. } => left.iter().any(of_left),
+            Op::Ask { pasts, .. } => pasts.iter().flatten().flatten().any(of_left),
+            _ => false,
+        };
+        self.parts.iter().any(of_part) || self.roots.iter().any(|root| root.conditions.iter().any(asks))
+    }
+
     /// Without the parts that no root needs.
     pub(crate) fn pruned(mut self) -> Plan {
         let mut needed = vec![false; self.parts.len()];

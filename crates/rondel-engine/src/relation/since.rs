@@ -61,6 +61,11 @@ impl SinceState {
         (self.fresh, self.cut, self.watch) = (before.fresh, before.cut, before.watch);
     }
 
+    /// Whether no time of a tuple is kept.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.waiting.front().is_none() && self.fresh.is_empty()
+    }
+
     /// Whether it can have been one like `own`, beside this table.
     pub(crate) fn fits(&self, own: &SinceState, table: &Table) -> bool {
         let SinceState { waiting, fresh, watch, doomed, .. } = self;

@@ -83,21 +83,47 @@ impl Relation {
             asking.begin();
         }
         for row in 0..len as usize {
-            let now = match self.model {
-                TimeModel::Steps => i64::try_from(position.saturating_add(row as u64)).unwrap_or(i64::MAX),
-                TimeModel::Points | TimeModel::Dense => moments.times.get(row).copied().unwrap_or(0),
-            };
-            let source = |side| RowSource { relation: self, reading, row, side };
-            if self.model == TimeModel::Dense {
-                let (at, after) = state.dense_moment(&self.plan, now, &source(0), &source(1));
-                out.at |= Rows::from(at) << row;
-                out.after |= Rows::from(after) << row;
-                continue;
-            }
-            let holds = state.moment(&self.plan, self.model, now, &source(0));
-            out.at |= Rows::from(holds) << row;
+            let moment = (position.saturating_add(row as u64), moments.times.get(row).copied().unwrap_or(0));
+            let [at, after] = self.moment(state, reading, row, moment);
+            out.at |= Rows::from(at) << row;
+            out.after |= Rows::from(after) << row;
         }
         out
+    }
+
+    /// The same at one row, which is the next moment of this state: of an event its number, and its time.
+    #[inline(always)]
+    pub(crate) fn row(
+        &self,
+        state: &mut RelationState,
+        reading: &Reading<'_>,
+        row: usize,
+        moment: (u64, i64),
+    ) -> [bool; 2] {
+        if let Some(asking) = state.asking_mut() {
+            asking.begin();
+        }
+        self.moment(state, reading, row, moment)
+    }
+
+    #[inline(always)]
+    fn moment(
+        &self,
+        state: &mut RelationState,
+        reading: &Reading<'_>,
+        row: usize,
+        (position, time): (u64, i64),
+    ) -> [bool; 2] {
+        let source = |side| RowSource { relation: self, reading, row, side };
+        let now = match self.model {
+            TimeModel::Steps => i64::try_from(position).unwrap_or(i64::MAX),
+            TimeModel::Points | TimeModel::Dense => time,
+        };
+        if self.model == TimeModel::Dense {
+            let (at, after) = state.dense_moment(&self.plan, now, &source(0), &source(1));
+            return [at, after];
+        }
+        [state.moment(&self.plan, self.model, now, &source(0)), false]
     }
 }
 

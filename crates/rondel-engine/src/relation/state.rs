@@ -15,7 +15,7 @@ use super::chain;
 use super::plan::{Condition, Op, Part, PartId, Plan, Side};
 use super::reel::Reel;
 use super::since::{Since, SinceState};
-use super::table::Table;
+use super::table::{Meta, Table};
 use super::term::{Cell, Context, Source, Watch};
 use super::text::Texts;
 
@@ -252,6 +252,34 @@ impl RelationState {
             _ => None,
         };
         self.parts.iter().zip(&plan.parts).filter_map(of_part).min()
+    }
+
+    /// Whether nothing of the moments so far is kept that can matter.
+    pub(crate) fn is_bare(&self, plan: &Plan) -> bool {
+        let gone = self.asking.as_ref().map_or(Some(0), |asking| asking.gone());
+        let is_bare = |(state, part): (&PartState, &Part)| {
+            let len = state.table.as_ref().map_or(0, Table::len);
+            let own = match &state.own {
+                Own::Nothing | Own::Watch(_) => true,
+                Own::Next(next) => next.is_empty(),
+                Own::Delayed(waiting) => waiting.front().is_none(),
+                Own::Since(since) => since.is_bare(),
+            };
+            let is_asked = matches!(part.op, Op::Ask { .. });
+            let is_empty = if is_asked { gone == Some(len) } else { len == 0 };
+            own && is_empty && (is_asked || !part.lasts || state.size == 0)
+        };
+        gone.is_some() && self.parts.iter().zip(&plan.parts).all(is_bare)
+    }
+
+    /// Whether there was no moment so far.
+    pub(crate) fn is_first(&self) -> bool {
+        self.number == 0
+    }
+
+    /// About how many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.parts.len() * size_of::<PartState>() + self.kept() * size_of::<Meta>()
     }
 
     /// How many tuples and texts are kept: what the memory grows with.

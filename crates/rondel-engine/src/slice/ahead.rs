@@ -6,6 +6,7 @@ use rondel_spec::TimeModel;
 
 use crate::columns::rows_where;
 use crate::future::{Decision, Levels, Range, Room, Scratch};
+use crate::relation::told::{hear, learn};
 use crate::run::{Outcome, read};
 use crate::section::{Moments, Section};
 use crate::slice::keys::for_each;
@@ -143,6 +144,11 @@ impl Batch<'_> {
                 let reference = &mut records[word][row];
                 let pending = sides.pending.get_or_begin(k, reference, || verdict(last, row));
                 let Some(pending) = pending else { return };
+                let relations = &sides.relations;
+                let asked = future.givens.iter().filter_map(|&(given, relation)| {
+                    let word = layout.places.relations[relation as usize] as usize;
+                    Some((given, relations.asking(relation as usize, records[word][row])?))
+                });
                 let bit = |rails: Rails| {
                     let rail = |wire| (read(words, wire) >> row & 1) as u8;
                     rail(rails.certain) | rail(rails.possible) << 1
@@ -151,6 +157,10 @@ impl Batch<'_> {
                 ahead.at.extend(future.pasts.iter().map(|past| bit(past.at)));
                 let (room, out) = (&mut ahead.room, &mut ahead.decisions);
                 let (time, position) = (times[row], records[POSITION][row]);
+                match plan.time {
+                    TimeModel::Steps | TimeModel::Points => hear(pending, plan, asked, 0),
+                    TimeModel::Dense => learn(pending, plan, asked, 0, room, out),
+                }
                 match plan.time {
                     TimeModel::Steps => pending.step(plan, position, time, &ahead.at, room, out),
                     TimeModel::Points => pending.point(plan, time, &ahead.at, room, out),
@@ -183,10 +193,35 @@ impl Batch<'_> {
         let first = layout.places.verdicts as usize + width * section.properties.len();
         let all = section.futures.iter().zip(bits[first..].chunks_exact_mut(width));
         for (k, (future, last)) in all.enumerate() {
+            if future.plan.time == TimeModel::Steps {
+                continue;
+            }
             let word = layout.places.pending[k] as usize;
             for_each(rows, |row| {
-                let Some(pending) = sides.pending.get_mut(k, records[word][row]) else { return };
                 let now = times[row].saturating_add(i64::from(dense));
+                let of = |relation: u32| {
+                    let word = layout.places.relations.get(relation as usize)?;
+                    Some((relation as usize, records[*word as usize][row]))
+                };
+                for &(_, relation) in &future.givens {
+                    let plan = section.relations.get(relation as usize).and_then(|r| r.plan.ask.as_deref());
+                    let asking =
+                        of(relation).and_then(|(k, reference)| sides.relations.asking_mut(k, reference));
+                    if let Some((ask, asking)) = plan.zip(asking) {
+                        asking.begin();
+                        asking.advance(ask, now);
+                    }
+                }
+                let Some(pending) = sides.pending.get_mut(k, records[word][row]) else { return };
+                let asked = future.givens.iter().filter_map(|&(given, relation)| {
+                    let (k, reference) = of(relation)?;
+                    Some((given, sides.relations.asking(k, reference)?))
+                });
+                if dense {
+                    learn(pending, &future.plan, asked, 0, &mut ahead.room, &mut ahead.decisions);
+                } else {
+                    hear(pending, &future.plan, asked, 0);
+                }
                 pending.advance(&future.plan, now, &mut ahead.room, &mut ahead.decisions);
                 let rests = pending.rests(&future.plan, &mut ahead.room);
                 ahead.tell(row, k, false);

@@ -94,8 +94,8 @@ impl Divided {
     }
 
     /// Takes over what was saved; false if it does not belong here.
-    pub(crate) fn restore(&mut self, saved: SavedInstances) -> bool {
-        self.instances.restore(saved)
+    pub(crate) fn restore(&mut self, by_value: &ByValue, saved: SavedInstances) -> bool {
+        self.instances.restore(&by_value.sliced.section, saved)
     }
 
     /// How many instances there are.

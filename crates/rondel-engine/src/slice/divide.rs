@@ -6,6 +6,7 @@ use rondel_event::{Read, Slot, TopicId, ValueType};
 use rondel_spec::{ExprId, Property, Slice, Spec, TimeModel};
 
 use crate::program::Binding;
+use crate::quantifier::Quantifier;
 use crate::section::{Moments, Ordered};
 use crate::slice::keys::KeyPlan;
 use crate::slice::{DEFAULT_LIMIT, SlicePlan, Sliced};
@@ -82,11 +83,16 @@ fn topics_of(spec: &Spec, root: ExprId) -> Vec<TopicId> {
 }
 
 impl Division<'_> {
-    /// Compiles it.
+    /// Compiles it, and adds how the formulas with quantifiers in it are evaluated.
     ///
     /// # Errors
     /// As [`Program::compile`](crate::Program::compile).
-    pub(crate) fn compile(self, spec: &Spec, binding: &mut Binding) -> Result<Sliced, CompileError> {
+    pub(crate) fn compile(
+        self,
+        spec: &Spec,
+        binding: &mut Binding,
+        quantifiers: &mut Vec<Quantifier>,
+    ) -> Result<Sliced, CompileError> {
         let Division { slice, moments, shared, properties } = self;
         let node = spec.properties[properties[0] as usize].formula;
         let unsupported = |what| CompileError::Unsupported { node, what };
@@ -109,16 +115,14 @@ impl Division<'_> {
         if slice.until.is_some() {
             translator.add(first, &[until])?;
         }
-        let translation = translator.finish();
+        let mut translation = translator.finish();
+        quantifiers.append(&mut translation.quantifiers);
         if translation.futures.iter().any(|future| future.property == until) {
             return Err(unsupported(error::KEYED_FUTURE_END));
         }
         let nodes = Ordered::new(translation, moments, false);
         let slots = binding.bind(nodes.fields(), nodes.nodes());
         let section = nodes.assemble(ordered, &slots);
-        if !section.initial.relations.is_empty() || !section.by_value.is_empty() {
-            return Err(unsupported(error::KEYED_QUANTIFIER));
-        }
         let topics = fields.iter().map(|(topic, _)| (*topic, slots_of(slice, *topic, binding))).collect();
         let limit = slice.limit.unwrap_or(DEFAULT_LIMIT);
         let plan = SlicePlan { keys: KeyPlan { types, topics }, shared, limit };

@@ -7,6 +7,7 @@
 //! overlaps.
 
 use rondel_event::{Block, Rows, Slot, TopicId};
+use rondel_spec::TimeModel;
 
 use crate::columns::{Values, rows_where, split};
 use crate::graph::Kind;
@@ -179,7 +180,8 @@ impl Batch<'_> {
         let Some(planned) = places.planned else { return };
         let verdicts = places.verdicts as usize;
         let Lanes { records, bits, instances, .. } = &mut *self.lanes;
-        let Sides { sinces, machines, windows, robust, pending, delayed, .. } = &self.table.sides;
+        let Sides { sinces, machines, windows, robust, relations, .. } = &self.table.sides;
+        let Sides { pending, delayed, .. } = &self.table.sides;
         let dense = self.section.moments == section::Moments::Dense;
         let count = if dense { 4 * self.section.all_properties().count() } else { 0 };
         let last = &bits[verdicts..verdicts + count];
@@ -191,6 +193,7 @@ impl Batch<'_> {
         let rows = if is_timeless { self.rows & spans } else { self.rows };
         for_each(rows, |row| {
             let now = times[row];
+            let of = |words: &[u32], k: usize, records: &[Words]| records[words[k] as usize][row];
             let next = |deadline: &Deadline| match *deadline {
                 Deadline::Recently(state) => {
                     let at = places.timed_recently[state as usize];
@@ -209,8 +212,12 @@ impl Batch<'_> {
                     let reference = records[places.robust_dense[state as usize] as usize][row];
                     robust.dense.get(reference).and_then(|since| since.next_change())
                 }
+                Deadline::Relation(relation) => {
+                    let k = relation as usize;
+                    relations.next_change(k, of(&places.relations, k, records), &self.section.relations[k])
+                }
                 // Asked for of undivided properties only.
-                Deadline::Relation(_) | Deadline::Lasting(_) => None,
+                Deadline::Lasting(_) => None,
                 Deadline::Machine(machine) => {
                     let reference = records[places.machines[machine as usize] as usize][row];
                     let plan = &self.section.machines[machine as usize];
@@ -221,20 +228,17 @@ impl Batch<'_> {
             if let Some(word) = places.past {
                 records[word as usize][row] = past.unwrap_or(UNPLANNED) as u64;
             }
-            let of = |words: &[u32], k: usize| records[words[k] as usize][row];
-            let pending = self
-                .section
-                .futures
-                .iter()
-                .enumerate()
-                .filter_map(|(k, future)| pending.get(k, of(&places.pending, k))?.deadline(&future.plan));
-            let delayed = self
-                .section
-                .robust_futures
-                .iter()
-                .enumerate()
-                .filter_map(|(k, future)| delayed.get(k, of(&places.delayed, k))?.deadline(&future.plan));
-            let next = past.into_iter().chain(pending).chain(delayed).min();
+            let pending = self.section.futures.iter().enumerate().filter_map(|(k, future)| {
+                pending.get(k, of(&places.pending, k, records))?.deadline(&future.plan)
+            });
+            let delayed = self.section.robust_futures.iter().enumerate().filter_map(|(k, future)| {
+                delayed.get(k, of(&places.delayed, k, records))?.deadline(&future.plan)
+            });
+            let asked = self.section.relations.iter().enumerate().filter_map(|(k, relation)| {
+                let asking = relations.asking(k, of(&places.relations, k, records));
+                asking.filter(|_| relation.model != TimeModel::Steps)?.deadline()
+            });
+            let next = past.into_iter().chain(pending).chain(delayed).chain(asked).min();
             let next = if spans >> row & 1 == 1 { Some(now) } else { next };
             let planned = &mut records[planned as usize][row];
             if let Some(next) = next.filter(|next| *next < *planned as i64) {
@@ -265,9 +269,9 @@ pub(super) struct Frame<'a> {
     plan: &'a KeyPlan,
     keys: Option<&'a Keys>,
     table_keys: &'a [KeptKey],
-    instances: &'a Values<u32>,
-    words: &'a mut [Rows],
-    seconds: &'a mut [Rows],
+    pub(super) instances: &'a Values<u32>,
+    pub(super) words: &'a mut [Rows],
+    pub(super) seconds: &'a mut [Rows],
     machine_rows: &'a mut [MachineRows],
     pub(super) columns: &'a mut Columns,
     pub(super) records: &'a mut [Words],
@@ -402,6 +406,7 @@ impl Frame<'_> {
             Instruction::Greatest { .. }
             | Instruction::RobustSince { .. }
             | Instruction::RobustDense { .. } => self.robust(instruction),
+            Instruction::Quantified { relation, second } => self.quantified(relation, second),
             Instruction::Together => self.together(),
             Instruction::TimedRecently { q, q_after, state, second } => {
                 let q = timed::Sides { at: read(self.words, q), after: read(self.words, q_after) };

@@ -64,6 +64,8 @@ pub(crate) struct Places {
     /// For every property whose robustness is asked for, and if so of two words the first: in dense time, what it is
     /// on the span after the last moment.
     pub(crate) margins: Vec<Option<u32>>,
+    /// What quantified formulas are made of.
+    pub(crate) relations: Vec<u32>,
     /// What properties that look ahead have pending.
     pub(crate) pending: Vec<u32>,
     /// The same of those whose robustness is asked for.
@@ -160,6 +162,7 @@ impl Layout {
         });
         layout.places.margins = robust.collect();
         layout.places.machines = state.machines.iter().map(|_| layout.word_beside()).collect();
+        layout.places.relations = state.relations.iter().map(|_| layout.word_beside()).collect();
         // Nothing is pending with the template.
         layout.places.pending = section.futures.iter().map(|_| layout.word()).collect();
         layout.places.delayed = section.robust_futures.iter().map(|_| layout.word()).collect();

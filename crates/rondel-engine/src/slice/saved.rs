@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use rondel_event::Value;
 use serde::{Deserialize, Serialize};
 
+use crate::section::Section;
 use crate::slice::table::SavedTable;
 use crate::slice::{Instances, Refusals};
 
@@ -45,7 +46,7 @@ impl Instances {
     }
 
     /// Takes over what was saved, before the first event; false if it does not belong to such instances.
-    pub(crate) fn restore(&mut self, saved: SavedInstances) -> bool {
+    pub(crate) fn restore(&mut self, section: &Section, saved: SavedInstances) -> bool {
         let SavedInstances {
             table,
             now,
@@ -58,7 +59,7 @@ impl Instances {
             first,
             changes,
         } = saved;
-        if !self.table.restore(table) || next_look > self.table.used() {
+        if !self.table.restore(section, table) || next_look > self.table.used() {
             return false;
         }
         (self.now, self.events) = (now, events);

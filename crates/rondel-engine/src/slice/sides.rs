@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::delay::Delay;
 use crate::future::{Delayed, Pending};
 use crate::machine::MachineState;
+use crate::section::Section;
+use crate::slice::relations::{Relations, SavedRelations};
 use crate::slice::robust::Robust;
 use crate::slice::waiting::{SavedWaits, Waits};
 use crate::state::ValueState;
@@ -29,6 +31,8 @@ pub(crate) struct Sides {
     pub(crate) machines: Pool<MachineState>,
     pub(crate) windows: Pool<Window>,
     pub(crate) robust: Robust,
+    /// What quantified formulas are made of.
+    pub(crate) relations: Relations,
     /// What is pending, for every property that looks ahead.
     pub(crate) pending: Waits<Pending>,
     /// The same of those whose robustness is asked for.
@@ -45,6 +49,7 @@ impl Sides {
         keys: usize,
         pending: Waits<Pending>,
         delayed: Waits<Delayed>,
+        relations: Relations,
     ) -> Sides {
         let empty = buffers.len() as u32;
         buffers.resize(buffers.len() + 1 + Block::CAPACITY * keys, Vec::new());
@@ -58,6 +63,7 @@ impl Sides {
             machines: Pool::new(),
             windows: Pool::new(),
             robust: Robust::new(),
+            relations,
             pending,
             delayed,
             dropped: 0,
@@ -128,7 +134,9 @@ impl Sides {
 
     /// How many obligations were given up because there were too many.
     pub(crate) fn lost(&self) -> u64 {
-        self.pending.lost().saturating_add(self.delayed.lost())
+        [self.delayed.lost(), self.relations.lost()]
+            .into_iter()
+            .fold(self.pending.lost(), u64::saturating_add)
     }
 
     /// How many samples there was no room for.
@@ -148,6 +156,7 @@ impl Sides {
             + self.machines.bytes(MachineState::bytes)
             + self.windows.bytes(Window::bytes)
             + self.robust.bytes()
+            + self.relations.bytes()
             + self.pending.bytes()
             + self.delayed.bytes()
     }
@@ -163,6 +172,7 @@ pub(crate) struct SavedSides {
     machines: Pool<MachineState>,
     windows: Pool<Window>,
     robust: Robust,
+    relations: SavedRelations,
     pending: SavedWaits<Pending>,
     delayed: SavedWaits<Delayed>,
     dropped: u64,
@@ -171,7 +181,7 @@ pub(crate) struct SavedSides {
 impl Sides {
     pub(crate) fn saved(&self) -> SavedSides {
         let Sides { values, free_texts, delays, sinces, machines, windows, pending, .. } = self;
-        let Sides { robust, delayed, dropped, .. } = self;
+        let Sides { robust, relations, delayed, dropped, .. } = self;
         SavedSides {
             texts: values.buffers[self.own as usize..].to_vec(),
             free_texts: free_texts.clone(),
@@ -180,6 +190,7 @@ impl Sides {
             machines: machines.clone(),
             windows: windows.clone(),
             robust: robust.clone(),
+            relations: relations.saved(),
             pending: pending.saved(),
             delayed: delayed.saved(),
             dropped: *dropped,
@@ -187,9 +198,9 @@ impl Sides {
     }
 
     /// Takes over what was saved; false if it cannot be what was saved of such sides.
-    pub(crate) fn restore(&mut self, saved: SavedSides) -> bool {
+    pub(crate) fn restore(&mut self, section: &Section, saved: SavedSides) -> bool {
         let SavedSides { texts, free_texts, delays, sinces, machines, windows, robust, .. } = saved;
-        let SavedSides { pending, delayed, dropped, .. } = saved;
+        let SavedSides { relations, pending, delayed, dropped, .. } = saved;
         self.values.buffers.truncate(self.own as usize);
         self.values.buffers.extend(texts);
         let fits = free_texts.iter().all(|&text| self.is_text(text.into()))
@@ -198,6 +209,7 @@ impl Sides {
             && machines.is_sound()
             && windows.is_sound()
             && robust.is_sound()
+            && self.relations.restore(section, relations)
             && self.pending.restore(pending)
             && self.delayed.restore(delayed);
         (self.free_texts, self.dropped, self.robust) = (free_texts, dropped, robust);

@@ -189,6 +189,7 @@ impl Table {
             record[word as usize] = self.sides.windows.copy(record[word as usize]);
         }
         self.sides.robust.copy(record, &self.layout.places);
+        self.sides.relations.copy(record, &self.layout.places.relations);
         self.pieces[piece][start + KEY] = keys.words[row];
         if !self.word_keys {
             self.keys.resize(self.keys.len().max(number as usize + 1), KeptKey::EMPTY);
@@ -239,6 +240,7 @@ impl Table {
             self.sides.free_window(std::mem::take(&mut record[word as usize]), initial);
         }
         self.sides.robust.free(record, &self.layout.places, &section.initial.values);
+        self.sides.relations.free(record, &self.layout.places.relations, &section.initial.relations);
         for (future, &word) in self.layout.places.pending.iter().enumerate() {
             self.sides.pending.free(future, std::mem::take(&mut record[word as usize]));
         }
@@ -288,6 +290,7 @@ impl Table {
             && [&places.greatest, &places.robust_since, &places.robust_dense]
                 .into_iter()
                 .all(|words| words.iter().map(both).all(|references| references == [0, 0]))
+            && self.sides.relations.are_same([record, template], &places.relations, section)
             && texts.iter().map(both).all(|[a, b]| self.sides.text(a) == self.sides.text(b))
             && places.delays.iter().map(both).all(|references| match references {
                 [0, 0] => true,

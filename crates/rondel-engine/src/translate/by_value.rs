@@ -273,6 +273,8 @@ impl Translator<'_> {
         let done = &self.done;
         let is_truth = |node: ExprId| matches!(done.get(node.index()), Some(Some((Meaning::Truth(_), _))));
         let found = match self.by_relations[id.index()] {
+            // That would be instances of instances.
+            _ if !self.keys.is_empty() => Err((id, "a property with `for each` is not divided once more")),
             true => Err((id, "`@plan(relations)` says so")),
             false => Search::run(&scope, id, &is_truth),
         };

@@ -10,7 +10,7 @@ use super::arithmetic::{binary, compare, unary};
 use super::machine::{self, Run};
 use super::timeline::{Clock, Timeline, age_and_constant};
 use super::truth::{Datum, Seen, Truth, strict};
-use super::{Event, decode, linear, measure};
+use super::{Content, Event, decode, linear, measure};
 
 pub type Column = Rc<Vec<Datum>>;
 
@@ -115,7 +115,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The operand for every value that a message in the trace has, and for one that none has.
+    /// The operand for every value that there is, and for one that none has.
     fn quantified(
         &mut self,
         variable: VariableId,
@@ -126,6 +126,11 @@ impl<'a> Evaluator<'a> {
         let mut values: Vec<Value> = Vec::new();
         let mut value_type = None;
         for expr in &self.spec.nodes {
+            if let Expr::Variable(other, t) = expr
+                && *other == variable
+            {
+                value_type = Some(*t);
+            }
             let Expr::Bind { topic, fields } = expr else { continue };
             for (path, _, t) in fields.iter().filter(|(_, v, _)| *v == variable) {
                 value_type = Some(*t);
@@ -133,6 +138,23 @@ impl<'a> Evaluator<'a> {
                 values.extend(carried.filter_map(|content| decode(content, &Read::Value(*t))));
             }
         }
+        let literals = self.spec.nodes.iter().filter_map(|expr| match expr {
+            Expr::Literal(value) => Some(value),
+            _ => None,
+        });
+        let carried = self.timeline.trace.iter().flat_map(|timed| &timed.event.fields);
+        let carried = carried.filter_map(|(_, content)| match content {
+            Content::Value(value) => Some(value),
+            _ => None,
+        });
+        let others = literals.chain(carried).chain(self.keys);
+        values.extend(others.filter(|value| Some(value.value_type()) == value_type).cloned());
+        let mut seen: Vec<Value> = Vec::new();
+        values.retain(|value| {
+            let is_new = !seen.contains(value);
+            seen.extend(is_new.then(|| value.clone()));
+            is_new
+        });
         let fresh = (0..).map(|i: i64| match value_type {
             Some(ValueType::Bool) => Value::Bool(i & 1 == 1),
             Some(ValueType::String) => Value::String(format!("fresh {i}").into()),

@@ -16,6 +16,11 @@ impl RelationState {
         self.asking.as_deref_mut()
     }
 
+    /// Whether from here on, as from the beginning, something that looks ahead is asked of tuples.
+    pub(crate) fn set_asking(&mut self, asks: bool) {
+        self.asking = asks.then(Box::default);
+    }
+
     /// The same at a tick that has been evaluated, with its parts.
     fn ask<S: Source>(
         &mut self,

@@ -8,7 +8,8 @@ impl RelationState {
     pub(crate) fn complete(&mut self, own: &RelationState, plan: &Plan) -> bool {
         let asks = match (&mut self.asking, &plan.ask, self.parts.last()) {
             (Some(asking), Some(ask), Some(part)) => asking.complete(ask, part.table.as_ref()),
-            (asking, ask, _) => asking.is_none() && ask.is_none(),
+            (None, ..) => own.asking.is_none(),
+            _ => false,
         };
         asks && self.parts.len() == own.parts.len()
             && self.texts.complete(&own.texts)

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::section::Section;
 use crate::slice::keys::{self, KeptKey};
 use crate::slice::record::{FREE, KEY, POSITION};
 use crate::slice::sides::SavedSides;
@@ -32,11 +33,14 @@ impl Table {
 
     /// Takes over what was saved, in a table with nothing but the template; false if it cannot be what was
     /// saved of such a table.
-    pub(crate) fn restore(&mut self, saved: SavedTable) -> bool {
+    pub(crate) fn restore(&mut self, section: &Section, saved: SavedTable) -> bool {
         let SavedTable { words, free, removed, keys, sides } = saved;
         let len = self.layout.words;
         let Ok(used) = u32::try_from(words.len() / len) else { return false };
-        if used == 0 || words.len() % len != 0 || keys.len() > used as usize || !self.sides.restore(sides) {
+        if used == 0 || words.len() % len != 0 || keys.len() > used as usize {
+            return false;
+        }
+        if !self.sides.restore(section, sides) {
             return false;
         }
         self.pieces.clear();
@@ -74,6 +78,9 @@ impl Table {
             && all(&places.greatest, &|greatest| sides.robust.greatest.may_be(greatest))
             && all(&places.robust_since, &|since| sides.robust.since.may_be(since))
             && all(&places.robust_dense, &|since| sides.robust.dense.may_be(since))
+            && (0..)
+                .zip(&places.relations)
+                .all(|(k, &word)| sides.relations.may_be(k, record[word as usize]))
             && (0..).zip(&places.pending).all(|(k, &word)| sides.pending.may_be(k, record[word as usize]))
             && (0..).zip(&places.delayed).all(|(k, &word)| sides.delayed.may_be(k, record[word as usize]))
             && (number == TEMPLATE || self.word_keys || (number as usize) < self.keys.len());

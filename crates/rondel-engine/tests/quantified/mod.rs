@@ -1,0 +1,99 @@
+//! Random quantified formulas and traces: those of the tests of relations, for each key.
+
+#![allow(clippy::panic)]
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use rondel_event::{Comparison, Path, TopicId, Value, ValueType};
+use rondel_spec::{Bounds, Expr, ExprId, Key, Property, Slice, SliceId, Spec, TimeModel, VariableId};
+
+use super::definition::timed::{Case, Ride};
+use super::definition::{Content, Event, Timed};
+
+/// What the traces there are made of.
+pub(crate) mod definition {
+    use rondel_event::Value;
+
+    #[derive(Clone, Debug)]
+    pub(crate) struct Message {
+        pub(crate) topic: u32,
+        pub(crate) time: i64,
+        pub(crate) fields: Vec<(&'static str, Value)>,
+    }
+}
+
+#[path = "../../src/relation/tests/random.rs"]
+mod random;
+
+/// A quantified formula, and one that compares what it binds with the key, for each key of some of the topics.
+pub(crate) fn keyed(model: TimeModel, future: bool) -> impl Strategy<Value = Case> {
+    let spec = match future {
+        true => random::ahead_spec().boxed(),
+        false => prop_oneof![3 => random::spec(), 1 => random::by_value_spec()].boxed(),
+    };
+    let ride = (vec(1..7_usize, 1..5), vec(any::<u8>(), 1..5));
+    let made = (0..12_u8, 0..4_usize, 0..9_i64, 0..9_u64);
+    let parts = (spec, random::trace(), vec(0..24_i64, 12), made, ride);
+    parts.prop_map(move |(mut spec, messages, keys, (made, until, more, bound), (cuts, advances))| {
+        for node in &mut spec.nodes {
+            // In dense time nothing is next.
+            if let (TimeModel::Dense, Expr::Next(x)) = (model, &*node) {
+                *node = Expr::Not(*x);
+            }
+        }
+        let formula = ExprId(spec.nodes.len() as u32 - 1);
+        let with_key = beside_key(&mut spec, future, made, bound);
+        let property = |formula| Property {
+            time: model,
+            slice: Some(SliceId(0)),
+            attributes: vec![("unbounded".into(), String::new())],
+            ..Property::new("p", formula)
+        };
+        spec.properties = vec![property(formula), property(with_key)];
+        let until = (until < 3).then(|| {
+            spec.nodes.push(Expr::On(TopicId([0, 2, 3][until])));
+            ExprId(spec.nodes.len() as u32 - 1)
+        });
+        let topics = 1 + u32::from(made % 4);
+        let fields = (0..topics).map(|topic| (TopicId(topic), Path::keys(["k"]))).collect();
+        let key = Key { name: "k".into(), value_type: ValueType::Int, fields };
+        spec.slices.push(Slice { keys: vec![key], until, limit: None });
+        let timed = |(message, key): (definition::Message, i64)| {
+            let definition::Message { topic, time, fields } = message;
+            let mut fields: Vec<_> =
+                fields.into_iter().map(|(name, value)| (name, Content::Value(value))).collect();
+            if key > 0 {
+                fields.push(("k", Content::Value(Value::Int(key % 3))));
+            }
+            Timed { time, arrival: None, event: Event { topic, fields } }
+        };
+        let trace: Vec<Timed> = messages.into_iter().zip(keys).map(timed).collect();
+        let now = trace.last().map_or(0, |last| last.time) + more;
+        Case { spec, trace, now, ride: Ride { cuts, advances } }
+    })
+}
+
+/// Adds a formula in which what an atom binds is compared with the key.
+fn beside_key(spec: &mut Spec, future: bool, made: u8, bound: u64) -> ExprId {
+    let variable = VariableId(200);
+    let mut add = |expr| {
+        spec.nodes.push(expr);
+        ExprId(spec.nodes.len() as u32 - 1)
+    };
+    let bounds = Bounds { lower: 0, upper: Some(bound) };
+    let bind = |topic: u8, name| Expr::Bind {
+        topic: TopicId(topic.into()),
+        fields: vec![(Path::keys([name]), variable, ValueType::Int)],
+    };
+    let key = add(Expr::Key(0, ValueType::Int));
+    let value = add(Expr::Variable(variable, ValueType::Int));
+    let comparison = [Comparison::Equal, Comparison::NotEqual, Comparison::Less][usize::from(made % 3)];
+    let compared = add(Expr::Compare(comparison, value, key));
+    let first = add(bind(made % 4, "a"));
+    let other = add(bind(made / 3 % 4, "b"));
+    let once = if future { Expr::Eventually(bounds, other) } else { Expr::Once(bounds, other) };
+    let once = add(once);
+    let both = add(Expr::And(compared, once));
+    let body = add(Expr::And(first, both));
+    add(Expr::Exists(variable, body))
+}
