@@ -346,6 +346,34 @@ proptest! {
     }
 
     #[test]
+    fn quantified_whatever_the_blocks(
+        case in (0..3_usize, any::<bool>()).prop_flat_map(|(model, future)| {
+            quantified::keyed([TimeModel::Steps, TimeModel::Points, TimeModel::Dense][model], future)
+        }),
+        limit in proptest::option::of(1..4_u64),
+        other_cuts in cuts(),
+        every in any::<bool>(),
+    ) {
+        let mut spec = case.spec;
+        spec.slices[0].limit = limit;
+        let whole = spec.clone();
+        spec.properties.retain(|property| {
+            Program::compile(&Spec { properties: vec![property.clone()], ..whole.clone() }).is_ok()
+        });
+        let trace: Vec<(i64, &Event)> = case.trace.iter().map(|timed| (timed.time, &timed.event)).collect();
+        let reports = |cuts: &[usize]| {
+            let mut all = Vec::new();
+            let monitor = run(&spec, &trace, cuts, every, |report, key, start| {
+                let row = report.row.map(|row| row as usize + start);
+                all.push((row, report.property, id(key), said(report), report.about));
+            });
+            let status: Vec<_> = monitor.slices().map(|s| (s.instances, s.unkeyed, s.refused)).collect();
+            (all, status)
+        };
+        prop_assert_eq!(reports(&case.ride.cuts), reports(&other_cuts));
+    }
+
+    #[test]
     fn whatever_the_blocks(
         spec in any_spec(1..12),
         keys in keys(),

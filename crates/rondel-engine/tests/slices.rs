@@ -179,7 +179,7 @@ fn agree_if_monitored(mut case: Case) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(config(1000))]
+    #![proptest_config(config(500))]
 
     #[test]
     fn quantified_in_steps(case in quantified::keyed(TimeModel::Steps, false)) {

@@ -42,7 +42,9 @@ pub(crate) fn keyed(model: TimeModel, future: bool) -> impl Strategy<Value = Cas
             }
         }
         let formula = ExprId(spec.nodes.len() as u32 - 1);
-        let with_key = beside_key(&mut spec, future, made, bound);
+        // The key is a number or a text.
+        let is_text = made >= 8;
+        let with_key = beside_key(&mut spec, future, made, bound, is_text);
         let property = |formula| Property {
             time: model,
             slice: Some(SliceId(0)),
@@ -56,14 +58,16 @@ pub(crate) fn keyed(model: TimeModel, future: bool) -> impl Strategy<Value = Cas
         });
         let topics = 1 + u32::from(made % 4);
         let fields = (0..topics).map(|topic| (TopicId(topic), Path::keys(["k"]))).collect();
-        let key = Key { name: "k".into(), value_type: ValueType::Int, fields };
+        let key = Key { name: "k".into(), value_type: type_of_key(is_text), fields };
         spec.slices.push(Slice { keys: vec![key], until, limit: None });
         let timed = |(message, key): (definition::Message, i64)| {
             let definition::Message { topic, time, fields } = message;
             let mut fields: Vec<_> =
                 fields.into_iter().map(|(name, value)| (name, Content::Value(value))).collect();
             if key > 0 {
-                fields.push(("k", Content::Value(Value::Int(key % 3))));
+                let number = key % 3;
+                let text = || Value::String(["a", "ab", "c"][number as usize].into());
+                fields.push(("k", Content::Value(if is_text { text() } else { Value::Int(number) })));
             }
             Timed { time, arrival: None, event: Event { topic, fields } }
         };
@@ -73,8 +77,13 @@ pub(crate) fn keyed(model: TimeModel, future: bool) -> impl Strategy<Value = Cas
     })
 }
 
+fn type_of_key(is_text: bool) -> ValueType {
+    if is_text { ValueType::String } else { ValueType::Int }
+}
+
 /// Adds a formula in which what an atom binds is compared with the key.
-fn beside_key(spec: &mut Spec, future: bool, made: u8, bound: u64) -> ExprId {
+fn beside_key(spec: &mut Spec, future: bool, made: u8, bound: u64, is_text: bool) -> ExprId {
+    let value_type = type_of_key(is_text);
     let variable = VariableId(200);
     let mut add = |expr| {
         spec.nodes.push(expr);
@@ -83,11 +92,15 @@ fn beside_key(spec: &mut Spec, future: bool, made: u8, bound: u64) -> ExprId {
     let bounds = Bounds { lower: 0, upper: Some(bound) };
     let bind = |topic: u8, name| Expr::Bind {
         topic: TopicId(topic.into()),
-        fields: vec![(Path::keys([name]), variable, ValueType::Int)],
+        fields: vec![(Path::keys([if is_text { "s" } else { name }]), variable, value_type)],
     };
-    let key = add(Expr::Key(0, ValueType::Int));
-    let value = add(Expr::Variable(variable, ValueType::Int));
-    let comparison = [Comparison::Equal, Comparison::NotEqual, Comparison::Less][usize::from(made % 3)];
+    let key = add(Expr::Key(0, value_type));
+    let value = add(Expr::Variable(variable, value_type));
+    let comparison = match made % 3 {
+        0 => Comparison::Equal,
+        1 if !is_text => Comparison::Less,
+        _ => Comparison::NotEqual,
+    };
     let compared = add(Expr::Compare(comparison, value, key));
     let first = add(bind(made % 4, "a"));
     let other = add(bind(made / 3 % 4, "b"));
