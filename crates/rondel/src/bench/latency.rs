@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::child::{Child, Stdout};
 use super::failure::{Failure, Result, same};
-use super::link::{Counted, Link, Network, PATIENCE, wait_subscribed};
+use super::link::{Counted, Counter, Link, Network, PATIENCE, wait_subscribed};
 use super::network::{Role, formula};
 use super::table::{Table, median, quantile};
 use super::timescales::Property;
@@ -59,22 +59,8 @@ impl Partner {
 
     /// Sends a message and waits for its answer, in microseconds.
     fn ping(&mut self, line: &[u8]) -> Result<f64> {
-        let started = Instant::now();
-        self.publisher.publish(line).map_err(|e| Failure::Network(e.to_string()))?;
         self.sent += 1;
-        loop {
-            if self.back.counter.received() >= self.sent {
-                return Ok(started.elapsed().as_secs_f64() * 1e6);
-            }
-            spin_loop();
-            let elapsed = started.elapsed();
-            if elapsed > SPIN {
-                std::thread::yield_now();
-            }
-            if elapsed > PATIENCE {
-                return Err(Failure::Late { what: format!("answer {}", self.sent), limit: PATIENCE });
-            }
-        }
+        ping(&*self.publisher, &self.back.counter, self.sent, line)
     }
 
     /// Ends the child, which must have handled all that was sent.
@@ -82,6 +68,28 @@ impl Partner {
         let summary = self.child.end()?.summary(name)?;
         same(|| format!("{name}: received"), self.sent, summary.received)?;
         same(|| format!("{name}: answers"), self.sent, self.back.counter.received())
+    }
+}
+
+/// Sends a message, which is one of so many, and waits until as many answers are there, in microseconds.
+///
+/// # Errors
+/// When there is no answer.
+pub fn ping(publisher: &dyn Publisher, answers: &Counter, sent: u64, line: &[u8]) -> Result<f64> {
+    let started = Instant::now();
+    publisher.publish(line).map_err(|e| Failure::Network(e.to_string()))?;
+    loop {
+        if answers.received() >= sent {
+            return Ok(started.elapsed().as_secs_f64() * 1e6);
+        }
+        spin_loop();
+        let elapsed = started.elapsed();
+        if elapsed > SPIN {
+            std::thread::yield_now();
+        }
+        if elapsed > PATIENCE {
+            return Err(Failure::Late { what: format!("answer {sent}"), limit: PATIENCE });
+        }
     }
 }
 

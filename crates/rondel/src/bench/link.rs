@@ -63,7 +63,7 @@ pub struct Link {
     networks: Networks,
     join: Vec<String>,
     /// Ended after the network was left.
-    _broker: Option<Broker>,
+    broker: Option<Broker>,
 }
 
 impl Link {
@@ -105,7 +105,12 @@ impl Link {
         let networks = arguments
             .open(std::iter::once(&address), || false)
             .map_err(|_| Failure::Network(format!("{} cannot be joined", network.name())))?;
-        Ok(Link { network, networks, join, _broker: broker })
+        Ok(Link { network, networks, join, broker })
+    }
+
+    /// Where the broker listens on 127.0.0.1, if there is one.
+    pub fn broker_port(&self) -> Option<u16> {
+        self.broker.as_ref().map(|broker| broker.port)
     }
 
     /// The arguments with which a child joins.

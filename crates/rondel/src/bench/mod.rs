@@ -13,6 +13,7 @@ pub mod language;
 pub mod latency;
 pub mod link;
 pub mod machine;
+pub mod mosquitto;
 pub mod network;
 pub mod order;
 pub mod peer;

@@ -13,6 +13,7 @@ use super::failure::{Failure, Result, io_error, same};
 use super::link::{Counter, PATIENCE, parse, wait_subscribed};
 use super::order::Sender;
 use super::traces::Trace;
+use crate::deployment::Address;
 use crate::networks::{NetworkArguments, Networks};
 use crate::signals::{self, Asked};
 use crate::{exit, say};
@@ -74,6 +75,8 @@ struct Driver {
 struct Echo {
     counter: Counter,
     publisher: Option<Box<dyn Publisher>>,
+    /// Whether it must ask to be told that nothing more waits: on DDS it is told anyway, and on Zenoh nothing is held back.
+    wants_idle: bool,
 }
 
 impl Receiver for Echo {
@@ -92,6 +95,10 @@ impl Receiver for Echo {
         if let Some(publisher) = &self.publisher {
             publisher.release();
         }
+    }
+
+    fn wants_idle(&self) -> bool {
+        self.wants_idle
     }
 }
 
@@ -134,7 +141,8 @@ impl Subscriber {
             publisher.wait_matched(PATIENCE);
         }
         let counter = Counter::new(self.count.unwrap_or(u64::MAX));
-        let receiver = Arc::new(Echo { counter, publisher });
+        let wants_idle = matches!(to, Some(Address::Mqtt(..)));
+        let receiver = Arc::new(Echo { counter, publisher, wants_idle });
         let subscription =
             networks.subscribe(&from, TopicId(0), Arc::clone(&receiver)).map_err(Failure::Network)?;
         say(&format!("ready: {}", self.topic));

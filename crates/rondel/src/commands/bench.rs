@@ -12,6 +12,7 @@ use crate::bench::footprint::{self, Footprint};
 use crate::bench::language;
 use crate::bench::latency::{self, Latency};
 use crate::bench::link::Network;
+use crate::bench::mosquitto;
 use crate::bench::order;
 use crate::bench::peer::Peer;
 use crate::bench::properties;
@@ -45,6 +46,8 @@ enum What {
     Language(LanguageOptions),
     /// Two topics from one cause: what each setting of alignment makes of what arrives
     Order(OrderOptions),
+    /// MQTT beside mosquitto's own clients
+    Mqtt(MqttOptions),
     /// Time until ready, and memory
     Footprint(FootprintOptions),
     /// Write the traces of the Timescales benchmark, and their formulas
@@ -85,7 +88,7 @@ struct Selection {
 /// Which networks.
 #[derive(Debug, Args)]
 struct On {
-    /// On which networks; `none` for none
+    /// On which networks, of zenoh, dds and mqtt (with mosquitto, which is started for it); `none` for none
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "zenoh,dds", value_parser = network)]
     networks: Vec<Option<Network>>,
 }
@@ -94,8 +97,9 @@ fn network(text: &str) -> std::result::Result<Option<Network>, String> {
     match text {
         "zenoh" => Ok(Some(Network::Zenoh)),
         "dds" => Ok(Some(Network::Dds)),
+        "mqtt" => Ok(Some(Network::Mqtt)),
         "none" => Ok(None),
-        _ => Err("known are: zenoh, dds, none".to_owned()),
+        _ => Err("known are: zenoh, dds, mqtt, none".to_owned()),
     }
 }
 
@@ -190,6 +194,21 @@ struct OrderOptions {
     places: Places,
 }
 
+#[derive(Debug, Args)]
+struct MqttOptions {
+    /// Lines in the trace
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1_000..=50_000_000))]
+    length: u64,
+    /// Messages there and back, to each
+    #[arg(long, value_name = "N", default_value_t = 5_000)]
+    pings: usize,
+    /// How often each is measured, in turn
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    repeat: usize,
+    #[command(flatten)]
+    places: Places,
+}
+
 /// A time such as `10us`.
 fn duration(text: &str) -> std::result::Result<Duration, String> {
     let wrong = || "a time such as 10us, 1ms or 1s".to_owned();
@@ -242,6 +261,7 @@ impl Bench {
             What::Footprint(options) => {
                 reported(&options.places, |r| footprints(options.repeat, &options.on, r))
             }
+            What::Mqtt(options) => reported(&options.places, |r| brokered(options, r)),
             What::Order(options) => reported(&options.places, |r| orders(options, r)),
             What::Language(options) => reported(&options.places, |r| languages(&options.selection, r)),
             What::Traces(traces) => traces.run(),
@@ -356,6 +376,15 @@ fn orders(options: &OrderOptions, report: &mut Report) -> Result<()> {
     report.marks(order::marks(&cells));
     report.add("order", &cells, order::tables(&cells));
     measured
+}
+
+fn brokered(options: &MqttOptions, report: &mut Report) -> Result<()> {
+    let file = std::env::temp_dir().join(format!("rondel-bench-{}.jsonl", std::process::id()));
+    let measured = mosquitto::measure(options.length, options.pings, options.repeat, &file);
+    let _ = fs::remove_file(&file);
+    let clients = measured?;
+    report.add("mqtt", &clients, [mosquitto::table(&clients)]);
+    Ok(())
 }
 
 fn footprints(repeat: usize, on: &On, report: &mut Report) -> Result<()> {
