@@ -4,9 +4,9 @@
 use crate::run::levels;
 use crate::section::Moments;
 use crate::slice::ahead::{EVENT, put, verdict};
+use crate::slice::batch::Batch;
 use crate::slice::keys::for_each;
 use crate::slice::lanes::Lanes;
-use crate::slice::parallel::Batch;
 use crate::slice::record::POSITION;
 use crate::slice::table::{TEMPLATE, Table};
 

@@ -11,6 +11,7 @@
 //! that [`SWEEP`] events have passed.
 
 mod ahead;
+mod batch;
 pub(crate) mod by_value;
 mod delayed;
 pub(crate) mod divide;
@@ -41,10 +42,10 @@ use crate::report::SliceStatus;
 use crate::run::{Outcome, Serial};
 use crate::section::{Margin, Moments, Section};
 use crate::slice::ahead::{Ahead, Told};
+use crate::slice::batch::Batch;
 use crate::slice::ending::Unfinished;
 use crate::slice::keys::{KeyPlan, Keys, for_each};
 use crate::slice::lanes::Lanes;
-use crate::slice::parallel::Batch;
 use crate::slice::record::{BITS, KEY, UNPLANNED};
 use crate::slice::relations::Relations;
 use crate::slice::sides::Sides;

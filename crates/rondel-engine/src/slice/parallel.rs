@@ -6,283 +6,51 @@
 //! to 64 instances, and the records are read and written in one place, where the waiting for memory
 //! overlaps.
 
-use rondel_event::{Block, Rows, Slot, TopicId};
-use rondel_spec::TimeModel;
+use rondel_event::{Rows, Slot, TopicId};
 
 use crate::columns::{Values, rows_where, split};
 use crate::graph::Kind;
 use crate::instruction::Instruction;
 use crate::machine::{self, MachineRows};
-use crate::run::{Outcome, Step, read};
+use crate::run::{Step, read};
 use crate::scalar::Reading;
-use crate::section::{self, Deadline, Section};
-use crate::slice::ahead::Ahead;
 use crate::slice::keys::{KeptKey, KeyPlan, Keys, for_each, read_text};
-use crate::slice::lanes::{Lanes, Words};
-use crate::slice::record::{FREE, KEY, Layout, POSITION, Truths, UNPLANNED};
+use crate::slice::lanes::Words;
+use crate::slice::record::{KEY, Layout, POSITION, Truths};
 use crate::slice::sides::Sides;
-use crate::slice::table::{TEMPLATE, Table};
-use crate::state::{Columns, Registers};
+use crate::slice::table::TEMPLATE;
+use crate::state::Columns;
 use crate::texts::{self, TextRef};
 use crate::timed::{self, Moments, later};
-use crate::translate::Rails;
 use crate::values;
 use crate::window::{Operands, Stamps};
-
-/// What a batch is evaluated with.
-pub(crate) struct Batch<'a> {
-    pub(crate) section: &'a Section,
-    pub(crate) block: &'a Block,
-    /// The times of the rows of the block; empty where nobody asks for them.
-    pub(crate) times: &'a [i64],
-    /// What comes from outside.
-    pub(crate) inputs: &'a [Rows],
-    /// The rows of the batch, of which no two have the same instance.
-    pub(crate) rows: Rows,
-    /// Whether the rows are events.
-    pub(crate) counts: bool,
-    /// The keys of the rows, if they are those of events, else the table has them.
-    pub(crate) keys: Option<&'a Keys>,
-    pub(crate) plan: &'a KeyPlan,
-    pub(crate) table: &'a mut Table,
-    pub(crate) lanes: &'a mut Lanes,
-    pub(crate) registers: &'a mut Registers,
-    /// For every property, if any is asked for its robustness, the least and the greatest that it can be.
-    pub(crate) margins: &'a mut [[Values<f64>; 2]],
-    pub(crate) ahead: &'a mut Ahead,
-}
-
-impl Batch<'_> {
-    /// Evaluates the rows; gives the verdicts in those rows, and leaves what was there in others. Of
-    /// instances that will change by themselves sooner than was planned it calls `plan` with the time and
-    /// their number.
-    pub(crate) fn run(mut self, outcomes: &mut [Outcome], plan: impl FnMut(i64, u32)) {
-        let (section, rows) = (self.section, self.rows);
-        let len = Rows::BITS - rows.leading_zeros();
-        if len == 0 {
-            return;
-        }
-        self.lanes.gather(self.table, rows);
-        let times = if self.times.is_empty() { self.times } else { &self.times[..len as usize] };
-        let moments = Moments { times, before: 0 };
-        // To what has no state the rows are those of the block.
-        let all = Rows::MAX;
-        let mut frame = Frame {
-            step: Step {
-                section,
-                block: self.block,
-                start: 0,
-                events: all,
-                len,
-                rows: all,
-                position: 0,
-                moments,
-                chains: &[],
-                lines: &[],
-            },
-            rows,
-            inputs: self.inputs,
-            events: self.counts,
-            layout: &self.table.layout,
-            words: &mut self.registers.words,
-            seconds: &mut self.registers.seconds,
-            machine_rows: &mut self.registers.machines,
-            columns: &mut self.registers.columns,
-            records: &mut self.lanes.records,
-            bits: &mut self.lanes.bits,
-            sides: &mut self.table.sides,
-            plan: self.plan,
-            keys: self.keys,
-            table_keys: &self.table.keys,
-            instances: &self.lanes.instances,
-        };
-        let instructions = &section.instructions[section.constant..];
-        for (i, instruction) in (section.constant..).zip(instructions) {
-            frame.words[i] = frame.evaluate(instruction);
-        }
-        for instruction in &section.keeps_text {
-            frame.keep_text(instruction);
-        }
-        self.judge(outcomes);
-        self.measure();
-        if !section.futures.is_empty() {
-            self.look_ahead(outcomes, times);
-        }
-        if !section.robust_futures.is_empty() {
-            self.look_further(times);
-        }
-        let Lanes { steps, records, .. } = &mut *self.lanes;
-        for_each(rows, |row| {
-            let position = &mut records[POSITION][row];
-            steps[row] = *position;
-            // The greatest is kept for records that are nobody's. Time that passes is no event.
-            if self.counts {
-                *position = position.saturating_add(1).min(FREE - 1);
-            }
-        });
-        if let Some(word) = self.table.layout.places.time {
-            for (last, time) in records[word as usize].iter_mut().zip(times) {
-                *last = *time as u64;
-            }
-        }
-        self.plan_changes(times, plan);
-        self.lanes.scatter(self.table, rows);
-    }
-
-    /// Writes the verdicts.
-    fn judge(&mut self, outcomes: &mut [Outcome]) {
-        let rows = self.rows;
-        let words = &self.registers.words;
-        let sides = |rails: Rails| [read(words, rails.certain), !read(words, rails.possible)];
-        let dense = self.section.moments == section::Moments::Dense;
-        let verdicts = self.table.layout.places.verdicts as usize;
-        let last = self.lanes.bits[verdicts..].chunks_exact_mut(if dense { 4 } else { 2 });
-        let formulas = &self.section.formulas[..self.section.properties.len()];
-        for ((last, truth), outcome) in last.zip(formulas).zip(outcomes) {
-            // In dense time the last verdict is that on the span before, if there is one: it has been told.
-            let now = sides(truth.at);
-            write(outcome, rows, now, [last[0], last[1]]);
-            last[..2].copy_from_slice(&now);
-            if dense {
-                last[2..].copy_from_slice(&sides(truth.after));
-            }
-        }
-    }
-
-    /// Goes on to the spans that follow the last moments of the instances, now that there is time before
-    /// the next.
-    pub(crate) fn run_spans(mut self, outcomes: &mut [Outcome], plan: impl FnMut(i64, u32)) {
-        if self.rows == 0 {
-            return;
-        }
-        self.lanes.gather(self.table, self.rows);
-        if self.section.moments == section::Moments::Dense {
-            let verdicts = self.table.layout.places.verdicts as usize;
-            let last = self.lanes.bits[verdicts..].chunks_exact_mut(4);
-            for (last, outcome) in last.zip(outcomes) {
-                write(outcome, self.rows, [last[2], last[3]], [last[0], last[1]]);
-                last.copy_within(2.., 0);
-            }
-            self.measure_spans();
-        } else {
-            outcomes.iter_mut().for_each(|outcome| outcome.changed &= !self.rows);
-        }
-        self.let_pass(self.times);
-        self.let_pass_further(self.times);
-        let Lanes { steps, records, .. } = &mut *self.lanes;
-        for_each(self.rows, |row| steps[row] = records[POSITION][row]);
-        self.plan_changes(self.times, plan);
-        self.lanes.scatter(self.table, self.rows);
-    }
-
-    fn plan_changes(&mut self, times: &[i64], mut plan: impl FnMut(i64, u32)) {
-        let places = &self.table.layout.places;
-        let Some(planned) = places.planned else { return };
-        let verdicts = places.verdicts as usize;
-        let Lanes { records, bits, instances, .. } = &mut *self.lanes;
-        let Sides { sinces, machines, windows, robust, relations, .. } = &self.table.sides;
-        let Sides { pending, delayed, .. } = &self.table.sides;
-        let dense = self.section.moments == section::Moments::Dense;
-        let count = if dense { 4 * self.section.all_properties().count() } else { 0 };
-        let last = &bits[verdicts..verdicts + count];
-        let spans = last.chunks_exact(4).fold(0, |rows, last| rows | last[0] ^ last[2] | last[1] ^ last[3]);
-        // In points nothing of the past changes between events.
-        let deadlines = if dense { &self.section.deadlines[..] } else { &[] };
-        let is_timeless =
-            deadlines.is_empty() && self.section.futures.is_empty() && self.section.robust_futures.is_empty();
-        let rows = if is_timeless { self.rows & spans } else { self.rows };
-        for_each(rows, |row| {
-            let now = times[row];
-            let of = |words: &[u32], k: usize, records: &[Words]| records[words[k] as usize][row];
-            let next = |deadline: &Deadline| match *deadline {
-                Deadline::Recently(state) => {
-                    let at = places.timed_recently[state as usize];
-                    let open = bits[at.open as usize] >> row & 1 == 1;
-                    timed::next_change(records[at.until as usize][row] as i64, open, now)
-                }
-                Deadline::Since(state) => {
-                    let reference = records[places.timed_since[state as usize] as usize][row];
-                    sinces.get(reference).and_then(|since| since.next_change(now))
-                }
-                Deadline::Window(window) => {
-                    let reference = records[places.windows[window as usize] as usize][row];
-                    windows.get(reference).and_then(|window| window.next_change())
-                }
-                Deadline::Robust(state) => {
-                    let reference = records[places.robust_dense[state as usize] as usize][row];
-                    robust.dense.get(reference).and_then(|since| since.next_change())
-                }
-                Deadline::Relation(relation) => {
-                    let k = relation as usize;
-                    relations.next_change(k, of(&places.relations, k, records), &self.section.relations[k])
-                }
-                // Asked for of undivided properties only.
-                Deadline::Lasting(_) => None,
-                Deadline::Machine(machine) => {
-                    let reference = records[places.machines[machine as usize] as usize][row];
-                    let plan = &self.section.machines[machine as usize];
-                    machines.get(reference).and_then(|machine| machine.next_change(plan, now))
-                }
-            };
-            let past = deadlines.iter().filter_map(next).min();
-            if let Some(word) = places.past {
-                records[word as usize][row] = past.unwrap_or(UNPLANNED) as u64;
-            }
-            let pending = self.section.futures.iter().enumerate().filter_map(|(k, future)| {
-                pending.get(k, of(&places.pending, k, records))?.deadline(&future.plan)
-            });
-            let delayed = self.section.robust_futures.iter().enumerate().filter_map(|(k, future)| {
-                delayed.get(k, of(&places.delayed, k, records))?.deadline(&future.plan)
-            });
-            let asked = self.section.relations.iter().enumerate().filter_map(|(k, relation)| {
-                let asking = relations.asking(k, of(&places.relations, k, records));
-                asking.filter(|_| relation.model != TimeModel::Steps)?.deadline()
-            });
-            let next = past.into_iter().chain(pending).chain(delayed).chain(asked).min();
-            let next = if spans >> row & 1 == 1 { Some(now) } else { next };
-            let planned = &mut records[planned as usize][row];
-            if let Some(next) = next.filter(|next| *next < *planned as i64) {
-                *planned = next as u64;
-                plan(next, instances[row]);
-            }
-        });
-    }
-}
-
-/// Writes the verdicts in some rows, given those before.
-pub(super) fn write(outcome: &mut Outcome, rows: Rows, [satisfied, violated]: [Rows; 2], last: [Rows; 2]) {
-    let changed = satisfied ^ last[0] | violated ^ last[1];
-    outcome.satisfied = outcome.satisfied & !rows | satisfied & rows;
-    outcome.violated = outcome.violated & !rows | violated & rows;
-    outcome.changed = outcome.changed & !rows | changed & rows;
-}
 
 /// What the loop works on.
 pub(super) struct Frame<'a> {
     pub(super) step: Step<'a>,
     /// The rows of the batch.
     pub(super) rows: Rows,
-    inputs: &'a [Rows],
+    pub(super) inputs: &'a [Rows],
     /// Whether they are events.
-    events: bool,
+    pub(super) events: bool,
     pub(super) layout: &'a Layout,
-    plan: &'a KeyPlan,
-    keys: Option<&'a Keys>,
-    table_keys: &'a [KeptKey],
+    pub(super) plan: &'a KeyPlan,
+    pub(super) keys: Option<&'a Keys>,
+    pub(super) table_keys: &'a [KeptKey],
     pub(super) instances: &'a Values<u32>,
     pub(super) words: &'a mut [Rows],
     pub(super) seconds: &'a mut [Rows],
-    machine_rows: &'a mut [MachineRows],
+    pub(super) machine_rows: &'a mut [MachineRows],
     pub(super) columns: &'a mut Columns,
     pub(super) records: &'a mut [Words],
-    bits: &'a mut [Rows],
+    pub(super) bits: &'a mut [Rows],
     pub(super) sides: &'a mut Sides,
 }
 
 impl Frame<'_> {
     /// The word of an instruction; its column, if it has one, is written.
     #[inline(always)]
-    fn evaluate(&mut self, instruction: &Instruction) -> Rows {
+    pub(super) fn evaluate(&mut self, instruction: &Instruction) -> Rows {
         let Step { block, .. } = self.step;
         match *instruction {
             Instruction::False => 0,
@@ -698,7 +466,7 @@ impl Frame<'_> {
 
     /// Copies what will be asked for again into own texts, as in a block: of what refers to other
     /// texts of the instance the later columns first.
-    fn keep_text(&mut self, instruction: &Instruction) {
+    pub(super) fn keep_text(&mut self, instruction: &Instruction) {
         match *instruction {
             Instruction::HeldText { state, buffer, out, .. } => {
                 let known = self.bits[self.layout.places.known_texts[state as usize] as usize];
