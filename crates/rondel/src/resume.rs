@@ -5,15 +5,16 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rondel_engine::{Monitor, Program};
+use rondel_engine::Monitor;
 use serde::{Deserialize, Serialize};
 
+use crate::specification::Specification;
 use crate::tally::SavedTally;
 
 /// What such a file begins with.
 const MAGIC: &[u8; 8] = b"RONDELgo";
 /// The form of what follows.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Magic, version, the lengths of both parts; behind them comes a sum of everything.
 const HEAD: usize = 8 + 4 + 8 + 8;
 
@@ -22,6 +23,8 @@ const HEAD: usize = 8 + 4 + 8 + 8;
 pub struct Known {
     /// Whether violations are explained: then the program has more in it.
     pub explain: bool,
+    /// Of a trace, how its times were read: the unit, and the field.
+    pub times: String,
     /// How many events were checked.
     pub events: u64,
     /// The time of the last event, in nanoseconds: also that of one without a time.
@@ -59,19 +62,20 @@ pub struct Resumed {
 }
 
 impl Resumed {
-    /// The monitor of a program, where messages are checked as they come.
+    /// The monitor of a program, where messages are checked as they come, and of the properties of its
+    /// specification: the program also has those parts that are watched to explain them.
     ///
     /// # Errors
     /// Why it cannot be gone on from there, in words.
-    pub fn monitor(&self, program: &Arc<Program>) -> Result<Monitor, String> {
+    pub fn monitor(&self, specification: &Specification) -> Result<Monitor, String> {
         if self.known.waits.is_some() {
             return Err(
                 "it is of a run in which messages wait to be put in order, and here they do not".to_owned()
             );
         }
-        self.has_tallies(program.properties().len())?;
+        self.has_tallies(specification.spec.properties.len())?;
         let [state] = &self.states[..] else { return Err(ALTERED.to_owned()) };
-        Monitor::restore(Arc::clone(program), state).map_err(|error| error.to_string())
+        Monitor::restore(Arc::clone(&specification.program), state).map_err(|error| error.to_string())
     }
 
     /// What is known beside `count` alignments of so many properties.
@@ -213,13 +217,12 @@ mod tests {
 
     #[test]
     fn no_bytes_hurt() {
-        let program =
-            |text: &str| Arc::new(Program::compile(&rondel_spec::parse(text).spec.unwrap()).unwrap());
-        let of = program("topic t property p = once on(t)");
+        let specification = |text: &str| Specification::from_text(text, "here").unwrap();
+        let of = specification("topic t property p = once on(t)");
         let known = Known { tallies: vec![SavedTally::default()], events: 7, ..Known::default() };
-        let whole = bytes(&known, &[Monitor::new(Arc::clone(&of)).snapshot()]);
-        let read = |bytes: &[u8], program: &Arc<Program>, explain| {
-            parse(bytes, explain).and_then(|resumed| resumed.monitor(program).map(|_| resumed.known))
+        let whole = bytes(&known, &[Monitor::new(Arc::clone(&of.program)).snapshot()]);
+        let read = |bytes: &[u8], of: &Specification, explain| {
+            parse(bytes, explain).and_then(|resumed| resumed.monitor(of).map(|_| resumed.known))
         };
         assert_eq!(read(&whole, &of, false).unwrap(), known);
         for end in 0..whole.len() {
@@ -239,9 +242,9 @@ mod tests {
             }
         }
         assert!(read(&[&whole[..], b"x"].concat(), &of, false).is_err());
-        let why = |program: &Arc<Program>, explain| read(&whole, program, explain).unwrap_err();
+        let why = |of: &Specification, explain| read(&whole, of, explain).unwrap_err();
         assert!(why(&of, true).contains("without --explain"));
-        assert!(why(&program("topic t property p = on(t)"), false).contains("another specification"));
+        assert!(why(&specification("topic t property p = on(t)"), false).contains("another specification"));
         let waiting = Known { waits: Some(Waits::default()), ..known };
         let waiting = bytes(&waiting, &[Vec::new()]);
         assert!(read(&waiting, &of, false).unwrap_err().contains("wait to be put in order"));

@@ -50,8 +50,10 @@ fn a_trace_in_parts() {
     let spec = folder.file("spec.rondel", SPEC);
     let snapshot = folder.path("state.snapshot");
     let lines = trace();
-    for emit in ["change", "every"] {
-        let common = ["--emit", emit, "--format", "json", &spec];
+    for (emit, explain) in [("change", None), ("every", None), ("violations", Some("--explain"))] {
+        let format = if explain.is_some() { "text" } else { "json" };
+        let common: Vec<&str> =
+            ["--emit", emit, "--format", format, &spec].into_iter().chain(explain).collect();
         let whole = check(&common, &lines.concat());
         for (first, second) in [(0, 1), (1, 2), (13, 20), (18, 39), (40, 40)] {
             let to: &[&str] = &["--snapshot-to", &snapshot];
@@ -59,9 +61,20 @@ fn a_trace_in_parts() {
             let one = check(&[to, &common].concat(), &lines[..first].concat());
             let two = check(&[on, to, &common].concat(), &lines[first..second].concat());
             let three = check(&[on, &common].concat(), &lines[second..].concat());
-            assert_eq!(one.stdout.clone() + &two.stdout + &three.stdout, whole.stdout, "{first}, {second}");
+            let parts = one.stdout.clone() + &two.stdout + &three.stdout;
+            if explain.is_some() {
+                // What is shown below begins anew with each part.
+                let violations = |text: &str| -> Vec<String> {
+                    text.lines().filter(|line| line.starts_with("violated")).map(str::to_owned).collect()
+                };
+                assert_eq!(violations(&parts), violations(&whole.stdout), "{first}, {second}");
+            } else {
+                assert_eq!(parts, whole.stdout, "{first}, {second}");
+            }
             assert_eq!(summary(&three.stderr), summary(&whole.stderr));
-            three.expect_status(whole.status.unwrap()).expect_stderr(&["40 events checked"]);
+            three.expect_status(whole.status.unwrap());
+            let said = if explain.is_some() { &three.stdout } else { &three.stderr };
+            assert!(said.contains("40 events checked"), "{said}");
         }
     }
 }
@@ -92,6 +105,9 @@ fn what_cannot_be_gone_on_from() {
     resume("v", &[]).expect_status(0);
     resume("once v", &[]).expect_status(2).expect_stderr(&["cannot go on from", "another specification"]);
     resume("v", &["--explain"]).expect_status(2).expect_stderr(&["without --explain"]);
+    let other_unit = ["read from `time` in s", "in ms"];
+    resume("v", &["--time-unit", "ms"]).expect_status(2).expect_stderr(&other_unit);
+    resume("v", &["--time-field", "t"]).expect_status(2).expect_stderr(&["here they are read from `t` in s"]);
     let whole = std::fs::read(&snapshot).unwrap();
     std::fs::write(&snapshot, &whole[..whole.len() - 1]).unwrap();
     resume("v", &[]).expect_status(2).expect_stderr(&["it was cut or added to"]);

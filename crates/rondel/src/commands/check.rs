@@ -95,6 +95,12 @@ struct Checking<'a> {
 }
 
 impl Check {
+    /// How the times of a trace are read.
+    fn times(&self) -> String {
+        let field = self.time_field.as_deref().unwrap_or("time");
+        format!("read from `{field}` in {}", self.time_unit)
+    }
+
     /// Checks, and returns the exit status.
     pub fn run(mut self) -> u8 {
         if self.formula.is_some() {
@@ -115,7 +121,13 @@ impl Check {
         let started = Instant::now();
         let witness = self.explain.then(|| Witness::new(&mut specification));
         let resumed = self.resume.as_ref().map(|file| {
-            let accept = |resumed: &Resumed| resumed.monitor(&specification.program).map(drop);
+            let accept = |resumed: &Resumed| {
+                let (then, now) = (&resumed.known.times, self.times());
+                if *then != now {
+                    return Err(format!("its times were {then}, and here they are {now}"));
+                }
+                resumed.monitor(&specification).map(drop)
+            };
             resume::read(file, self.explain, accept)
         });
         let resumed = match resumed.transpose() {
@@ -179,7 +191,7 @@ impl Checking<'_> {
         let (mut monitor, mut backwards) = match self.resumed.take() {
             None => (Monitor::new(Arc::clone(program)), Backwards::default()),
             Some(resumed) => {
-                let monitor = resumed.monitor(program).map_err(|why| {
+                let monitor = resumed.monitor(self.specification).map_err(|why| {
                     complain(&why);
                     Stopped
                 })?;
@@ -244,6 +256,7 @@ impl Checking<'_> {
             Some(file) if stopped.is_ok() => {
                 let known = Known {
                     explain: self.options.explain,
+                    times: self.options.times(),
                     events: self.events,
                     time: lines.time().as_nanos(),
                     backwards: backwards.saved(),

@@ -62,7 +62,7 @@ impl Direct {
         let (mut monitor, known) = match parts.resumed.take() {
             None => (Monitor::new(Arc::clone(&program)), Known::default()),
             Some(resumed) => {
-                let (monitor, mut known) = (resumed.monitor(&program)?, resumed.known);
+                let (monitor, mut known) = (resumed.monitor(specification)?, resumed.known);
                 unseen.keep(&known.unseen);
                 let tallies = std::mem::take(&mut known.tallies);
                 outlet.tallies.iter_mut().zip(tallies).for_each(|(tally, saved)| tally.restore(saved));
@@ -129,6 +129,7 @@ impl Direct {
     /// All that is known. What has come must have been evaluated.
     fn known(&self, counts: Counts, outlet: &Outlet) -> Vec<u8> {
         let known = Known {
+            times: String::new(),
             explain: self.part.witness.is_some(),
             events: self.events + counts.checked,
             time: self.time.as_nanos(),

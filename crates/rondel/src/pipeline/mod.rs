@@ -50,7 +50,7 @@ pub fn accepts(deployment: &Deployment, explain: bool, resumed: &Resumed) -> Res
     } else if alignment.is_needed() {
         aligned::accepts(specification, alignment, explain, resumed)
     } else {
-        resumed.monitor(&specification.program).map(drop)
+        resumed.monitor(specification).map(drop)
     }
 }
 

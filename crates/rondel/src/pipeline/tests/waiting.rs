@@ -207,7 +207,7 @@ fn what_does_not_fit_is_refused_with_words() {
     assert!(why(&bytes, &own, &alignment(Policy::Exact), false).contains("another specification"));
     assert!(why(&bytes, &topics, &ordered, true).contains("another specification"));
     let resumed = resume::parse(&bytes, false).unwrap();
-    assert!(resumed.monitor(&own.program).unwrap_err().contains("wait to be put in order"));
+    assert!(resumed.monitor(&own).unwrap_err().contains("wait to be put in order"));
     let sets = saved(&topics, &alignment(Policy::Exact), true);
     assert_eq!(refused(&sets, &topics, &alignment(Policy::Exact), true), Ok(()));
     assert!(why(&sets, &topics, &alignment(Policy::Epsilon(3)), true).contains("other settings"));
