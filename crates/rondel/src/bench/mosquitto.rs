@@ -110,7 +110,7 @@ pub fn measure(length: u64, pings: usize, repeat: usize, file: &Path) -> Result<
         client("publishes", "mosquitto_pub -l"),
         client("both", "rondel run, a verdict for every message"),
         client("both", "an echo of Rondel's"),
-        client("both", "mosquitto_sub | mosquitto_pub -l"),
+        client("both", "mosquitto_sub to mosquitto_pub -l"),
     ];
     for turn in 0..repeat {
         // Whoever comes first may find the machine in another state.

@@ -197,7 +197,7 @@ struct OrderOptions {
 #[derive(Debug, Args)]
 struct MqttOptions {
     /// Lines in the trace
-    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1_000..=50_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1_000..=50_000_000))]
     length: u64,
     /// Messages there and back, to each
     #[arg(long, value_name = "N", default_value_t = 5_000)]
