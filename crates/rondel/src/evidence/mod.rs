@@ -8,12 +8,13 @@ mod keys;
 mod reason;
 mod show;
 
+use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use rondel_engine::{Monitor, Program, Report};
 use rondel_event::{Block, Path, Read, Slot, Timestamp, TopicId, Value, ValueType, Verdict};
-use rondel_spec::{Expr, ExprId, Property, Spec};
+use rondel_spec::{Expr, ExprId, Property, Spec, TimeModel};
 
 use crate::formula::{self, word};
 use crate::output::{Given, key_text};
@@ -67,6 +68,10 @@ struct WatchedField {
 struct Part {
     /// Whether it says no more than that a message came.
     is_update: bool,
+    /// Whether what it is at a moment can become certain later.
+    is_ahead: bool,
+    /// Whether it can be otherwise right after a message than at it.
+    is_dense: bool,
     /// The properties that show it, and in which column; and whether an operator looks for it elsewhere.
     shown: Vec<(usize, usize, bool)>,
 }
@@ -79,6 +84,8 @@ struct Kept {
     most: usize,
     /// The values from the last moment on.
     now: Vec<Option<Value>>,
+    /// For every column of a part that looks ahead what was said of it last, and from when on.
+    turned: HashMap<usize, (Timestamp, Option<Value>)>,
 }
 
 /// What was at a moment.
@@ -152,7 +159,9 @@ impl Witness {
                         };
                         augmented.properties.push(hidden);
                         let is_update = matches!(spec.nodes[id.index()], Expr::On(_) | Expr::Carried { .. });
-                        parts.push(Part { is_update, shown: Vec::new() });
+                        let is_ahead = looks_ahead(spec, id);
+                        let is_dense = property.time == TimeModel::Dense;
+                        parts.push(Part { is_update, is_ahead, is_dense, shown: Vec::new() });
                         parts.len() - 1
                     });
                 shown.entry(id).or_default().push(names.len());
@@ -237,9 +246,9 @@ impl Witness {
                     }
                     let (topics, columns) = (&self.topics[..], &self.columns[property][..]);
                     if report.verdict == Verdict::Violated {
-                        let moments = &kept.moments;
                         let (of, at) = &mut self.explaining;
-                        self.reasons[property].explain(moments, report.about, of, at);
+                        self.reasons[property].explain(&mut kept.moments, report.about, of, at);
+                        let moments = &kept.moments;
                         evidence = Some(Evidence { topics, columns, moments, explaining: (of, at) });
                     }
                 }
@@ -289,6 +298,15 @@ impl Witness {
         let Some(part) = self.parts.get(report.property as usize - self.columns.len()) else { return };
         for &(property, column, is_looked_for) in &part.shown {
             let Some(kept) = self.kept.of(property, key) else { continue };
+            if part.is_ahead {
+                if report.about.is_none() && step.is_some() {
+                    kept.moment(report.time, step, topic);
+                    kept.moments.back_mut().into_iter().for_each(|last| last.is_minor = false);
+                }
+                let is_exact = !part.is_dense || report.about.is_none() && step.is_some();
+                kept.turn(report.about.unwrap_or(report.time), column, &value, is_exact);
+                continue;
+            }
             match (report.about, step) {
                 (Some(about), _) => kept.revise(about, column, &value),
                 // What is otherwise right after a moment is seen at the next one.
@@ -307,7 +325,11 @@ impl Witness {
 impl Kept {
     /// Whether something is otherwise at this time than at the last moment.
     fn is_otherwise(&self, time: Timestamp) -> bool {
-        self.moments.back().is_none_or(|last| last.time != time || last.values != self.now)
+        let differs = |last: &Moment| {
+            let mut values = last.values.iter().zip(&self.now).enumerate();
+            values.any(|(column, (then, now))| then != now && !self.turned.contains_key(&column))
+        };
+        self.moments.back().is_none_or(|last| last.time != time || differs(last))
     }
 
     /// Begins a moment, if it is not the last one already.
@@ -339,6 +361,25 @@ impl Kept {
             moment.values[column].clone_from(value);
         }
         self.now[column].clone_from(value);
+    }
+
+    /// Notes what a part that looks ahead is from a moment on. What it was up to there is known with that,
+    /// and what it is later is not. If this is not exact, it may be so only right after that moment.
+    fn turn(&mut self, from: Timestamp, column: usize, value: &Option<Value>, is_exact: bool) {
+        let before = self.turned.insert(column, (from, value.clone()));
+        let is_one = self.moments.iter().filter(|moment| moment.time == from).count() == 1;
+        for moment in &mut self.moments {
+            let of = &mut moment.values[column];
+            match (&before, moment.time.cmp(&from)) {
+                (Some((since, was)), Ordering::Less) if moment.time > *since => of.clone_from(was),
+                (_, Ordering::Less) => {}
+                (Some((since, was)), Ordering::Equal) if *since == from && is_one => of.clone_from(was),
+                (Some(_), Ordering::Equal) if !is_exact || !is_one => *of = None,
+                (_, Ordering::Equal) => of.clone_from(value),
+                (_, Ordering::Greater) => *of = None,
+            }
+        }
+        self.now[column] = None;
     }
 }
 

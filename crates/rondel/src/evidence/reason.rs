@@ -116,7 +116,7 @@ impl Reason {
     /// operators found elsewhere, and the last one.
     pub(super) fn explain(
         &self,
-        moments: &VecDeque<Moment>,
+        moments: &mut VecDeque<Moment>,
         about: Option<Timestamp>,
         columns: &mut Vec<usize>,
         shown: &mut Vec<usize>,
@@ -126,10 +126,8 @@ impl Reason {
         let is_meant = |moment: &Moment| about.is_none_or(|about| moment.time <= about);
         let Some(own) = moments.iter().rposition(is_meant) else { return };
         let mut truths: Vec<Truths> = moments.iter().map(|moment| self.truths(&moment.values)).collect();
-        // Nobody watches the formula itself.
-        if let Some(formula) = truths[own].last_mut() {
-            *formula = Some(false);
-        }
+        self.follow(&mut truths[own], &mut moments[own], about);
+        let moments = &*moments;
         let past = Past { moments, truths: &truths, own, about, time: self.time, by_key: self.by_key };
         let (mut present, mut elsewhere) = (BTreeSet::new(), BTreeSet::new());
         let mut open: Vec<(usize, usize, bool)> =
@@ -161,6 +159,9 @@ impl Reason {
                 (Kind::Any, Some(true)) => Some(true),
                 _ => None,
             };
+            // Where it is not known which operands decide, any may.
+            let deciding =
+                deciding.filter(|_| node.operands.iter().any(|operand| truths[at][*operand] == deciding));
             let decides = |operand: &&usize| deciding.is_none() || truths[at][**operand] == deciding;
             for &operand in node.operands.iter().filter(decides) {
                 if seen.insert((operand, at, is_present)) {
@@ -189,6 +190,42 @@ impl Reason {
         shown.sort_unstable();
         shown.dedup();
         shown.drain(..shown.len() - shown.len().min(SHOWN));
+    }
+
+    /// Notes what follows at the violation's own moment from the formula being false there: what looks ahead
+    /// may have been the same for long, and then nothing is said of it anew.
+    fn follow(&self, truths: &mut Truths, moment: &mut Moment, about: Option<Timestamp>) {
+        let is_own = about.is_none_or(|about| about == moment.time);
+        // Nobody watches the formula itself.
+        let Some(formula) = truths.last_mut() else { return };
+        *formula = Some(false);
+        let mut open = vec![(truths.len() - 1, false)];
+        while let Some((place, truth)) = open.pop() {
+            let node = &self.nodes[place];
+            let is_ahead = matches!(node.kind, Kind::Elsewhere(Look::Ahead(_) | Look::Until, _));
+            if truths[place].is_none() || is_ahead && !is_own {
+                truths[place] = Some(truth);
+                let shown = node.truth.filter(|_| is_ahead && is_own);
+                if let Some(value) = shown.and_then(|column| moment.values.get_mut(column)) {
+                    *value = Some(Value::Bool(truth));
+                }
+            }
+            let operands = node.operands.iter();
+            match (node.kind, truth) {
+                (Kind::Not, _) => open.extend(operands.map(|operand| (*operand, !truth))),
+                (Kind::Any, false) | (Kind::All, true) => {
+                    open.extend(operands.map(|operand| (*operand, truth)));
+                }
+                // All but one are known not to make it so. In dense time they may be otherwise right after.
+                (Kind::Any, true) | (Kind::All, false) if self.time != TimeModel::Dense => {
+                    let mut rest = operands.filter(|operand| truths[**operand] != Some(!truth));
+                    if let (Some(&operand), None) = (rest.next(), rest.next()) {
+                        open.push((operand, truth));
+                    }
+                }
+                _ => {}
+            }
+        }
     }
 
     /// The truth of every node, as far as the columns tell.
