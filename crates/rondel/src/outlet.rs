@@ -3,7 +3,7 @@
 use std::io;
 
 use rondel_engine::Monitor;
-use rondel_event::Block;
+use rondel_event::{Block, Value};
 use rondel_net::adapter::Publisher;
 use rondel_spec::Spec;
 
@@ -44,6 +44,8 @@ pub struct Outlet {
     writers: Vec<VerdictWriter>,
     sinks: Vec<Vec<Sink>>,
     text: Vec<u8>,
+    /// The keys of the verdict that is being given.
+    keys: Vec<Value>,
     stdout: Output<io::Stdout>,
     stdout_failed: bool,
     /// What became of each property.
@@ -69,6 +71,7 @@ impl Outlet {
             writers: VerdictWriter::all(&specification.spec, None),
             sinks,
             text: Vec::new(),
+            keys: Vec::new(),
             stdout: Output::new(io::stdout()),
             stdout_failed: false,
             tallies: Tally::all(specification),
@@ -84,14 +87,23 @@ impl Outlet {
         let Part { properties, witness } = part;
         match witness {
             None => {
-                let mut keys = Vec::new();
+                // Of a verdict that is only counted, nobody asks for the key.
+                let mut keys = std::mem::take(&mut self.keys);
                 for report in monitor.reports() {
-                    let given = Given::new(report, monitor, None, &mut keys);
-                    printed |= self.give(properties[report.property as usize], &given);
+                    let property = properties[report.property as usize];
+                    self.tallies[property as usize].add(report, || monitor.key(report));
+                    if self.emit.wants(report) {
+                        printed |= self.give(property, &Given::new(report, monitor, None, &mut keys));
+                    }
                 }
+                self.keys = keys;
             }
             Some(witness) => witness.take(block, monitor, |given| {
-                printed |= self.give(properties[given.report.property as usize], given);
+                let property = properties[given.report.property as usize];
+                self.tallies[property as usize].add(given.report, || given.keys.to_vec());
+                if self.emit.wants(given.report) {
+                    printed |= self.give(property, given);
+                }
             }),
         }
         if printed {
@@ -105,15 +117,10 @@ impl Outlet {
         }
     }
 
-    /// Counts a verdict on the property at this position, and sends it where it belongs. Whether some of that was
-    /// printed.
+    /// Sends a verdict on the property at this position where it belongs. Whether some of that was printed.
     fn give(&mut self, property: u32, given: &Given<'_>) -> bool {
         let property = property as usize;
-        self.tallies[property].add(given.report, || given.keys.to_vec());
         let mut printed = false;
-        if !self.emit.wants(given.report) {
-            return printed;
-        }
         let writer = &self.writers[property];
         for sink in &self.sinks[property] {
             self.text.clear();
