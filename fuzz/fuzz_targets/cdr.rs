@@ -3,7 +3,6 @@
 #![no_main]
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use rondel_event::TopicId;
@@ -19,20 +18,6 @@ impl Publisher for Keep {
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
         self.0.lock().unwrap().push(payload.to_vec());
         Ok(())
-    }
-
-    fn release(&self) {}
-
-    fn is_matched(&self) -> bool {
-        true
-    }
-
-    fn wait_matched(&self, _: Duration) -> bool {
-        true
-    }
-
-    fn flush(&self, _: Duration) -> bool {
-        true
     }
 }
 

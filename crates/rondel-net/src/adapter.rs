@@ -105,20 +105,26 @@ pub trait Publisher: Send + Sync {
     /// When the payload was not published and will not be.
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError>;
 
-    /// Sends what is held back, at once.
-    fn release(&self);
+    /// Sends what is held back, at once. Without more, nothing is.
+    fn release(&self) {}
 
-    /// Whether at least one subscriber is known.
-    fn is_matched(&self) -> bool;
+    /// Whether at least one subscriber is known. Without more, one always is.
+    fn is_matched(&self) -> bool {
+        true
+    }
 
-    /// Waits until a subscriber is known, at most `limit`. Whether one is.
-    fn wait_matched(&self, limit: Duration) -> bool;
+    /// Waits until a subscriber is known, at most `limit`. Whether one is. Without more, one always is.
+    fn wait_matched(&self, _limit: Duration) -> bool {
+        true
+    }
 
     /// Waits, at most `limit`, until what was published has left: on DDS until every reliable reader
     /// has acknowledged it, on MQTT until the broker has; Zenoh has no acknowledgement and flushes when
     /// its session is closed.
-    /// Whether it has.
-    fn flush(&self, limit: Duration) -> bool;
+    /// Whether it has. Without more, it has when it is published.
+    fn flush(&self, _limit: Duration) -> bool {
+        true
+    }
 }
 
 /// Things that went wrong on a subscription without stopping it. The first of each kind is also

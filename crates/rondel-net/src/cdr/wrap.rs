@@ -193,20 +193,6 @@ mod tests {
             self.0.lock().unwrap().push(payload.to_vec());
             Ok(())
         }
-
-        fn release(&self) {}
-
-        fn is_matched(&self) -> bool {
-            true
-        }
-
-        fn wait_matched(&self, _: Duration) -> bool {
-            true
-        }
-
-        fn flush(&self, _: Duration) -> bool {
-            true
-        }
     }
 
     #[test]

@@ -126,9 +126,6 @@ impl adapter::Publisher for Publisher {
         })
     }
 
-    /// Zenoh holds nothing back.
-    fn release(&self) {}
-
     fn is_matched(&self) -> bool {
         *self.matched.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -137,9 +134,5 @@ impl adapter::Publisher for Publisher {
         let now = self.matched.now.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.matched.changed.wait_timeout_while(now, limit, |now| !*now);
         *waited.unwrap_or_else(PoisonError::into_inner).0
-    }
-
-    fn flush(&self, _limit: Duration) -> bool {
-        true
     }
 }

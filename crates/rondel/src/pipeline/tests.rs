@@ -18,16 +18,6 @@ impl Publisher for Told {
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
         self.0.send(String::from_utf8_lossy(payload).into_owned()).map_err(|_| PublishError::Closed)
     }
-    fn release(&self) {}
-    fn is_matched(&self) -> bool {
-        true
-    }
-    fn wait_matched(&self, _: Duration) -> bool {
-        true
-    }
-    fn flush(&self, _: Duration) -> bool {
-        true
-    }
 }
 
 /// `once[0, 2 s] on(beat)`, with the time of an event in its field `t`.

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
-use std::time::Duration;
 
 use rondel_event::{Block, Layout, Projection, Timestamp, TopicId};
 use rondel_net::adapter::{PublishError, Publisher, Receiver, Sample};
@@ -216,19 +215,5 @@ impl Publisher for Screen {
         paper.view.released(payload, &mut paper.text);
         paper.print(false);
         Ok(())
-    }
-
-    fn release(&self) {}
-
-    fn is_matched(&self) -> bool {
-        true
-    }
-
-    fn wait_matched(&self, _: Duration) -> bool {
-        true
-    }
-
-    fn flush(&self, _: Duration) -> bool {
-        true
     }
 }
