@@ -373,14 +373,14 @@ impl Diagnostic {
     /// terminals.
     ///
     /// ```
-    /// let text = "property p = {";
+    /// let text = "property p = )";
     /// let outcome = rondel_spec::parse(text);
     /// let shown = outcome.diagnostics[0].render("p.rondel", text, false);
     /// assert_eq!(shown, "\
-    /// error[E0102]: expected an expression, found `{`
+    /// error[E0102]: expected an expression, found `)`
     ///  --> p.rondel:1:14
     ///   |
-    /// 1 | property p = {
+    /// 1 | property p = )
     ///   |              ^
     /// ");
     /// ```

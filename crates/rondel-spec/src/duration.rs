@@ -27,6 +27,20 @@ pub(crate) fn unit(word: &str) -> Option<i64> {
     UNITS.iter().find(|(name, _)| *name == word).map(|(_, nanos)| *nanos)
 }
 
+/// The unit that is meant by another word for one.
+pub(crate) fn meant(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "nsec" | "nanosecond" | "nanoseconds" => "ns",
+        "usec" | "microsecond" | "microseconds" | "µs" => "us",
+        "msec" | "msecs" | "millis" | "millisecond" | "milliseconds" => "ms",
+        "sec" | "secs" | "second" | "seconds" => "s",
+        "mins" | "minute" | "minutes" => "min",
+        "hr" | "hrs" | "hour" | "hours" => "h",
+        "day" | "days" => "d",
+        _ => return None,
+    })
+}
+
 /// Digits with an optional fraction and exponent, times `unit` nanoseconds.
 pub(crate) fn nanos(number: &str, unit: i64) -> Result<i64, NoDuration> {
     let (digits, exponent) = match number.split_once(['e', 'E']) {

@@ -107,11 +107,14 @@ impl<'a> Lexer<'a> {
             }
             self.push(TokenKind::Unknown, start);
             let span = Span::new(start, self.at);
-            let message = format!("unexpected character `{}`", c.escape_debug());
+            let shown = if c == '\\' { c.to_string() } else { c.escape_debug().to_string() };
+            let message = format!("unexpected character `{shown}`");
             let mut diagnostic = Diagnostic::new(Code::UnexpectedCharacter, span, message);
             let found = span.of(self.text);
             diagnostic.help = match translation(found) {
                 Some(meant) => Some(format!("write `{meant}`")),
+                None if rest.starts_with("\\/") => Some("write `or`".to_owned()),
+                None if c == '\\' && self.text[..start].ends_with('/') => Some("write `and`".to_owned()),
                 None => hint(found).map(str::to_owned),
             };
             self.diagnostics.push(diagnostic);

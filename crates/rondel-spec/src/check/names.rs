@@ -140,7 +140,11 @@ impl<'a> Checker<'a> {
             _ => {
                 let suggestion = self.similar(name, names);
                 let message = format!("no constant '{name}'{suggestion}");
-                Err(Box::new(Diagnostic::new(Code::UnknownName, bound.span, message)))
+                let mut diagnostic = Diagnostic::new(Code::UnknownName, bound.span, message);
+                if matches!(name.to_lowercase().as_str(), "inf" | "infinity" | "infty" | "oo" | "end") {
+                    diagnostic.help = Some("a bound that is no bound is left out: `[0,]`".to_owned());
+                }
+                Err(Box::new(diagnostic))
             }
         }
     }
@@ -231,6 +235,18 @@ impl<'a> Checker<'a> {
                 let suggestion = self.similar(&name.text, names);
                 let mut diagnostic =
                     Diagnostic::new(code, name.span, format!("no {what} '{}'{suggestion}", name.text));
+                let constant = match name.text.to_lowercase().as_str() {
+                    "true" => Some("write `true`"),
+                    "false" => Some("write `false`"),
+                    "null" | "none" | "nil" | "nan" => Some(
+                        "nothing is compared with it: a field without value is unknown, and so is what depends on it",
+                    ),
+                    _ => None,
+                };
+                if let Some(help) = constant.filter(|_| steps.is_empty() && suggestion.is_empty()) {
+                    self.diagnostics.push(diagnostic.help(help));
+                    return Meaning::Broken;
+                }
                 // In a definition it is more likely that a name of another declaration is meant.
                 let field = || self.field_of_that_name(&name.text);
                 let local = || self.local_of_that_name(&name.text);

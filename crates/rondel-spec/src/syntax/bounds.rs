@@ -3,7 +3,7 @@
 use super::ast::{Bound, BoundKind, BoundsSyntax};
 use super::parser::{GivenUp, Parsed, Parser};
 use crate::diagnostic::{Code, Diagnostic, Span};
-use crate::duration::{NoDuration, UNITS, nanos, unit};
+use crate::duration::{NoDuration, UNITS, meant, nanos, unit};
 use crate::lexer::TokenKind;
 use crate::suggest::did_you_mean;
 
@@ -11,6 +11,15 @@ impl Parser<'_> {
     /// Bounds after an operator, if there are any.
     pub(super) fn bounds(&mut self) -> Parsed<BoundsSyntax> {
         let start = self.span();
+        if let comparison @ ("<" | "<=" | ">" | ">=" | "==") = self.symbol(0) {
+            let message = format!("expected bounds in brackets, found `{comparison}`");
+            let help = match comparison {
+                "<" | "<=" => "up to 5 s from the present is `[0, 5 s]`",
+                ">" | ">=" => "5 s from the present and more is `[5 s,]`",
+                _ => "exactly 5 steps from the present is `[5,5]`",
+            };
+            return Err(self.report(Diagnostic::new(Code::InvalidBounds, start, message).help(help)));
+        }
         if !self.eat("[") {
             return Ok(BoundsSyntax { span: Span::new(start.start, start.start), ..Default::default() });
         }
@@ -26,7 +35,16 @@ impl Parser<'_> {
         }
         self.advance();
         let upper = self.optional_bound()?;
-        self.expect("]")?;
+        if !self.eat("]") {
+            let half_open = self.symbol(0) == ")";
+            let given_up = self.expected("`]`");
+            if half_open {
+                self.help_last(
+                    "both ends belong to the interval; in time, what begins just after is `[1 ns, 5 s]`",
+                );
+            }
+            return Err(given_up);
+        }
         Ok(BoundsSyntax { lower, upper, span: start.to(self.last_span()) })
     }
 
@@ -67,12 +85,24 @@ impl Parser<'_> {
                 let digits = text.trim_end_matches(char::is_alphabetic);
                 (digits, &text[digits.len()..])
             }
-            TokenKind::Int(_) | TokenKind::Float(_) if unit(self.word(1)).is_some() => (text, self.word(1)),
+            TokenKind::Int(_) | TokenKind::Float(_)
+                if unit(self.word(1)).is_some() || meant(self.word(1)).is_some() =>
+            {
+                (text, self.word(1))
+            }
             _ => return Ok(None),
         };
         let Some(unit) = unit(word) else {
-            let suggestion = did_you_mean(word, UNITS.iter().map(|(name, _)| *name));
-            let message = format!("this is no number, and there is no unit '{word}'{suggestion}");
+            if *self.peek() != TokenKind::Duration {
+                span = span.to(self.token(1).span);
+            }
+            let message = match meant(word) {
+                Some(meant) => format!("no unit '{word}'; did you mean '{meant}'?"),
+                None => {
+                    let suggestion = did_you_mean(word, UNITS.iter().map(|(name, _)| *name));
+                    format!("this is no number, and there is no unit '{word}'{suggestion}")
+                }
+            };
             return Err(self.report(
                 Diagnostic::new(Code::InvalidNumber, span, message)
                     .help("the units of time are ns, us, ms, s, min, h and d"),

@@ -190,6 +190,24 @@ impl<'a> Parser<'a> {
         self.report(Diagnostic::new(Code::UnboundedFuture, place, message).help(help));
     }
 
+    /// Whether the parenthesis that is open here is the operand of an operator over time.
+    fn is_behind_operator(&self) -> bool {
+        let mut open = 0_usize;
+        for ahead in 1..=self.place() {
+            match self.symbol_before(ahead) {
+                ")" | "]" => open += 1,
+                "[" => open = open.saturating_sub(1),
+                "(" if open == 0 => {
+                    let word = self.word_before(ahead + 1);
+                    return matches!(word, "once" | "historically" | "eventually" | "always" | "previously");
+                }
+                "(" => open -= 1,
+                _ => {}
+            }
+        }
+        false
+    }
+
     fn negative(&mut self, start: Span) -> Parsed<NodeId> {
         self.advance();
         if let TokenKind::Int(digits) = *self.peek()
@@ -218,7 +236,23 @@ impl<'a> Parser<'a> {
         if *self.peek() == TokenKind::Unknown {
             return GivenUp;
         }
-        let found = span.of(self.text);
+        let may_declare = self.begins_line() && further.contains(&"property");
+        let is_near = !further.contains(&word) && nearest(word, further.iter().copied()).is_some();
+        if may_declare && !is_near && self.foreign_declaration().is_some() {
+            return self.expected_declaration(what);
+        }
+        let found = match (self.symbol(0), self.symbol(1)) {
+            ("~", ">") => "~>",
+            ("|", "->") => "|->",
+            ("|", "=>") => "|=>",
+            _ => span.of(self.text),
+        };
+        let is_pair = found.len() > span.end - span.start;
+        if let Some(help) = hint(found).filter(|_| is_pair) {
+            let message = format!("expected an operator, found `{found}`");
+            let span = span.to(self.token(1).span);
+            return self.report(Diagnostic::new(Code::UnexpectedToken, span, message).help(help));
+        }
         if let Some(meant) = translation(found) {
             let help = match meant {
                 "==" => "equality is written `==`".to_owned(),
@@ -269,6 +303,11 @@ impl<'a> Parser<'a> {
             return self.report(Diagnostic::new(Code::UnexpectedToken, self.last_span(), message));
         }
         let given_up = self.expected(what);
+        if self.symbol(0) == "," && self.is_behind_operator() {
+            self.help_last(
+                "how far an operator reaches stands in brackets before its operand: `once[0, 5 s] p`",
+            );
+        }
         if at_word && last.starts_with(|c: char| c.is_ascii_digit()) {
             self.help_last("units are those of time: ns, us, ms, s, min, h, d; other numbers have none");
         }

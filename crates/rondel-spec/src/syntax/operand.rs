@@ -61,9 +61,24 @@ impl<'a> Parser<'a> {
             ("", _) => self.word(0),
             (symbol, _) => symbol,
         };
+        let before = self.last_span();
+        let behind = if before.end == self.span().start { before.of(self.text) } else { "" };
+        let help = match (behind, found) {
+            ("/", "*") => Some("a comment begins with `#` or `//`, and ends with its line"),
+            ("-", "->") => Some("write `->`"),
+            (_, "{") => Some(
+                "an atom has its topic before it: `topic{field: 2}`; a formula in Reelay's format stands in quotes: \
+                 `rye\"{field: 2}\"`",
+            ),
+            (_, "/") => Some(
+                "a topic is declared with its address, `topic odom \"/robot/odom\"`, and called by its name: `odom.x`",
+            ),
+            (_, "?") => Some("a variable has no mark: `exists x. topic{field: x}`"),
+            _ => hint(found),
+        };
         let is_known = *self.peek() != TokenKind::Unknown;
         let given_up = self.expected("an expression");
-        if let Some(help) = hint(found).filter(|_| is_known) {
+        if let Some(help) = help.filter(|_| is_known) {
             self.help_last(help);
         }
         given_up
@@ -201,7 +216,12 @@ impl<'a> Parser<'a> {
             let message = format!("no operator '{}'; did you mean '{operator}'?", name.text);
             return self.report(Diagnostic::new(Code::UnexpectedToken, name.span, message));
         }
-        self.expected("the index of an element, such as `[0]`")
+        let is_word = *self.peek() == TokenKind::Word;
+        let given_up = self.expected("the index of an element, such as `[0]`");
+        if is_word {
+            self.help_last("a field is its value at the moment, without an index; before the last message it was `prev(x)`");
+        }
+        given_up
     }
 
     fn call(&mut self, word: &'a str, span: Span) -> Parsed<NodeId> {
@@ -243,7 +263,12 @@ impl<'a> Parser<'a> {
             };
             let message = format!("no function '{word}'{suggestion}");
             let mut diagnostic = Diagnostic::new(Code::UnknownFunction, span, message);
-            diagnostic.help = hint(word).map(str::to_owned);
+            diagnostic.help = match self.is_topic(word) {
+                true => Some(format!(
+                    "'{word}' is a topic: `{word}{{field: 2}}` is a message with this value, `on({word})` any message"
+                )),
+                false => hint(word).map(str::to_owned),
+            };
             self.report(diagnostic);
             return Ok(self.node(NodeKind::Broken, whole));
         };

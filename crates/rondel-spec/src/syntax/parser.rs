@@ -3,7 +3,7 @@
 use super::ast::{Ast, Attribute, Binding, Body, Claim, Name, Node, NodeId, NodeKind, Property};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::{self, Token, TokenKind};
-use crate::suggest::did_you_mean;
+use crate::suggest::{self, did_you_mean};
 
 /// How deeply expressions and schemas may be nested. Far more than anybody can read, and little
 /// enough for the smallest stack of a thread.
@@ -36,6 +36,8 @@ pub(super) const RESERVED: [&str; 18] = [
 
 /// Words between two operands.
 pub(super) const INFIX: [&str; 6] = ["and", "or", "since", "until", "then", "else"];
+
+const NO_QUOTES: &str = "a name is a word without quotes, of letters, digits and `_`";
 
 /// A declaration was given up; why has been reported.
 pub(super) struct GivenUp;
@@ -161,6 +163,20 @@ impl<'a> Parser<'a> {
         if let TokenKind::Symbol(s) = self.token(ahead).kind { s } else { "" }
     }
 
+    /// The symbol so many tokens before this place.
+    pub(super) fn symbol_before(&self, back: usize) -> &'static str {
+        match self.at.checked_sub(back).map(|i| &self.tokens[i].kind) {
+            Some(TokenKind::Symbol(symbol)) => symbol,
+            _ => "",
+        }
+    }
+
+    /// The word so many tokens before this place, or nothing if it is none.
+    pub(super) fn word_before(&self, back: usize) -> &'a str {
+        let token = self.at.checked_sub(back).map(|i| &self.tokens[i]);
+        token.filter(|token| token.kind == TokenKind::Word).map_or("", |token| token.span.of(self.text))
+    }
+
     pub(super) fn advance(&mut self) {
         self.at = (self.at + 1).min(self.tokens.len() - 1);
     }
@@ -218,11 +234,11 @@ impl<'a> Parser<'a> {
         let reserved = RESERVED.contains(&word) || DECLARATIONS[..4].contains(&word);
         if word.is_empty() || reserved {
             let given_up = self.expected(&format!("the name of {what}"));
-            if reserved
-                && !self.at_declaration()
-                && let Some(last) = self.diagnostics.last_mut()
-            {
-                last.help = Some(format!("`{word}` is a word of the language and cannot be a name"));
+            if reserved && !self.at_declaration() {
+                self.help_last(format!("`{word}` is a word of the language and cannot be a name"));
+            }
+            if matches!(self.peek(), TokenKind::Text(_)) {
+                self.help_last(NO_QUOTES);
             }
             return Err(given_up);
         }
@@ -299,6 +315,12 @@ impl<'a> Parser<'a> {
         out
     }
 
+    /// Whether a topic has this name, declared above or below.
+    pub(super) fn is_topic(&self, name: &str) -> bool {
+        let text = |token: &Token| if token.kind == TokenKind::Word { token.span.of(self.text) } else { "" };
+        self.tokens.windows(2).any(|pair| text(&pair[0]) == "topic" && text(&pair[1]) == name)
+    }
+
     /// Whether a declaration begins here. The words that begin one are not reserved: what comes
     /// after them decides, so that a field may well be called `topic` or `test`.
     pub(super) fn at_declaration(&self) -> bool {
@@ -356,12 +378,32 @@ impl<'a> Parser<'a> {
             _ => {
                 let suggestion = did_you_mean(word, DECLARATIONS);
                 let message = format!("expected a declaration, found {}{suggestion}", self.found());
-                Err(self.report(
-                    Diagnostic::new(Code::UnexpectedToken, start, message)
-                        .help("a declaration begins with `topic`, `const`, `let`, `property`, `machine`, `chain` or `test`"),
-                ))
+                let help = self.foreign_declaration().filter(|_| suggestion.is_empty()).unwrap_or_else(|| {
+                    "a declaration begins with `topic`, `const`, `let`, `property`, `machine`, `chain` or `test`"
+                        .to_owned()
+                });
+                Err(self.report(Diagnostic::new(Code::UnexpectedToken, start, message).help(help)))
             }
         }
+    }
+
+    /// What to write for a declaration of another language, if one begins here.
+    pub(super) fn foreign_declaration(&self) -> Option<String> {
+        let word = self.word(0);
+        if DECLARATIONS.contains(&word) && matches!(self.token(1).kind, TokenKind::Text(_)) {
+            return Some(NO_QUOTES.to_owned());
+        }
+        if let Some(help) = suggest::declaration(word) {
+            return Some(help.to_owned());
+        }
+        let is_named = !word.is_empty() && matches!(self.symbol(1), "=" | ":" | "==");
+        is_named
+            .then(|| format!("what must hold is `property {word} = …`, and a part of it `let {word} = …`"))
+    }
+
+    /// Whether what stands here begins a line.
+    pub(super) fn begins_line(&self) -> bool {
+        Span::new(self.last_span().end, self.span().start).of(self.text).contains('\n')
     }
 
     fn attribute(&mut self) -> Parsed<Attribute> {
@@ -408,7 +450,12 @@ impl<'a> Parser<'a> {
         let index = self.ast.bindings.len();
         let first = self.ast.nodes.len();
         self.ast.bindings.push(Binding { name, constant, body: Body { first, root: None } });
-        self.expect("=")?;
+        if self.symbol(0) == ":" {
+            let given_up = self.expected("`=`");
+            self.help_last(format!("it has the type of what it stands for: `{keyword} name = …`"));
+            return Err(given_up);
+        }
+        self.declared_as()?;
         let root = self.expression_to_end()?;
         self.ast.bindings[index].body.root = Some(root);
         Ok(())
@@ -432,11 +479,34 @@ impl<'a> Parser<'a> {
             );
             return Err(given_up);
         }
-        self.expect("=")?;
+        self.declared_as()?;
         let first = self.ast.nodes.len();
         let root = self.expression_to_end()?;
         self.ast.properties[index].body = Body { first, root: Some(root) };
         Ok(())
+    }
+
+    /// The `=` behind a name.
+    fn declared_as(&mut self) -> Parsed<()> {
+        if self.eat("=") {
+            return Ok(());
+        }
+        let is_cut = matches!(self.symbol(0), "-" | "." | "/");
+        let given_up = self.expected("`=`");
+        if is_cut {
+            self.help_last("a name is of letters, digits and `_`");
+        }
+        Err(given_up)
+    }
+
+    /// Something else stands where a declaration could begin.
+    pub(super) fn expected_declaration(&mut self, what: &str) -> GivenUp {
+        let help = self.foreign_declaration().filter(|_| self.begins_line());
+        let given_up = self.expected(what);
+        if let Some(help) = help {
+            self.help_last(help);
+        }
+        given_up
     }
 
     /// The next declaration or the end, after one that has no body.
@@ -444,7 +514,7 @@ impl<'a> Parser<'a> {
         if *self.peek() == TokenKind::End || self.symbol(0) == ";" || self.at_declaration() {
             return Ok(());
         }
-        Err(self.expected("a declaration"))
+        Err(self.expected_declaration("a declaration"))
     }
 
     /// An expression, and after it the next declaration or the end.

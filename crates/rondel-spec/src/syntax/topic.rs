@@ -49,7 +49,7 @@ impl Parser<'_> {
                 _ => "an address in quotes, `:`, `{` or a declaration",
             };
             let suggestion = did_you_mean(self.word(0), DECLARATIONS);
-            let given_up = self.expected(what);
+            let given_up = self.expected_declaration(what);
             if let Some(last) = self.last_diagnostic().filter(|_| !suggestion.is_empty()) {
                 last.message.push_str(&suggestion);
             }
