@@ -164,6 +164,8 @@ pub enum Code {
     MissingKey,
     /// A test that expects nothing.
     EmptyTest,
+    /// An attribute that means nothing, and is like one that does.
+    UnknownAttribute,
 }
 
 impl Code {
@@ -230,6 +232,7 @@ impl Code {
         Code::UnorderedTest,
         Code::MissingKey,
         Code::EmptyTest,
+        Code::UnknownAttribute,
     ];
 
     /// The code as it is printed.
@@ -300,6 +303,7 @@ impl Code {
             Code::UnorderedTest => "W0604",
             Code::MissingKey => "W0605",
             Code::EmptyTest => "W0606",
+            Code::UnknownAttribute => "W0607",
         }
     }
 

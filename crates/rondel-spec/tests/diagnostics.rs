@@ -1,12 +1,13 @@
 //! Every file `tests/diagnostics/*.rondel` has beside it what is said about it. With `UPDATE=1` in
-//! the environment the expectations are written anew; look at the difference before committing it.
+//! the environment the expectations are written anew; look at the difference before committing it. A first line
+//! `# --time linear` is an option that the text is read with.
 
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use rondel_spec::{Code, parse};
+use rondel_spec::{Code, ParseOptions, TimeModel, parse, parse_with};
 
 fn cases() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/diagnostics");
@@ -19,6 +20,17 @@ fn cases() -> Vec<PathBuf> {
     cases
 }
 
+/// The options that the first line of a case asks for.
+fn options(text: &str) -> ParseOptions {
+    let time = |time, linear| ParseOptions { time: Some(time), linear };
+    match text.lines().next() {
+        Some("# --time linear") => time(TimeModel::Dense, true),
+        Some("# --time dense") => time(TimeModel::Dense, false),
+        Some("# --time steps") => time(TimeModel::Steps, false),
+        _ => ParseOptions::default(),
+    }
+}
+
 #[test]
 fn texts_are_said_what_is_expected() {
     let update = std::env::var_os("UPDATE").is_some();
@@ -26,7 +38,7 @@ fn texts_are_said_what_is_expected() {
     for case in cases() {
         let text = std::fs::read_to_string(&case).unwrap();
         let name = case.file_name().unwrap().to_string_lossy().into_owned();
-        let outcome = parse(&text);
+        let outcome = parse_with(&text, &options(&text));
         let shown = outcome.render(&name, &text, false);
         assert_eq!(outcome.spec.is_none(), outcome.diagnostics.iter().any(|d| d.is_error()), "{name}");
         let expected = case.with_extension("txt");

@@ -87,6 +87,7 @@ impl<'a> Checker<'a> {
                 }
             }
             let broken = links.len() != chain.topics.len();
+            self.begin(&chain.name, &chain.attributes);
             let mut units = Units::default();
             for bound in chain.bounds.iter().map(|(.., bound)| bound).chain([&chain.within]) {
                 self.add_bound(bound, &mut units);
@@ -111,8 +112,11 @@ impl<'a> Checker<'a> {
         let Some((model, _)) = self.chain_reaches.get(index).copied().flatten() else { return };
         if model == TimeModel::Steps {
             let message = "age and reaction time are measured in time, and this chain counts steps";
-            let diagnostic = Diagnostic::new(Code::WrongTimeModel, bound.span, message);
-            self.diagnostics.push(diagnostic.help("give every bound of the chain a unit, such as `150 ms`"));
+            self.begin(&chain.name, &chain.attributes);
+            let diagnostic = Diagnostic::new(Code::WrongTimeModel, bound.span, message)
+                .help("give every bound of the chain a unit, such as `150 ms`");
+            let diagnostic = self.because_of_option(diagnostic);
+            self.diagnostics.push(diagnostic);
             return;
         }
         let Some(upper) = self.lower_reach(bound, model) else { return };

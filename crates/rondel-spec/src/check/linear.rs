@@ -4,21 +4,16 @@ use std::collections::{HashMap, HashSet};
 
 use rondel_event::{Comparison, ValueType};
 
-use super::Checker;
+use super::{Checker, attributes};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::graph::Graph;
 use crate::spec::{BinaryOp, Expr, ExprId, SliceId, TimeModel, UnaryOp};
 use crate::syntax::ast::{Attribute, Name};
 
-const WAY_OUT: &str = "numbers run straight under `+`, `-`, `abs`, `min`, `max`, and times or over a constant; \
-                       for the rest write a second property, with `@interpolate(constant)`";
+const SECOND: &str = "write a second property for it, with `@interpolate(constant)`";
 
-/// The attribute that says that numbers run straight, if that is what is said last.
-pub(super) fn asked(attributes: &[Attribute]) -> Option<&Attribute> {
-    let says = |a: &&Attribute| matches!(a.name.text.as_str(), "linear" | "interpolate");
-    let last = attributes.iter().rev().find(says)?;
-    matches!((last.name.text.as_str(), last.value.as_str()), ("linear", "") | (_, "linear")).then_some(last)
-}
+/// What the option that asks for straight lines is called where it is given.
+const OPTION: &str = "numbers run straight here because of `--time linear` (`time: linear` of a deployment)";
 
 impl Checker<'_> {
     /// Whether numbers run straight in a property. What cannot is refused at its place.
@@ -30,81 +25,158 @@ impl Checker<'_> {
         slice: Option<SliceId>,
         time: TimeModel,
     ) -> bool {
-        let says = |a: &Attribute| matches!(a.name.text.as_str(), "time" | "linear" | "interpolate");
-        let place = match asked(attributes) {
-            Some(attribute) => attribute.span,
-            None if self.linear && !attributes.iter().any(says) => name.span,
-            None => return false,
+        let attribute = attributes::straight(attributes);
+        if attribute.is_none() && (!self.linear || attributes::chooses_time(attributes)) {
+            return false;
+        }
+        let ast = self.ast;
+        // A further bound of a chain goes with the chain.
+        if ast.chains.iter().flat_map(|chain| &chain.bounds).any(|(bound, ..)| bound.span == name.span) {
+            return false;
+        }
+        // Whoever asks for straight lines everywhere need not care for what compares no numbers.
+        if attribute.is_none() && !self.has_numbers(formula, slice) {
+            return false;
+        }
+        let place = attribute.map_or(name.span, |attribute| attribute.span);
+        let without = match attribute {
+            Some(attribute) => format!("leave `{}` out", attribute.span.of(self.text)),
+            None => "write `@interpolate(constant)` before it".to_owned(),
         };
+        let is_chain = ast.chains.iter().any(|chain| chain.name.span == name.span);
+        let is_machine = ast.machines.iter().any(|machine| machine.name.span == name.span);
         let refused = if time != TimeModel::Dense {
             let message =
                 "values run straight in dense time only: elsewhere there is nothing between messages";
             let diagnostic = Diagnostic::new(Code::WrongTimeModel, place, message);
             Some(diagnostic.help("write `@time(dense)`, or leave `@time` out"))
+        } else if is_chain || is_machine {
+            let what = if is_chain { "a chain" } else { "a machine" };
+            Some(about_messages(what, place).help(without))
         } else if slice.is_some() {
             let message = "what is divided by key has values that are constant between messages";
             let diagnostic = Diagnostic::new(Code::NotStraight, place, message);
-            Some(diagnostic.help("write `@interpolate(constant)`, or a property without `for each`"))
-        } else if attributes.iter().any(|a| a.name.text == "robust") {
+            Some(diagnostic.help(format!("{without}, or write a property without `for each`")))
+        } else if attributes::find(attributes, "robust").is_some() {
             let message = "a robustness is measured of values that are constant between messages";
             let diagnostic = Diagnostic::new(Code::NotStraight, place, message);
-            Some(diagnostic.help("write `@interpolate(constant)`, or two properties"))
+            Some(diagnostic.help(format!("{without}, or write two properties")))
         } else {
-            found(&self.graph, formula).map(|(way, what)| {
-                let spec = self.graph.spec();
-                let is_declared = spec.machines.iter().any(|machine| machine.name == name.text)
-                    || spec.chains.iter().any(|chain| chain.name == name.text);
-                // A node that another property has as well has its place there.
-                let inside = way.iter().find_map(|node| {
-                    let place = spec.places.node(*node).filter(|_| !is_declared)?;
-                    (!self.is_elsewhere(name, place)).then_some(place)
-                });
-                refused(what, inside.unwrap_or(place))
+            found(&self.graph, formula).map(|(way, bent)| {
+                let inside = way.iter().find_map(|node| self.place_in(name, *node));
+                bent.refused(inside.unwrap_or(place))
             })
         };
+        let refused = refused.map(|refused| match attribute {
+            Some(_) => refused,
+            None => refused.label(name.span, OPTION),
+        });
         self.diagnostics.extend(refused);
         true
     }
 
-    /// Whether a place is in another property than that of this name.
-    fn is_elsewhere(&self, name: &Name, place: Span) -> bool {
-        let others = self.ast.properties.iter().filter(|property| property.name.span != name.span);
-        let mut roots = others.filter_map(|property| property.body.root);
-        roots.any(|root| {
+    /// Whether numbers that messages bring are in something.
+    fn has_numbers(&self, formula: ExprId, slice: Option<SliceId>) -> bool {
+        let spec = self.graph.spec();
+        let until = slice.and_then(|id| spec.slices.get(id.0 as usize)?.until);
+        let mut open: Vec<ExprId> = until.into_iter().chain([formula]).collect();
+        let mut seen: HashSet<ExprId> = open.iter().copied().collect();
+        while let Some(id) = open.pop() {
+            let node = &spec.nodes[id.index()];
+            if is_number(node) {
+                return true;
+            }
+            let machine = match node {
+                Expr::InState(machine, _) | Expr::Ambiguous(machine) => spec.machines.get(machine.0 as usize),
+                _ => None,
+            };
+            let conditions = machine.into_iter().flat_map(|machine| machine.conditions());
+            open.extend(node.operands().chain(conditions).filter(|operand| seen.insert(*operand)));
+        }
+        false
+    }
+
+    /// Where a node stands in a property, or in a definition that it uses.
+    fn place_in(&self, name: &Name, node: ExprId) -> Option<Span> {
+        let ast = self.ast;
+        let own = ast.properties.iter().find(|property| property.name.span == name.span)?;
+        let mut nodes = own.body.nodes();
+        if let Some(here) = nodes.find(|here| self.lowered_to(*here, TimeModel::Dense) == Some(node)) {
+            return Some(self.span(here));
+        }
+        // A node that another property has as well has its place there.
+        let place = self.graph.spec().places.node(node)?;
+        let mut roots = ast.properties.iter().filter_map(|property| property.body.root);
+        let is_elsewhere = roots.any(|root| {
             let span = self.span(root);
             span.start <= place.start && place.end <= span.end
-        })
+        });
+        (!is_elsewhere).then_some(place)
     }
 }
 
-fn refused(what: &str, span: Span) -> Diagnostic {
-    let message = format!("{what} does not go with values that run straight between messages");
-    Diagnostic::new(Code::NotStraight, span, message).help(WAY_OUT)
+/// Why something cannot be where numbers run straight, and what to write instead.
+#[derive(Clone, Copy)]
+struct Bent {
+    what: &'static str,
+    /// Whether it is about messages; otherwise it is a number that bends or jumps between them.
+    about_messages: bool,
+    instead: &'static str,
 }
 
-/// What is wrong with a formula in which numbers are to run straight, if anything is.
+impl Bent {
+    const fn number(what: &'static str, instead: &'static str) -> Bent {
+        Bent { what, about_messages: false, instead }
+    }
+
+    const fn messages(what: &'static str, instead: &'static str) -> Bent {
+        Bent { what, about_messages: true, instead }
+    }
+
+    fn refused(self, span: Span) -> Diagnostic {
+        let diagnostic = if self.about_messages {
+            about_messages(self.what, span)
+        } else {
+            let message = format!("{} does not run straight between messages", self.what);
+            Diagnostic::new(Code::NotStraight, span, message)
+        };
+        diagnostic.help(self.instead)
+    }
+}
+
+fn about_messages(what: &str, span: Span) -> Diagnostic {
+    let message = format!("{what} is about messages, and cannot be where numbers run straight between them");
+    Diagnostic::new(Code::NotStraight, span, message)
+}
+
+/// What is wrong with a formula by itself, in which the option asks that numbers run straight, if anything is.
 pub(crate) fn not_straight(graph: &Graph, formula: ExprId, span: Span) -> Option<Diagnostic> {
-    found(graph, formula).map(|(_, what)| refused(what, span))
+    let has_numbers = graph.spec().nodes.iter().any(is_number);
+    let (_, bent) = found(graph, formula).filter(|_| has_numbers)?;
+    Some(bent.refused(span).label(span, OPTION))
 }
 
-/// What in a formula does not run straight, with what it is a part of up to the whole, and a word for it.
-fn found(graph: &Graph, formula: ExprId) -> Option<(Vec<ExprId>, &'static str)> {
+fn is_number(expr: &Expr) -> bool {
+    matches!(expr, Expr::Field { value_type: ValueType::Int | ValueType::Float, .. })
+}
+
+/// What in a formula does not run straight, with what it is a part of up to the whole, and why.
+fn found(graph: &Graph, formula: ExprId) -> Option<(Vec<ExprId>, Bent)> {
     let nodes = &graph.spec().nodes;
     // Operands stand before what they are of.
     let mut moves: Vec<bool> = Vec::with_capacity(nodes.len());
     for expr in nodes {
-        let own = matches!(expr, Expr::Field { value_type: ValueType::Int | ValueType::Float, .. });
-        moves.push(own || expr.operands().any(|operand| moves[operand.index()]));
+        moves.push(is_number(expr) || expr.operands().any(|operand| moves[operand.index()]));
     }
     let moves = |id: ExprId| moves[id.index()];
-    let mut first: Option<(ExprId, &'static str)> = None;
+    let mut first: Option<(ExprId, Bent)> = None;
     let mut seen = HashSet::from([(formula, false)]);
     // With each whether it is a part of numbers that are compared, some of which run straight.
     let mut open = vec![(formula, false)];
     let mut above = HashMap::new();
     while let Some((id, is_number)) = open.pop() {
         let expr = &nodes[id.index()];
-        let what = if is_number { bent(graph, expr) } else { strange(expr, &moves) };
+        let what = if is_number { bent(graph, expr) } else { strange(graph, expr, &moves) };
         if let Some(what) = what {
             if first.is_none_or(|(first, _)| id < first) {
                 first = Some((id, what));
@@ -132,37 +204,87 @@ fn found(graph: &Graph, formula: ExprId) -> Option<(Vec<ExprId>, &'static str)> 
 }
 
 /// What cannot be in such a property at all.
-fn strange(expr: &Expr, moves: &dyn Fn(ExprId) -> bool) -> Option<&'static str> {
-    match expr {
-        Expr::Window { .. } => Some("a window"),
-        Expr::Age(_) | Expr::Latency(_) | Expr::Jitter(_) => Some("what is measured of messages"),
-        Expr::Chain(..) => Some("a chain"),
-        Expr::InState(..) | Expr::Ambiguous(_) | Expr::MachineVariable(..) => Some("a machine"),
-        Expr::Exists(..) | Expr::ForAll(..) => Some("a quantifier"),
-        Expr::Prev(x) if moves(*x) => Some("`prev` of a number"),
-        _ => None,
+fn strange(graph: &Graph, expr: &Expr, moves: &dyn Fn(ExprId) -> bool) -> Option<Bent> {
+    let what = match expr {
+        Expr::Window { .. } => "a window",
+        Expr::Age(_) => "`age`",
+        Expr::Latency(_) => "`latency`",
+        Expr::Jitter(_) => "`jitter`",
+        Expr::Chain(..) => "what is measured of a chain",
+        Expr::InState(..) | Expr::Ambiguous(_) | Expr::MachineVariable(..) => "a machine",
+        Expr::Exists(..) | Expr::ForAll(..) => "a quantifier",
+        Expr::And(on, change) => return changed(graph, *on, *change, moves),
+        Expr::Prev(x) if !moves(*x) => return None,
+        Expr::Prev(x) if graph.value_type(*x) == ValueType::Bool => {
+            let instead = "`previously p` is the truth just before; for that at the last message write a second \
+                           property, with `@interpolate(constant)`";
+            return Some(Bent::messages("`prev` of a comparison of numbers", instead));
+        }
+        Expr::Prev(_) => return Some(PREV),
+        _ => return None,
+    };
+    Some(Bent::messages(what, SECOND))
+}
+
+const PREV: Bent = Bent::messages(
+    "`prev` of a number",
+    "`changed(topic.field)` asks whether a message brought another value; for the rest write a second property, with \
+     `@interpolate(constant)`",
+);
+
+/// `changed` of something other than a field.
+fn changed(graph: &Graph, on: ExprId, change: ExprId, moves: &dyn Fn(ExprId) -> bool) -> Option<Bent> {
+    let nodes = &graph.spec().nodes;
+    let is_on = |id: ExprId| is_update(graph, id);
+    let is_update = is_on(on) || matches!(nodes[on.index()], Expr::Or(x, y) if is_on(x) || is_on(y));
+    let Expr::Compare(Comparison::NotEqual, x, before) = nodes[change.index()] else { return None };
+    let is_change = matches!(nodes[before.index()], Expr::Prev(y) if x == y);
+    if !is_update || !is_change || !moves(x) || matches!(nodes[x.index()], Expr::Field { .. }) {
+        return None;
     }
+    Some(match graph.value_type(x) {
+        ValueType::Bool => Bent::messages(
+            "`changed` of a comparison of numbers",
+            "write `rising(p) or falling(p)` for where a truth changes",
+        ),
+        _ => Bent::messages(
+            "`changed` of what is computed",
+            "ask for each field by itself: `changed(topic.a) or changed(topic.b)`",
+        ),
+    })
 }
 
 /// What numbers that are compared, and some of which run straight, cannot be made of.
-fn bent(graph: &Graph, expr: &Expr) -> Option<&'static str> {
+fn bent(graph: &Graph, expr: &Expr) -> Option<Bent> {
     let constant = |id: &ExprId| graph.constant(*id).is_some();
-    match expr {
+    Some(match expr {
         Expr::Literal(_)
         | Expr::Field { value_type: ValueType::Int | ValueType::Float, .. }
         | Expr::ToFloat(_)
         | Expr::Unary(UnaryOp::Negate | UnaryOp::Abs, _)
-        | Expr::Binary(BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Min | BinaryOp::Max, ..) => None,
-        Expr::Binary(BinaryOp::Multiply, x, y) if constant(x) || constant(y) => None,
-        Expr::Binary(BinaryOp::Multiply, ..) => Some("a product of two numbers that change"),
-        Expr::Binary(BinaryOp::Divide, _, y) if constant(y) => None,
-        Expr::Binary(BinaryOp::Divide, ..) => Some("division by a number that changes"),
-        Expr::Binary(BinaryOp::Remainder, ..) => Some("`%`"),
-        Expr::Field { .. } => Some("a time"),
-        Expr::If(..) => Some("a choice between numbers"),
-        Expr::Prev(_) => Some("`prev` of a number"),
-        other => strange(other, &|_| true).or(Some("this")),
-    }
+        | Expr::Binary(BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Min | BinaryOp::Max, ..) => {
+            return None;
+        }
+        Expr::Binary(BinaryOp::Multiply, x, y) if constant(x) || constant(y) => return None,
+        Expr::Binary(BinaryOp::Multiply, ..) => Bent::number(
+            "a product of two numbers that change",
+            "with a constant in place of one of them it does; otherwise write a second property for it, with \
+             `@interpolate(constant)`",
+        ),
+        Expr::Binary(BinaryOp::Divide, _, y) if constant(y) => return None,
+        Expr::Binary(BinaryOp::Divide, ..) => Bent::number(
+            "what is divided by a number that changes",
+            "where `y` is above zero, `x / y > 3` is `x > 3 * y`; otherwise write a second property for it, with \
+             `@interpolate(constant)`",
+        ),
+        Expr::Binary(BinaryOp::Remainder, ..) => Bent::number("what `%` leaves", SECOND),
+        Expr::If(..) => Bent::number(
+            "a choice between numbers",
+            "choose between comparisons: `if p then x < 3 else y < 3`",
+        ),
+        Expr::Prev(_) => PREV,
+        other => strange(graph, other, &|_| true).unwrap_or(Bent::number("this", SECOND)),
+    })
 }
 
 fn is_update(graph: &Graph, id: ExprId) -> bool {

@@ -2,7 +2,7 @@
 
 use rondel_event::{Comparison, Path, TopicId, Value, ValueType};
 
-use super::{Checker, Meaning};
+use super::{Checker, Meaning, attributes};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::rye;
 use crate::spec::{
@@ -26,12 +26,16 @@ impl Checker<'_> {
                 Claim::Property(i) => self.lower_property(&ast.properties[i]),
                 Claim::Machine(i) => {
                     let machine = &ast.machines[i];
+                    self.check_attributes(&machine.attributes, machine.each.is_some());
                     let formula = self.lower_errors(i);
+                    self.check_quantified(&machine.name, &machine.attributes, vec![formula]);
                     let Machine { slice, time, .. } = self.graph.spec().machines[i];
                     self.push_property(&machine.name, &machine.attributes, formula, slice, time);
                 }
                 Claim::Chain(i) => {
                     let chain = &ast.chains[i];
+                    self.check_attributes(&chain.attributes, true);
+                    self.check_quantified(&chain.name, &chain.attributes, Vec::new());
                     if let Some((formula, slice, time)) = self.lower_chain(i) {
                         self.push_property(&chain.name, &chain.attributes, formula, slice, time);
                     }
@@ -39,6 +43,7 @@ impl Checker<'_> {
                 Claim::ChainBound(i, bound) => self.lower_chain_bound(i, &ast.chains[i].bounds[bound]),
             }
         }
+        self.unsaid = None;
         // What no property uses is looked at as well.
         for i in self.order.clone() {
             let root = ast.bindings[i].body.root;
@@ -56,15 +61,22 @@ impl Checker<'_> {
     }
 
     fn lower_property(&mut self, property: &ast::Property) {
+        self.check_attributes(&property.attributes, property.each.is_some());
+        self.begin(&property.name, &property.attributes);
         let units = self.units_of(property.body.nodes());
         let model = self.model(&property.attributes, units);
-        self.straight = self.linear || super::linear::asked(&property.attributes).is_some();
+        let by_option = self.linear && !attributes::chooses_time(&property.attributes);
+        self.straight = by_option || attributes::straight(&property.attributes).is_some();
         let lowered = self.lower_root(property.body, model);
         self.straight = false;
         let slice = self.lower_each(property.each, &property.attributes, model);
         let Some((root, formula)) = property.body.root.zip(lowered) else { return };
         let warning = super::constant_property(&self.graph, formula, &property.name.text, self.span(root));
         self.diagnostics.extend(warning);
+        // What is true or false in any case is spoken of already.
+        if self.graph.constant(formula).is_none() {
+            self.check_quantified(&property.name, &property.attributes, vec![formula]);
+        }
         self.push_property(&property.name, &property.attributes, formula, slice, model);
     }
 
@@ -332,10 +344,10 @@ impl Checker<'_> {
             return Some(self.graph.add(Expr::Next(a)));
         }
         let message = "between two moments there is always another: in dense time nothing is `next`";
-        self.diagnostics
-            .push(Diagnostic::new(Code::WrongTimeModel, self.span(node), message).help(
-                "write `eventually[0, 1 s] p`, or count steps with `@time(steps)` before the property",
-            ));
+        let diagnostic = Diagnostic::new(Code::WrongTimeModel, self.span(node), message)
+            .help("write `eventually[0, 1 s] p`, or count steps with `@time(steps)` before the property");
+        let diagnostic = self.because_of_option(diagnostic);
+        self.diagnostics.push(diagnostic);
         None
     }
 
@@ -362,8 +374,9 @@ impl Checker<'_> {
             Diagnostic::new(Code::NeverUpdated, self.span(node), message)
         } else if aggregate == Aggregate::Rate && model == TimeModel::Steps {
             let message = "a rate is in messages per second, and this property counts steps";
-            Diagnostic::new(Code::WrongTimeModel, over.span, message)
-                .help("write a duration, such as `over 1 s`, or `count(…) over 10` for a number of steps")
+            let diagnostic = Diagnostic::new(Code::WrongTimeModel, over.span, message)
+                .help("write a duration, such as `over 1 s`, or `count(…) over 10` for a number of steps");
+            self.because_of_option(diagnostic)
         } else {
             let operand = match (operand, aggregate) {
                 // Not a sum of integers, whose order of magnitude would matter.

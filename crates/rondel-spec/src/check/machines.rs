@@ -205,6 +205,7 @@ impl<'a> Checker<'a> {
 
     fn lower_machine(&mut self, index: usize, model: TimeModel) -> Machine {
         let machine: &'a ast::Machine = &self.ast.machines[index];
+        self.begin(&machine.name, &machine.attributes);
         let all = States::of(machine);
         let finals: HashSet<_> =
             machine.finals.iter().filter_map(|name| self.state(&all, name, machine)).collect();

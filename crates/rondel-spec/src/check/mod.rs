@@ -1,6 +1,7 @@
 //! From the tree to a [`Spec`]: names, then types, then nodes.
 
 mod arithmetic;
+mod attributes;
 mod chains;
 mod constant;
 mod examples;
@@ -107,6 +108,8 @@ struct Checker<'a> {
     linear: bool,
     /// Whether numbers run straight in what is being lowered.
     straight: bool,
+    /// The name of what is being lowered, if it does not say itself how it measures time.
+    unsaid: Option<Span>,
     /// For every binding what its bounds say about time.
     units: Vec<time::Units>,
     /// What the nodes have become, in each of the time models.
@@ -144,6 +147,7 @@ pub(crate) fn check(
         test_topics: Vec::new(),
         references: vec![Vec::new(); ast.bindings.len()],
         straight: false,
+        unsaid: None,
         used: vec![false; ast.bindings.len()],
         bounds: HashMap::new(),
         order: Vec::new(),

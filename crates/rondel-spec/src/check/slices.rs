@@ -6,7 +6,7 @@ use rondel_event::{Path, TopicId, ValueType};
 
 use super::kinds::{Kind, article};
 use super::names::Names;
-use super::{Checker, Local, Meaning};
+use super::{Checker, Local, Meaning, attributes};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::spec::{Expr, ExprId, Key, Slice, SliceId, TimeModel};
 use crate::syntax::ast::{Attribute, Each, EachKey, Name, NodeId};
@@ -196,10 +196,7 @@ impl<'a> Checker<'a> {
         attributes: &[Attribute],
         model: TimeModel,
     ) -> Option<SliceId> {
-        let Some(index) = each else {
-            self.limit(false, attributes);
-            return None;
-        };
+        let index = each?;
         let until = match self.ast.eaches[index].until {
             Some(until) => Some(self.lower_root(until, model)?),
             None => None,
@@ -213,7 +210,7 @@ impl<'a> Checker<'a> {
         until: Option<ExprId>,
         attributes: &[Attribute],
     ) -> Option<SliceId> {
-        let limit = self.limit(true, attributes);
+        let limit = attributes::limit(attributes);
         let mut keys = Vec::new();
         for key in &self.ast.eaches[each].keys {
             let fields: Option<Vec<_>> = key.fields.iter().map(|node| self.field_of(*node)).collect();
@@ -234,31 +231,10 @@ impl<'a> Checker<'a> {
         SliceId(index as u32)
     }
 
-    fn limit(&mut self, divided: bool, attributes: &[Attribute]) -> Option<u64> {
-        let attribute = attributes.iter().find(|attribute| attribute.name.text == "limit")?;
-        let diagnostic = match attribute.value.replace('_', "").parse() {
-            Ok(limit) if limit > 0 && divided => return Some(limit),
-            Ok(_) if !divided => {
-                let message = "a limit counts instances, and without `for each` there are none";
-                Diagnostic::new(Code::InvalidAttribute, attribute.span, message)
-            }
-            _ => {
-                let message = "a limit is a whole number of instances, at least 1";
-                Diagnostic::new(Code::InvalidAttribute, attribute.span, message)
-                    .help("write `@limit(100000)`")
-            }
-        };
-        self.diagnostics.push(diagnostic);
-        None
-    }
-
     /// Whether the robustness of a property is asked for too.
     pub(super) fn robust(&mut self, attributes: &[Attribute], formula: ExprId) -> bool {
-        let Some(attribute) = attributes.iter().find(|a| a.name.text == "robust") else { return false };
-        if !attribute.value.is_empty() {
-            let message = "`@robust` has no value";
-            self.diagnostics.push(Diagnostic::new(Code::InvalidAttribute, attribute.span, message));
-        } else if !self.compares_numbers(formula) {
+        let Some(attribute) = attributes::find(attributes, "robust") else { return false };
+        if !self.compares_numbers(formula) {
             let message = "this property compares no numbers, so that its robustness says nothing";
             self.diagnostics.push(Diagnostic::new(Code::NothingToMeasure, attribute.span, message));
         }

@@ -2,11 +2,11 @@
 
 use rondel_event::Value;
 
-use super::{Checker, Meaning};
+use super::{Checker, Meaning, attributes};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::graph::is_empty;
 use crate::spec::{Bounds, TimeModel};
-use crate::syntax::ast::{Attribute, Bound, BoundKind, BoundsSyntax, Measure, NodeId, NodeKind};
+use crate::syntax::ast::{Attribute, Bound, BoundKind, BoundsSyntax, Measure, Name, NodeId, NodeKind};
 
 /// What the bounds in something say about how it measures time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -92,20 +92,9 @@ impl Checker<'_> {
 
     /// How a declaration with these attributes measures time.
     pub(super) fn model(&mut self, attributes: &[Attribute], units: Units) -> TimeModel {
-        let attribute = attributes.iter().rev().find(|a| a.name.text == "time");
-        let chosen = attribute.and_then(|attribute| {
-            let model = model_named(&attribute.value);
-            if model.is_none() {
-                let message = "a property counts steps, or measures time at points or densely";
-                self.diagnostics.push(
-                    Diagnostic::new(Code::InvalidAttribute, attribute.span, message)
-                        .help("write `@time(steps)`, `@time(points)` or `@time(dense)`"),
-                );
-            }
-            model
-        });
+        let chosen = attributes::find(attributes, "time").and_then(|attribute| model_named(&attribute.value));
         // Only in dense time there is something between messages.
-        let straight = super::linear::asked(attributes).map(|_| TimeModel::Dense);
+        let straight = attributes::straight(attributes).map(|_| TimeModel::Dense);
         if let Some(model) = chosen.or(straight).or(self.time) {
             return model;
         }
@@ -122,6 +111,24 @@ impl Checker<'_> {
             Units { with: Some(_), .. } | Units { without: None, ages: true, .. } => TimeModel::Dense,
             _ => TimeModel::Steps,
         }
+    }
+
+    /// Notes whose bounds are lowered next.
+    pub(super) fn begin(&mut self, name: &Name, attributes: &[Attribute]) {
+        self.unsaid = (!attributes::chooses_time(attributes)).then_some(name.span);
+    }
+
+    /// Adds to a diagnostic about the model of time that an option has chosen it.
+    pub(super) fn because_of_option(&self, diagnostic: Diagnostic) -> Diagnostic {
+        let (Some(span), Some(model)) = (self.unsaid, self.time) else { return diagnostic };
+        let word = match model {
+            TimeModel::Steps => "steps",
+            TimeModel::Points => "points",
+            TimeModel::Dense if self.linear => "linear",
+            TimeModel::Dense => "dense",
+        };
+        let text = format!("measures time so because of `--time {word}` (`time: {word}` of a deployment)");
+        diagnostic.label(span, text)
     }
 
     pub(super) fn lower_bounds(&mut self, syntax: &BoundsSyntax, model: TimeModel) -> Option<Bounds> {
@@ -156,8 +163,9 @@ impl Checker<'_> {
             BoundKind::Fraction(_) => {
                 let message = "steps are counted in whole numbers, and this is a fraction";
                 let help = "for time write a unit, such as `0.5 s`, or `@time(dense)` before the property";
-                let diagnostic = Diagnostic::new(Code::InvalidBounds, bound.span, message);
-                self.diagnostics.push(diagnostic.help(help));
+                let diagnostic = Diagnostic::new(Code::InvalidBounds, bound.span, message).help(help);
+                let diagnostic = self.because_of_option(diagnostic);
+                self.diagnostics.push(diagnostic);
                 return None;
             }
             BoundKind::Duration(nanos) => Value::Duration(*nanos),
@@ -195,7 +203,9 @@ impl Checker<'_> {
             Value::Duration(_) if model == TimeModel::Steps => {
                 let message = "this bound has a unit of time, but the property counts steps";
                 let help = "write a whole number of steps, or `@time(dense)` before the property";
-                self.diagnostics.push(Diagnostic::new(Code::WrongTimeModel, span, message).help(help));
+                let diagnostic = Diagnostic::new(Code::WrongTimeModel, span, message).help(help);
+                let diagnostic = self.because_of_option(diagnostic);
+                self.diagnostics.push(diagnostic);
                 return None;
             }
             Value::Int(seconds) => seconds.checked_mul(1_000_000_000),

@@ -222,6 +222,8 @@ pub(crate) struct Attribute {
     pub(crate) name: Name,
     /// Empty for a bare `@name`.
     pub(crate) value: String,
+    /// Where the value stands, if there is one.
+    pub(crate) argument: Option<Span>,
     /// From the `@` to the end.
     pub(crate) span: Span,
 }

@@ -414,8 +414,9 @@ impl<'a> Parser<'a> {
             return Err(self.expected("the name of an attribute"));
         }
         self.advance();
-        let mut value = String::new();
+        let (mut value, mut argument) = (String::new(), None);
         if self.eat("(") {
+            let from = self.span();
             let minus = self.eat("-");
             value = match self.peek() {
                 TokenKind::Text(text) if !minus => text.clone(),
@@ -426,21 +427,15 @@ impl<'a> Parser<'a> {
                 _ => return Err(self.expected("a word, a number or a text")),
             };
             self.advance();
-            self.expect(")")?;
+            argument = Some(from.to(self.last_span()));
+            if !self.eat(")") {
+                let given_up = self.expected("`)`");
+                self.help_last("an attribute has one value: a word, a number or a text in quotes");
+                return Err(given_up);
+            }
         }
         let span = start.to(self.last_span());
-        // Whoever asks for another course of values between messages must not get the usual one in silence.
-        let is_known = match name.text.as_str() {
-            "interpolate" => matches!(value.as_str(), "constant" | "linear"),
-            "linear" => value.is_empty(),
-            _ => true,
-        };
-        if !is_known {
-            let message = "between messages values are constant, or run straight";
-            let help = "write `@interpolate(constant)` or `@interpolate(linear)`";
-            self.report(Diagnostic::new(Code::InvalidAttribute, span, message).help(help));
-        }
-        Ok(Attribute { name, value, span })
+        Ok(Attribute { name, value, argument, span })
     }
 
     fn binding(&mut self, constant: bool) -> Parsed<()> {

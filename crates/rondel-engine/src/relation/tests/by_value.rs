@@ -77,10 +77,10 @@ fn by_value_agrees_with_relations_and_the_definition() {
 /// The programs of a property over three topics, planned, and by relations.
 fn both(formula: &str, model: &str) -> [Arc<Program>; 2] {
     let formula = formula.replace('#', if model == "steps" { "" } else { " ns" });
-    ["planned", "relations"].map(|plan| {
+    ["", "@plan(relations)"].map(|plan| {
         let text = format!(
             "topic t0 {{ a: int, b: int, s: string }} topic t1 {{ a: int, b: int, s: string }} \
-             topic t2 {{ a: int }} @time({model}) @unbounded @plan({plan}) property p = {formula}"
+             topic t2 {{ a: int }} @time({model}) @unbounded {plan} property p = {formula}"
         );
         let spec = rondel_spec::parse(&text).spec.unwrap();
         Arc::new(Program::compile(&spec).unwrap())

@@ -1,0 +1,215 @@
+//! Attributes: what those take that mean something to the language, and which go together.
+
+use std::collections::HashSet;
+
+use super::Checker;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::spec::{Expr, ExprId};
+use crate::suggest::{did_you_mean, nearest};
+use crate::syntax::ast::{Attribute, Name};
+
+/// What an attribute takes in parentheses.
+enum Takes {
+    Nothing,
+    /// A whole number of instances.
+    Count,
+    Word(&'static [&'static str]),
+}
+
+/// The attributes that mean something here; all others are for whoever reads the verdicts.
+const KNOWN: [(&str, Takes); 7] = [
+    ("limit", Takes::Count),
+    ("unbounded", Takes::Nothing),
+    ("plan", Takes::Word(&["relations"])),
+    ("time", Takes::Word(&["steps", "points", "dense"])),
+    ("robust", Takes::Nothing),
+    ("interpolate", Takes::Word(&["constant", "linear"])),
+    ("linear", Takes::Nothing),
+];
+
+/// What somebody may call one of them, and what is written.
+const OTHERWISE: [(&str, &str); 6] = [
+    ("steps", "@time(steps)"),
+    ("points", "@time(points)"),
+    ("dense", "@time(dense)"),
+    ("constant", "@interpolate(constant)"),
+    ("relations", "@plan(relations)"),
+    ("robustness", "@robust"),
+];
+
+impl Takes {
+    fn named(name: &str) -> Option<&'static Takes> {
+        KNOWN.iter().find(|(known, _)| *known == name).map(|(_, takes)| takes)
+    }
+
+    fn fits(&self, attribute: &Attribute) -> bool {
+        match (self, attribute.argument) {
+            (Takes::Nothing, argument) => argument.is_none(),
+            (Takes::Count, Some(_)) => count(&attribute.value).is_some(),
+            (Takes::Word(words), Some(_)) => words.contains(&attribute.value.as_str()),
+            (_, None) => false,
+        }
+    }
+
+    /// How the attribute is written.
+    fn forms(&self, name: &str) -> String {
+        match self {
+            Takes::Nothing => format!("write `@{name}`"),
+            Takes::Count => format!("write `@{name}(100000)`"),
+            Takes::Word(words) => {
+                let forms: Vec<_> = words.iter().map(|word| format!("`@{name}({word})`")).collect();
+                match forms.split_last() {
+                    Some((last, others)) if !others.is_empty() => {
+                        format!("write {} or {last}", others.join(", "))
+                    }
+                    _ => format!("write {}", forms.concat()),
+                }
+            }
+        }
+    }
+}
+
+/// How many instances of a `for each` there may be.
+fn count(value: &str) -> Option<u64> {
+    value.replace('_', "").parse().ok().filter(|limit| *limit > 0)
+}
+
+/// The last attribute of this name that is written as it has to be.
+pub(super) fn find<'a>(attributes: &'a [Attribute], name: &str) -> Option<&'a Attribute> {
+    let takes = Takes::named(name)?;
+    attributes.iter().rev().find(|attribute| attribute.name.text == name && takes.fits(attribute))
+}
+
+/// How many instances there may be, if that is said.
+pub(super) fn limit(attributes: &[Attribute]) -> Option<u64> {
+    find(attributes, "limit").and_then(|attribute| count(&attribute.value))
+}
+
+/// The attribute that says that numbers run straight, if one does.
+pub(super) fn straight(attributes: &[Attribute]) -> Option<&Attribute> {
+    let long = find(attributes, "interpolate").filter(|attribute| attribute.value == "linear");
+    find(attributes, "linear").or(long)
+}
+
+/// Whether something is said of how time runs, or how numbers do in it.
+pub(super) fn chooses_time(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|a| matches!(a.name.text.as_str(), "time" | "linear" | "interpolate"))
+}
+
+impl Checker<'_> {
+    /// Reports what is wrong with the attributes of a declaration by themselves.
+    pub(super) fn check_attributes(&mut self, attributes: &[Attribute], divided: bool) {
+        for (i, attribute) in attributes.iter().enumerate() {
+            let name = attribute.name.text.as_str();
+            let diagnostic = match Takes::named(name) {
+                None => unknown(attribute),
+                Some(takes) if !takes.fits(attribute) => Some(misused(attribute, takes)),
+                Some(_) => said_before(attribute, &attributes[..i]).or_else(|| {
+                    let message = "a limit counts instances, and without `for each` there are none";
+                    (name == "limit" && !divided).then(|| {
+                        Diagnostic::new(Code::InvalidAttribute, attribute.span, message)
+                            .help("leave it out, or divide by key: `property p for each id in topic.id = …`")
+                    })
+                }),
+            };
+            self.diagnostics.extend(diagnostic);
+        }
+    }
+
+    /// Reports attributes about quantified formulas where there are none.
+    pub(super) fn check_quantified(&mut self, name: &Name, attributes: &[Attribute], roots: Vec<ExprId>) {
+        let about = |attribute: &&Attribute| {
+            let name = attribute.name.text.as_str();
+            matches!(name, "unbounded" | "plan")
+                && Takes::named(name).is_some_and(|takes| takes.fits(attribute))
+        };
+        let mut about = attributes.iter().filter(about).peekable();
+        if about.peek().is_none() || self.is_quantified(roots) {
+            return;
+        }
+        let is_machine = self.ast.machines.iter().any(|machine| machine.name.span == name.span);
+        for attribute in about {
+            let written = attribute.span.of(self.text);
+            let name = &name.text;
+            let message = match is_machine {
+                true => format!(
+                    "of a machine `{written}` is about `exists` and `forall` behind `error`, and '{name}' has none there"
+                ),
+                false => format!("`{written}` is about `exists` and `forall`, and '{name}' has none"),
+            };
+            let diagnostic = Diagnostic::new(Code::InvalidAttribute, attribute.span, message);
+            self.diagnostics.push(diagnostic.help("leave it out"));
+        }
+    }
+
+    /// Whether a quantifier is left in some of these.
+    fn is_quantified(&self, mut open: Vec<ExprId>) -> bool {
+        let nodes = &self.graph.spec().nodes;
+        let mut seen: HashSet<ExprId> = open.iter().copied().collect();
+        while let Some(id) = open.pop() {
+            let node = &nodes[id.index()];
+            if matches!(node, Expr::Exists(..) | Expr::ForAll(..)) {
+                return true;
+            }
+            open.extend(node.operands().filter(|operand| seen.insert(*operand)));
+        }
+        false
+    }
+}
+
+/// An attribute that means nothing here, where one seems to be meant that does.
+fn unknown(attribute: &Attribute) -> Option<Diagnostic> {
+    let name = attribute.name.text.as_str();
+    // Anybody may have attributes of his own: it is a mistake only if the rest fits too.
+    let fitting = KNOWN.iter().filter(|(_, takes)| takes.fits(attribute)).map(|(name, _)| *name);
+    let meant = OTHERWISE.iter().find(|(word, _)| *word == name).map(|(_, meant)| (*meant).to_owned());
+    let meant = meant.or_else(|| nearest(name, fitting).map(|meant| format!("@{meant}")))?;
+    let message = format!("the attribute '{name}' means nothing here; did you mean `{meant}`?");
+    let help = "attributes that the language does not know are kept for whoever reads the verdicts";
+    Some(Diagnostic::new(Code::UnknownAttribute, attribute.name.span, message).help(help))
+}
+
+/// An attribute with another argument than it takes.
+fn misused(attribute: &Attribute, takes: &Takes) -> Diagnostic {
+    let (name, value) = (&attribute.name.text, &attribute.value);
+    let message = match (takes, attribute.argument) {
+        (Takes::Nothing, _) => format!("`@{name}` takes no value"),
+        (_, None) => format!("`@{name}` needs a value"),
+        (Takes::Count, _) => format!("`@{name}` takes a whole number of instances, at least 1"),
+        (Takes::Word(words), _) => {
+            let suggestion = did_you_mean(value, words.iter().copied());
+            format!("`@{name}` does not take '{value}'{suggestion}")
+        }
+    };
+    let help = match (name.as_str(), value.as_str()) {
+        ("time", "linear") => "numbers that run straight between messages are asked for with `@linear`".to_owned(),
+        ("linear", "") => takes.forms(name),
+        ("linear", "constant" | "false" | "off" | "none") => "write `@interpolate(constant)`".to_owned(),
+        ("plan", "values" | "value") => {
+            "formulas are evaluated by value wherever that is possible: leave it out, or write `@plan(relations)`"
+                .to_owned()
+        }
+        _ => takes.forms(name),
+    };
+    let place = attribute.argument.unwrap_or(attribute.span);
+    Diagnostic::new(Code::InvalidAttribute, place, message).help(help)
+}
+
+/// An attribute about something that an earlier one is about too.
+fn said_before(attribute: &Attribute, earlier: &[Attribute]) -> Option<Diagnostic> {
+    let says = |attribute: &Attribute| match (attribute.name.text.as_str(), attribute.value.as_str()) {
+        ("linear", _) => ("interpolate".to_owned(), "linear".to_owned()),
+        (name, value) => (name.to_owned(), value.to_owned()),
+    };
+    let (subject, value) = says(attribute);
+    let is_sound = |other: &&Attribute| {
+        says(other).0 == subject && Takes::named(&other.name.text).is_some_and(|takes| takes.fits(other))
+    };
+    let other = earlier.iter().find(is_sound)?;
+    let message = match says(other).1 == value {
+        true => "this has been said already",
+        false => "this contradicts what has been said before",
+    };
+    let diagnostic = Diagnostic::new(Code::InvalidAttribute, attribute.span, message);
+    Some(diagnostic.label(other.span, "here").help("leave one of them out"))
+}
