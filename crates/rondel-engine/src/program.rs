@@ -100,6 +100,33 @@ impl Program {
         })
     }
 
+    /// Why a specification is refused: all that [`Program::compile`] would say of its properties, one by one, and
+    /// each thing once. Empty if it is not refused.
+    ///
+    /// ```
+    /// use rondel_engine::Program;
+    /// let text = "topic a { id: int } property p = exists x. not a{id: x} property q = on(a)
+    ///             property r = forall x. a{id: x}";
+    /// let spec = rondel_spec::parse(text).spec.unwrap();
+    /// assert_eq!(Program::refusals(&spec).len(), 2);
+    /// ```
+    pub fn refusals(spec: &Spec) -> Vec<CompileError> {
+        let Err(first) = Program::compile(spec) else { return Vec::new() };
+        let mut alone = spec.clone();
+        let mut refusals: Vec<CompileError> = Vec::new();
+        for property in &spec.properties {
+            alone.properties.clear();
+            alone.properties.push(property.clone());
+            let refusal = Program::compile(&alone).err().filter(|refusal| !refusals.contains(refusal));
+            refusals.extend(refusal);
+        }
+        // What is wrong with all of them together, or with what no property has.
+        if refusals.is_empty() {
+            refusals.push(first);
+        }
+        refusals
+    }
+
     /// What tells it from other programs, and from the same specification in other releases.
     pub(crate) fn fingerprint(&self) -> u64 {
         self.fingerprint

@@ -49,6 +49,29 @@ fn what_cannot_be_monitored_is_said_at_its_place() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// All of a text is said at once: what each property would be told alone, and of what two share it is said once.
+#[test]
+fn every_property_that_is_refused_is_told() {
+    let text = "topic a { id: int, ok: bool } let late = forall x. a{id: x} -> once a{id: x, ok}
+        property p = exists x. not a{id: x}
+        property q = a.ok
+        property r = late
+        property s = late or a.ok
+        property t for each id in a.id = forall x. a{id: x}
+        @robust property u = exists x. a{id: x, id > 3}";
+    let outcome = parse(text);
+    let spec = outcome.spec.unwrap_or_else(|| panic!("{:?}", outcome.diagnostics));
+    let places: Vec<_> = Program::refusals(&spec)
+        .iter()
+        .filter_map(|refusal| refusal.diagnose(&spec))
+        .map(|diagnostic| &text[diagnostic.span.start..diagnostic.span.end])
+        .collect();
+    let expected = ["a{id: x}", "once a{id: x, ok}", "a{id: x}", "exists x. a{id: x, id > 3}"];
+    assert_eq!(places, expected);
+    let sound = parse("topic a property p = on(a)").spec.unwrap();
+    assert_eq!(Program::refusals(&sound), []);
+}
+
 #[test]
 fn the_reference_has_an_example_of_each() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/diagnostics.md");

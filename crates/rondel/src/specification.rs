@@ -177,31 +177,31 @@ impl Specification {
     }
 
     fn build(outcome: Outcome, text: &str, source: &str, is_formula: bool) -> Result<Specification, Refused> {
+        let Outcome { spec, mut diagnostics } = outcome;
+        let program = spec.as_ref().and_then(|spec| Program::compile(spec).ok());
+        let mut further = Vec::new();
+        if let (Some(spec), None) = (&spec, &program) {
+            for refusal in Program::refusals(spec) {
+                match refusal.diagnose(spec) {
+                    Some(diagnostic) if diagnostics.contains(&diagnostic) => {}
+                    Some(diagnostic) => diagnostics.push(diagnostic),
+                    None => further.push(format!("{source}: {refusal}")),
+                }
+            }
+        }
+        diagnostics.sort_by_key(|diagnostic| diagnostic.span);
         let colour = std::io::stderr().is_terminal();
-        for diagnostic in &outcome.diagnostics {
+        for diagnostic in &diagnostics {
             crate::say(diagnostic.render(source, text, colour).trim_end());
         }
-        let spec = outcome.spec.ok_or(Refused)?;
+        further.iter().for_each(|refusal| crate::complain(refusal));
+        let (spec, program) = spec.zip(program).ok_or(Refused)?;
         if spec.properties.is_empty() {
             crate::complain(&format!("{source} has no property, so there is nothing to check"));
             return Err(Refused);
         }
-        match Program::compile(&spec) {
-            Ok(program) => Ok(Specification {
-                spec,
-                program: Arc::new(program),
-                is_formula,
-                source: source.to_owned(),
-                text: text.to_owned(),
-            }),
-            Err(error) => {
-                match error.diagnose(&spec) {
-                    Some(diagnostic) => crate::say(diagnostic.render(source, text, colour).trim_end()),
-                    None => crate::complain(&format!("{source}: {error}")),
-                }
-                Err(Refused)
-            }
-        }
+        let (source, text) = (source.to_owned(), text.to_owned());
+        Ok(Specification { spec, program: Arc::new(program), is_formula, source, text })
     }
 }
 

@@ -74,6 +74,27 @@ fn what_cannot_be_tested() {
     assert!(both.stdout.starts_with("ok      it stands"), "{}", both.stdout);
 }
 
+/// All that keeps a specification from being monitored is said at once, in the order of the places.
+#[test]
+fn every_refusal_is_told() {
+    let folder = Folder::new();
+    let spec = folder.file(
+        "refused.rondel",
+        "topic a { id: int, v: float }
+         property p = exists x. not a{id: x}
+         property q = changed(a.v)
+         property r = forall x. a{id: x}
+         @plant(relations) property s = forall x. a{id: x} -> once a{id: x}",
+    );
+    let trace = folder.file("empty.jsonl", "");
+    let said = rondel(["check", &spec, &trace]);
+    said.expect_status(2);
+    let lines: Vec<&str> =
+        said.stderr.lines().filter(|line| line.contains("[E") || line.contains("[W")).collect();
+    let codes: Vec<&str> = lines.iter().filter_map(|line| line.split(['[', ']']).nth(1)).collect();
+    assert_eq!(codes, ["E0701", "E0701", "W0607", "E0701"], "{}", said.stderr);
+}
+
 #[test]
 fn the_plan_of_a_specification() {
     let folder = Folder::new();
