@@ -382,8 +382,7 @@ impl Monitor {
     }
 
     /// How many verdicts of properties with operators of the future were given up, as inconclusive, because
-    /// too many were waited for; and how many events were evaluated with values unknown, because too many
-    /// waited for the next ones.
+    /// too many were waited for.
     pub fn given_up(&self) -> u64 {
         let pending = self.sections.iter().flat_map(|section| &section.pending).map(Pending::lost);
         let delayed = self.sections.iter().flat_map(|section| &section.delayed).map(Delayed::lost);
@@ -392,9 +391,15 @@ impl Monitor {
         pending
             .chain(delayed)
             .chain(asked)
-            .chain(self.linear.iter().flatten().map(|linear| linear.lost()))
             .chain(self.instances.iter().map(Instances::given_up))
             .fold(0, u64::saturating_add)
+    }
+
+    /// How many events were evaluated before the next numbers had come that they waited for, because too many
+    /// waited: properties whose numbers run straight took these to be unknown. For each group of properties that
+    /// wait for the same fields.
+    pub fn hurried(&self) -> u64 {
+        self.linear.iter().flatten().map(|linear| linear.lost()).fold(0, u64::saturating_add)
     }
 
     /// The longest queue that any bounded operator keeps at the moment, in entries: what its memory

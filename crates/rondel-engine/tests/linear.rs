@@ -469,7 +469,7 @@ fn too_many_wait() {
         let event = Event { topic, fields: vec![(name, Content::Value(value))] };
         definition::write(&mut block, program.projections(), &event, i);
         told.extend(monitor.step(&block).iter().map(|report| (i, *report)));
-        assert_eq!(monitor.given_up() > 0, i >= limit, "{i}");
+        assert_eq!(monitor.hurried() > 0, i >= limit, "{i}");
     }
     let of = |p: u32| told.iter().filter(move |(_, report)| report.property == p);
     let known: Vec<_> = of(0).map(|(at, report)| (*at, report.about, report.verdict)).collect();
@@ -493,7 +493,7 @@ fn many_at_one_time() {
         count += monitor.step(&block).len();
     }
     count += monitor.end().len();
-    assert_eq!((count, monitor.given_up()), (60_000, 0));
+    assert_eq!((count, monitor.hurried()), (60_000, 0));
 }
 
 proptest! {

@@ -307,6 +307,12 @@ pub fn left_out(monitor: &Monitor, spec: &Spec) -> Vec<String> {
         let verdicts = counted(monitor.given_up(), "verdict was", "verdicts were");
         said.push(format!("{verdicts} given up as inconclusive, as too many were waiting for what comes"));
     }
+    if monitor.hurried() > 0 {
+        let messages = counted(monitor.hurried(), "message was", "messages were");
+        said.push(format!(
+            "{messages} evaluated with numbers unknown that run straight, as too many waited for the next ones"
+        ));
+    }
     if monitor.beyond_range() > 0 {
         let events = counted(monitor.beyond_range(), "event was", "events were");
         said.push(format!("{events} more than 146 years from time zero, and counted as of there"));
