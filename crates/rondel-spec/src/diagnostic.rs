@@ -166,6 +166,8 @@ pub enum Code {
     EmptyTest,
     /// An attribute that means nothing, and is like one that does.
     UnknownAttribute,
+    /// An instant is asked for where something changes just after instants.
+    NoInstant,
 }
 
 impl Code {
@@ -233,6 +235,7 @@ impl Code {
         Code::MissingKey,
         Code::EmptyTest,
         Code::UnknownAttribute,
+        Code::NoInstant,
     ];
 
     /// The code as it is printed.
@@ -304,6 +307,7 @@ impl Code {
             Code::MissingKey => "W0605",
             Code::EmptyTest => "W0606",
             Code::UnknownAttribute => "W0607",
+            Code::NoInstant => "W0608",
         }
     }
 

@@ -13,7 +13,8 @@ use crate::syntax::ast::{Attribute, Name};
 const SECOND: &str = "write a second property for it, with `@interpolate(constant)`";
 
 /// What the option that asks for straight lines is called where it is given.
-const OPTION: &str = "numbers run straight here because of `--time linear` (`time: linear` of a deployment)";
+pub(super) const OPTION: &str =
+    "numbers run straight here because of `--time linear` (`time: linear` of a deployment)";
 
 impl Checker<'_> {
     /// Whether numbers run straight in a property. What cannot is refused at its place.
@@ -97,7 +98,7 @@ impl Checker<'_> {
     }
 
     /// Where a node stands in a property, or in a definition that it uses.
-    fn place_in(&self, name: &Name, node: ExprId) -> Option<Span> {
+    pub(super) fn place_in(&self, name: &Name, node: ExprId) -> Option<Span> {
         let ast = self.ast;
         let own = ast.properties.iter().find(|property| property.name.span == name.span)?;
         let mut nodes = own.body.nodes();
@@ -285,6 +286,25 @@ fn bent(graph: &Graph, expr: &Expr) -> Option<Bent> {
         Expr::Prev(_) => PREV,
         other => strange(graph, other, &|_| true).unwrap_or(Bent::number("this", SECOND)),
     })
+}
+
+/// Whether a comparison is of numbers some of which run straight.
+pub(super) fn runs_straight(graph: &Graph, x: ExprId, y: ExprId) -> bool {
+    let nodes = &graph.spec().nodes;
+    // Whether a message brought another value is asked of the messages.
+    if matches!(nodes[y.index()], Expr::Prev(before) if before == x) {
+        return false;
+    }
+    let mut seen = HashSet::from([x, y]);
+    let mut open = vec![x, y];
+    while let Some(id) = open.pop() {
+        let node = &nodes[id.index()];
+        if is_number(node) {
+            return true;
+        }
+        open.extend(node.operands().filter(|operand| seen.insert(*operand)));
+    }
+    false
 }
 
 fn is_update(graph: &Graph, id: ExprId) -> bool {

@@ -92,6 +92,9 @@ impl Checker<'_> {
         let linear = self.linear(name, attributes, formula, slice, time);
         self.check_asked(name, vec![formula], slice, time);
         self.check_undivided(name, vec![formula], slice);
+        if time == TimeModel::Dense {
+            self.warn_of_no_instant(name, vec![formula], linear);
+        }
         if let Some(slice) = slice {
             self.warn_of_idle_key(slice, name, formula);
         }

@@ -199,7 +199,10 @@ impl<'a> Checker<'a> {
             let (slice, time) = (lowered.slice, lowered.time);
             let roots: Vec<_> = lowered.conditions().collect();
             self.check_undivided(&machine.name, roots.clone(), slice);
-            self.check_asked(&machine.name, roots, slice, time);
+            self.check_asked(&machine.name, roots.clone(), slice, time);
+            if time == TimeModel::Dense {
+                self.warn_of_no_instant(&machine.name, roots, false);
+            }
         }
     }
 

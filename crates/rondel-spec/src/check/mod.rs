@@ -7,6 +7,7 @@ mod constant;
 mod examples;
 mod fields;
 mod future;
+mod instants;
 mod kinds;
 mod linear;
 mod lower;

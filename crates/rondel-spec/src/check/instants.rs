@@ -1,0 +1,216 @@
+//! `rising` and `falling` in dense time are instants at which something is true and was not just before. What
+//! begins just after an instant, such as the end of `once[0, 2 s] on(a)`, is true at no first instant: they
+//! miss it.
+
+use std::collections::HashSet;
+
+use rondel_event::{Comparison, ValueType};
+
+use super::Checker;
+use super::linear::OPTION;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::graph::Graph;
+use crate::spec::{ChainMeasure, Expr, ExprId};
+use crate::syntax::ast::Name;
+
+/// How the truth of a node changes in dense time.
+#[derive(Clone, Copy, Default)]
+struct Turns {
+    /// The part because of which it may become true just after an instant.
+    rises: Option<ExprId>,
+    /// Likewise false.
+    falls: Option<ExprId>,
+    /// Whether it is true at instants only, or false.
+    is_instant: bool,
+    is_gap: bool,
+}
+
+impl Turns {
+    fn instant(id: ExprId) -> Turns {
+        Turns { falls: Some(id), is_instant: true, ..Turns::default() }
+    }
+
+    fn not(self) -> Turns {
+        Turns { rises: self.falls, falls: self.rises, is_instant: self.is_gap, is_gap: self.is_instant }
+    }
+
+    fn and(self, other: Turns) -> Turns {
+        let is_instant = self.is_instant || other.is_instant;
+        Turns {
+            rises: self.rises.or(other.rises).filter(|_| !is_instant),
+            falls: self.falls.or(other.falls),
+            is_instant,
+            is_gap: self.is_gap && other.is_gap,
+        }
+    }
+
+    /// The one or the other.
+    fn either(self, other: Turns) -> Turns {
+        Turns {
+            rises: self.rises.or(other.rises),
+            falls: self.falls.or(other.falls),
+            is_instant: self.is_instant && other.is_instant,
+            is_gap: self.is_gap && other.is_gap,
+        }
+    }
+}
+
+impl Checker<'_> {
+    /// Warns of instants in these parts of a declaration in dense time that what they are about may not have.
+    pub(super) fn warn_of_no_instant(&mut self, name: &Name, roots: Vec<ExprId>, is_straight: bool) {
+        let graph = &self.graph;
+        let nodes = &graph.spec().nodes;
+        let mut seen: HashSet<ExprId> = roots.iter().copied().collect();
+        let mut open = roots;
+        let mut edges = Vec::new();
+        while let Some(id) = open.pop() {
+            let node = &nodes[id.index()];
+            edges.extend(edge(nodes, node).map(|becomes| (id, becomes)));
+            open.extend(node.operands().filter(|operand| seen.insert(*operand)));
+        }
+        let Some(last) = edges.iter().map(|(_, becomes)| becomes.index()).max() else { return };
+        let mut turns: Vec<Turns> = Vec::with_capacity(last + 1);
+        for id in (0..=last as u32).map(ExprId) {
+            let found = turns_of(graph, id, &turns, is_straight);
+            turns.push(found);
+        }
+        for (edge, becomes) in edges {
+            let Some(late) = turns[becomes.index()].rises else { continue };
+            let places = &graph.spec().places;
+            let place = |node: ExprId| self.place_in(name, node).or_else(|| places.node(node));
+            let Some(span) = place(edge) else { continue };
+            let message = "this is an instant, and misses what changes just after one";
+            let mut diagnostic = Diagnostic::new(Code::NoInstant, span, message).help(instead(graph, late));
+            if let Some(late) = place(late).filter(|late| *late != span) {
+                diagnostic = diagnostic.label(late, "this changes just after an instant");
+            }
+            if is_straight && self.unsaid == Some(name.span) {
+                diagnostic = diagnostic.label(name.span, OPTION);
+            }
+            self.diagnostics.push(diagnostic);
+        }
+    }
+}
+
+/// What is true at an instant and was not just before, if that is what the node asks.
+fn edge(nodes: &[Expr], node: &Expr) -> Option<ExprId> {
+    let Expr::And(x, y) = node else { return None };
+    let opposite =
+        |a: ExprId, b: ExprId| nodes[a.index()] == Expr::Not(b) || nodes[b.index()] == Expr::Not(a);
+    let becomes = |x: ExprId, y: ExprId| match nodes[y.index()] {
+        Expr::Not(before) => matches!(nodes[before.index()], Expr::Previously(before) if before == x),
+        Expr::Previously(before) => opposite(x, before),
+        _ => false,
+    };
+    if becomes(*x, *y) {
+        return Some(*x);
+    }
+    becomes(*y, *x).then_some(*y)
+}
+
+fn turns_of(graph: &Graph, id: ExprId, turns: &[Turns], is_straight: bool) -> Turns {
+    let spec = graph.spec();
+    let expr = &spec.nodes[id.index()];
+    let of = |x: &ExprId| turns[x.index()];
+    // What an operator of the past makes of these, which is what it is about.
+    let own = |late: Option<ExprId>| late.map(|_| id);
+    match expr {
+        Expr::On(_) | Expr::Bind { .. } | Expr::Carried { .. } => Turns::instant(id),
+        Expr::And(..) if edge(&spec.nodes, expr).is_some() => Turns::instant(id),
+        Expr::Not(x) => of(x).not(),
+        Expr::Definitely(x) | Expr::Exists(_, x) | Expr::ForAll(_, x) => of(x),
+        Expr::And(x, y) => of(x).and(of(y)),
+        Expr::Or(x, y) => of(x).not().and(of(y).not()).not(),
+        Expr::If(c, x, y) if graph.value_type(*x) == ValueType::Bool => {
+            let Turns { rises, falls, .. } = of(c);
+            let late = rises.or(falls);
+            Turns { rises: late, falls: late, ..Turns::default() }.either(of(x)).either(of(y))
+        }
+        Expr::Previously(x) if !of(x).is_instant => {
+            Turns { rises: Some(id), falls: Some(id), ..Turns::default() }
+        }
+        Expr::Once(bounds, x) => {
+            let ends = own(of(x).falls).filter(|_| bounds.upper.is_some());
+            Turns { rises: of(x).rises, falls: ends, ..Turns::default() }
+        }
+        Expr::Historically(bounds, x) => {
+            let ends = own(of(x).rises).filter(|_| bounds.upper.is_some());
+            Turns { rises: ends, falls: of(x).falls, ..Turns::default() }
+        }
+        Expr::Since(bounds, x, y) => {
+            let ends = own(of(y).falls).filter(|_| bounds.upper.is_some());
+            Turns { rises: of(y).rises, falls: of(x).falls.or(ends), ..Turns::default() }
+        }
+        Expr::InState(machine, _) => {
+            let machine = spec.machines.get(machine.0 as usize);
+            let runs_out = machine.is_some_and(|m| m.transitions.iter().any(|t| t.after.is_some()));
+            let late = runs_out.then_some(id);
+            Turns { rises: late, falls: late, ..Turns::default() }
+        }
+        Expr::Compare(comparison, x, y) => compared(graph, id, (*comparison, *x, *y), turns, is_straight),
+        _ => Turns::default(),
+    }
+}
+
+/// Where the sides of a comparison pass each other they are equal for an instant.
+fn compared(
+    graph: &Graph,
+    id: ExprId,
+    (comparison, x, y): (Comparison, ExprId, ExprId),
+    turns: &[Turns],
+    is_straight: bool,
+) -> Turns {
+    if graph.value_type(x) == ValueType::Bool {
+        let [x, y] = [x, y].map(|x| turns[x.index()]);
+        let late = x.rises.or(x.falls).or(y.rises).or(y.falls);
+        return Turns { rises: late, falls: late, ..Turns::default() };
+    }
+    let passes = (is_straight && super::linear::runs_straight(graph, x, y))
+        || grows(graph, x, y)
+        || grows(graph, y, x);
+    match comparison {
+        _ if !passes => Turns::default(),
+        Comparison::Less | Comparison::Greater | Comparison::NotEqual => {
+            Turns { rises: Some(id), ..Turns::default() }
+        }
+        _ => Turns { falls: Some(id), ..Turns::default() },
+    }
+}
+
+/// Whether the first grows with time towards the second, which is a constant.
+fn grows(graph: &Graph, x: ExprId, y: ExprId) -> bool {
+    let age = &graph.spec().nodes[x.index()];
+    let ages = matches!(age, Expr::Age(_) | Expr::Chain(_, ChainMeasure::Age | ChainMeasure::Reaction));
+    ages && graph.constant(y).is_some()
+}
+
+/// What to write instead.
+fn instead(graph: &Graph, late: ExprId) -> String {
+    let nodes = &graph.spec().nodes;
+    match &nodes[late.index()] {
+        Expr::Compare(comparison, ..) => match comparison {
+            Comparison::Equal | Comparison::NotEqual => {
+                "the sides are equal at an instant in passing; compare with `<=` or `>=`".to_owned()
+            }
+            other => {
+                let meant = match other {
+                    Comparison::Less => "<=",
+                    Comparison::LessOrEqual => "<",
+                    Comparison::Greater => ">=",
+                    _ => ">",
+                };
+                format!("in passing the sides are equal for an instant: with `{meant}` that is the first one")
+            }
+        },
+        Expr::Once(..) | Expr::Historically(..) | Expr::Since(..) => {
+            "what is an instant stays within bounds up to and with the last moment; a window ends just there: \
+             `count(p) over 2 s > 0` for `once[0, 2 s] p`"
+                .to_owned()
+        }
+        Expr::InState(..) => {
+            "what goes by itself goes just after its time has run out; ask for the state itself, with `in(…)`".to_owned()
+        }
+        Expr::Previously(_) => "leave `previously` out".to_owned(),
+        _ => "an instant is over as soon as it is: ask for it itself".to_owned(),
+    }
+}
