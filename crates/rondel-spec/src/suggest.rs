@@ -110,7 +110,7 @@ pub(crate) fn hint(word: &str) -> Option<&'static str> {
         "after" | "before" => {
             "write `once p` for what was before, `eventually[0, 2 s] p` for what comes after"
         }
-        "whenever" => "write `p -> q`",
+        "whenever" | "then" => "write `p -> q`",
         "delta" | "derivative" | "diff" | "der" | "ddt" => {
             "write `x - prev(x)` for the difference of the last two messages"
         }

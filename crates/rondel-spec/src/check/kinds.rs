@@ -414,6 +414,10 @@ impl Checker<'_> {
                 {
                     diagnostic = diagnostic.help(UNIT);
                 }
+                if kind_a == Kind::Bool || kind_b == Kind::Bool {
+                    diagnostic = diagnostic
+                        .help("a truth stands by itself, or is compared with a truth: `p`, `not p`");
+                }
                 self.broken(whole, diagnostic);
             }
         }

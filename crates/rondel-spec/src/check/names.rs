@@ -257,12 +257,19 @@ impl<'a> Checker<'a> {
                 } else if steps.is_empty() && self.ast.variables.iter().any(|l| l.text == name.text) {
                     let help = "there is a variable of that name elsewhere: it is known in the formula behind its quantifier";
                     diagnostic = diagnostic.help(help);
-                } else if steps.is_empty() && suggestion.is_empty() && self.in_atom(node) {
+                } else if steps.is_empty()
+                    && suggestion.is_empty()
+                    && let Some(left) = self.compared_with(node)
+                {
                     let word = &name.text;
-                    let help = format!(
-                        "for a variable write `exists {word}. …` before the formula, for a text `\"{word}\"`"
-                    );
-                    diagnostic = diagnostic.help(help);
+                    diagnostic = diagnostic.help(match left {
+                        NodeKind::AtomField(..) => format!(
+                            "for a variable write `exists {word}. …` before the formula, for a text `\"{word}\"`"
+                        ),
+                        _ => format!(
+                            "a text stands in quotes: `\"{word}\"`; a number has a name by `const {word} = 2`"
+                        ),
+                    });
                 }
                 diagnostic
             }
@@ -271,15 +278,14 @@ impl<'a> Checker<'a> {
         Meaning::Broken
     }
 
-    /// Whether the node is what an atom compares a field with.
-    fn in_atom(&self, node: NodeId) -> bool {
-        let compared = |kind: &NodeKind| match kind {
-            NodeKind::Binary(Infix::Compare(_), field, value) => {
-                *value == node && matches!(self.ast.nodes[*field].kind, NodeKind::AtomField(..))
+    /// What is compared with the node, if it stands behind a comparison.
+    fn compared_with(&self, node: NodeId) -> Option<&NodeKind> {
+        match &self.ast.nodes.get(node + 1)?.kind {
+            NodeKind::Binary(Infix::Compare(_), left, right) if *right == node => {
+                Some(&self.ast.nodes[*left].kind)
             }
-            _ => false,
-        };
-        self.ast.nodes.get(node + 1).is_some_and(|next| compared(&next.kind))
+            _ => None,
+        }
     }
 
     /// A field of a topic, if its schema has it.

@@ -1,7 +1,7 @@
 //! How far operators reach: bounds, and numbers with units of time.
 
 use super::ast::{Bound, BoundKind, BoundsSyntax};
-use super::parser::{GivenUp, Parsed, Parser};
+use super::parser::{GivenUp, INFIX, Parsed, Parser};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::duration::{NoDuration, UNITS, meant, nanos, unit};
 use crate::lexer::TokenKind;
@@ -18,6 +18,11 @@ impl Parser<'_> {
                 ">" | ">=" => "5 s from the present and more is `[5 s,]`",
                 _ => "exactly 5 steps from the present is `[5,5]`",
             };
+            return Err(self.report(Diagnostic::new(Code::InvalidBounds, start, message).help(help)));
+        }
+        if self.symbol(0) != "[" && self.is_bare_bound() {
+            let message = format!("expected bounds in brackets, found {}", self.found());
+            let help = "up to 5 s from the present is `[0, 5 s]`, up to 5 steps `[0,5]`";
             return Err(self.report(Diagnostic::new(Code::InvalidBounds, start, message).help(help)));
         }
         if !self.eat("[") {
@@ -46,6 +51,19 @@ impl Parser<'_> {
             return Err(given_up);
         }
         Ok(BoundsSyntax { lower, upper, span: start.to(self.last_span()) })
+    }
+
+    /// Whether a number stands here with an operand right behind it.
+    fn is_bare_bound(&self) -> bool {
+        let next = match self.peek() {
+            TokenKind::Duration => 1,
+            TokenKind::Int(_) | TokenKind::Float(_) => {
+                if unit(self.word(1)).or(meant(self.word(1)).map(|_| 1)).is_some() { 2 } else { 1 }
+            }
+            _ => return false,
+        };
+        let is_infix = INFIX.contains(&self.word(next)) || self.word(next) == "over";
+        self.symbol(next) == "(" || !self.word(next).is_empty() && !is_infix
     }
 
     fn optional_bound(&mut self) -> Parsed<Option<Bound>> {

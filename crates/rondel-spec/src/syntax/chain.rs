@@ -35,7 +35,7 @@ impl Parser<'_> {
         let fields =
             if self.symbol(0) == "(" { self.fields_by_topic(&topics)? } else { self.field_of_all(&topics)? };
         self.mark(Mark::Part);
-        self.keyword("within")?;
+        self.keyword_or("within", "in how long a stamp comes out stands after `within`: `within 100 ms`")?;
         let within = self.bound()?;
         let mut further = Vec::new();
         while let Some(measure) = self.chain_measure() {

@@ -193,6 +193,11 @@ impl Parser<'_> {
             };
             return Err(self.report(Diagnostic::new(Code::UnexpectedToken, self.span(), message).help(help)));
         }
+        if self.symbol(0) == "{" && measure.is_none() {
+            let given_up = self.expected("`)`");
+            self.help_last(format!("`{topic}{{…}}` is true at a message by itself: leave `on` out"));
+            return Err(given_up);
+        }
         self.expect(")")?;
         let whole = start.to(self.last_span());
         let topic = Name { text: topic.to_owned(), span };

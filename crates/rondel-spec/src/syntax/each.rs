@@ -9,7 +9,7 @@ impl Parser<'_> {
     pub(super) fn each(&mut self) -> Parsed<usize> {
         self.mark(Mark::Each);
         self.advance();
-        self.keyword("each")?;
+        self.keyword_or("each", "keys are named with `for each id in topic.id`")?;
         let mut keys = vec![self.each_key()?];
         while self.eat(",") {
             keys.push(self.each_key()?);
@@ -35,7 +35,10 @@ impl Parser<'_> {
             ));
         }
         let name = self.name("a key")?;
-        self.keyword("in")?;
+        self.keyword_or(
+            "in",
+            "each key is `name in topic.field`, with several fields `name in (a.id, b.id)`",
+        )?;
         let mut fields = Vec::new();
         if self.eat("(") {
             loop {
@@ -58,6 +61,11 @@ impl Parser<'_> {
         }
         self.advance();
         self.path(Name { text: word.to_owned(), span })
+    }
+
+    /// A word that has to stand here, and what to write if it does not.
+    pub(super) fn keyword_or(&mut self, word: &str, help: &str) -> Parsed<()> {
+        self.keyword(word).inspect_err(|_| self.help_last(help))
     }
 
     /// A word that has to stand here.

@@ -303,6 +303,9 @@ impl<'a> Parser<'a> {
             return self.report(Diagnostic::new(Code::UnexpectedToken, self.last_span(), message));
         }
         let given_up = self.expected(what);
+        if self.symbol(0) == "[" {
+            self.help_last("bounds stand behind their operator, before its operand: `once[0, 5 s] p`");
+        }
         if self.symbol(0) == "," && self.is_behind_operator() {
             self.help_last(
                 "how far an operator reaches stands in brackets before its operand: `once[0, 5 s] p`",

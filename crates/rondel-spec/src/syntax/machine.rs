@@ -111,8 +111,15 @@ impl Parser<'_> {
                 let message =
                     format!("expected a statement of a machine or `}}`, found {}{suggestion}", self.found());
                 let help = match word {
+                    "init" | "start" => "a machine begins with `initial a`",
+                    "states" | "transition" | "transitions" => {
+                        "states need not be declared: `a -> b when p` does; one without transitions is `state a`"
+                    }
                     "if" | "whenever" => "what a transition waits for stands behind `when`: `a -> b when p`",
                     "on" => "what a transition waits for stands behind `when`: `a -> b when on(topic)`",
+                    "" if self.symbol(0) == ":" => {
+                        "what a transition waits for stands behind `when`: `a -> b when p`"
+                    }
                     _ if PARTS.contains(&word) => {
                         "after a transition come `when`, `within`, `after` and `do`, each at most once"
                     }

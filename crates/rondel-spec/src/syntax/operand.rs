@@ -73,6 +73,9 @@ impl<'a> Parser<'a> {
             (_, "/") => Some(
                 "a topic is declared with its address, `topic odom \"/robot/odom\"`, and called by its name: `odom.x`",
             ),
+            (_, "<" | "<=" | ">" | ">=" | "==" | "!=") => {
+                Some("a comparison has two sides: `x > 3 and x < 5`")
+            }
             (_, "?") => Some("a variable has no mark: `exists x. topic{field: x}`"),
             _ => hint(found),
         };
@@ -112,7 +115,9 @@ impl<'a> Parser<'a> {
         self.advance();
         let condition = self.expression()?;
         if self.word(0) != "then" {
-            return Err(self.expected("an operator or `then`"));
+            let given_up = self.expected("an operator or `then`");
+            self.help_last("write `p -> q`, or `if p then q else r`");
+            return Err(given_up);
         }
         self.advance();
         let yes = self.expression()?;
@@ -181,10 +186,10 @@ impl<'a> Parser<'a> {
                         TokenKind::Int(digits) => u32::try_from(digits).ok(),
                         _ => None,
                     };
-                    let Some(index) = index else { return Err(self.bad_index(name)) };
+                    let Some(index) = index else { return Err(self.bad_index(name, steps.is_empty())) };
                     self.advance();
                     if self.symbol(0) != "]" {
-                        return Err(self.bad_index(name));
+                        return Err(self.bad_index(name, steps.is_empty()));
                     }
                     steps.push((Segment::Index(index), place));
                     self.advance();
@@ -195,7 +200,7 @@ impl<'a> Parser<'a> {
     }
 
     /// After a name comes `[`, but no index: bounds, perhaps, after a misspelt operator.
-    fn bad_index(&mut self, name: &Name) -> GivenUp {
+    fn bad_index(&mut self, name: &Name, is_first: bool) -> GivenUp {
         if let Some(help) = hint(&name.text) {
             let message = format!("no operator '{}'", name.text);
             return self.report(Diagnostic::new(Code::UnexpectedToken, name.span, message).help(help));
@@ -218,7 +223,12 @@ impl<'a> Parser<'a> {
         }
         let is_word = *self.peek() == TokenKind::Word;
         let given_up = self.expected("the index of an element, such as `[0]`");
-        if is_word {
+        let word = &name.text;
+        if MEASUREMENTS.contains(&word.as_str()) || matches!(word.as_str(), "min" | "max") {
+            self.help_last(format!("how long a window is stands behind: `{word}(x) over 2 s`"));
+        } else if is_first && self.is_topic(word) {
+            self.help_last(format!("a message with a value is `{word}{{field: 3}}`"));
+        } else if is_word {
             self.help_last("a field is its value at the moment, without an index; before the last message it was `prev(x)`");
         }
         given_up
@@ -233,7 +243,11 @@ impl<'a> Parser<'a> {
         }
         self.advance();
         self.advance();
-        let arguments = self.arguments()?;
+        let arguments = self.arguments().inspect_err(|_| {
+            if self.symbol(0) == ":" && self.is_topic(word) {
+                self.help_last(format!("a message with a value is `{word}{{field: 3}}`"));
+            }
+        })?;
         self.called(word, arguments, span)
     }
 
@@ -277,9 +291,13 @@ impl<'a> Parser<'a> {
             let message =
                 format!("`{word}` takes {} {plural}, here it has {}", function.arity(), arguments.len());
             let mut diagnostic = Diagnostic::new(Code::WrongArguments, whole, message);
-            if arguments.len() == 1 && matches!(function, Function::Min | Function::Max) {
-                diagnostic.help = Some(format!("for the {word} of a window write `{word}(…) over 10 s`"));
-            }
+            diagnostic.help = match function {
+                Function::Min | Function::Max if arguments.len() == 1 => {
+                    Some(format!("for the {word} of a window write `{word}(…) over 10 s`"))
+                }
+                Function::Prev => Some("the value before the one before is `prev(prev(x))`".to_owned()),
+                _ => None,
+            };
             self.report(diagnostic);
             return Ok(self.node(NodeKind::Broken, whole));
         }

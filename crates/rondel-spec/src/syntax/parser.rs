@@ -37,6 +37,9 @@ pub(super) const RESERVED: [&str; 18] = [
 /// Words between two operands.
 pub(super) const INFIX: [&str; 6] = ["and", "or", "since", "until", "then", "else"];
 
+pub(super) const ADDRESS: &str =
+    "a topic has a name, and its address behind it in quotes: `topic odom \"/robot/odom\"`";
+
 const NO_QUOTES: &str = "a name is a word without quotes, of letters, digits and `_`";
 
 /// A declaration was given up; why has been reported.
@@ -390,6 +393,9 @@ impl<'a> Parser<'a> {
     /// What to write for a declaration of another language, if one begins here.
     pub(super) fn foreign_declaration(&self) -> Option<String> {
         let word = self.word(0);
+        if word == "topic" && (matches!(self.token(1).kind, TokenKind::Text(_)) || self.symbol(1) == "/") {
+            return Some(ADDRESS.to_owned());
+        }
         if DECLARATIONS.contains(&word) && matches!(self.token(1).kind, TokenKind::Text(_)) {
             return Some(NO_QUOTES.to_owned());
         }
@@ -445,9 +451,12 @@ impl<'a> Parser<'a> {
         let index = self.ast.bindings.len();
         let first = self.ast.nodes.len();
         self.ast.bindings.push(Binding { name, constant, body: Body { first, root: None } });
-        if self.symbol(0) == ":" {
+        if let sign @ (":" | "(") = self.symbol(0) {
             let given_up = self.expected("`=`");
-            self.help_last(format!("it has the type of what it stands for: `{keyword} name = …`"));
+            self.help_last(match sign {
+                "(" => format!("it has no parameters: `{keyword} name = …`"),
+                _ => format!("it has the type of what it stands for: `{keyword} name = …`"),
+            });
             return Err(given_up);
         }
         self.declared_as()?;
@@ -467,7 +476,7 @@ impl<'a> Parser<'a> {
         if self.word(0) == "for" {
             self.ast.properties[index].each = Some(self.each()?);
         }
-        if matches!(self.symbol(0), ":" | "(" | ":=") {
+        if matches!(self.symbol(0), ":" | "(" | ":=" | "{") || matches!(self.word(0), "foreach" | "per") {
             let given_up = self.expected("`=`");
             self.help_last(
                 "a property is `property p = …`, or for each key `property p for each k in topic.field = …`",

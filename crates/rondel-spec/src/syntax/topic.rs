@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rondel_event::ValueType;
 
 use super::ast::Topic;
-use super::parser::{DECLARATIONS, GivenUp, Parsed, Parser};
+use super::parser::{ADDRESS, DECLARATIONS, GivenUp, Parsed, Parser};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::TokenKind;
 use crate::spec::{Schema, SchemaType};
@@ -50,6 +50,9 @@ impl Parser<'_> {
             };
             let suggestion = did_you_mean(self.word(0), DECLARATIONS);
             let given_up = self.expected_declaration(what);
+            if matches!(self.symbol(0), "=" | "/") {
+                self.help_last(ADDRESS);
+            }
             if let Some(last) = self.last_diagnostic().filter(|_| !suggestion.is_empty()) {
                 last.message.push_str(&suggestion);
             }
@@ -94,7 +97,11 @@ impl Parser<'_> {
                 _ => return Err(self.expected("the name of a field or `}`")),
             };
             self.advance();
-            self.expect(":")?;
+            if !self.eat(":") {
+                let given_up = self.expected("`:`");
+                self.help_last("a field is written `name: type`");
+                return Err(given_up);
+            }
             if outer > 0 {
                 path.push('.');
             }
