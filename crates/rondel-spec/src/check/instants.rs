@@ -141,11 +141,18 @@ fn turns_of(graph: &Graph, id: ExprId, turns: &[Turns], is_straight: bool) -> Tu
             let ends = own(of(y).falls).filter(|_| bounds.upper.is_some());
             Turns { rises: of(y).rises, falls: of(x).falls.or(ends), ..Turns::default() }
         }
-        Expr::InState(machine, _) => {
+        Expr::InState(machine, states) => {
             let machine = spec.machines.get(machine.0 as usize);
-            let runs_out = machine.is_some_and(|m| m.transitions.iter().any(|t| t.after.is_some()));
-            let late = runs_out.then_some(id);
-            Turns { rises: late, falls: late, ..Turns::default() }
+            let waits = machine.into_iter().flat_map(|m| &m.transitions).filter(|t| t.after.is_some());
+            let mut turns = Turns::default();
+            for transition in waits {
+                match [transition.from, transition.to].map(|state| states.contains(&state)) {
+                    [false, true] => turns.rises = Some(id),
+                    [true, false] => turns.falls = Some(id),
+                    _ => {}
+                }
+            }
+            turns
         }
         Expr::Compare(comparison, x, y) => compared(graph, id, (*comparison, *x, *y), turns, is_straight),
         _ => Turns::default(),
