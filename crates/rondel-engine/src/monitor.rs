@@ -18,7 +18,7 @@ use crate::report::{Report, ReportKeys, SliceStatus, in_order};
 use crate::run::{Outcome, Rowed, SavedSerial, Serial};
 use crate::section::{Moments, Section};
 use crate::slice::saved::SavedInstances;
-use crate::slice::tell::tell;
+use crate::slice::tell::{Told, tell};
 use crate::slice::{Events, Instances, Moment, Sliced};
 
 /// The engine doubles times, and adds one.
@@ -265,11 +265,12 @@ impl Monitor {
             self.future_end(i, section);
             self.machines_end(i, section);
         }
-        let Monitor { instances, reports, keys, every, time, .. } = self;
+        let Monitor { instances, reports, keys, every, time, position, .. } = self;
+        let events = Told { block: None, times: &[], position: *position };
         for (i, (instances, sliced)) in (0..).zip(instances.iter_mut().zip(&program.sliced)) {
             keys.slice = i;
-            instances
-                .finish(sliced, *time, &mut |moment| tell(moment, sliced, None, &[], *every, reports, keys));
+            let tell = &mut |moment: &Moment<'_>| tell(moment, sliced, events, *every, reports, keys);
+            instances.finish(sliced, *time, tell);
         }
         self.sort();
         &self.reports
@@ -337,6 +338,11 @@ impl Monitor {
     /// The number of the step, from 0, that the first event of the next block will be.
     pub fn position(&self) -> u64 {
         self.position
+    }
+
+    /// The latest time so far, of an event or that it was let pass to; where any property measures time.
+    pub fn time(&self) -> Timestamp {
+        Timestamp::from_nanos(self.time)
     }
 
     /// When time will bring something by itself, if no event comes before: the least `now` for which
@@ -432,10 +438,11 @@ impl Monitor {
     /// Evaluates the events of a block, if there is one, for the instances that they concern, and what time
     /// brings before `time`.
     fn divided(&mut self, i: usize, sliced: &Sliced, block: Option<&Block>, time: i64) {
-        let Monitor { instances, times, reports, keys, every, .. } = self;
+        let Monitor { instances, times, reports, keys, every, position, .. } = self;
         keys.slice = i as u32;
         let times = &times[..block.map_or(0, Block::len)];
-        let mut tell = |moment: &Moment<'_>| tell(moment, sliced, block, times, *every, reports, keys);
+        let events = Told { block, times, position: *position };
+        let mut tell = |moment: &Moment<'_>| tell(moment, sliced, events, *every, reports, keys);
         if let Some(block) = block {
             instances[i].step(sliced, Events { block, times, rows: block.rows(), inputs: &[] }, &mut tell);
         }
@@ -464,8 +471,11 @@ impl Monitor {
                 changed: outcome.changed >> row & 1 == 1,
                 row: Some(row as u8),
                 step: position + row as u64,
+                at_event: true,
                 time: block.time(row),
                 about: None,
+                after: false,
+                back: 0,
                 robustness: serial.robustness(section, formula, row, 0, verdict),
                 key: None,
                 order: at(row),
@@ -585,8 +595,11 @@ impl Monitor {
                     changed: now.changed >> row & 1 == 1,
                     row: is_event.then_some(next as u8),
                     step: (self.position + next as u64).saturating_sub(u64::from(!is_event)),
+                    at_event: is_event,
                     time: Timestamp::from_nanos(times[row]),
                     about: None,
+                    after: false,
+                    back: 0,
                     robustness: serial.robustness(section, formula, row, 0, verdict),
                     key: None,
                     order: if is_event { at(next) } else { before(next) },
@@ -599,8 +612,17 @@ impl Monitor {
                     let order = report.order + 1;
                     let verdict = after.verdict(row);
                     let robustness = serial.robustness(section, formula, row, 1, verdict);
-                    let changed = true;
-                    self.reports.push(Report { verdict, changed, row: None, robustness, order, ..report });
+                    let (row, at_event, after, changed) = (None, false, true, true);
+                    self.reports.push(Report {
+                        verdict,
+                        changed,
+                        row,
+                        at_event,
+                        after,
+                        robustness,
+                        order,
+                        ..report
+                    });
                 }
             }
         }
@@ -622,8 +644,11 @@ impl Monitor {
                     changed: true,
                     row: None,
                     step,
+                    at_event: false,
                     time: Timestamp::from_nanos(serial.time),
                     about: None,
+                    after: true,
+                    back: 0,
                     robustness: serial.robustness(section, formula, serial.last_row(), 1, verdict),
                     key: None,
                     order: order + 1,
@@ -635,7 +660,7 @@ impl Monitor {
 
     /// The number of the last event before this place in the order of reports.
     fn step_before(&self, order: u32) -> u64 {
-        (self.position + u64::from(order / 4)).saturating_sub(1)
+        step_before(self.position, order)
     }
 }
 
@@ -678,6 +703,11 @@ impl Grid {
 /// The place in the order of reports of what happens at a row; right after it comes the span that follows.
 pub(crate) fn at(row: usize) -> u32 {
     4 * row as u32 + 2
+}
+
+/// The number of the last event before a place in the order of the reports on a block that begins with this event.
+pub(crate) fn step_before(position: u64, order: u32) -> u64 {
+    (position + u64::from(order / 4)).saturating_sub(1)
 }
 
 /// The place of what time brings before a row.

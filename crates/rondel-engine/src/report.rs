@@ -12,15 +12,22 @@ pub struct Report {
     /// Whether the verdict is another than the one before it of the same property (and the same key). The
     /// first one always counts as changed.
     pub changed: bool,
-    /// The row of the event that it was given at, if it was at an event. Otherwise time itself brought it.
+    /// The row of the event that it was given at. Otherwise time itself brought it, or it was as good as given at an event
+    /// before.
     pub row: Option<u8>,
-    /// How many events there were before: the number of the event that it was given at; of a verdict that
-    /// time brought, the number of the event before it.
+    /// The number of the event that it was given at, among all that the monitor took; of a verdict that time
+    /// brought, the number of the event before it.
     pub step: u64,
+    /// Whether it was given at an event.
+    pub at_event: bool,
     /// When it became certain.
     pub time: Timestamp,
     /// The time that it is about, where that is another: of properties with operators of the future.
     pub about: Option<Timestamp>,
+    /// In dense time, whether it is about what follows right after that time, and not about the time itself.
+    pub after: bool,
+    /// Where steps are counted, how many of them before the one that it was given at the one is that it is about.
+    pub back: u64,
     /// How far from being violated the property is, where that is asked for and known.
     pub robustness: Option<f64>,
     /// The key of its instance, where the property is divided by key: see [`Monitor::key`](crate::Monitor::key).
@@ -144,8 +151,11 @@ impl Report {
             changed: true,
             row: Some(0),
             step,
+            at_event: true,
             time,
             about: None,
+            after: false,
+            back: 0,
             robustness: None,
             key: None,
             order: 0,

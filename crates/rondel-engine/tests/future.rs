@@ -73,6 +73,13 @@ fn by_time(verdicts: impl Iterator<Item = (i64, Verdict)>) -> BTreeMap<(i64, &'s
 fn agree(case: &Case) -> Result<(), TestCaseError> {
     let case = Case { spec: chosen(case), ..case.clone() };
     if palette_of(&case) != Some(TimeModel::Dense) {
+        if palette_of(&case) == Some(TimeModel::Steps) {
+            // So many steps before the one that it is given at is the one that it is about.
+            for given in drive(&case.spec, &case.trace, case.now, &case.ride) {
+                let Some(event) = given.event else { continue };
+                prop_assert_eq!(case.trace[event - given.report.back as usize].time, about(&given));
+            }
+        }
         return agree_in_time(&case);
     }
     let given = drive(&case.spec, &case.trace, case.now, &case.ride);
@@ -92,9 +99,11 @@ fn palette_of(case: &Case) -> Option<TimeModel> {
 fn dense(spots: &[Spot], found: &[&Given], case: &Case) -> Result<(), String> {
     for g in found {
         // The instant, or the time just after it: that of the last spot that begins by then.
-        let time = about(g);
-        let last = spots.iter().rev().find(|spot| spot.time <= time);
-        let mut here = spots.iter().filter(|spot| spot.time == time).chain(last);
+        let (time, after) = (about(g), g.report.after);
+        let is_it = |spot: &&Spot| spot.time == time && spot.after == after;
+        let last =
+            spots.iter().rev().find(|spot| spot.time <= time).filter(|_| !spots.iter().any(|s| is_it(&s)));
+        let mut here = spots.iter().filter(is_it).chain(last);
         if !here.any(|spot| spot.verdict.unwrap_or(Verdict::Inconclusive) == g.report.verdict) {
             return Err(format!("at {time} there is no {}", g.report.verdict));
         }

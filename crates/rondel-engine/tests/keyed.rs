@@ -44,14 +44,14 @@ fn key_of(slice: &Slice, event: &Event) -> Option<Option<Vec<Value>>> {
 struct Said {
     verdict: Verdict,
     changed: bool,
-    at_event: bool,
-    step: u64,
+    /// The event that it was given at.
+    step: Option<u64>,
     time: Timestamp,
 }
 
 fn said(report: &Report) -> Said {
-    let Report { verdict, changed, step, time, .. } = *report;
-    Said { verdict, changed, at_event: report.row.is_some(), step, time }
+    let Report { verdict, changed, step, at_event, time, .. } = *report;
+    Said { verdict, changed, step: at_event.then_some(step), time }
 }
 
 /// Runs a monitor in blocks and lets `tell` see what it reports.
@@ -110,7 +110,8 @@ fn expected(spec: &Spec, property: usize, trace: &[(i64, &Event)], values: &[Val
         Some(of) => of.is_some_and(|of| id(&of) == *key),
         None => topics.contains(&TopicId(event.topic)),
     };
-    let alone: Vec<_> = trace.iter().copied().filter(|(_, event)| sees(event)).collect();
+    let (places, alone): (Vec<u64>, Vec<_>) =
+        (0..).zip(trace.iter().copied()).filter(|(_, (_, event))| sees(event)).unzip();
     let first = alone.iter().position(|(_, event)| key_of(slice, event).is_some()).unwrap();
     let mut property = spec.properties[property].clone();
     property.slice = None;
@@ -124,7 +125,9 @@ fn expected(spec: &Spec, property: usize, trace: &[(i64, &Event)], values: &[Val
     let mut out = Vec::new();
     run(&undivided, &alone, &[64], true, |report, _, _| {
         if report.step >= first as u64 {
-            out.push(said(report));
+            // The events are numbered as the whole trace has them.
+            let said = said(report);
+            out.push(Said { step: said.step.map(|step| places[step as usize]), ..said });
         }
     });
     out
@@ -331,7 +334,7 @@ proptest! {
         for property in 0..spec.properties.len() {
             for (id, values) in &ids {
                 // One that was forgotten begins anew to count, and has not seen what came in between without its key.
-                let what = |said: &Said| (said.verdict, said.at_event, said.time);
+                let what = |said: &Said| (said.verdict, said.step.is_some(), said.time);
                 let expected: Vec<_> = expected(&spec, property, &trace, values).iter().map(what).collect();
                 let found: Vec<_> = all[&(property, id.clone())].iter().map(what).collect();
                 if all_keyed {

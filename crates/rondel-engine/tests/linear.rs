@@ -16,7 +16,7 @@ use definition::{Content, Event, Timed, spec};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use rondel_engine::{Monitor, Program};
+use rondel_engine::{Monitor, Program, Report};
 use rondel_event::{Block, Comparison, Path, Timestamp, TopicId, Value, ValueType, Verdict};
 use rondel_spec::{BinaryOp, Bounds, Expr, ExprId, Spec, TimeModel, UnaryOp};
 
@@ -477,6 +477,36 @@ fn too_many_wait() {
     assert_eq!(known, [(limit, begin, Verdict::Satisfied), (limit, begin, Verdict::Inconclusive)]);
     assert!(of(1).all(|(at, report)| *at >= limit && report.verdict != Verdict::Violated));
     assert!(of(1).count() > 10_000);
+}
+
+/// What is certain at the event that it is about has the number of that, whatever blocks there are, and also if it
+/// is seen only with the next one.
+#[test]
+fn an_own_event_has_its_number() {
+    let text = "topic t0 { f: float } topic t1 { b: bool } @linear property p = on(t1) and t1.b";
+    let spec = rondel_spec::parse(text).spec.unwrap();
+    let program = Arc::new(Program::compile(&spec).unwrap());
+    let event = |i: i64| match i % 2 {
+        0 => Event { topic: 0, fields: vec![("f", Content::Value(Value::Float(1.0)))] },
+        _ => Event { topic: 1, fields: vec![("b", Content::Value(Value::Bool(true)))] },
+    };
+    for len in [1, 2, 3, 8] {
+        let mut monitor = Monitor::new(program.clone());
+        let mut told = Vec::new();
+        let mut take = |reports: &[Report]| told.extend_from_slice(reports);
+        for first in (0..8).step_by(len) {
+            let mut block = Block::new(program.layout());
+            for i in first..(first + len as i64).min(8) {
+                definition::write(&mut block, program.projections(), &event(i), 10 * i);
+            }
+            take(monitor.step(&block));
+        }
+        take(monitor.end());
+        let satisfied = told.iter().filter(|report| report.verdict == Verdict::Satisfied);
+        let at: Vec<_> = satisfied.map(|r| (r.at_event, r.step, r.time.as_nanos(), r.about)).collect();
+        let expected: Vec<_> = [1, 3, 5, 7].map(|i| (true, i as u64, 10 * i, None)).to_vec();
+        assert_eq!(at, expected, "in blocks of {len}");
+    }
 }
 
 /// Events of one time wait for nothing but the last of them.

@@ -110,7 +110,7 @@ impl VerdictWriter {
             out.extend_from_slice(b",\"about\":");
             write_seconds(about, out);
         }
-        if report.row.is_some() {
+        if report.at_event {
             out.extend_from_slice(b",\"step\":");
             out.extend_from_slice(itoa::Buffer::new().format(report.step).as_bytes());
         }
@@ -164,7 +164,7 @@ impl VerdictWriter {
             write_keys(keys, out);
         });
         out.push(b' ');
-        if report.row.is_some() {
+        if report.at_event {
             out.extend_from_slice(b"step ");
             let mut digits = itoa::Buffer::new();
             let digits = digits.format(report.step);
@@ -384,7 +384,7 @@ mod tests {
         write(&named, Some("x.jsonl"), report(Verdict::Violated, 3, -1_500_000_000), &[]);
         write(&plain, None, report(Verdict::Satisfied, 0, 12_000_000_000), &[]);
         let mut alone = report(Verdict::Violated, 7, 2_000_000_000);
-        (alone.row, alone.about) = (None, Some(Timestamp::ZERO));
+        (alone.row, alone.at_event, alone.about) = (None, false, Some(Timestamp::ZERO));
         write(&plain, None, alone, &[]);
         let keys = [Value::Int(7), Value::String("x\"".into())];
         write(&spec.properties[0], None, report(Verdict::Violated, 1, 0), &keys);

@@ -100,7 +100,7 @@ impl Tally {
             self.violations += 1;
             self.first.get_or_insert_with(|| First {
                 key: key_text(&keys()),
-                step: report.row.filter(|_| report.about.is_none()).map(|_| report.step),
+                step: (report.at_event && report.about.is_none()).then_some(report.step),
                 time: report.about.unwrap_or(report.time),
             });
         }
@@ -370,7 +370,7 @@ mod tests {
         let at = Timestamp::from_nanos;
         let given = |time, about: Option<i64>, verdict| {
             let mut report = Report::at_event(verdict, 0, at(time));
-            (report.about, report.row) = (about.map(at), None);
+            (report.about, report.at_event) = (about.map(at), false);
             report
         };
         let mut tally = Tally::default();

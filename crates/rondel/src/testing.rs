@@ -151,7 +151,7 @@ impl Ran {
                     verdict: report.verdict,
                     time: report.time,
                     about: report.about,
-                    after: report.row.is_none(),
+                    after: !report.at_event,
                     message: message.filter(|_| report.row.is_some()),
                     evidence: evidence.as_ref().map(text),
                 });

@@ -106,8 +106,8 @@ fn what_a_chain_comes_to_is_there_for_programs() {
 fn the_flights() {
     violations("flights").expect_status(1).expect_stdout(
         "\
-violated      sequence_order[\"AFR1\"]           step         3   time 3 s
-violated      known[\"KLM9\"]                    step         0   time 4.5 s
+violated      sequence_order[\"AFR1\"]           step         6   time 3 s
+violated      known[\"KLM9\"]                    step         9   time 4.5 s
 ",
     );
 }
@@ -126,9 +126,9 @@ violated      odometry_alive                                    time 4.2 s
 fn the_requests() {
     violations("requests").expect_status(1).expect_stdout(
         "\
-violated      only_after_grant[\"b\"]            step         0   time 1.5 s
+violated      only_after_grant[\"b\"]            step         2   time 1.5 s
 violated      answered[1]                                       time 3 s
-violated      no_answer_for_nothing[9]         step         0   time 5.5 s
+violated      no_answer_for_nothing[9]         step         8   time 5.5 s
 ",
     );
 }

@@ -50,17 +50,17 @@ fn verdicts_have_their_key() {
         TRACE.as_bytes(),
     );
     json.expect_status(1).expect_stdout(
-        "{\"property\":\"granted\",\"key\":{\"id\":8},\"time\":3,\"step\":1,\"verdict\":\"violated\"}\n\
-         {\"property\":\"granted\",\"key\":{\"id\":7},\"time\":5,\"step\":4,\"verdict\":\"violated\"}\n",
+        "{\"property\":\"granted\",\"key\":{\"id\":8},\"time\":3,\"step\":3,\"verdict\":\"violated\"}\n\
+         {\"property\":\"granted\",\"key\":{\"id\":7},\"time\":5,\"step\":5,\"verdict\":\"violated\"}\n",
     );
     // Nothing is dropped in silence.
     json.expect_stderr(&["1 message has no key, or one of another type, and did not count for granted"]);
     let text = rondel_with_input(["check", "-e", "violations", &spec, "-"], TRACE.as_bytes());
     assert!(
-        text.stdout.starts_with("violated      granted[8]                       step         1   time 3 s\n")
+        text.stdout.starts_with("violated      granted[8]                       step         3   time 3 s\n")
     );
     let summary =
-        "violated      granted                          became so 2 times, first of [8] at step 1 (time 3 s)";
+        "violated      granted                          became so 2 times, first of [8] at step 3 (time 3 s)";
     assert!(text.stdout.contains(summary), "{}", text.stdout);
 }
 
@@ -82,18 +82,18 @@ fn a_violation_says_why_of_its_own_instance() {
     let explained =
         rondel_with_input(["check", "-q", "-e", "violations", "--explain", &spec, "-"], TRACE.as_bytes());
     explained.expect_stdout(
-        "violated      granted[8]                       step         1   time 3 s\n\
+        "violated      granted[8]                       step         3   time 3 s\n\
         \x20   time                         3 s\n\
         \x20   step                           3\n\
         \x20   message                    grant\n\
         \x20   on(grant)                   true\n\
         \x20   once[0, 10 s] on(request)  false\n\
-        violated      granted[7]                       step         4   time 5 s\n\
-        \x20   time           1 s    2 s    4 s    5 s\n\
-        \x20   step             1      2      4      5\n\
-        \x20   message    request  grant   mode  grant\n\
-        \x20   mode.on       true   true  false  false\n\
-        \x20   on(grant)    false   true  false   true\n",
+        violated      granted[7]                       step         5   time 5 s\n\
+        \x20   time         5 s\n\
+        \x20   step           5\n\
+        \x20   message    grant\n\
+        \x20   mode.on    false\n\
+        \x20   on(grant)   true\n",
     );
     assert_eq!(explained.stderr.matches("did not count for").count(), 1, "{}", explained.stderr);
 }
@@ -127,5 +127,5 @@ fn keys_on_a_network() {
     run.terminate();
     let finished = run.finish();
     finished
-        .expect_stderr(&["1 message has no key", "p: became violated 1 time, first of [\"b\"] at step 0"]);
+        .expect_stderr(&["1 message has no key", "p: became violated 1 time, first of [\"b\"] at step 1"]);
 }

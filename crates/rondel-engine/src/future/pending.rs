@@ -52,6 +52,17 @@ impl Decision {
         key::axis(self.certain) & 1 == 1
     }
 
+    /// Whether it is about the time after an instant of dense time.
+    pub(crate) fn is_after(&self, model: TimeModel) -> bool {
+        model == TimeModel::Dense && !self.is_instant()
+    }
+
+    /// In steps, how many of them before the one that it became certain at it is about.
+    pub(crate) fn steps_back(&self, model: TimeModel) -> u64 {
+        let back = key::axis(self.certain) - key::axis(self.from);
+        if model == TimeModel::Steps { u64::try_from(back).unwrap_or(0) } else { 0 }
+    }
+
     /// Whether it is about an instant of dense time, and not the time after one.
     pub(crate) fn is_instant(&self) -> bool {
         key::axis(self.from) & 1 == 0

@@ -139,6 +139,8 @@ pub(crate) struct Linear {
     /// Moments for the section.
     pub(crate) block: Block,
     pub(crate) times: [i64; Block::CAPACITY],
+    /// The numbers of its events.
+    steps: [u64; Block::CAPACITY],
     pub(crate) lines: Vec<LineRows>,
     pub(crate) frontiers: Vec<Frontier>,
     limit: usize,
@@ -169,6 +171,7 @@ impl Linear {
             free: Vec::new(),
             block: Block::new(Layout { topics: layout.topics + 2, ..layout }),
             times: [0; Block::CAPACITY],
+            steps: [0; Block::CAPACITY],
             lines: vec![LineRows::default(); plan.lines.len()],
             frontiers: Vec::new(),
             limit: LIMIT,
@@ -219,11 +222,17 @@ impl Linear {
         self.held.bound.unwrap_or(now)
     }
 
+    /// The number of the event in a row of its block; none of a crossing.
+    pub(crate) fn step(&self, row: u8) -> Option<u64> {
+        let is_crossing = self.crossings() >> row & 1 == 1;
+        self.steps.get(usize::from(row)).copied().filter(|_| !is_crossing)
+    }
+
     /// Takes in the event in `row` of a block.
-    pub(crate) fn take(&mut self, plan: &LinearPlan, block: &Block, row: usize, time: i64) {
+    pub(crate) fn take(&mut self, plan: &LinearPlan, block: &Block, row: usize, (time, step): (i64, u64)) {
         let was_free = self.is_free();
         let mut waiting = self.free.pop().unwrap_or_default();
-        waiting.read(plan, block, row, time);
+        waiting.read(plan, block, row, (time, step));
         for (i, (&slot, samples)) in (0..).zip(plan.fields.iter().zip(&mut self.held.fields)) {
             if block.present(slot) >> row & 1 == 0 {
                 continue;
@@ -310,6 +319,7 @@ impl Linear {
     fn event(&mut self, plan: &LinearPlan) {
         let Some(waiting) = self.held.waiting.pop_front() else { return };
         let row = waiting.write(plan, &mut self.block, self.event);
+        self.steps[row] = waiting.step;
         for &field in &waiting.samples {
             let samples = &mut self.held.fields[field as usize];
             if let Some(next) = samples.next.pop_front() {

@@ -9,6 +9,8 @@ use super::LinearPlan;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Waiting {
     pub(super) time: i64,
+    /// The number of the event.
+    pub(super) step: u64,
     /// The topics, by their places in the plan.
     topics: Vec<u32>,
     /// The fields that it carries, by their places in the plan.
@@ -30,8 +32,8 @@ enum Cell {
 
 impl Waiting {
     /// Becomes the event in `row` of a block.
-    pub(super) fn read(&mut self, plan: &LinearPlan, block: &Block, row: usize, time: i64) {
-        self.time = time;
+    pub(super) fn read(&mut self, plan: &LinearPlan, block: &Block, row: usize, (time, step): (i64, u64)) {
+        (self.time, self.step) = (time, step);
         self.topics.clear();
         self.cells.clear();
         self.text.clear();

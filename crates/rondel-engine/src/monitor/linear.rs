@@ -13,7 +13,7 @@ impl Monitor {
         linear.frontiers.clear();
         for row in 0..block.len() {
             let time = self.times[row];
-            linear.take(plan, block, row, time);
+            linear.take(plan, block, row, (time, self.position + row as u64));
             if linear.is_full() {
                 self.evaluate(i, section, &mut linear, time);
                 if linear.is_full() {
@@ -55,6 +55,7 @@ impl Monitor {
         let until = linear.until(now);
         self.moments_before(i, section, linear, until);
         let first = self.reports.len();
+        linear.block.clear();
         if self.sections[i].time > i64::MIN && self.sections[i].time < until {
             while let Some(due) = self.sections[i].next_change(section).filter(|&due| due < until) {
                 self.alone(i, section, due, 0);
@@ -62,14 +63,14 @@ impl Monitor {
             self.span(i, section, until, 0);
             self.future_until(i, section, until);
         }
-        self.date(first, &linear.frontiers);
+        self.date(first, linear);
     }
 
     /// Evaluates events and crossings before a time.
     fn moments_before(&mut self, i: usize, section: &Section, linear: &mut Linear, until: i64) {
         let Some(plan) = &section.linear else { return };
-        let first = self.reports.len();
         loop {
+            let first = self.reports.len();
             linear.fill(plan, until);
             if linear.block.is_empty() {
                 break;
@@ -81,27 +82,31 @@ impl Monitor {
             self.crossings = 0;
             std::mem::swap(&mut self.times, &mut linear.times);
             std::mem::swap(&mut self.lines, &mut linear.lines);
+            self.date(first, linear);
         }
-        self.date(first, &linear.frontiers);
     }
 
-    /// Says of reports from `first` on when they became certain, and what they are about.
-    fn date(&mut self, first: usize, frontiers: &[Frontier]) {
+    /// Says of reports from `first` on, on the block of what lags, when they became certain, and what they are about.
+    fn date(&mut self, first: usize, linear: &Linear) {
+        let frontiers = &linear.frontiers;
         let mut reports = std::mem::take(&mut self.reports);
         for report in &mut reports[first..] {
             let time = report.time.as_nanos();
             let known = frontiers.partition_point(|frontier| frontier.until <= time);
             let Some(frontier) = frontiers.get(known).or(frontiers.last()) else { continue };
             let certain = if frontier.was_free { time } else { frontier.time.max(time) };
+            // What is certain at the event that it is about has the number of that, also where only a later one shows it.
+            let own = report.row.and_then(|row| linear.step(row)).filter(|_| certain == time);
             report.about = report.about.or((time < certain).then_some(report.time));
             report.time = Timestamp::from_nanos(certain);
             report.row = frontier.row.filter(|_| certain >= frontier.time);
+            report.at_event = own.is_some() || report.row.is_some();
             report.order = match (frontier.row, report.row) {
                 (_, Some(row)) => at(row.into()),
                 (Some(row), None) => before(row.into()),
                 (None, None) => 0,
             };
-            let step = report.row.map(|row| self.position + u64::from(row));
+            let step = own.or(report.row.map(|row| self.position + u64::from(row)));
             report.step = step.unwrap_or_else(|| self.step_before(report.order));
         }
         self.reports = reports;

@@ -54,7 +54,7 @@ impl Monitor {
             let time = self.reported_time();
             let step = self.position.saturating_sub(1);
             let mut report = Report::at_event(Verdict::Inconclusive, step, time);
-            (report.property, report.row) = (property, None);
+            (report.property, report.row, report.at_event) = (property, None, false);
             self.reports.push(report);
         }
     }

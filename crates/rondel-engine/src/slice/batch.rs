@@ -99,15 +99,15 @@ impl Batch<'_> {
         if !section.robust_futures.is_empty() {
             self.look_further(times);
         }
-        let Lanes { steps, records, .. } = &mut *self.lanes;
-        for_each(rows, |row| {
-            let position = &mut records[POSITION][row];
-            steps[row] = *position;
-            // The greatest is kept for records that are nobody's. Time that passes is no event.
-            if self.counts {
+        let records = &mut self.lanes.records;
+        // Time that passes is no event.
+        if self.counts {
+            for_each(rows, |row| {
+                let position = &mut records[POSITION][row];
+                // The greatest is kept for records that are nobody's.
                 *position = position.saturating_add(1).min(FREE - 1);
-            }
-        });
+            });
+        }
         if let Some(word) = self.table.layout.places.time {
             for (last, time) in records[word as usize].iter_mut().zip(times) {
                 *last = *time as u64;
@@ -157,8 +157,6 @@ impl Batch<'_> {
         }
         self.let_pass(self.times);
         self.let_pass_further(self.times);
-        let Lanes { steps, records, .. } = &mut *self.lanes;
-        for_each(self.rows, |row| steps[row] = records[POSITION][row]);
         self.plan_changes(self.times, plan);
         self.lanes.scatter(self.table, self.rows);
     }

@@ -5,7 +5,7 @@ use rondel_event::{Block, Rows};
 use crate::run::{Outcome, read};
 use crate::section::{Moments, Section};
 use crate::slice::keys::for_each;
-use crate::slice::record::{BITS, POSITION};
+use crate::slice::record::BITS;
 use crate::slice::table::TEMPLATE;
 use crate::slice::{Instances, Place, Sliced, Tell, lowest};
 
@@ -78,7 +78,6 @@ impl Instances {
             while row < Block::CAPACITY && next < self.table.used() {
                 if self.table.is_live(next) {
                     self.lanes.instances[row] = next;
-                    self.lanes.steps[row] = self.table.record(next)[POSITION];
                     self.ahead.end(section, &mut self.table, (row, next), time);
                     self.note_unfinished(section, row);
                     row += 1;

@@ -32,8 +32,6 @@ macro_rules! by_width {
 pub(crate) struct Lanes {
     /// The record of the instance of every row.
     pub(crate) instances: Values<u32>,
-    /// The number of the event in every row, from 0, as its instance counts.
-    pub(crate) steps: Values<u64>,
     /// For every word of a record a column.
     pub(crate) records: Vec<Words>,
     /// For every bit of a record the rows where it is set.
@@ -42,12 +40,7 @@ pub(crate) struct Lanes {
 
 impl Lanes {
     pub(crate) fn new(layout: &Layout) -> Lanes {
-        Lanes {
-            instances: [0; _],
-            steps: [0; _],
-            records: vec![[0; _]; layout.words],
-            bits: vec![0; layout.bit_words * 64],
-        }
+        Lanes { instances: [0; _], records: vec![[0; _]; layout.words], bits: vec![0; layout.bit_words * 64] }
     }
 
     /// Reads the records of the instances of these rows.

@@ -165,8 +165,6 @@ pub(crate) struct Moment<'a> {
     pub(crate) told: &'a [Told],
     /// Machines with which their instance must not have ended.
     pub(crate) unfinished: &'a [Unfinished],
-    /// For every row the number of events that the instance had seen before.
-    pub(crate) steps: &'a [u64; Block::CAPACITY],
     /// For every row its time, where moments belong to no event.
     pub(crate) times: &'a [i64],
     instances: &'a Instances,
@@ -519,7 +517,7 @@ impl Instances {
         });
         if told != 0 {
             let (outcomes, margins) = (&self.outcomes[..], &self.margins[..]);
-            let (steps, times) = (&self.lanes.steps, &self.times[..]);
+            let times = &self.times[..];
             let Ahead { driven, told: decided, .. } = &self.ahead;
             tell(&Moment {
                 rows: told,
@@ -529,7 +527,6 @@ impl Instances {
                 driven,
                 told: decided,
                 unfinished: &self.unfinished,
-                steps,
                 times,
                 instances: self,
             });

@@ -3,12 +3,22 @@
 use rondel_event::{Block, Rows, Timestamp};
 use rondel_spec::TimeModel;
 
-use crate::monitor::{at, before};
+use crate::monitor::{at, before, step_before};
 use crate::report::{Report, ReportKey, ReportKeys, in_order};
 use crate::run::Outcome;
-use crate::slice::ahead::{EVENT, Told};
+use crate::slice::ahead::{self, EVENT};
 use crate::slice::ending::Unfinished;
 use crate::slice::{Moment, Place, Sliced};
+
+/// What verdicts are told of: the events of a block, or time passing.
+#[derive(Clone, Copy)]
+pub(crate) struct Told<'a> {
+    pub(crate) block: Option<&'a Block>,
+    /// The times of its events.
+    pub(crate) times: &'a [i64],
+    /// The number of the first of them, or of the next event.
+    pub(crate) position: u64,
+}
 
 /// What the reports of a row have in common.
 #[derive(Clone, Copy)]
@@ -23,13 +33,13 @@ struct Common {
 pub(crate) fn tell(
     moment: &Moment<'_>,
     sliced: &Sliced,
-    block: Option<&Block>,
-    times: &[i64],
+    told: Told<'_>,
     every: bool,
     reports: &mut Vec<Report>,
     keys: &mut ReportKeys,
 ) {
-    tell_awaited(moment, sliced, block, times, every, reports, keys);
+    tell_awaited(moment, sliced, told, every, reports, keys);
+    let Told { block, times, position } = told;
     let at_event = matches!(moment.place, Place::Rows | Place::Shared(_));
     let every = if every && at_event { moment.rows } else { 0 };
     let is_quiet = |outcome: &Outcome| (outcome.changed | every) & moment.rows == 0;
@@ -61,9 +71,12 @@ pub(crate) fn tell(
             verdict: outcome.verdict(row),
             changed: outcome.changed >> row & 1 == 1,
             row: event.map(|row| row as u8),
-            step: moment.steps[row] - u64::from(event.is_none() && moment.steps[row] > 0),
+            step: event.map_or(step_before(position, order), |row| position + row as u64),
+            at_event: event.is_some(),
             time,
             about: None,
+            after: moment.place == Place::Span,
+            back: 0,
             robustness: None,
             key: Some(key),
             order,
@@ -95,13 +108,12 @@ pub(crate) fn tell(
 fn tell_awaited(
     moment: &Moment<'_>,
     sliced: &Sliced,
-    block: Option<&Block>,
-    times: &[i64],
+    Told { block, times, position }: Told<'_>,
     every: bool,
     reports: &mut Vec<Report>,
     keys: &mut ReportKeys,
 ) {
-    for &Told { row, future, decision, is_end } in moment.told {
+    for &ahead::Told { row, future, decision, is_end } in moment.told {
         let section = &sliced.section;
         let (property, model) = match section.futures.get(future) {
             Some(future) => (future.property, future.plan.time),
@@ -140,7 +152,6 @@ fn tell_awaited(
                 (order, Timestamp::from_nanos(time))
             }
         };
-        let steps = moment.steps[row];
         let about =
             (decision.from != decision.certain).then(|| Timestamp::from_nanos(decision.about_time(model)));
         reports.push(Report {
@@ -148,9 +159,12 @@ fn tell_awaited(
             verdict: decision.verdict,
             changed: decision.changed,
             row: event.map(|row| row as u8),
-            step: if event.is_some() { steps } else { steps.saturating_sub(1) },
+            step: event.map_or(step_before(position, order), |row| position + row as u64),
+            at_event: event.is_some(),
             time,
             about,
+            after: decision.is_after(model),
+            back: decision.steps_back(model),
             robustness: decision.robustness,
             key: Some(key),
             order,
