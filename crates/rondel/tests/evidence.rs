@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
+#[path = "evidence/random.rs"]
+mod random;
 mod support;
 
 use std::path::Path;
@@ -34,5 +36,5 @@ fn every_case_shows_what_makes_it_so() {
         count += 1;
     }
     assert!(wrong.is_empty(), "{wrong}");
-    assert!(count >= 12, "only {count} cases were read");
+    assert!(count >= 29, "only {count} cases were read");
 }

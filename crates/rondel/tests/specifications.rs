@@ -207,9 +207,9 @@ fn a_failed_test_says_why() {
     let spec = folder.file("hazard.rondel", HAZARD);
     let finished = rondel(["test", "--explain", "--filter", "too late", &spec]);
     let expected = "    violated at 2 s, as\n\
-                    \x20     time                 0 s    2 s\n\
-                    \x20     step                   0\n\
-                    \x20     message        emergency\n\
-                    \x20     on(emergency)       true  false\n";
+                    \x20     time                        after 2 s\n\
+                    \x20     step\n\
+                    \x20     message\n\
+                    \x20     once[0, 2 s] on(emergency)      false\n";
     assert!(finished.expect_status(1).stdout.contains(expected), "{}", finished.stdout);
 }

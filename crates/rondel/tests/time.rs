@@ -73,18 +73,19 @@ fn a_violation_says_why() {
         "\n",
     );
     let check = |arguments: &[&str]| {
-        let formula = ["check", "-q", "-e", "violations", "-f", "a -> x <= 5 and once[0, 1] x > 4"];
+        let formula = ["check", "-q", "-e", "violations", "-f", "a -> x <= 5 or falling(x > 4)"];
         rondel_with_input([&formula[..], arguments, &["-"]].concat(), input.as_bytes())
     };
-    // Of the moments at which only a number changed the last two are left.
     check(&["--explain"]).expect_status(1).expect_stdout(
         "violated      formula                          step         5   time 6 s\n\
-        \x20   time            1 s    3 s    4 s    5 s    6 s\n\
-        \x20   step              0      2      3      4      5\n\
-        \x20   message       trace  trace  trace  trace  trace\n\
-        \x20   trace.a       false  false  false   true   true\n\
-        \x20   trace.x         1.5    3.5    4.5      ?      9\n\
-        \x20   trace.x <= 5   true   true   true      ?  false\n",
+        \x20   time                    5 s    6 s\n\
+        \x20   step                      4      5\n\
+        \x20   message               trace  trace\n\
+        \x20   trace.a                true   true\n\
+        \x20   trace.x                   ?      9\n\
+        \x20   trace.x <= 5              ?  false\n\
+        \x20   falling(trace.x > 4)      ?  false\n\
+        \x20   trace.x > 4               ?   true\n",
     );
     let json = check(&["--explain", "--format", "json"]);
     let verdict: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
@@ -92,7 +93,7 @@ fn a_violation_says_why() {
     assert_eq!(
         *last,
         serde_json::json!({"time": 6, "step": 5, "topic": "trace", "values": {
-            "trace.a": true, "trace.x": 9.0, "trace.x <= 5": false,
+            "trace.a": true, "trace.x": 9.0, "trace.x <= 5": false, "falling(trace.x > 4)": false, "trace.x > 4": true,
         }})
     );
     let before = &verdict["evidence"].as_array().unwrap().iter().rev().nth(1).unwrap()["values"];
@@ -167,16 +168,18 @@ fn only_what_explains_a_violation_is_shown() {
         .expect_status(1)
         .expect_stdout(
             "violated      p                                step         1   time 2 s\n\
-            \x20   time      1 s    2 s\n\
-            \x20   step        0      1\n\
-            \x20   message     t      t\n\
-            \x20   t.x         1      7\n\
-            \x20   t.x < 5  true  false\n\
+            \x20   time       2 s\n\
+            \x20   step         1\n\
+            \x20   message      t\n\
+            \x20   t.x          7\n\
+            \x20   t.x < 5  false\n\
             violated      p                                step         3   time 5 s\n\
-            \x20   time                    1 s    5 s\n\
-            \x20   step                      0      3\n\
+            \x20   time                    3 s    5 s\n\
+            \x20   step                      2      3\n\
             \x20   message                   t      t\n\
             \x20   t.z                   false   true\n\
-            \x20   once[0, 2 s] t.y > 2   true  false\n",
+            \x20   t.y                       1      1\n\
+            \x20   once[0, 2 s] t.y > 2   true  false\n\
+            \x20   t.y > 2               false  false\n",
         );
 }

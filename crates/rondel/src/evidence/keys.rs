@@ -1,11 +1,13 @@
 //! Evidence by key: an instance has moments of its own.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use rondel_event::{Block, Read, Slot, TopicId, ValueType};
-use rondel_spec::Property;
+use rondel_spec::{Property, Slice, Spec};
 
-use super::{Kept, value};
+use super::history::{Message, Place};
+use super::{Histories, KEPT, KEPT_OF_KEY, Kept, value};
 use crate::output::key_text;
 use crate::specification::Specification;
 
@@ -15,8 +17,10 @@ const INSTANCES: usize = 10_000;
 /// Where the messages of each topic have the keys of a property; empty without keys.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeyPlaces {
-    by_key: bool,
+    /// The topics with keys, and where these are in a block.
     topics: Vec<(TopicId, Vec<(Slot, ValueType)>)>,
+    /// The topics without keys of which an instance sees the messages.
+    pub(super) shared: Vec<TopicId>,
 }
 
 /// Whom a message concerns.
@@ -29,30 +33,52 @@ pub(super) enum KeyOf {
     None,
 }
 
+fn slice_of<'a>(spec: &'a Spec, property: &Property) -> Option<&'a Slice> {
+    property.slice.and_then(|slice| spec.slices.get(slice.0 as usize))
+}
+
 impl KeyPlaces {
-    pub(super) fn new(specification: &Specification, property: &Property) -> KeyPlaces {
-        let slice = property.slice.and_then(|slice| specification.spec.slices.get(slice.0 as usize));
-        let Some(slice) = slice else { return KeyPlaces::default() };
-        let mut topics: Vec<(TopicId, Vec<(Slot, ValueType)>)> = Vec::new();
-        for key in &slice.keys {
-            for (topic, path) in &key.fields {
+    /// Which topics have keys.
+    pub(super) fn new(spec: &Spec, property: &Property) -> KeyPlaces {
+        let Some(slice) = slice_of(spec, property) else { return KeyPlaces::default() };
+        let fields = slice.keys.first().into_iter().flat_map(|key| &key.fields);
+        let topics: Vec<_> = fields.map(|(topic, _)| (*topic, Vec::new())).collect();
+        let mut shared = spec.topics_of(property.formula);
+        shared.extend(slice.until.into_iter().flat_map(|until| spec.topics_of(until)));
+        shared.retain(|topic| topics.iter().all(|(keyed, _)| keyed != topic));
+        shared.sort_unstable();
+        shared.dedup();
+        KeyPlaces { topics, shared }
+    }
+
+    /// Finds where they are, once that is compiled.
+    pub(super) fn find(&mut self, specification: &Specification, property: &Property) {
+        let Some(slice) = slice_of(&specification.spec, property) else { return };
+        for (topic, places) in &mut self.topics {
+            let projection = specification.program.projections().get(topic.index());
+            for key in &slice.keys {
                 let read = Read::Value(key.value_type);
-                let projection = specification.program.projections().get(topic.index());
-                let mut places = projection.into_iter().flat_map(|projection| &projection.fields);
-                let Some(field) = places.find(|f| f.path == *path && f.read == read) else { continue };
-                let place = (field.slot, key.value_type);
-                match topics.iter_mut().find(|(known, _)| known == topic) {
-                    Some((_, places)) => places.push(place),
-                    None => topics.push((*topic, vec![place])),
-                }
+                let path = key.fields.iter().find(|(keyed, _)| keyed == topic).map(|(_, path)| path);
+                let mut fields = projection.into_iter().flat_map(|projection| &projection.fields);
+                let field = fields.find(|field| Some(&field.path) == path && field.read == read);
+                places.extend(field.map(|field| (field.slot, key.value_type)));
             }
         }
-        KeyPlaces { by_key: true, topics }
+    }
+
+    /// Whether there are keys.
+    pub(super) fn by_key(&self) -> bool {
+        !self.topics.is_empty()
+    }
+
+    /// Whether the messages of a topic have keys.
+    pub(super) fn is_keyed(&self, topic: TopicId) -> bool {
+        self.topics.iter().any(|(keyed, _)| *keyed == topic)
     }
 
     /// Whom the message in a row, which came on this topic, concerns.
     pub(super) fn key_of(&self, block: &Block, row: usize, topic: TopicId) -> KeyOf {
-        if !self.by_key {
+        if !self.by_key() {
             return KeyOf::One(String::new());
         }
         let Some((_, places)) = self.topics.iter().find(|(known, _)| *known == topic) else {
@@ -64,38 +90,71 @@ impl KeyPlaces {
     }
 }
 
-/// The moments of all properties.
+/// What is remembered of all properties.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Keeping {
-    /// Of properties without keys; of the others what a new instance begins with.
+    /// Of properties without keys; of the others what all instances share.
     properties: Vec<Kept>,
     instances: HashMap<(usize, String), Kept>,
 }
 
 impl Keeping {
-    /// For properties each with so many columns, and so many moments at most.
-    pub(super) fn new(properties: impl Iterator<Item = (usize, usize)>) -> Keeping {
-        let kept = |(columns, most)| Kept { now: vec![None; columns], most, ..Kept::default() };
-        Keeping { properties: properties.map(kept).collect(), instances: HashMap::new() }
+    /// For properties each with so many rows.
+    pub(super) fn new(properties: impl Iterator<Item = usize>) -> Keeping {
+        let properties = properties.map(|rows| Kept::new(rows, KEPT)).collect();
+        Keeping { properties, instances: HashMap::new() }
     }
 
-    /// The moments of an instance; without a key, of the property itself.
+    /// What is remembered of an instance; without a key, of the property itself.
     pub(super) fn of(&mut self, property: usize, key: &str) -> Option<&mut Kept> {
+        let Keeping { properties, instances } = self;
+        let all = properties.get_mut(property)?;
         if key.is_empty() {
-            return self.properties.get_mut(property);
+            return Some(all);
         }
         let at = (property, key.to_owned());
-        if self.instances.len() >= INSTANCES && !self.instances.contains_key(&at) {
+        if instances.len() >= INSTANCES && !instances.contains_key(&at) {
             return None;
         }
-        let Kept { now, most, .. } = self.properties.get(property)?;
-        let new = || Kept { now: now.clone(), most: *most, ..Kept::default() };
-        Some(self.instances.entry(at).or_insert_with(new))
+        Some(instances.entry(at).or_insert_with(|| Kept::new(all.histories.len(), KEPT_OF_KEY)))
     }
 
-    /// Those of all instances, and what new ones begin with.
-    pub(super) fn all(&mut self, property: usize) -> impl Iterator<Item = &mut Kept> {
-        let instances = self.instances.iter_mut().filter(move |((of, _), _)| *of == property);
-        self.properties.get_mut(property).into_iter().chain(instances.map(|(_, kept)| kept))
+    /// What all instances of a property share.
+    pub(super) fn all(&mut self, property: usize) -> &mut Kept {
+        &mut self.properties[property]
+    }
+
+    /// The histories of an instance of which something is said at a place, if they are kept.
+    pub(super) fn histories<'a>(
+        &'a self,
+        property: usize,
+        key: &str,
+        shared: &'a [bool],
+        given: Place,
+    ) -> Option<Histories<'a>> {
+        let all = self.properties.get(property)?;
+        let own = if key.is_empty() { all } else { self.instances.get(&(property, key.to_owned()))? };
+        let ended = own.ended.iter().copied().rfind(|ended| *ended < given);
+        Some(Histories { own, all, shared, ended })
+    }
+
+    /// The messages that an instance sees, of its own those after another one ended; without a key these are all.
+    pub(super) fn messages<'a>(
+        &self,
+        property: usize,
+        key: &str,
+        all: &'a [Message],
+        ended: Option<Place>,
+    ) -> Cow<'a, [Message]> {
+        let instance = self.instances.get(&(property, key.to_owned())).filter(|_| !key.is_empty());
+        let Some((own, shared)) = instance.zip(self.properties.get(property)) else {
+            return Cow::Borrowed(all);
+        };
+        let own = own.messages.all();
+        let step = ended.and_then(|ended| ended.step());
+        let own = &own[step.map_or(0, |step| own.partition_point(|message| message.step <= step))..];
+        let mut messages = [own, shared.messages.all()].concat();
+        messages.sort_unstable_by_key(|message| message.step);
+        Cow::Owned(messages)
     }
 }

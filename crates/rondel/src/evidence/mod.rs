@@ -1,15 +1,16 @@
-//! Why a property was violated: what the fields that it reads and the parts of its formula were at the
-//! last moments at which one of them changed.
+//! Why a property was violated: the moments that make it so, and what the fields that it reads and the parts
+//! of its formula were at these.
 //!
 //! The parts are watched as properties of their own, which are not reported. They share everything with
-//! the property that they are parts of, so that they cost little.
+//! the property that they are parts of, so that they cost little. What looks ahead is not: it is found again from
+//! its parts, since what is reported of it says at which moments it changes, but not of which it is certain.
 
+mod history;
 mod keys;
 mod reason;
 mod show;
 
-use std::cmp::Ordering;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use rondel_engine::{Monitor, Program, Report};
@@ -19,37 +20,55 @@ use rondel_spec::{Expr, ExprId, Property, Spec, TimeModel};
 use crate::formula::{self, word};
 use crate::output::{Given, key_text};
 use crate::specification::{Specification, looks_ahead};
+use history::{History, Message, Messages, Place, last_until, message};
 use keys::{Keeping, KeyOf, KeyPlaces};
-use reason::Reason;
+use reason::{Explained, Past, Reason, Row, explain};
 
 /// How many moments are shown.
 const SHOWN: usize = 6;
-/// How many are kept for a property that looks at other moments than its own: among them what it finds there
-/// is looked for.
-const KEPT: usize = 32;
-/// How many parts of a formula are watched, besides the fields.
-const PARTS: usize = 12;
+/// How many values are kept of everything that is shown; of an instance fewer, as there may be many.
+const KEPT: usize = 1024;
+const KEPT_OF_KEY: usize = 128;
+/// How many messages are kept.
+const MESSAGES: usize = 1 << 16;
+/// The engine doubles times, and adds one.
+const FARTHEST: i64 = i64::MAX / 2 - 1;
+/// How many parts of a formula are shown, besides the fields.
+const PARTS: usize = 24;
 
 /// Watches the parts of all properties of a specification.
 #[derive(Clone, Debug)]
 pub struct Witness {
     topics: Vec<String>,
-    /// For every property what is shown of it.
-    columns: Vec<Vec<String>>,
-    /// For every property what of that explains that it is violated.
-    reasons: Vec<Reason>,
-    /// The columns and the moments that explain the last violation.
-    explaining: (Vec<usize>, Vec<usize>),
-    /// The fields that are read, with the properties that show them and in which column.
+    properties: Vec<Watched>,
+    /// The fields that are read, with the properties that show them and in which row.
     fields: Vec<WatchedField>,
     /// The parts that are watched.
     parts: Vec<Part>,
-    /// For every property where a message has its keys.
-    keys: Vec<KeyPlaces>,
-    /// What they were.
+    /// What came.
+    messages: Messages,
+    /// The latest time so far, as the engine measures.
+    time: i64,
+    /// What the parts and fields were.
     kept: Keeping,
-    /// The rows of the present block that have been looked at.
-    looked: usize,
+    /// What explains the last violation.
+    moments: Vec<Moment>,
+    rows: Vec<usize>,
+}
+
+/// What is watched of a property.
+#[derive(Clone, Debug)]
+struct Watched {
+    time: TimeModel,
+    /// What is shown of it, and how.
+    names: Vec<String>,
+    rows: Vec<Row>,
+    /// Of which of these the values are the same for all keys.
+    shared: Vec<bool>,
+    /// How it comes to what it is.
+    reason: Reason,
+    /// Where a message has its keys.
+    keys: KeyPlaces,
 }
 
 #[derive(Clone, Debug)]
@@ -59,33 +78,20 @@ struct WatchedField {
     value_type: ValueType,
     /// Where its values are in a block.
     slot: Option<Slot>,
-    /// The properties that show it, and in which column.
+    /// The properties that show it, and in which row.
     shown: Vec<(usize, usize)>,
 }
 
-/// A part of a formula.
-#[derive(Clone, Debug)]
-struct Part {
-    /// Whether it says no more than that a message came.
-    is_update: bool,
-    /// Whether what it is at a moment can become certain later.
-    is_ahead: bool,
-    /// Whether it can be otherwise right after a message than at it.
-    is_dense: bool,
-    /// The properties that show it, and in which column; and whether an operator looks for it elsewhere.
-    shown: Vec<(usize, usize, bool)>,
-}
-
-/// The last moments of a property.
+/// What is remembered of a property, or of an instance of it.
 #[derive(Clone, Debug, Default)]
 struct Kept {
-    moments: VecDeque<Moment>,
-    /// How many there may be.
+    histories: Vec<History>,
+    /// The messages that concern it alone.
+    messages: Messages,
+    /// Where it ended, of an instance: what was before is no matter to what begins after it.
+    ended: Vec<Place>,
+    /// How many values are kept of each.
     most: usize,
-    /// The values from the last moment on.
-    now: Vec<Option<Value>>,
-    /// For every column of a part that looks ahead what was said of it last, and from when on.
-    turned: HashMap<usize, (Timestamp, Option<Value>)>,
 }
 
 /// What was at a moment.
@@ -93,25 +99,64 @@ struct Kept {
 pub struct Moment {
     /// When it was.
     pub time: Timestamp,
+    /// Whether it is what followed right after that.
+    pub after: bool,
     /// The step, where a message made it.
     pub step: Option<u64>,
     /// The topic of the message.
     pub topic: Option<TopicId>,
     /// The values, as far as they are known.
     pub values: Vec<Option<Value>>,
-    /// Whether nothing has changed but numbers, and which message came. Of such moments in a row only
-    /// the last two are kept: what moves all the time would push out all else.
-    is_minor: bool,
 }
 
 /// Why a property was violated.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence<'a> {
     topics: &'a [String],
-    columns: &'a [String],
-    moments: &'a VecDeque<Moment>,
-    /// The columns that explain it, and the moments at which they changed.
-    explaining: (&'a [usize], &'a [usize]),
+    names: &'a [String],
+    /// Which of the names are shown.
+    rows: &'a [usize],
+    moments: &'a [Moment],
+}
+
+/// The histories of a property, or of an instance of it.
+#[derive(Clone, Copy, Debug)]
+struct Histories<'a> {
+    own: &'a Kept,
+    /// What all instances share.
+    all: &'a Kept,
+    shared: &'a [bool],
+    /// Where the instance before it ended.
+    ended: Option<Place>,
+}
+
+impl<'a> Histories<'a> {
+    /// The history of a row, if it goes on to a place.
+    fn at(&self, row: usize, place: Place) -> Option<&'a History> {
+        let history = self.of(row);
+        let is_its = self.shared[row] || self.ended.is_none_or(|ended| history.since(place) > Some(ended));
+        is_its.then_some(history)
+    }
+
+    /// The places at which a row changed.
+    fn changes(&self, row: usize) -> impl DoubleEndedIterator<Item = Place> + use<'a> {
+        let ended = self.ended.filter(|_| !self.shared[row]);
+        self.of(row).changes().filter(move |place| Some(*place) > ended)
+    }
+
+    fn of(&self, row: usize) -> &'a History {
+        let kept = if self.shared[row] { self.all } else { self.own };
+        &kept.histories[row]
+    }
+}
+
+/// A part of a formula that is watched.
+#[derive(Clone, Debug, Default)]
+struct Part {
+    /// The properties that show it, and in which row.
+    shown: Vec<(usize, usize)>,
+    /// The properties of which an instance ends where it is true.
+    ends: Vec<usize>,
 }
 
 impl Witness {
@@ -119,18 +164,15 @@ impl Witness {
     pub fn new(specification: &mut Specification) -> Witness {
         let spec = &specification.spec;
         let mut augmented = spec.clone();
-        let mut columns = Vec::new();
+        let mut properties: Vec<Watched> = Vec::new();
         let mut fields: Vec<WatchedField> = Vec::new();
         let mut parts: Vec<Part> = Vec::new();
         let mut at = HashMap::new();
-        let mut reasons = Vec::new();
         for (i, property) in spec.properties.iter().enumerate() {
-            let mut names = Vec::new();
+            let (mut names, mut rows, mut of_all) = (Vec::new(), Vec::new(), Vec::new());
             let mut shown: HashMap<ExprId, Vec<usize>> = HashMap::new();
-            let (read, watched) = parts_of(spec, property.formula);
-            // A verdict about a moment before is about the messages that came then.
-            let ahead = looks_ahead(spec, property.formula);
-            let elsewhere = below_operators(spec, property.formula);
+            let keys = KeyPlaces::new(spec, property);
+            let (read, made) = parts_of(spec, property.formula);
             for (id, (topic, path, value_type)) in read {
                 let name = formula::field(spec, topic, &path);
                 let is_known =
@@ -140,36 +182,49 @@ impl Witness {
                     fields.len() - 1
                 });
                 // A field is read by one node, and by the bindings of atoms.
-                if let Some((_, column)) = fields[known].shown.iter().find(|(property, _)| *property == i) {
-                    shown.entry(id).or_default().push(*column);
+                if let Some((_, row)) = fields[known].shown.iter().find(|(property, _)| *property == i) {
+                    shown.entry(id).or_default().push(*row);
                     continue;
                 }
                 shown.entry(id).or_default().push(names.len());
                 fields[known].shown.push((i, names.len()));
+                let runs = property.linear && matches!(value_type, ValueType::Int | ValueType::Float);
+                rows.push(if runs { Row::Line } else { Row::Field });
+                of_all.push(!keys.is_keyed(topic));
                 names.push(name);
             }
-            for id in watched.into_iter().take(PARTS) {
-                let part =
-                    *at.entry((id, property.time, property.linear, property.slice)).or_insert_with(|| {
-                        let hidden = Property {
+            let mut watch = |id: ExprId| {
+                *at.entry((id, property.time, property.linear, property.slice, keys.shared.clone()))
+                    .or_insert_with(|| {
+                        let formula = seeing(&mut augmented, id, &keys.shared);
+                        augmented.properties.push(Property {
                             time: property.time,
                             linear: property.linear,
                             slice: property.slice,
-                            ..Property::new(format!("{}#{}", property.name, parts.len()), id)
-                        };
-                        augmented.properties.push(hidden);
-                        let is_update = matches!(spec.nodes[id.index()], Expr::On(_) | Expr::Carried { .. });
-                        let is_ahead = looks_ahead(spec, id);
-                        let is_dense = property.time == TimeModel::Dense;
-                        parts.push(Part { is_update, is_ahead, is_dense, shown: Vec::new() });
+                            ..Property::new(format!("{}#{}", property.name, parts.len()), formula)
+                        });
+                        parts.push(Part::default());
                         parts.len() - 1
-                    });
+                    })
+            };
+            let mut watched = Vec::new();
+            for id in made.into_iter().take(PARTS) {
+                let is_watched = !looks_ahead(spec, id);
+                if is_watched {
+                    watched.push((watch(id), names.len()));
+                }
                 shown.entry(id).or_default().push(names.len());
-                parts[part].shown.push((i, names.len(), ahead || elsewhere.contains(&id)));
+                rows.push(if is_watched { Row::Watched } else { Row::Made });
+                of_all.push(false);
                 names.push(formula::written(spec, id, property.time));
             }
-            columns.push(names);
-            reasons.push(Reason::new(spec, property, &shown));
+            let until = property.slice.and_then(|slice| spec.slices.get(slice.0 as usize)?.until);
+            let end = until.map(&mut watch);
+            watched.into_iter().for_each(|(part, row)| parts[part].shown.push((i, row)));
+            end.into_iter().for_each(|part| parts[part].ends.push(i));
+            let reason = Reason::new(spec, property, &shown, &rows);
+            let shared = of_all.into_iter().map(|of_all| of_all && property.slice.is_some()).collect();
+            properties.push(Watched { time: property.time, names, rows, shared, reason, keys });
         }
         match Program::compile(&augmented) {
             Ok(program) => specification.program = Arc::new(program),
@@ -182,16 +237,19 @@ impl Witness {
             let mut places = projection.into_iter().flat_map(|projection| &projection.fields);
             field.slot = places.find(|f| f.path == field.path && f.read == read).map(|f| f.slot);
         }
+        for (watched, property) in properties.iter_mut().zip(&specification.spec.properties) {
+            watched.keys.find(specification, property);
+        }
         let mut witness = Witness {
             topics: specification.spec.topics.iter().map(|topic| topic.name.clone()).collect(),
-            keys: specification.spec.properties.iter().map(|p| KeyPlaces::new(specification, p)).collect(),
-            kept: Keeping::default(),
-            reasons,
-            explaining: (Vec::new(), Vec::new()),
-            columns,
+            properties,
             fields,
             parts,
-            looked: 0,
+            messages: Messages::default(),
+            time: i64::MIN,
+            kept: Keeping::default(),
+            moments: Vec::new(),
+            rows: Vec::new(),
         };
         witness.restart();
         witness
@@ -199,8 +257,9 @@ impl Witness {
 
     /// Begins a new trace.
     pub fn restart(&mut self) {
-        let most = |reason: &Reason| if reason.looks_elsewhere() { KEPT } else { SHOWN };
-        self.kept = Keeping::new(self.columns.iter().map(Vec::len).zip(self.reasons.iter().map(most)));
+        self.messages = Messages::default();
+        self.time = i64::MIN;
+        self.kept = Keeping::new(self.properties.iter().map(|watched| watched.names.len()));
     }
 
     /// Takes what a monitor has just reported: on a block, whose first event is the step with this number,
@@ -211,176 +270,191 @@ impl Witness {
         monitor: &Monitor,
         mut give: impl FnMut(&Given<'_>),
     ) {
-        self.looked = 0;
-        let own = self.columns.len();
-        let place = |r: &Report| (r.row, if r.row.is_some() { 0 } else { r.step }, r.time);
-        let mut rest = monitor.reports();
-        let mut keys = Vec::new();
-        while let Some(report) = rest.first() {
-            let together = rest.iter().take_while(|other| place(other) == place(report)).count();
-            let (group, others) = rest.split_at(together);
-            rest = others;
-            let (mut step, mut topic) = (None, None);
-            if let Some((block, first)) = block {
-                // What time brings comes after the event before it.
-                let before = || usize::try_from((report.step + 1).saturating_sub(first)).unwrap_or(0);
-                let end = report.row.map_or_else(before, |row| usize::from(row) + 1);
-                self.look(block, first, end.min(block.len()));
-                step = report.row.map(|row| first + u64::from(row));
-                topic = report.row.and_then(|row| block.topic(usize::from(row)));
-            }
-            for part in group.iter().filter(|r| r.changed && r.property as usize >= own) {
-                self.part(part, &key_text(&monitor.key(part)), (step, topic));
-            }
-            for report in group.iter().filter(|r| (r.property as usize) < own) {
-                let property = report.property as usize;
-                let mut evidence = None;
-                if report.changed
-                    && let Some(kept) = self.kept.of(property, &key_text(&monitor.key(report)))
-                {
-                    if step.is_some() || kept.is_otherwise(report.time) {
-                        kept.moment(report.time, step, topic);
-                    }
-                    if let Some(last) = kept.moments.back_mut() {
-                        last.is_minor = false;
-                    }
-                    let (topics, columns) = (&self.topics[..], &self.columns[property][..]);
-                    if report.verdict == Verdict::Violated {
-                        let (of, at) = &mut self.explaining;
-                        self.reasons[property].explain(&mut kept.moments, report.about, of, at);
-                        let moments = &kept.moments;
-                        evidence = Some(Evidence { topics, columns, moments, explaining: (of, at) });
-                    }
-                }
-                give(&Given::new(report, monitor, evidence, &mut keys));
-            }
-        }
         if let Some((block, first)) = block {
-            self.look(block, first, block.len());
+            self.look(block, first);
+        }
+        self.time = self.time.max(monitor.time().as_nanos());
+        let own = self.properties.len();
+        for report in monitor.reports().iter().filter(|r| r.changed && r.property as usize >= own) {
+            self.part(report, &key_text(&monitor.key(report)));
+        }
+        let mut keys = Vec::new();
+        for report in monitor.reports().iter().filter(|r| (r.property as usize) < own) {
+            let is_violation = report.changed && report.verdict == Verdict::Violated;
+            let is_explained = is_violation && self.explain(report, &key_text(&monitor.key(report)));
+            let Witness { topics, properties, rows, moments, .. } = &*self;
+            let names = &properties[report.property as usize].names;
+            let evidence = is_explained.then_some(Evidence { topics, names, rows, moments });
+            give(&Given::new(report, monitor, evidence, &mut keys));
         }
     }
 
-    /// Notes what the events before this row carry, from where it has been looked before.
-    fn look(&mut self, block: &Block, first: u64, end: usize) {
-        for row in self.looked..end {
-            let topic = block.topic(row);
-            let (time, step) = (block.time(row), Some(first + row as u64));
+    /// Notes the events of a block, and what they carry.
+    fn look(&mut self, block: &Block, first: u64) {
+        for row in 0..block.len() {
+            let (given, topic) = (block.time(row), block.topic(row));
+            // As the engine measures.
+            self.time = self.time.max(given.as_nanos().clamp(-FARTHEST, FARTHEST));
+            let message = Message { step: first + row as u64, time: self.time, given, topic };
+            self.messages.push(message, MESSAGES);
+            for (property, watched) in self.properties.iter().enumerate() {
+                let Some(topic) = topic.filter(|_| watched.keys.by_key()) else { continue };
+                match watched.keys.key_of(block, row, topic) {
+                    KeyOf::One(key) => {
+                        let kept = self.kept.of(property, &key);
+                        kept.into_iter().for_each(|kept| kept.messages.push(message, kept.most));
+                    }
+                    KeyOf::All if watched.keys.shared.contains(&topic) => {
+                        self.kept.all(property).messages.push(message, KEPT);
+                    }
+                    KeyOf::All | KeyOf::None => {}
+                }
+            }
             // In a set, one event is of several topics.
             for field in self.fields.iter().filter(|field| block.topic_rows(field.topic) >> row & 1 == 1) {
                 let carried = field.slot.and_then(|slot| value(block, slot, field.value_type, row));
                 let Some(value) = carried else { continue };
-                let is_number = !matches!(field.value_type, ValueType::Bool | ValueType::String);
-                for &(property, column) in &field.shown {
-                    let note = |kept: &mut Kept| {
-                        if kept.now[column] != value {
-                            kept.moment(time, step, topic);
-                            kept.set(column, value.clone(), is_number);
-                        }
+                for &(property, at) in &field.shown {
+                    let watched = &self.properties[property];
+                    let kept = match watched.keys.key_of(block, row, field.topic) {
+                        KeyOf::One(key) => self.kept.of(property, &key),
+                        KeyOf::All => Some(self.kept.all(property)),
+                        KeyOf::None => None,
                     };
-                    match self.keys[property].key_of(block, row, field.topic) {
-                        KeyOf::One(key) => self.kept.of(property, &key).into_iter().for_each(note),
-                        KeyOf::All => self.kept.all(property).for_each(note),
-                        KeyOf::None => {}
+                    let Some(kept) = kept else { continue };
+                    // Where numbers run straight, it matters also that one came which is the same.
+                    let is_line = watched.rows[at] == Row::Line;
+                    if is_line || kept.histories[at].last() != Some(&value) {
+                        let place = place_of(watched.time, &message);
+                        kept.set(at, place, value.clone(), &watched.rows);
                     }
                 }
             }
         }
-        self.looked = self.looked.max(end);
     }
 
-    /// Notes what a part of a formula has become, at this step.
-    fn part(&mut self, report: &Report, key: &str, (step, topic): (Option<u64>, Option<TopicId>)) {
+    /// Notes what a part of a formula has become.
+    fn part(&mut self, report: &Report, key: &str) {
         let value = match report.verdict {
             Verdict::Satisfied => Some(Value::Bool(true)),
             Verdict::Violated => Some(Value::Bool(false)),
             Verdict::Inconclusive => None,
         };
-        let Some(part) = self.parts.get(report.property as usize - self.columns.len()) else { return };
-        for &(property, column, is_looked_for) in &part.shown {
-            let Some(kept) = self.kept.of(property, key) else { continue };
-            if part.is_ahead {
-                if report.about.is_none() && step.is_some() {
-                    kept.moment(report.time, step, topic);
-                    kept.moments.back_mut().into_iter().for_each(|last| last.is_minor = false);
-                }
-                let is_exact = !part.is_dense || report.about.is_none() && step.is_some();
-                kept.turn(report.about.unwrap_or(report.time), column, &value, is_exact);
-                continue;
-            }
-            match (report.about, step) {
-                (Some(about), _) => kept.revise(about, column, &value),
-                // What is otherwise right after a moment is seen at the next one.
-                (None, None) if kept.moments.back().is_some_and(|last| last.time == report.time) => {
-                    kept.now[column].clone_from(&value);
-                }
-                (None, step) => {
-                    kept.moment(report.time, step, topic);
-                    kept.set(column, value.clone(), part.is_update && !is_looked_for);
-                }
+        let Some(part) = self.parts.get(report.property as usize - self.properties.len()) else { return };
+        for &(property, row) in &part.shown {
+            let watched = &self.properties[property];
+            let place = place(watched.time, report, self.messages.all());
+            if let Some(kept) = self.kept.of(property, key) {
+                kept.set(row, place, value.clone(), &watched.rows);
             }
         }
+        for &property in part.ends.iter().filter(|_| report.verdict == Verdict::Satisfied) {
+            let place = place(self.properties[property].time, report, self.messages.all());
+            self.kept.of(property, key).into_iter().for_each(|kept| kept.end(place));
+        }
+    }
+
+    /// Finds what explains a violation. Says whether there is anything to say.
+    fn explain(&mut self, report: &Report, key: &str) -> bool {
+        let property = report.property as usize;
+        let watched = &self.properties[property];
+        let given = given(watched.time, report, self.messages.all());
+        let Some(histories) = self.kept.histories(property, key, &watched.shared, given) else {
+            return false;
+        };
+        let messages = self.kept.messages(property, key, self.messages.all(), histories.ended);
+        let mut past = Past::new(&watched.reason, &watched.rows, histories, &messages);
+        past.know(report.at_event, given);
+        let own = past.own(report, given);
+        let Explained { rows, places } = explain(past, own);
+        let about = report.about.unwrap_or(report.time);
+        let moment = |(place, values): (Place, Vec<Option<Value>>)| {
+            let message = place.step().and_then(|step| message(&messages, step));
+            let time = message.map_or(Timestamp::from_nanos(place.time), |message| message.given);
+            Moment {
+                // What is too long ago to be remembered was at the time that the verdict is about.
+                time: if place == own { about } else { time },
+                after: place.after,
+                step: message.map(|message| message.step),
+                topic: message.and_then(|message| message.topic),
+                values,
+            }
+        };
+        self.moments = places.into_iter().map(moment).collect();
+        self.rows = rows;
+        true
     }
 }
 
 impl Kept {
-    /// Whether something is otherwise at this time than at the last moment.
-    fn is_otherwise(&self, time: Timestamp) -> bool {
-        let differs = |last: &Moment| {
-            let mut values = last.values.iter().zip(&self.now).enumerate();
-            values.any(|(column, (then, now))| then != now && !self.turned.contains_key(&column))
-        };
-        self.moments.back().is_none_or(|last| last.time != time || differs(last))
+    /// For so many rows, of each of which so many values are kept.
+    fn new(rows: usize, most: usize) -> Kept {
+        let histories = vec![History::default(); rows];
+        Kept { histories, messages: Messages::default(), ended: Vec::new(), most }
     }
 
-    /// Begins a moment, if it is not the last one already.
-    fn moment(&mut self, time: Timestamp, step: Option<u64>, topic: Option<TopicId>) {
-        if self.moments.back().is_some_and(|last| last.time == time && last.step == step && step.is_some()) {
+    /// Notes that an instance ends.
+    fn end(&mut self, at: Place) {
+        let too_many = (self.ended.len() + 1).saturating_sub(Block::CAPACITY);
+        self.ended.drain(..too_many);
+        self.ended.push(at);
+    }
+
+    /// Notes the value of a row from a place on.
+    fn set(&mut self, row: usize, from: Place, value: Option<Value>, rows: &[Row]) {
+        self.histories[row].set(from, value);
+        if self.histories[row].len() <= 2 * self.most {
             return;
         }
-        let (len, is_minor) = (self.moments.len(), |moment: &Moment| moment.is_minor);
-        if len > 1 && self.moments.range(len - 2..).all(is_minor) {
-            self.moments.remove(len - 2);
-        } else if len >= self.most {
-            self.moments.pop_front();
+        let mut keep: BTreeSet<Place> = BTreeSet::new();
+        if rows[row] != Row::Watched {
+            // What a field was where a part changed is worth most.
+            let parts = self.histories.iter().zip(rows).filter(|(_, row)| **row == Row::Watched);
+            parts.for_each(|(history, _)| keep.extend(history.changes()));
         }
-        self.moments.push_back(Moment { time, step, topic, values: self.now.clone(), is_minor: true });
+        let keep: Vec<Place> = keep.into_iter().collect();
+        self.histories[row].thin(self.most, &keep);
     }
+}
 
-    /// Sets a value from the last moment on.
-    fn set(&mut self, column: usize, value: Option<Value>, is_minor: bool) {
-        if let Some(last) = self.moments.back_mut() {
-            last.is_minor &= is_minor;
-            last.values[column].clone_from(&value);
-        }
-        self.now[column] = value;
-    }
+/// The place of a message.
+fn place_of(model: TimeModel, message: &Message) -> Place {
+    Place::message(if model == TimeModel::Steps { 0 } else { message.time }, message.step)
+}
 
-    /// Sets a value from a moment in the past on, that has turned out only now.
-    fn revise(&mut self, from: Timestamp, column: usize, value: &Option<Value>) {
-        for moment in self.moments.iter_mut().filter(|moment| moment.time >= from) {
-            moment.values[column].clone_from(value);
-        }
-        self.now[column].clone_from(value);
+/// The place at which a verdict was given.
+fn given(model: TimeModel, report: &Report, messages: &[Message]) -> Place {
+    match message(messages, report.step).filter(|_| report.at_event) {
+        Some(found) => place_of(model, found),
+        None if model == TimeModel::Steps => Place::message(0, report.step),
+        None => Place::between(report.time.as_nanos(), true),
     }
+}
 
-    /// Notes what a part that looks ahead is from a moment on. What it was up to there is known with that,
-    /// and what it is later is not. If this is not exact, it may be so only right after that moment.
-    fn turn(&mut self, from: Timestamp, column: usize, value: &Option<Value>, is_exact: bool) {
-        let before = self.turned.insert(column, (from, value.clone()));
-        let is_one = self.moments.iter().filter(|moment| moment.time == from).count() == 1;
-        for moment in &mut self.moments {
-            let of = &mut moment.values[column];
-            match (&before, moment.time.cmp(&from)) {
-                (Some((since, was)), Ordering::Less) if moment.time > *since => of.clone_from(was),
-                (_, Ordering::Less) => {}
-                (Some((since, was)), Ordering::Equal) if *since == from && is_one => of.clone_from(was),
-                (Some(_), Ordering::Equal) if !is_exact || !is_one => *of = None,
-                (_, Ordering::Equal) => of.clone_from(value),
-                (_, Ordering::Greater) => *of = None,
-            }
-        }
-        self.now[column] = None;
+/// The place that a verdict is about; of the messages of one time the last one.
+fn place(model: TimeModel, report: &Report, messages: &[Message]) -> Place {
+    if report.about.is_none() && report.at_event {
+        let found = message(messages, report.step);
+        return found.map_or(Place::message(0, report.step), |found| place_of(model, found));
     }
+    let time = report.about.unwrap_or(report.time).as_nanos();
+    let found = last_until(messages, time).filter(|found| found.time == time && !report.after);
+    found.map_or(Place::between(time, report.after), |found| place_of(model, found))
+}
+
+/// A formula that is true where another one is, and mentions topics: for each key that decides what it sees.
+fn seeing(spec: &mut Spec, formula: ExprId, topics: &[TopicId]) -> ExprId {
+    let seen = spec.topics_of(formula);
+    let mut add = |node: Expr| {
+        spec.nodes.push(node);
+        ExprId(spec.nodes.len() as u32 - 1)
+    };
+    topics.iter().filter(|topic| !seen.contains(topic)).fold(formula, |formula, topic| {
+        let on = add(Expr::On(*topic));
+        let off = add(Expr::Not(on));
+        let never = add(Expr::And(on, off));
+        add(Expr::Or(formula, never))
+    })
 }
 
 /// The value that an event carries, if it carries the field; nothing in it where it is of another type.
@@ -409,18 +483,6 @@ fn value(block: &Block, slot: Slot, value_type: ValueType, row: usize) -> Option
         Slot::String(at) => valid(block.strings(at).valid)
             .then(|| Value::String(String::from_utf8_lossy(block.text(at, row)).into())),
     })
-}
-
-/// All nodes that stand below an operator which looks at other moments.
-fn below_operators(spec: &Spec, formula: ExprId) -> HashSet<ExprId> {
-    let mut seen = HashSet::from([(formula, false)]);
-    let mut open = vec![(formula, false)];
-    while let Some((id, below)) = open.pop() {
-        let node = &spec.nodes[id.index()];
-        let below = below || reason::looks_elsewhere(node);
-        open.extend(node.operands().map(|operand| (operand, below)).filter(|next| seen.insert(*next)));
-    }
-    seen.into_iter().filter_map(|(id, below)| below.then_some(id)).collect()
 }
 
 /// A field that a formula reads.
@@ -453,7 +515,7 @@ fn parts_of(spec: &Spec, formula: ExprId) -> (Vec<(ExprId, ReadField)>, Vec<Expr
             below = vec![word.operand];
             is_part = true;
         }
-        if is_part && !bound && id != formula {
+        if is_part && !bound {
             parts.push(id);
         }
         let bound = bound || matches!(node, Expr::Exists(..) | Expr::ForAll(..));

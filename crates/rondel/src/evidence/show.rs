@@ -15,13 +15,14 @@ const VALUE: usize = 20;
 impl Evidence<'_> {
     /// Appends a small table for people: a line for each value, over time.
     pub fn text(&self, out: &mut Vec<u8>) {
-        let moments = || self.moments();
+        let moments = || self.moments.iter();
+        let time = |moment: &Moment| format!("{}{} s", if moment.after { "after " } else { "" }, moment.time);
         let mut rows: Vec<(String, Vec<String>)> = vec![
-            ("time".into(), moments().map(|moment| format!("{} s", moment.time)).collect()),
+            ("time".into(), moments().map(time).collect()),
             ("step".into(), moments().map(|m| m.step.map_or_else(String::new, |s| s.to_string())).collect()),
             ("message".into(), moments().map(|moment| self.topic(moment).to_owned()).collect()),
         ];
-        for (i, name) in self.columns() {
+        for (i, name) in self.names().enumerate() {
             let cell = |moment: &Moment| match moment.values.get(i) {
                 Some(Some(value)) => shorten(&value_text(value), VALUE),
                 _ => "?".to_owned(),
@@ -47,9 +48,10 @@ impl Evidence<'_> {
     /// Appends a JSON array: an object for each moment.
     pub fn json(&self, out: &mut Vec<u8>) {
         out.push(b'[');
-        for (i, moment) in self.moments().enumerate() {
+        for (i, moment) in self.moments.iter().enumerate() {
             out.extend_from_slice(if i > 0 { b",{\"time\":" } else { b"{\"time\":" });
             write_seconds(moment.time, out);
+            out.extend_from_slice(if moment.after { b",\"after\":true" } else { b"" });
             if let Some(step) = moment.step {
                 out.extend_from_slice(format!(",\"step\":{step}").as_bytes());
             }
@@ -57,8 +59,7 @@ impl Evidence<'_> {
                 out.extend_from_slice(format!(",\"topic\":{}", json!(self.topic(moment))).as_bytes());
             }
             out.extend_from_slice(b",\"values\":{");
-            let values = self.columns().filter_map(|(at, name)| Some((name, moment.values.get(at)?)));
-            for (j, (name, value)) in values.enumerate() {
+            for (j, (name, value)) in self.names().zip(&moment.values).enumerate() {
                 let comma = if j > 0 { "," } else { "" };
                 out.extend_from_slice(format!("{comma}{}:", json!(name)).as_bytes());
                 match value {
@@ -71,14 +72,9 @@ impl Evidence<'_> {
         out.push(b']');
     }
 
-    /// The columns that explain the violation.
-    fn columns(&self) -> impl Iterator<Item = (usize, &str)> {
-        self.explaining.0.iter().filter_map(|&at| Some((at, self.columns.get(at)?.as_str())))
-    }
-
-    /// The moments at which they changed.
-    fn moments(&self) -> impl Iterator<Item = &Moment> {
-        self.explaining.1.iter().filter_map(|&at| self.moments.get(at))
+    /// What is shown, in the order of the values of a moment.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.rows.iter().map(|&row| self.names.get(row).map_or("?", String::as_str))
     }
 
     fn topic(&self, moment: &Moment) -> &str {

@@ -1,0 +1,187 @@
+//! What was when: messages, and the values of fields and parts of formulas, each from some place on.
+
+use std::cmp::Ordering;
+
+use rondel_event::{Timestamp, TopicId, Value};
+
+/// A place in the order in which things happen: at a message, at a time without one, or right after a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Place {
+    /// In nanoseconds, as the engine measures; 0 where steps are counted.
+    pub(super) time: i64,
+    /// Not at this time, but right after it.
+    pub(super) after: bool,
+    /// The message. What is without comes after those of the same time.
+    step: u64,
+}
+
+impl Place {
+    /// At a message.
+    pub(super) fn message(time: i64, step: u64) -> Place {
+        Place { time, after: false, step }
+    }
+
+    /// At a time without a message, or right after a time.
+    pub(super) fn between(time: i64, after: bool) -> Place {
+        Place { time, after, step: u64::MAX }
+    }
+
+    /// The number of its message, if it has one.
+    pub(super) fn step(&self) -> Option<u64> {
+        (self.step < u64::MAX).then_some(self.step)
+    }
+}
+
+/// A message that came.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Message {
+    /// Its number.
+    pub(super) step: u64,
+    /// When it came, as the engine measures: never before the one before it.
+    pub(super) time: i64,
+    /// When it came, as it says.
+    pub(super) given: Timestamp,
+    pub(super) topic: Option<TopicId>,
+}
+
+/// The last messages, in order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Messages {
+    all: Vec<Message>,
+}
+
+impl Messages {
+    /// Adds one, of which so many are kept at least.
+    pub(super) fn push(&mut self, message: Message, most: usize) {
+        if self.all.len() >= 2 * most {
+            self.all.drain(..most);
+        }
+        self.all.push(message);
+    }
+
+    pub(super) fn all(&self) -> &[Message] {
+        &self.all
+    }
+}
+
+/// The message with a number, among some.
+pub(super) fn message(messages: &[Message], step: u64) -> Option<&Message> {
+    messages.get(messages.partition_point(|message| message.step < step)).filter(|found| found.step == step)
+}
+
+/// A value, from a place on.
+#[derive(Clone, Debug)]
+struct Segment {
+    from: Place,
+    /// Where what followed has been forgotten.
+    until: Option<Place>,
+    /// None where it is unknown.
+    value: Option<Value>,
+}
+
+/// The values of a field, or of a part of a formula, from place to place.
+#[derive(Clone, Debug, Default)]
+pub(super) struct History {
+    segments: Vec<Segment>,
+}
+
+impl History {
+    /// Notes a value from a place on.
+    pub(super) fn set(&mut self, from: Place, value: Option<Value>) {
+        let at = self.segments.partition_point(|segment| segment.from < from);
+        let segment = Segment { from, until: None, value };
+        match self.segments.get_mut(at) {
+            Some(same) if same.from == from => same.value = segment.value,
+            _ => self.segments.insert(at, segment),
+        }
+    }
+
+    /// The last value, if there is one.
+    pub(super) fn last(&self) -> Option<&Option<Value>> {
+        self.segments.last().map(|segment| &segment.value)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// The places from which on there was another value, or the same one came again.
+    pub(super) fn changes(&self) -> impl DoubleEndedIterator<Item = Place> {
+        self.segments.iter().map(|segment| segment.from)
+    }
+
+    fn index(&self, at: Place) -> Option<usize> {
+        let index = self.segments.partition_point(|segment| segment.from <= at).checked_sub(1)?;
+        self.segments[index].until.is_none_or(|until| at < until).then_some(index)
+    }
+
+    /// The value at a place, if that is remembered.
+    pub(super) fn at(&self, at: Place) -> Option<&Option<Value>> {
+        Some(&self.segments[self.index(at)?].value)
+    }
+
+    /// From where on the value at a place holds.
+    pub(super) fn since(&self, at: Place) -> Option<Place> {
+        Some(self.segments[self.index(at)?].from)
+    }
+
+    /// The value at a place of a number that runs straight from one to the next.
+    pub(super) fn line_at(&self, at: Place) -> Option<Option<Value>> {
+        let index = self.index(at)?;
+        let Segment { from, until, value } = &self.segments[index];
+        if from.time == at.time && !at.after {
+            return Some(value.clone());
+        }
+        let next = self.segments.get(index + 1).filter(|_| until.is_none());
+        let (Some(start), Some(end)) = (number(value), next.and_then(|next| number(&next.value))) else {
+            return Some(None);
+        };
+        let length = |from: i64, to: i64| to.saturating_sub(from) as f64;
+        let to = next.map_or(at.time, |next| next.from.time);
+        let part = (end - start) * length(from.time, at.time) / length(from.time, to);
+        Some(if part == 0.0 { value.clone() } else { Some(Value::Float(start + part)) })
+    }
+
+    /// The last place of which a number that runs straight is known, if it runs on to nobody knows where.
+    pub(super) fn open_end(&self) -> Option<Place> {
+        self.segments.last().filter(|last| number(&last.value).is_some()).map(|last| last.from)
+    }
+
+    /// Forgets what is old, but of it the values at some places.
+    pub(super) fn thin(&mut self, most: usize, keep: &[Place]) {
+        let old = self.segments.len().saturating_sub(most);
+        let mut kept: Vec<Segment> = Vec::with_capacity(most + most / 2);
+        let mut segments = std::mem::take(&mut self.segments).into_iter().enumerate().peekable();
+        while let Some((i, segment)) = segments.next() {
+            let next = segments.peek().map(|(_, next)| next.from);
+            let here = |place: &&Place| **place >= segment.from && next.is_none_or(|next| **place < next);
+            let is_kept = i >= old || {
+                let first = keep.partition_point(|place| *place < segment.from);
+                keep.get(first).as_ref().is_some_and(here)
+            };
+            if is_kept {
+                kept.push(segment);
+            } else if let Some(last) = kept.last_mut() {
+                last.until.get_or_insert(segment.from);
+            }
+        }
+        let too_many = kept.len().saturating_sub(most + most / 2);
+        kept.drain(..too_many);
+        self.segments = kept;
+    }
+}
+
+/// A value as a number that may run straight.
+fn number(value: &Option<Value>) -> Option<f64> {
+    match value {
+        Some(Value::Int(x)) => Some(*x as f64),
+        Some(Value::Float(x)) => Some(*x).filter(|x| x.is_finite()),
+        _ => None,
+    }
+}
+
+/// The message at a time, or the last before it: by when it came.
+pub(super) fn last_until(messages: &[Message], time: i64) -> Option<&Message> {
+    let is_after = |message: &Message| message.time.cmp(&time) == Ordering::Greater;
+    messages[..messages.partition_point(|message| !is_after(message))].last()
+}

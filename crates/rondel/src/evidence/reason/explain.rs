@@ -1,0 +1,350 @@
+//! The parts of a formula, and the moments, that explain that it is false: of a conjunction that is false the
+//! operands that are false, of a disjunction that is true those that are true, and of an operator that looks
+//! elsewhere the moment that makes it so. Where there is no such moment, all within the bounds are to blame: of
+//! those as many are shown as there is room for, the nearest first.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use rondel_event::Value;
+use rondel_spec::{Bounds, TimeModel};
+
+use super::truth::{Past, Span};
+use super::{Kind, Node};
+use crate::evidence::history::Place;
+use crate::evidence::{Row, SHOWN};
+
+/// What explains a violation: rows, and for each place what they are there.
+#[derive(Clone, Debug, Default)]
+pub(in crate::evidence) struct Explained {
+    pub(in crate::evidence) rows: Vec<usize>,
+    pub(in crate::evidence) places: Vec<(Place, Vec<Option<Value>>)>,
+}
+
+/// Explains that the formula is false at a place.
+pub(in crate::evidence) fn explain(past: Past<'_>, own: Place) -> Explained {
+    let Some(formula) = past.reason.nodes.len().checked_sub(1) else { return Explained::default() };
+    let mut search = Search {
+        past,
+        facts: HashMap::new(),
+        open: Vec::new(),
+        rows: BTreeSet::new(),
+        places: BTreeSet::from([own]),
+        many: Vec::new(),
+    };
+    search.add(formula, own, Some(false));
+    search.run();
+    search.fill(own);
+    search.table()
+}
+
+struct Search<'a> {
+    past: Past<'a>,
+    /// The parts that matter, and where; with what is known of them because others are what they are.
+    facts: HashMap<(usize, Place), Option<bool>>,
+    open: Vec<(usize, Place)>,
+    rows: BTreeSet<usize>,
+    places: BTreeSet<Place>,
+    /// Parts of which many moments matter alike, the nearest first.
+    many: Vec<(usize, Vec<Place>)>,
+}
+
+impl Search<'_> {
+    fn node(&self, node: usize) -> &Node {
+        &self.past.reason.nodes[node]
+    }
+
+    fn truth(&mut self, node: usize, at: Place) -> Option<bool> {
+        self.past.truth(node, at, 0).known()
+    }
+
+    /// A part matters at a place, where it is this, if that follows from what is known.
+    fn add(&mut self, node: usize, at: Place, follows: Option<bool>) {
+        let known = self.facts.get(&(node, at));
+        if known.is_none_or(|known| known.is_none() && follows.is_some()) {
+            self.facts.insert((node, at), follows);
+            self.open.push((node, at));
+        }
+    }
+
+    fn run(&mut self) {
+        while let Some((node, at)) = self.open.pop() {
+            self.step(node, at);
+        }
+    }
+
+    /// Looks for what makes a part what it is.
+    fn step(&mut self, node: usize, at: Place) {
+        let follows = self.facts.get(&(node, at)).copied().flatten();
+        let truth = follows.or_else(|| self.truth(node, at));
+        let of = self.node(node);
+        let (kind, topics, operands) = (of.kind, of.topics.clone(), of.operands.clone());
+        let rows: Vec<usize> = of.row.into_iter().chain(of.fields.iter().copied()).collect();
+        self.rows.extend(rows);
+        self.places.insert(at);
+        match (kind, &operands[..]) {
+            (Kind::All | Kind::Any, _) => self.logic(&operands, at, kind == Kind::Any, truth),
+            (Kind::Not, &[operand]) => self.add(operand, at, truth.map(|truth| !truth)),
+            (Kind::Definitely, &[operand]) => self.add(operand, at, truth.filter(|truth| *truth)),
+            (Kind::Back(wanted, bounds), &[operand]) => {
+                self.witness(operand, at, bounds, (wanted, truth), false)
+            }
+            (Kind::Ahead(wanted, bounds), &[operand]) => {
+                self.witness(operand, at, bounds, (wanted, truth), true)
+            }
+            (Kind::Since(bounds), &[left, right]) => self.since((left, right), at, bounds, truth),
+            (Kind::Until(bounds), &[left, right]) => self.until((left, right), at, bounds, truth),
+            (Kind::Next, &[operand]) => {
+                let next = self.past.after(at);
+                next.into_iter().for_each(|next| self.add(operand, next, truth));
+            }
+            (Kind::Previously, &[operand]) => self.just_before(operand, at),
+            (Kind::Edge, &[operand]) => {
+                self.add(operand, at, None);
+                self.just_before(operand, at);
+            }
+            (Kind::Changed, &[operand]) => {
+                self.add(operand, at, None);
+                if truth == Some(true) {
+                    self.before_message(operand, at);
+                }
+            }
+            (Kind::Prev, &[operand]) => self.before_message(operand, at),
+            (Kind::Window(over), _) => {
+                let bounds = Bounds { lower: 0, upper: Some(over.saturating_sub(1)) };
+                let span = self.past.span(at, bounds, false);
+                let on_its = |topic| topics.contains(&topic);
+                let samples =
+                    self.past.messages_in(span).iter().rev().filter(|m| m.topic.is_some_and(on_its));
+                let samples: Vec<Place> =
+                    samples.map(|message| self.past.place_of(message)).take(SHOWN).collect();
+                match operands.first() {
+                    Some(&operand) => self.many.push((operand, samples)),
+                    None => self.many.push((node, samples)),
+                }
+            }
+            (Kind::Last, _) => {
+                let span = self.past.span(at, Bounds::ALL, false);
+                let mut messages = self.past.messages_in(span).iter().rev();
+                let last =
+                    messages.find(|message| message.topic.is_some_and(|topic| topics.contains(&topic)));
+                let place = last.map(|message| self.past.place_of(message)).filter(|place| *place <= at);
+                self.places.extend(place);
+            }
+            (Kind::State, _) if truth == Some(true) => {
+                let since =
+                    self.node(node).history.and_then(|row| self.past.histories.at(row, at)?.since(at));
+                self.places.extend(since);
+            }
+            _ => operands.iter().for_each(|operand| self.add(*operand, at, None)),
+        }
+    }
+
+    /// The operands that make a conjunction or disjunction what it is.
+    fn logic(&mut self, operands: &[usize], at: Place, is_any: bool, truth: Option<bool>) {
+        if truth != Some(is_any) {
+            // All of them do.
+            return operands.iter().for_each(|operand| self.add(*operand, at, truth));
+        }
+        let truths: Vec<Option<bool>> = operands.iter().map(|operand| self.truth(*operand, at)).collect();
+        if truths.contains(&truth) {
+            let deciding = operands.iter().zip(&truths).filter(|(_, of)| **of == truth);
+            return deciding.for_each(|(operand, _)| self.add(*operand, at, truth));
+        }
+        // Nobody knows which; if all others do not, it is the one that is left.
+        let open: Vec<usize> = operands
+            .iter()
+            .zip(&truths)
+            .filter(|(_, of)| of.is_none())
+            .map(|(operand, _)| *operand)
+            .collect();
+        let follows = truth.filter(|_| open.len() == 1);
+        open.iter().for_each(|operand| self.add(*operand, at, follows));
+    }
+
+    /// The moment at which an operand is so that an operator is true, or false.
+    fn witness(
+        &mut self,
+        operand: usize,
+        at: Place,
+        bounds: Bounds,
+        (wanted, truth): (bool, Option<bool>),
+        ahead: bool,
+    ) {
+        let span = self.past.span(at, bounds, ahead);
+        if truth == Some(wanted)
+            && let Some(found) = self.find(&[operand], operand, span, at, ahead, wanted)
+        {
+            return self.add(operand, found, truth);
+        }
+        self.everywhere(operand, span, at, ahead);
+    }
+
+    /// The place nearest to `at`, within a span, at which a node has this truth, among those at which one of some
+    /// nodes changes.
+    fn find(
+        &mut self,
+        nodes: &[usize],
+        node: usize,
+        span: Span,
+        at: Place,
+        ahead: bool,
+        wanted: bool,
+    ) -> Option<Place> {
+        let span = self.past.known_part(span);
+        let mut places = self.past.places(nodes, span, at, ahead);
+        if !ahead {
+            places.reverse();
+        }
+        places.into_iter().find(|place| self.truth(node, *place) == Some(wanted))
+    }
+
+    fn since(&mut self, (left, right): (usize, usize), at: Place, bounds: Bounds, truth: Option<bool>) {
+        let span = self.past.span(at, bounds, false);
+        let begun = self.find(&[left, right], right, span, at, false, true);
+        let Some(begun) = begun.filter(|_| truth.is_some()) else {
+            return self.everywhere(right, span, at, false);
+        };
+        if truth == Some(true) {
+            return self.add(right, begun, truth);
+        }
+        let since = Span { from: self.past.axis(begun), to: self.past.axis(at) };
+        let places = self.past.places(&[left], since, begun, true);
+        let mut later = places.into_iter().filter(|place| *place > begun);
+        let failed = later.find(|place| self.truth(left, *place) == Some(false));
+        self.add(right, begun, Some(true));
+        match failed {
+            Some(failed) => self.add(left, failed, Some(false)),
+            None => self.everywhere(left, since, at, false),
+        }
+    }
+
+    fn until(&mut self, (left, right): (usize, usize), at: Place, bounds: Bounds, truth: Option<bool>) {
+        let span = self.past.span(at, bounds, true);
+        if truth == Some(true) {
+            if let Some(ended) = self.find(&[left, right], right, span, at, true, true) {
+                return self.add(right, ended, truth);
+            }
+            return self.everywhere(right, span, at, true);
+        }
+        let whole = Span { from: self.past.axis(at), ..span };
+        let failed = truth.and_then(|_| self.find(&[left], left, whole, at, true, false));
+        match failed {
+            Some(failed) => {
+                self.add(left, failed, Some(false));
+                if self.past.axis(failed) >= span.from {
+                    self.add(right, failed, None);
+                }
+            }
+            None => self.everywhere(right, span, at, true),
+        }
+    }
+
+    /// All moments of a span matter alike: those at which something of a node changes, or a message comes that it
+    /// reads.
+    fn everywhere(&mut self, node: usize, span: Span, at: Place, ahead: bool) {
+        let span = self.past.known_part(span);
+        let topics = self.node(node).topics.clone();
+        let on_its_side = |place: &Place| if ahead { *place >= at } else { *place <= at };
+        // What only asks whether messages come has no other moments than these.
+        let is_by_message = !self.node(node).reads && !topics.is_empty();
+        let changes = if is_by_message { [].into() } else { self.past.changes(node, 0) };
+        let within = |place: &&Place| (span.from..=span.to).contains(&self.past.axis(**place));
+        let mut places: BTreeSet<Place> =
+            changes.iter().filter(within).copied().filter(on_its_side).collect();
+        let messages = self.past.messages_in(span).iter();
+        let its = messages.filter(|message| message.topic.is_some_and(|topic| topics.contains(&topic)));
+        let its = its.map(|message| self.past.place_of(message)).filter(on_its_side);
+        if ahead {
+            places.extend(its.take(SHOWN));
+        } else {
+            places.extend(its.rev().take(SHOWN));
+        }
+        if self.node(node).reads {
+            // What it is where it is nearest is said also where nothing came.
+            let own = (span.from..=span.to).contains(&self.past.axis(at)).then_some(at);
+            if own.is_some() || places.is_empty() {
+                let nearest = own.or_else(|| if ahead { None } else { self.past.last_of(span) });
+                nearest.into_iter().for_each(|place| self.add(node, place, None));
+            }
+        }
+        let nearest: Vec<Place> = if ahead {
+            places.into_iter().take(SHOWN).collect()
+        } else {
+            places.into_iter().rev().take(SHOWN).collect()
+        };
+        self.many.push((node, nearest));
+    }
+
+    /// What an operand was at the moment before.
+    fn just_before(&mut self, operand: usize, at: Place) {
+        let before = if self.past.reason.time == TimeModel::Dense {
+            self.past.changes(operand, 0).iter().copied().rfind(|place| *place < at)
+        } else {
+            self.past.before(at)
+        };
+        before.into_iter().for_each(|before| self.add(operand, before, None));
+    }
+
+    /// What an operand was before the last message on its topics.
+    fn before_message(&mut self, operand: usize, at: Place) {
+        let topics = self.node(operand).topics.clone();
+        let span = self.past.span(at, Bounds::ALL, false);
+        let messages =
+            self.past.messages_in(span).iter().rev().map(|message| (message, self.past.place_of(message)));
+        let mut its = messages.filter(|(message, place)| {
+            *place <= at && message.topic.is_some_and(|topic| topics.contains(&topic))
+        });
+        let before = its.nth(1).map(|(_, place)| place);
+        before.into_iter().for_each(|before| self.add(operand, before, None));
+    }
+
+    /// Shows as many of the moments that matter alike as there is room for, the nearest first.
+    fn fill(&mut self, own: Place) {
+        let axis = self.past.axis(own);
+        let mut many: BTreeMap<(u128, Place), Vec<usize>> = BTreeMap::new();
+        for (node, places) in std::mem::take(&mut self.many) {
+            for place in places {
+                let far = self.past.axis(place).abs_diff(axis);
+                many.entry((far, place)).or_default().push(node);
+            }
+        }
+        for ((_, place), nodes) in many {
+            if self.places.len() >= SHOWN && !self.places.contains(&place) {
+                continue;
+            }
+            self.places.insert(place);
+            nodes.into_iter().for_each(|node| self.add(node, place, None));
+            self.run();
+        }
+        // Where even what must be shown is too much, what is farthest is left out.
+        while self.places.len() > SHOWN {
+            let far = |place: &Place| self.past.axis(*place).abs_diff(axis);
+            let Some(farthest) = self.places.iter().copied().filter(|p| *p != own).max_by_key(far) else {
+                break;
+            };
+            self.places.remove(&farthest);
+        }
+    }
+
+    fn table(mut self) -> Explained {
+        let shown: Vec<usize> = self.rows.iter().copied().collect();
+        let places = std::mem::take(&mut self.places);
+        let mut parts: HashMap<usize, usize> = HashMap::new();
+        for (node, of) in self.past.reason.nodes.iter().enumerate() {
+            parts.extend(of.row.map(|row| (row, node)));
+        }
+        let mut column = |at: Place| -> Vec<Option<Value>> {
+            let value = |row: &usize| match self.past.rows[*row] {
+                Row::Field | Row::Line => self.past.field(*row, at),
+                Row::Watched | Row::Made => {
+                    let node = *parts.get(row)?;
+                    let follows = self.facts.get(&(node, at)).copied().flatten();
+                    follows.or_else(|| self.past.truth(node, at, 0).known()).map(Value::Bool)
+                }
+            };
+            shown.iter().map(value).collect()
+        };
+        let places = places.into_iter().map(|at| (at, column(at))).collect();
+        Explained { rows: shown, places }
+    }
+}

@@ -1,0 +1,376 @@
+//! What is true at a place, from the histories of the parts.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use rondel_engine::Report;
+use rondel_event::Value;
+use rondel_spec::{Bounds, TimeModel};
+
+use super::{Kind, Reason};
+use crate::evidence::history::{Message, Place, last_until};
+use crate::evidence::{Histories, Row};
+
+/// How deep a formula is followed.
+const DEEPEST: u32 = 200;
+
+/// What a part of a formula is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Truth {
+    False,
+    True,
+    /// It is neither, as fields are unknown.
+    Unknown,
+    /// It is not remembered, or not certain yet.
+    Open,
+}
+
+impl Truth {
+    fn of(value: bool) -> Truth {
+        if value { Truth::True } else { Truth::False }
+    }
+
+    /// Whether it is true, where it is known.
+    pub(super) fn known(self) -> Option<bool> {
+        match self {
+            Truth::False => Some(false),
+            Truth::True => Some(true),
+            Truth::Unknown | Truth::Open => None,
+        }
+    }
+
+    fn not(self) -> Truth {
+        match self {
+            Truth::False => Truth::True,
+            Truth::True => Truth::False,
+            other => other,
+        }
+    }
+
+    fn and(self, other: Truth) -> Truth {
+        match (self, other) {
+            (Truth::False, _) | (_, Truth::False) => Truth::False,
+            (Truth::Open, _) | (_, Truth::Open) => Truth::Open,
+            (Truth::Unknown, _) | (_, Truth::Unknown) => Truth::Unknown,
+            (Truth::True, Truth::True) => Truth::True,
+        }
+    }
+
+    fn or(self, other: Truth) -> Truth {
+        self.not().and(other.not()).not()
+    }
+}
+
+/// A span of the axis that bounds are measured on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub(super) from: i128,
+    pub(super) to: i128,
+}
+
+/// What was, and what of it has been asked.
+pub(in crate::evidence) struct Past<'a> {
+    pub(super) reason: &'a Reason,
+    pub(super) rows: &'a [Row],
+    pub(super) histories: Histories<'a>,
+    /// The messages that the property sees.
+    pub(super) messages: &'a [Message],
+    /// All up to here is known.
+    pub(super) known: i128,
+    truths: HashMap<(usize, Place), Truth>,
+    changes: HashMap<usize, Rc<[Place]>>,
+}
+
+impl<'a> Past<'a> {
+    pub(in crate::evidence) fn new(
+        reason: &'a Reason,
+        rows: &'a [Row],
+        histories: Histories<'a>,
+        messages: &'a [Message],
+    ) -> Past<'a> {
+        let (truths, changes) = (HashMap::new(), HashMap::new());
+        Past { reason, rows, histories, messages, known: i128::MAX, truths, changes }
+    }
+
+    /// Says where it was that something was said: all up to there is known, or where numbers run straight, up to where
+    /// they are.
+    pub(in crate::evidence) fn know(&mut self, at_event: bool, given: Place) {
+        self.known = self.axis(given);
+        if self.is_dense() && !at_event {
+            self.known |= 1;
+        }
+        let lines = self.rows.iter().enumerate().filter(|(_, row)| **row == Row::Line);
+        let ends = lines.filter_map(|(row, _)| self.histories.of(row).open_end());
+        if let Some(end) = ends.min() {
+            self.known = self.known.min(self.axis(end) - 1);
+        }
+    }
+
+    /// The place that a verdict is about which was given at another, or there.
+    pub(in crate::evidence) fn own(&mut self, report: &Report, given: Place) -> Place {
+        if self.reason.time == TimeModel::Steps {
+            let index = self.messages.partition_point(|message| message.step < report.step);
+            let index = index.checked_sub(usize::try_from(report.back).unwrap_or(usize::MAX));
+            let found = index.and_then(|index| self.messages.get(index));
+            return found
+                .map_or(Place::message(0, report.step.saturating_sub(report.back)), |m| self.place_of(m));
+        }
+        if report.about.is_none() && report.at_event {
+            return given;
+        }
+        let time = report.about.unwrap_or(report.time).as_nanos();
+        let first = self.messages.partition_point(|message| message.time < time);
+        let together =
+            self.messages[first..].iter().take_while(|message| message.time == time && !report.after);
+        let places: Vec<Place> = together.map(|message| self.place_of(message)).collect();
+        // Of messages of one time it is about the first at which it is known to be so.
+        let formula = self.reason.nodes.len().saturating_sub(1);
+        let violated = places.iter().copied().find(|place| self.truth(formula, *place, 0) == Truth::False);
+        violated.or(places.last().copied()).unwrap_or(Place::between(time, report.after))
+    }
+
+    fn is_dense(&self) -> bool {
+        self.reason.time == TimeModel::Dense
+    }
+
+    /// Where a place is on the axis that bounds are measured on: in dense time a time is its double, and what follows
+    /// right after it one more.
+    pub(super) fn axis(&self, place: Place) -> i128 {
+        match self.reason.time {
+            TimeModel::Steps => self.messages.partition_point(|m| Some(m.step) < place.step()) as i128,
+            TimeModel::Points => place.time.into(),
+            TimeModel::Dense => 2 * i128::from(place.time) + i128::from(place.after),
+        }
+    }
+
+    /// The place of a message.
+    pub(super) fn place_of(&self, message: &Message) -> Place {
+        let time = if self.reason.time == TimeModel::Steps { 0 } else { message.time };
+        Place::message(time, message.step)
+    }
+
+    /// The last place at a time of dense time.
+    pub(super) fn place_at(&self, time: i64, after: bool) -> Place {
+        let message = last_until(self.messages, time).filter(|message| message.time == time && !after);
+        message.map_or(Place::between(time, after), |message| self.place_of(message))
+    }
+
+    /// What is within the bounds of an operator, which looks back or ahead from a place.
+    pub(super) fn span(&self, at: Place, bounds: Bounds, ahead: bool) -> Span {
+        let scale = if self.is_dense() { 2 } else { 1 };
+        let here = self.axis(at);
+        let near = i128::from(bounds.lower) * scale;
+        let far = bounds.upper.map(|upper| i128::from(upper) * scale);
+        if ahead {
+            Span { from: here + near, to: far.map_or(i128::MAX, |far| here + far) }
+        } else {
+            // Before the first message there is nothing.
+            let first = self.messages.first().map_or(here, |first| self.axis(self.place_of(first)));
+            Span { from: far.map_or(first, |far| (here - far).max(first)), to: here - near }
+        }
+    }
+
+    /// The messages in a span.
+    pub(super) fn messages_in(&self, span: Span) -> &'a [Message] {
+        let messages = self.messages;
+        let first = messages.partition_point(|message| self.axis(self.place_of(message)) < span.from);
+        let end = messages.partition_point(|message| self.axis(self.place_of(message)) <= span.to);
+        messages.get(first..end).unwrap_or_default()
+    }
+
+    /// The first place of a span, if it has one.
+    fn first_of(&self, span: Span) -> Option<Place> {
+        if span.from > span.to {
+            return None;
+        }
+        if !self.is_dense() {
+            return self.messages_in(span).first().map(|message| self.place_of(message));
+        }
+        let (time, after) = (i64::try_from(span.from >> 1).ok()?, span.from & 1 == 1);
+        let together = |message: &&Message| message.time == time && !after;
+        let index = self.messages.partition_point(|message| message.time < time);
+        let message = self.messages.get(index).filter(together);
+        Some(message.map_or(Place::between(time, after), |message| self.place_of(message)))
+    }
+
+    /// The last place of a span, if it has one.
+    pub(super) fn last_of(&self, span: Span) -> Option<Place> {
+        if span.from > span.to {
+            return None;
+        }
+        if !self.is_dense() {
+            return self.messages_in(span).last().map(|message| self.place_of(message));
+        }
+        let (time, after) = (i64::try_from(span.to >> 1).ok()?, span.to & 1 == 1);
+        Some(self.place_at(time, after))
+    }
+
+    /// The places of a span at which one of these nodes may be otherwise than before, in order: its first place, and
+    /// those at which something changes. Of an operator that looks from `at` on, or back from there.
+    pub(super) fn places(&mut self, nodes: &[usize], span: Span, at: Place, ahead: bool) -> Vec<Place> {
+        let is_ahead = nodes.iter().any(|node| self.reason.nodes[*node].is_ahead);
+        let on_its_side = |place: &Place| if ahead { *place >= at } else { *place <= at };
+        let mut places: Vec<Place> = if is_ahead && !self.is_dense() {
+            self.messages_in(span).iter().map(|message| self.place_of(message)).collect()
+        } else {
+            let mut places: Vec<Place> = self.first_of(span).into_iter().collect();
+            for &node in nodes {
+                let changes = self.changes(node, 0);
+                let within = |place: &&Place| (span.from..=span.to).contains(&self.axis(**place));
+                places.extend(changes.iter().filter(within));
+            }
+            places
+        };
+        // Of messages of one time the operator may see a part.
+        if (span.from..=span.to).contains(&self.axis(at)) {
+            places.push(at);
+        }
+        places.retain(on_its_side);
+        places.sort_unstable();
+        places.dedup();
+        places
+    }
+
+    /// The places at which a node may change.
+    pub(super) fn changes(&mut self, node: usize, depth: u32) -> Rc<[Place]> {
+        if let Some(known) = self.changes.get(&node) {
+            return Rc::clone(known);
+        }
+        let reason = self.reason;
+        let of = &reason.nodes[node];
+        let mut places: Vec<Place> = Vec::new();
+        if let Some(history) = of.history {
+            places.extend(self.histories.changes(history));
+        } else if depth < DEEPEST {
+            for &operand in &of.operands {
+                places.extend(self.changes(operand, depth + 1).iter());
+            }
+            if let (Kind::Ahead(_, bounds) | Kind::Until(bounds), true) = (of.kind, self.is_dense()) {
+                let found: Vec<i128> = places.iter().map(|place| self.axis(*place)).collect();
+                let lags = [Some(bounds.lower), bounds.upper];
+                for lag in lags.into_iter().flatten().map(|lag| 2 * i128::from(lag)) {
+                    let shifted = found.iter().flat_map(|axis| [axis - lag, axis - lag + 1]);
+                    let shifted =
+                        shifted.filter_map(|axis| Some((i64::try_from(axis >> 1).ok()?, axis & 1 == 1)));
+                    places
+                        .extend(shifted.map(|(time, after)| self.place_at(time, after)).collect::<Vec<_>>());
+                }
+            }
+        }
+        places.sort_unstable();
+        places.dedup();
+        let places: Rc<[Place]> = places.into();
+        self.changes.insert(node, Rc::clone(&places));
+        places
+    }
+
+    /// The value of a row that is no part of the formula.
+    pub(super) fn field(&self, row: usize, at: Place) -> Option<Value> {
+        let history = self.histories.at(row, at)?;
+        match self.rows[row] {
+            Row::Line => history.line_at(at).flatten(),
+            _ => history.at(at).cloned().flatten(),
+        }
+    }
+
+    /// Whether a node is true at a place.
+    pub(super) fn truth(&mut self, node: usize, at: Place, depth: u32) -> Truth {
+        let reason = self.reason;
+        let of = &reason.nodes[node];
+        if let Some(row) = of.history {
+            return match self.histories.at(row, at).and_then(|history| history.at(at)) {
+                Some(Some(Value::Bool(value))) => Truth::of(*value),
+                Some(_) => Truth::Unknown,
+                None => Truth::Open,
+            };
+        }
+        if depth > DEEPEST {
+            return Truth::Open;
+        }
+        if let Some(known) = self.truths.get(&(node, at)) {
+            return *known;
+        }
+        let below = depth + 1;
+        let truth = match (of.kind, &of.operands[..]) {
+            (Kind::Constant(value), _) => Truth::of(value),
+            (Kind::All, operands) => {
+                operands.iter().fold(Truth::True, |all, operand| all.and(self.truth(*operand, at, below)))
+            }
+            (Kind::Any, operands) => {
+                operands.iter().fold(Truth::False, |any, operand| any.or(self.truth(*operand, at, below)))
+            }
+            (Kind::Not, &[operand]) => self.truth(operand, at, below).not(),
+            (Kind::Definitely, &[operand]) => match self.truth(operand, at, below) {
+                Truth::Unknown => Truth::False,
+                other => other,
+            },
+            (Kind::Next, &[operand]) => {
+                let next = self.after(at).filter(|next| self.axis(*next) <= self.known);
+                next.map_or(Truth::Open, |next| self.truth(operand, next, below))
+            }
+            (Kind::Ahead(wanted, bounds), &[operand]) => {
+                let span = self.span(at, bounds, true);
+                let places = self.places(&[operand], self.known_part(span), at, true);
+                // That some moment is so, or that not all are otherwise.
+                let is_so = |truth: Truth| if wanted { truth } else { truth.not() };
+                let mut found = if span.to <= self.known { Truth::False } else { Truth::Open };
+                for place in places {
+                    if found == Truth::True {
+                        break;
+                    }
+                    found = found.or(is_so(self.truth(operand, place, below)));
+                }
+                is_so(found)
+            }
+            (Kind::Until(bounds), &[left, right]) => self.until(at, bounds, (left, right), below),
+            _ => Truth::Open,
+        };
+        self.truths.insert((node, at), truth);
+        truth
+    }
+
+    fn until(&mut self, at: Place, bounds: Bounds, (left, right): (usize, usize), depth: u32) -> Truth {
+        let span = self.span(at, bounds, true);
+        let all = Span { from: self.axis(at), ..self.known_part(span) };
+        let mut places = self.places(&[left, right], all, at, true);
+        // Its own place is one where it begins to look for the right operand.
+        let first = self.first_of(self.known_part(span));
+        places.extend(first.filter(|first| *first > at));
+        places.sort_unstable();
+        places.dedup();
+        let (mut held, mut truth) = (Truth::True, Truth::False);
+        for place in places {
+            let stays = self.truth(left, place, depth);
+            if self.axis(place) >= span.from {
+                let mut ends = held.and(self.truth(right, place, depth));
+                if place.after && place != at {
+                    // What is true right after a time was so for a while before anybody could tell.
+                    ends = ends.and(stays);
+                }
+                truth = truth.or(ends);
+            }
+            held = held.and(stays);
+            if truth == Truth::True || held == Truth::False {
+                return truth;
+            }
+        }
+        if span.to <= self.known { truth } else { truth.or(Truth::Open) }
+    }
+
+    /// The part of a span of which all is known.
+    pub(super) fn known_part(&self, span: Span) -> Span {
+        Span { to: span.to.min(self.known), ..span }
+    }
+
+    /// The place of the message after one.
+    pub(super) fn after(&self, at: Place) -> Option<Place> {
+        let next = self.messages.partition_point(|message| self.place_of(message) <= at);
+        self.messages.get(next).map(|message| self.place_of(message))
+    }
+
+    /// The place of the message before a place.
+    pub(super) fn before(&self, at: Place) -> Option<Place> {
+        let next = self.messages.partition_point(|message| self.place_of(message) < at);
+        self.messages[..next].last().map(|message| self.place_of(message))
+    }
+}
