@@ -218,10 +218,12 @@ fn agree_later(
     Ok(())
 }
 
-/// What is said of a property of the past from a piece on: of every event, and of what is other in between.
+/// What is said of a property of the past from a piece on: of every event, and of what is other in between. The events
+/// have these numbers.
 fn agree(
     model: TimeModel,
     trace: &[Timed],
+    numbers: &[usize],
     said: impl Iterator<Item = (Piece, Value3)>,
     found: &mut Reports<'_>,
 ) -> Result<(), TestCaseError> {
@@ -243,7 +245,7 @@ fn agree(
         };
         prop_assert_eq!((report.verdict, report.robustness), expected, "{:?} at {:?}", model, piece);
         if piece.happens {
-            prop_assert_eq!(report.step, piece.event as u64);
+            prop_assert_eq!(report.step, numbers[piece.event] as u64);
         }
     }
     Ok(())
@@ -277,6 +279,8 @@ fn until() -> impl Strategy<Value = Option<u32>> {
 struct Instance {
     /// What it sees, and what was seen before it by all.
     own: Vec<Timed>,
+    /// Which events of the trace these are.
+    origins: Vec<usize>,
     /// Its first event, among these.
     first: usize,
     /// Its last event in the trace, where it ends.
@@ -313,7 +317,7 @@ fn instance(
     }
     origins.retain(|i| ended.is_none_or(|ended| *i <= ended));
     let first = origins.iter().position(|i| *i == begin)?;
-    Some(Instance { own: part(&origins), first, ended })
+    Some(Instance { own: part(&origins), origins, first, ended })
 }
 
 /// The last formulas as properties.
@@ -345,6 +349,7 @@ proptest! {
         let spec = robust(nodes, model);
         let end = trace.last().unwrap().0 + 25;
         let pieces = pieces(model, &trace, end);
+        let numbers: Vec<usize> = (0..trace.len()).collect();
         let defined = define(&spec, model, &trace, &pieces);
         let reports = run(&spec, &trace, &cuts, end);
         for (report, _) in &reports {
@@ -362,7 +367,7 @@ proptest! {
                 agree_later(model, &trace, &pieces, (&defined[formula], known[formula]), &mut found)?;
             } else {
                 let said = pieces.iter().copied().zip(defined[formula].iter().copied());
-                agree(model, &trace, said, &mut found)?;
+                agree(model, &trace, &numbers, said, &mut found)?;
             }
             prop_assert_eq!(found.next(), None);
         }
@@ -392,7 +397,7 @@ proptest! {
                 let mut found = found.iter().peekable();
                 let mut from = 0;
                 while let Some(instance) = instance(&spec, i, &trace, (&keys, key), from) {
-                    let Instance { own, first, ended } = instance;
+                    let Instance { own, origins, first, ended } = instance;
                     from = ended.map_or(trace.len(), |ended| ended + 1);
                     // What comes after its last event, it does not see.
                     let last = own.last().unwrap().0;
@@ -412,7 +417,7 @@ proptest! {
                         agree_later(model, &own, &pieces[begin..], (&defined[begin..], known), &mut found)?;
                     } else {
                         let said = pieces.iter().copied().zip(defined.iter().copied()).skip(begin);
-                        agree(model, &own, said, &mut found)?;
+                        agree(model, &own, &origins, said, &mut found)?;
                     }
                 }
                 prop_assert_eq!(found.next(), None);
