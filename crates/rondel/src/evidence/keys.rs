@@ -124,17 +124,17 @@ impl Keeping {
         &mut self.properties[property]
     }
 
-    /// The histories of an instance of which something is said at a place, if they are kept.
+    /// The histories of an instance of which something is said about a place, if they are kept.
     pub(super) fn histories<'a>(
         &'a self,
         property: usize,
         key: &str,
         shared: &'a [bool],
-        given: Place,
+        about: Place,
     ) -> Option<Histories<'a>> {
         let all = self.properties.get(property)?;
         let own = if key.is_empty() { all } else { self.instances.get(&(property, key.to_owned()))? };
-        let ended = own.ended.iter().copied().rfind(|ended| *ended < given);
+        let ended = own.ended.iter().copied().rfind(|ended| *ended < about);
         Some(Histories { own, all, shared, ended })
     }
 

@@ -69,6 +69,8 @@ struct Watched {
     reason: Reason,
     /// Where a message has its keys.
     keys: KeyPlaces,
+    /// Whether its instances end.
+    ends: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -224,7 +226,8 @@ impl Witness {
             end.into_iter().for_each(|part| parts[part].ends.push(i));
             let reason = Reason::new(spec, property, &shown, &rows);
             let shared = of_all.into_iter().map(|of_all| of_all && property.slice.is_some()).collect();
-            properties.push(Watched { time: property.time, names, rows, shared, reason, keys });
+            let ends = until.is_some();
+            properties.push(Watched { time: property.time, names, rows, shared, reason, keys, ends });
         }
         match Program::compile(&augmented) {
             Ok(program) => specification.program = Arc::new(program),
@@ -322,9 +325,10 @@ impl Witness {
                         KeyOf::None => None,
                     };
                     let Some(kept) = kept else { continue };
-                    // Where numbers run straight, it matters also that one came which is the same.
-                    let is_line = watched.rows[at] == Row::Line;
-                    if is_line || kept.histories[at].last() != Some(&value) {
+                    // Where numbers run straight, or an instance begins after another, it matters also that one came which
+                    // is the same.
+                    let matters = watched.rows[at] == Row::Line || watched.ends;
+                    if matters || kept.histories[at].last() != Some(&value) {
                         let place = place_of(watched.time, &message);
                         kept.set(at, place, value.clone(), &watched.rows);
                     }
@@ -359,7 +363,12 @@ impl Witness {
         let property = report.property as usize;
         let watched = &self.properties[property];
         let given = given(watched.time, report, self.messages.all());
-        let Some(histories) = self.kept.histories(property, key, &watched.shared, given) else {
+        // An instance may end with a message that shows something about the time before it.
+        let about = match watched.time {
+            TimeModel::Steps => given,
+            TimeModel::Points | TimeModel::Dense => place(watched.time, report, self.messages.all()),
+        };
+        let Some(histories) = self.kept.histories(property, key, &watched.shared, about) else {
             return false;
         };
         let messages = self.kept.messages(property, key, self.messages.all(), histories.ended);

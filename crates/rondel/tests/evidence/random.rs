@@ -136,10 +136,13 @@ fn trace(messages: &[Message]) -> String {
 }
 
 /// The value of a field at a time, as it was sent or on a straight line.
-fn field_at(messages: &[Message], name: &str, key: Option<u64>, time: f64, straight: bool) -> Option<Value> {
-    let mut of = messages.iter().filter(|m| {
-        format!("{}.{}", m.topic, m.field.0) == name && (m.topic != "a" || key.is_none_or(|key| m.id == key))
-    });
+fn field_at<'a>(
+    messages: impl Iterator<Item = &'a Message> + Clone,
+    name: &str,
+    time: f64,
+    straight: bool,
+) -> Option<Value> {
+    let mut of = messages.filter(|m| format!("{}.{}", m.topic, m.field.0) == name);
     let at = |m: &Message| m.time as f64 / 2.0;
     let before = of.clone().take_while(|m| at(m) <= time).last()?;
     if !straight || !before.field.1.is_number() || at(before) == time {
@@ -174,8 +177,13 @@ fn one(seed: u64, seen: &mut Seen) {
     let dice = &mut Dice(seed);
     let model = [Model::Steps, Model::Points, Model::Dense, Model::Linear][dice.roll(4) as usize];
     let is_keyed = model != Model::Linear && dice.roll(4) == 0;
+    let ends = is_keyed && dice.roll(2) == 0;
     // Messages on `b` concern all instances.
-    let each = if is_keyed { " for each id in a.id" } else { "" };
+    let each = match (is_keyed, ends) {
+        (false, _) => "",
+        (true, false) => " for each id in a.id",
+        (true, true) => " for each id in a.id until on(a) and a.p",
+    };
     let depth = 1 + dice.roll(4);
     let (formula, reach) = formula(dice, model, depth, true);
     let attribute = model.attribute();
@@ -232,8 +240,14 @@ fn one(seed: u64, seen: &mut Seen) {
         if columns.len() > 6 {
             fail(format!("too much: {verdict}"));
         }
-        let concerns =
-            |m: &&Message| !is_keyed || (m.topic == "b" && sees_b) || (m.topic == "a" && Some(m.id) == key);
+        let is_its = |m: &Message| m.topic == "a" && Some(m.id) == key;
+        let is_last = |m: &&Message| {
+            ends && is_its(m) && m.field == ("p", Value::Bool(true)) && (m.time as f64 / 2.0) < about
+        };
+        let begun = messages.iter().filter(is_last).map(|m| m.time).max();
+        let concerns = |m: &&Message| {
+            !is_keyed || (m.topic == "b" && sees_b) || (is_its(m) && begun.is_none_or(|begun| m.time > begun))
+        };
         let mine: Vec<f64> = messages.iter().filter(concerns).map(|m| m.time as f64 / 2.0).collect();
         let distance = |a: f64, b: f64| match model {
             Model::Steps => mine.iter().filter(|time| **time > a && **time <= b).count() as f64,
@@ -256,7 +270,9 @@ fn one(seed: u64, seen: &mut Seen) {
                 fail(format!("another step at {time}: {verdict}"));
             }
             for (name, value) in column["values"].as_object().unwrap() {
-                if let Some(real) = field_at(&messages, name, key, time, model == Model::Linear) {
+                if let Some(real) =
+                    field_at(messages.iter().filter(concerns), name, time, model == Model::Linear)
+                {
                     seen.values += 1;
                     let is_open = column.get("after").is_some() && value.is_null();
                     if !is_open && !same(&real, value) {

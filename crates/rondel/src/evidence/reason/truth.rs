@@ -75,8 +75,10 @@ pub(in crate::evidence) struct Past<'a> {
     pub(super) histories: Histories<'a>,
     /// The messages that the property sees.
     pub(super) messages: &'a [Message],
-    /// All up to here is known.
-    pub(super) known: i128,
+    /// What came up to here is known.
+    known: i128,
+    /// Up to here nothing else can come.
+    complete: i128,
     truths: HashMap<(usize, Place), Truth>,
     changes: HashMap<usize, Rc<[Place]>>,
 }
@@ -89,20 +91,24 @@ impl<'a> Past<'a> {
         messages: &'a [Message],
     ) -> Past<'a> {
         let (truths, changes) = (HashMap::new(), HashMap::new());
-        Past { reason, rows, histories, messages, known: i128::MAX, truths, changes }
+        Past { reason, rows, histories, messages, known: i128::MAX, complete: i128::MAX, truths, changes }
     }
 
     /// Says where it was that something was said: all up to there is known, or where numbers run straight, up to where
     /// they are.
     pub(in crate::evidence) fn know(&mut self, at_event: bool, given: Place) {
         self.known = self.axis(given);
-        if self.is_dense() && !at_event {
-            self.known |= 1;
-        }
+        // At a time another message may still come. In steps it is another step.
+        self.complete = match self.reason.time {
+            TimeModel::Steps => self.known,
+            TimeModel::Dense if !at_event => self.known,
+            TimeModel::Points | TimeModel::Dense => self.known - 1,
+        };
         let lines = self.rows.iter().enumerate().filter(|(_, row)| **row == Row::Line);
         let ends = lines.filter_map(|(row, _)| self.histories.of(row).open_end());
         if let Some(end) = ends.min() {
             self.known = self.known.min(self.axis(end) - 1);
+            self.complete = self.complete.min(self.known);
         }
     }
 
@@ -214,6 +220,8 @@ impl<'a> Past<'a> {
             self.messages_in(span).iter().map(|message| self.place_of(message)).collect()
         } else {
             let mut places: Vec<Place> = self.first_of(span).into_iter().collect();
+            // What looks ahead may not be certain any more towards the end.
+            places.extend(self.last_of(span).filter(|_| is_ahead));
             for &node in nodes {
                 let changes = self.changes(node, 0);
                 let within = |place: &&Place| (span.from..=span.to).contains(&self.axis(**place));
@@ -313,7 +321,7 @@ impl<'a> Past<'a> {
                 let places = self.places(&[operand], self.known_part(span), at, true);
                 // That some moment is so, or that not all are otherwise.
                 let is_so = |truth: Truth| if wanted { truth } else { truth.not() };
-                let mut found = if span.to <= self.known { Truth::False } else { Truth::Open };
+                let mut found = if span.to <= self.complete { Truth::False } else { Truth::Open };
                 for place in places {
                     if found == Truth::True {
                         break;
@@ -354,7 +362,7 @@ impl<'a> Past<'a> {
                 return truth;
             }
         }
-        if span.to <= self.known { truth } else { truth.or(Truth::Open) }
+        if span.to <= self.complete { truth } else { truth.or(Truth::Open) }
     }
 
     /// The part of a span of which all is known.
