@@ -11,7 +11,7 @@ use crate::words;
 /// number of changes, not the length of the delay. A bounded `since[a,b]` delays something that
 /// once true stays true for `b-a` rows, which bounds the queue by about `a/(b-a)` intervals
 /// however often the operand holds.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Delay {
     by: u64,
     /// First and last positions, in order, neither overlapping nor touching.
@@ -73,6 +73,11 @@ impl Delay {
             Some(back) if first <= back.1.saturating_add(1) => back.1 = last,
             _ => self.queue.push_back((first, last)),
         }
+    }
+
+    /// How long.
+    pub(crate) fn by(&self) -> u64 {
+        self.by
     }
 
     /// Forgets everything.

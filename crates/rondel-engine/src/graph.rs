@@ -34,6 +34,11 @@ impl Wire {
         Wire(node.0 << 1 | self.0 & 1)
     }
 
+    /// The wire that a table has for its node, or the complement of that.
+    pub(crate) fn through(self, table: &[Wire]) -> Wire {
+        Wire(table[self.word()].0 ^ self.0 & 1)
+    }
+
     /// The index of the word.
     #[inline(always)]
     pub(crate) fn word(self) -> usize {

@@ -1,5 +1,7 @@
 //! The instructions of a section run over rows that follow each other.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use rondel_event::{Block, Rows, Slot, TopicId, Verdict};
@@ -18,6 +20,7 @@ use crate::relation::state::RelationState;
 use crate::robust;
 use crate::scalar::Reading;
 use crate::section::{Deadline, Lasting, Margin, Section};
+use crate::settled::{Settled, can_settle, settle};
 use crate::slice::by_value::Divided;
 use crate::slice::saved::SavedInstances;
 use crate::state::{Columns, Registers, State, ValueState};
@@ -50,6 +53,12 @@ pub(crate) struct Serial {
     pub(crate) delayed: Vec<Delayed>,
     /// The instances of the quantified formulas that are evaluated by value.
     divided: Vec<Divided>,
+    /// What is left of the section now that its fields are known; none where all of it is evaluated.
+    pub(crate) settled: Option<Arc<Settled>>,
+    /// After how many blocks it is settled next, and how many more after the time after that; 0 is never.
+    settles: [u64; 2],
+    /// The fields that were believed to be known, and then were not.
+    doubted: Vec<Slot>,
 }
 
 /// Rows of a block that are moments.
@@ -117,8 +126,18 @@ pub(crate) struct SavedSerial {
 impl Serial {
     pub(crate) fn saved(&self) -> SavedSerial {
         let row = self.last_row();
+        let (mut state, words) = (self.state.clone(), &self.registers.words);
+        // What has settled is nothing that the events say: it is not saved.
+        let words = match &self.settled {
+            None => words.iter().map(|word| word >> row & 1).collect(),
+            Some(settled) => {
+                settled.complete(&mut state);
+                settled.words(words).map(|word| word >> row & 1).collect()
+            }
+        };
         SavedSerial {
-            state: self.state.clone(),
+            state,
+            words,
             pending: self.pending.clone(),
             delayed: self.delayed.clone(),
             divided: self.divided.iter().map(Divided::saved).collect(),
@@ -127,7 +146,6 @@ impl Serial {
             time: self.time,
             last: self.last.clone(),
             last_after: self.last_after.clone(),
-            words: self.registers.words.iter().map(|word| word >> row & 1).collect(),
             ints: self.registers.columns.ints.iter().map(|column| column[row]).collect(),
             floats: self.registers.columns.floats.iter().map(|column| column[row]).collect(),
         }
@@ -169,6 +187,7 @@ impl Serial {
         (self.state, self.pending, self.delayed) = (state, pending, delayed);
         (self.position, self.time) = (position, time);
         (self.last, self.last_after, self.last_row) = (last, last_after, 0);
+        self.settled = None;
         true
     }
 
@@ -194,6 +213,9 @@ impl Serial {
                 .map(|future| Delayed::new(&future.plan, Pending::LIMIT))
                 .collect(),
             divided: section.by_value.iter().map(|by_value| Divided::new(by_value, no_block)).collect(),
+            settled: None,
+            settles: if can_settle(section) { [Serial::SETTLES; 2] } else { [0; 2] },
+            doubted: Vec::new(),
         };
         // They read no block; all rows are computed, for every block to come.
         let step = Step {
@@ -213,6 +235,43 @@ impl Serial {
         serial
     }
 
+    /// After how many blocks a section is settled for the first time. From then on it is after four times as many:
+    /// settling takes as long as ten blocks, and most of what a section remembers comes to be the same early on.
+    const SETTLES: u64 = 2;
+
+    /// Settles the section if it is time to, and takes it back if a block does not hold to it.
+    #[inline]
+    fn settle(&mut self, section: &Section, block: &Block) {
+        if let Some(settled) = self.settled.take_if(|settled| !settled.holds_in(block)) {
+            settled.complete(&mut self.state);
+            settled.doubt(block, &mut self.doubted);
+            self.settles = [Serial::SETTLES; 2];
+        } else if self.settles[0] > 0 {
+            self.settles[0] -= 1;
+            if self.settles[0] == 0 {
+                self.settle_now(section, block);
+            }
+        }
+    }
+
+    #[cold]
+    fn settle_now(&mut self, section: &Section, block: &Block) {
+        if let Some(settled) = self.settled.take() {
+            settled.complete(&mut self.state);
+        }
+        let settled = settle(section, &mut self.state, &self.doubted);
+        self.settles = [self.settles[1].saturating_mul(4); 2];
+        if settled.holds_in(block) {
+            if !settled.is_partial {
+                self.settles = [0; 2];
+            }
+            self.settled = Some(Arc::new(settled));
+        } else {
+            settled.complete(&mut self.state);
+            settled.doubt(block, &mut self.doubted);
+        }
+    }
+
     /// The registers, with the constants in them.
     pub(crate) fn into_registers(self) -> Registers {
         self.registers
@@ -221,6 +280,11 @@ impl Serial {
     /// Evaluates all instructions in these rows.
     pub(crate) fn run(&mut self, section: &Section, rowed: Rowed<'_>) {
         let Rowed { block, start, len, events, times, chains, lines } = rowed;
+        self.settle(section, block);
+        let instructions = match &self.settled {
+            None => &section.instructions[section.constant..],
+            Some(settled) => &settled.instructions,
+        };
         let step = Step {
             section,
             block,
@@ -234,7 +298,7 @@ impl Serial {
             moments: Moments { times, before: self.time },
         };
         Frame::new(step, &mut self.state, &mut self.divided, &mut self.registers)
-            .run(&section.instructions[section.constant..], section.constant);
+            .run(instructions, section.constant);
         // A column refers only to buffers of earlier columns: from the last to the first, nothing
         // is overwritten that is still to be copied.
         for &instruction in &section.keeps_text {
@@ -259,14 +323,17 @@ impl Serial {
     ) {
         let rows = words::low(len.into());
         let words = &self.registers.words[..];
-        for ((formula, truth), last) in (0..).zip(&section.formulas).zip(&mut self.last) {
+        let formulas = self.settled.as_ref().map_or(&section.formulas, |settled| &settled.formulas);
+        for (formula, (truth, last)) in formulas.iter().zip(&mut self.last).enumerate() {
             let Rails { certain, possible } = truth.at;
-            let (satisfied, violated) = (read(words, certain) & rows, !read(words, possible) & rows);
+            let satisfied = read(words, certain) & rows;
+            // Most are settled, and the other word is far away.
+            let violated = rows & !if certain == possible { satisfied } else { read(words, possible) };
             let before = [satisfied << 1 | last[0], violated << 1 | last[1]];
             let changed = (satisfied ^ before[0] | violated ^ before[1]) & rows;
             if changed != 0 || all {
                 *last = [words::last(satisfied, len), words::last(violated, len)];
-                out.push((formula, Outcome { satisfied, violated, changed }));
+                out.push((formula as u32, Outcome { satisfied, violated, changed }));
             }
         }
     }

@@ -95,6 +95,37 @@ proptest! {
     }
 }
 
+/// The same events, but with the values that are meant in all but one in so many.
+fn mostly_known(mut trace: Vec<Event>, one_in: usize) -> Vec<Event> {
+    let meant = |(path, content): &(&str, Content)| match (path.as_bytes()[0], content) {
+        (b'b', Content::Value(value)) => value.value_type() == ValueType::Bool,
+        (b'i', Content::Value(value)) => value.value_type() == ValueType::Int,
+        (b'f', Content::Value(value)) => value.value_type() == ValueType::Float,
+        (b's', Content::Value(value)) => value.value_type() == ValueType::String,
+        (_, Content::Null) => false,
+        _ => true,
+    };
+    for (_, event) in trace.iter_mut().enumerate().filter(|(i, _)| i % one_in != one_in - 1) {
+        event.fields.retain(meant);
+    }
+    trace
+}
+
+proptest! {
+    #![proptest_config(config(60))]
+
+    /// What is known stays so for long, and both rails become one; then not.
+    #[test]
+    fn where_fields_are_mostly_known(
+        spec in any_spec(1..30),
+        trace in trace(200..400),
+        cuts in cuts(),
+        one_in in 20..300_usize,
+    ) {
+        assert_agreement(&spec, &mostly_known(trace, one_in), &cuts);
+    }
+}
+
 fn boolean(name: &str) -> Expr {
     Expr::Field { topic: TopicId(0), path: Path::keys([name]), value_type: ValueType::Bool }
 }

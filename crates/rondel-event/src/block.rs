@@ -485,6 +485,18 @@ impl Block {
         }
     }
 
+    /// The rows whose event carries the field without a value of its type.
+    #[inline(always)]
+    pub fn invalid(&self, slot: Slot) -> Rows {
+        let (present, valid) = match slot {
+            Slot::Bool(i) => (self.bools[i as usize].present, self.bools[i as usize].valid),
+            Slot::Int(i) => (self.ints[i as usize].present, self.ints[i as usize].valid),
+            Slot::Float(i) => (self.floats[i as usize].present, self.floats[i as usize].valid),
+            Slot::String(i) => (self.strings[i as usize].present, self.strings[i as usize].valid),
+        };
+        present & !valid
+    }
+
     /// A boolean column.
     #[inline(always)]
     pub fn bools(&self, column: u32) -> &BoolColumn {
