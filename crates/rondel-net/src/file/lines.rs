@@ -36,6 +36,8 @@ pub struct Lines {
     lines: u64,
     other_topics: u64,
     mistyped: u64,
+    /// How many line breaks to expect in a piece.
+    few: usize,
 }
 
 /// What to read of a line on one topic, in its two forms.
@@ -80,16 +82,19 @@ impl fmt::Display for LineErrorKind {
 
 /// How many bytes [`line_starts`] looks at together.
 const CHUNK: usize = 64;
-/// How many line breaks it takes from them without looking whether there are as many: their number
-/// is hard to guess for the processor, and a wrong guess costs more.
-const FEW: usize = 3;
+/// The most line breaks that it takes from them without looking whether there are as many.
+const MOST_FEW: usize = 3;
 /// Room for the lines of a block, and for what is written beyond them.
 const STARTS: usize = Block::CAPACITY + 1 + CHUNK;
 
 /// Finds where the lines from `at` on begin, `starts[0]` being `at`; returns how many of them end
 /// with a line break, which are at least as many as a block holds if there are so many.
+///
+/// So `FEW` line breaks it takes from each piece without looking whether there are as many: their number
+/// is hard to guess for the processor, and a wrong guess costs more. How many are right depends on how long
+/// lines are.
 #[inline]
-fn line_starts(text: &[u8], at: usize, starts: &mut [usize; STARTS]) -> usize {
+fn line_starts<const FEW: usize>(text: &[u8], at: usize, starts: &mut [usize; STARTS]) -> usize {
     let mut found = 0;
     let mut base = at;
     starts[0] = at;
@@ -158,6 +163,7 @@ impl Lines {
             lines: 0,
             other_topics: 0,
             mistyped: 0,
+            few: MOST_FEW,
         }
     }
 
@@ -209,7 +215,15 @@ impl Lines {
         let mut at = at;
         while at < end && !block.is_full() {
             // Of as many as may go into the block.
-            let found = line_starts(&text[..end], at, &mut starts).min(Block::CAPACITY - block.len());
+            let lines = &text[..end];
+            let found = match self.few {
+                1 => line_starts::<1>(lines, at, &mut starts),
+                2 => line_starts::<2>(lines, at, &mut starts),
+                _ => line_starts::<MOST_FEW>(lines, at, &mut starts),
+            };
+            // One more than there are in a piece on average, rounded down.
+            self.few = (1 + found * CHUNK / (starts[found] - at).max(1)).min(MOST_FEW);
+            let found = found.min(Block::CAPACITY - block.len());
             let mut done = 0;
             while done < found {
                 let read = self.shapes.read(text, &starts[done..=found], block, self.time);

@@ -154,20 +154,18 @@ impl Shape {
     }
 
     /// Reads messages of this shape that go to rows of their own each, wherever they stand in the
-    /// text; how many have it, and the first ones of `places` are then theirs. They are no events of
-    /// the block before [`Shape::settle`].
-    pub(crate) fn gather(
+    /// text; says which of them have it. They are no events of the block before [`Shape::settle`].
+    pub(crate) fn gather<'p>(
         &mut self,
         words: Words<'_>,
         starts: &[usize],
-        places: &mut [Place],
+        (places, goals): (&'p mut [usize], &'p mut [Goal]),
         block: &mut Block,
-    ) -> usize {
-        let count = places.len();
-        let mut group = Group { places, count };
+    ) -> &'p [Goal] {
+        let mut group = Group { places, goals };
         self.steps(words, &mut group, block);
-        group.each(|place| (place.at == starts[place.line as usize + 1]).then_some(place.at));
-        group.count
+        group.each(|goal, at| (at == starts[usize::from(goal.line) + 1]).then_some(at));
+        group.goals
     }
 
     fn steps(&mut self, words: Words<'_>, messages: &mut impl Messages, block: &mut Block) {
@@ -232,12 +230,11 @@ struct Context<'t> {
     time_scale: i64,
 }
 
-/// A message among others: its line, the row that it goes to, and where it is read next.
+/// Of a message among others its line, and the row that it goes to.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Place {
-    pub(crate) at: usize,
-    pub(crate) row: u32,
-    pub(crate) line: u32,
+pub(crate) struct Goal {
+    pub(crate) row: u8,
+    pub(crate) line: u8,
 }
 
 /// The messages that steps are taken in together.
@@ -284,36 +281,48 @@ impl Messages for Consecutive<'_> {
 
 /// Messages with others between them: each that fails is taken out.
 struct Group<'p> {
-    places: &'p mut [Place],
-    /// How many have not failed.
-    count: usize,
+    /// Where each is read next.
+    places: &'p mut [usize],
+    goals: &'p mut [Goal],
 }
 
 impl Group<'_> {
     #[inline(always)]
-    fn each(&mut self, mut passed: impl FnMut(Place) -> Option<usize>) {
-        let mut kept = 0;
-        for i in 0..self.count {
-            let place = self.places[i];
-            if let Some(at) = passed(place) {
-                self.places[kept] = Place { at, ..place };
-                kept += 1;
+    fn each(&mut self, mut passed: impl FnMut(Goal, usize) -> Option<usize>) {
+        let mut failed: Rows = 0;
+        for (i, (place, goal)) in self.places.iter_mut().zip(&*self.goals).enumerate() {
+            match passed(*goal, *place) {
+                Some(at) => *place = at,
+                None => failed |= 1 << i,
             }
         }
-        self.count = kept;
+        if failed != 0 {
+            self.take_out(failed);
+        }
+    }
+
+    #[inline(never)]
+    fn take_out(&mut self, failed: Rows) {
+        let mut kept = 0;
+        for i in (0..self.places.len()).filter(|i| failed >> i & 1 == 0) {
+            (self.places[kept], self.goals[kept]) = (self.places[i], self.goals[i]);
+            kept += 1;
+        }
+        self.places = &mut std::mem::take(&mut self.places)[..kept];
+        self.goals = &mut std::mem::take(&mut self.goals)[..kept];
     }
 }
 
 impl Messages for Group<'_> {
     #[inline(always)]
     fn each(&mut self, mut passed: impl FnMut(usize, usize) -> Option<usize>) {
-        Group::each(self, |place| passed(place.row as usize, place.at));
+        Group::each(self, |goal, at| passed(usize::from(goal.row), at));
     }
 
     #[inline(always)]
     fn keep(&mut self, words: Words<'_>, wanted: impl Iterator<Item = (usize, u64)>) {
         for (offset, word) in wanted {
-            Group::each(self, |place| (words.at(place.at + offset) == word).then_some(place.at));
+            Group::each(self, |_, at| (words.at(at + offset) == word).then_some(at));
         }
     }
 }

@@ -5,7 +5,7 @@ use wide::u8x16;
 
 use super::SHORT;
 use super::plan::Node;
-use super::shape::{Place, Shape};
+use super::shape::{Goal, Shape};
 use super::words::Words;
 
 /// No shape, where a number of one may stand.
@@ -100,7 +100,6 @@ impl Look {
         } else {
             self.find(words, at, end)
         };
-        // A `map_or` here was called and not inlined: 50 instructions for each line.
         match open {
             Some(open) => hash_name(words, at + open + 1),
             None => UNNAMED,
@@ -194,7 +193,11 @@ impl TraceShapes {
 
     #[inline(always)]
     fn key(&self, words: Words<'_>, at: usize, end: usize) -> u64 {
-        self.look.map_or(UNNAMED, |look| look.key(words, at, end))
+        // A `map_or` here was called and not inlined: 50 instructions for each line.
+        match self.look {
+            Some(look) => look.key(words, at, end),
+            None => UNNAMED,
+        }
     }
 
     /// Where the first shape of a key stands, or would stand. There is always room, as there are
@@ -260,7 +263,7 @@ impl TraceShapes {
 
         // What each shape has read: rows of events, lines of others.
         let (mut parts, mut part_count) = ([(NONE, 0); Block::CAPACITY], 0);
-        let mut places = [Place::default(); Block::CAPACITY];
+        let (mut places, mut goals) = ([0; Block::CAPACITY], [Goal::default(); Block::CAPACITY]);
         for head in &heads[..head_count] {
             let mut left = std::mem::take(&mut self.lines[usize::from(*head)]) & below(lines);
             let is_event = self.shapes[usize::from(*head)].is_event();
@@ -275,26 +278,28 @@ impl TraceShapes {
                 };
                 let (mut count, mut rest) = (0, left);
                 while rest != 0 {
-                    let line = rest.trailing_zeros();
-                    let row = u32::from(rows[line as usize]);
-                    places[count] = Place { at: starts[line as usize], row, line };
+                    let line = rest.trailing_zeros() as u8 % Block::CAPACITY as u8;
+                    places[count] = starts[usize::from(line)];
+                    goals[count] = Goal { row: rows[usize::from(line)], line };
                     count += 1;
                     rest &= rest - 1;
                 }
-                let passed = shape.gather(words, starts, &mut places[..count], block);
+                let group = (&mut places[..count], &mut goals[..count]);
+                let passed = shape.gather(words, starts, group, block);
                 let (mut passed_lines, mut passed_rows): (Rows, Rows) = (0, 0);
-                for place in &places[..passed] {
-                    passed_lines |= 1 << place.line;
-                    passed_rows |= 1 << place.row;
+                for goal in passed {
+                    passed_lines |= 1 << goal.line;
+                    // A line that is no event may come after the last row.
+                    passed_rows |= Rows::from(is_event) << (goal.row % Block::CAPACITY as u8);
                 }
-                if passed > 0 {
+                if passed_lines != 0 {
                     parts[part_count] = (index, if is_event { passed_rows } else { passed_lines });
                     part_count += 1;
                 }
                 left &= !passed_lines;
                 let tried = index;
                 index = self.next[usize::from(tried)];
-                idle |= tried == *head && passed == 0;
+                idle |= tried == *head && passed_lines == 0;
             }
             // Only now, as it changes the order that was gone through.
             if idle {
