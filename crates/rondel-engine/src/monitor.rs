@@ -293,8 +293,7 @@ impl Monitor {
     pub fn write_key(&self, report: &Report, values: &mut Vec<Value>) {
         let Some(key) = report.key else { return };
         if let Some(sliced) = self.program.sliced.get(key.slice as usize) {
-            let words = self.keys.of(key);
-            sliced.plan.keys.write(words.first().copied().unwrap_or_default(), words, values);
+            sliced.plan.keys.write(self.keys.of(key), values);
         }
     }
 

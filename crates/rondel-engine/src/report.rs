@@ -46,6 +46,11 @@ pub struct ReportKey {
     pub(crate) slice: u32,
 }
 
+impl ReportKey {
+    /// Where a key has not been written yet.
+    pub(crate) const NONE: ReportKey = ReportKey { start: 0, len: 0, slice: 0 };
+}
+
 /// The keys of the reports of one call as the words that they are compared by. Values are made of those that
 /// somebody asks for: most reports are only counted.
 #[derive(Clone, Debug, Default)]

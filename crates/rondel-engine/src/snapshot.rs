@@ -14,7 +14,7 @@ pub(crate) type Kind = [u8; 8];
 /// Of a monitor.
 const MONITOR: &Kind = b"RONDELss";
 /// The form of what follows. It goes up with every change of what is remembered.
-const VERSION: u32 = 10;
+const VERSION: u32 = 11;
 /// Kind, version, fingerprint, length of the state; behind the state comes a sum of everything.
 const HEAD: usize = 8 + 4 + 8 + 8;
 

@@ -540,12 +540,23 @@ impl Block {
 }
 
 impl Block {
+    /// How long the text in `row` of a text column is, and its first eight bytes as [`Block::text_word`] gives them.
+    #[inline(always)]
+    pub fn text_begin(&self, column: u32, row: usize) -> (usize, u64) {
+        let (start, end) = self.strings[column as usize].ranges[row];
+        ((end - start) as usize, self.word(start as usize, end as usize))
+    }
+
     /// Eight bytes of the text in `row` of a text column, from the byte `at` on, the first in the lowest; zeros
     /// beyond its end.
     #[inline(always)]
     pub fn text_word(&self, column: u32, row: usize, at: usize) -> u64 {
         let (start, end) = self.strings[column as usize].ranges[row];
-        let (from, end) = (start as usize + at, end as usize);
+        self.word(start as usize + at, end as usize)
+    }
+
+    #[inline(always)]
+    fn word(&self, from: usize, end: usize) -> u64 {
         let word = match self.text.get(from..).and_then(|text| text.first_chunk()) {
             Some(chunk) => u64::from_le_bytes(*chunk),
             None => {

@@ -10,7 +10,7 @@ use crate::slice::ahead::Ahead;
 use crate::slice::keys::{KeyPlan, Keys, for_each};
 use crate::slice::lanes::{Lanes, Words};
 use crate::slice::parallel::Frame;
-use crate::slice::record::{FREE, POSITION, UNPLANNED};
+use crate::slice::record::{BITS, FREE, POSITION, UNPLANNED};
 use crate::slice::sides::Sides;
 use crate::slice::table::Table;
 use crate::state::Registers;
@@ -39,6 +39,9 @@ pub(crate) struct Batch<'a> {
     pub(crate) margins: &'a mut [[Values<f64>; 2]],
     pub(crate) ahead: &'a mut Ahead,
 }
+
+/// Of up to so many instances the spans are told one by one.
+const FEW: u32 = 16;
 
 impl Batch<'_> {
     /// Evaluates the rows; gives the verdicts in those rows, and leaves what was there in others. Of
@@ -143,6 +146,10 @@ impl Batch<'_> {
         if self.rows == 0 {
             return;
         }
+        if self.rows.count_ones() <= FEW && self.is_timeless() && self.margins.is_empty() {
+            self.run_few_spans(outcomes);
+            return;
+        }
         self.lanes.gather(self.table, self.rows);
         if self.section.moments == section::Moments::Dense {
             let verdicts = self.table.layout.places.verdicts as usize;
@@ -161,9 +168,46 @@ impl Batch<'_> {
         self.lanes.scatter(self.table, self.rows);
     }
 
+    /// The same where nothing but the verdicts can be different on the spans: the few bits that say so are read
+    /// and written where they are.
+    fn run_few_spans(self, outcomes: &mut [Outcome]) {
+        let Batch { rows, table, lanes, .. } = self;
+        let first = 64 * BITS + table.layout.places.verdicts as usize;
+        for outcome in &mut *outcomes {
+            outcome.satisfied &= !rows;
+            outcome.violated &= !rows;
+            outcome.changed &= !rows;
+        }
+        for_each(rows, |row| {
+            let record = table.record_mut(lanes.instances[row]);
+            for (i, outcome) in outcomes.iter_mut().enumerate() {
+                let places = [0, 1, 2, 3].map(|side| first + 4 * i + side);
+                let [satisfied, violated, now_satisfied, now_violated] =
+                    places.map(|bit| record[bit / 64] >> (bit % 64) & 1);
+                let changed = [satisfied ^ now_satisfied, violated ^ now_violated];
+                for (bit, changed) in places.into_iter().zip(changed) {
+                    record[bit / 64] ^= changed << (bit % 64);
+                }
+                outcome.satisfied |= now_satisfied << row;
+                outcome.violated |= now_violated << row;
+                outcome.changed |= (changed[0] | changed[1]) << row;
+            }
+        });
+    }
+
+    /// Whether nothing is different because of time alone, but that there is a span after a moment.
+    fn is_timeless(&self) -> bool {
+        let Section { moments, deadlines, futures, robust_futures, .. } = self.section;
+        *moments == section::Moments::Dense
+            && deadlines.is_empty()
+            && futures.is_empty()
+            && robust_futures.is_empty()
+    }
+
     fn plan_changes(&mut self, times: &[i64], mut plan: impl FnMut(i64, u32)) {
         let places = &self.table.layout.places;
         let Some(planned) = places.planned else { return };
+        let is_timeless = self.is_timeless();
         let verdicts = places.verdicts as usize;
         let Lanes { records, bits, instances, .. } = &mut *self.lanes;
         let Sides { sinces, machines, windows, robust, relations, .. } = &self.table.sides;
@@ -174,8 +218,6 @@ impl Batch<'_> {
         let spans = last.chunks_exact(4).fold(0, |rows, last| rows | last[0] ^ last[2] | last[1] ^ last[3]);
         // In points nothing of the past changes between events.
         let deadlines = if dense { &self.section.deadlines[..] } else { &[] };
-        let is_timeless =
-            deadlines.is_empty() && self.section.futures.is_empty() && self.section.robust_futures.is_empty();
         let rows = if is_timeless { self.rows & spans } else { self.rows };
         for_each(rows, |row| {
             let now = times[row];

@@ -15,13 +15,6 @@ pub(crate) struct Index {
     shift: u32,
 }
 
-/// A slot that was found: where it is in the table.
-#[derive(Clone, Copy, Debug)]
-struct Found {
-    at: usize,
-    record: u32,
-}
-
 impl Index {
     pub(crate) fn new() -> Index {
         Index { slots: vec![0; 16], len: 0, shift: 28 }
@@ -33,26 +26,26 @@ impl Index {
         self.slots[(tag >> self.shift) as usize]
     }
 
-    /// The record with this tag for which `is` says that it is the one.
+    /// Where the search for a tag begins.
     #[inline(always)]
-    pub(crate) fn find(&self, tag: u32, is: impl FnMut(u32) -> bool) -> Option<u32> {
-        self.search(tag, is).map(|found| found.record)
+    pub(crate) fn begin(&self, tag: u32) -> usize {
+        (tag >> self.shift) as usize & (self.slots.len() - 1)
     }
 
+    /// The next record with this tag; the search goes on behind it. No function says which is the one, as one that
+    /// is given is not always inlined.
     #[inline(always)]
-    fn search(&self, tag: u32, mut is: impl FnMut(u32) -> bool) -> Option<Found> {
-        let last = self.slots.len() - 1;
-        let mut at = (tag >> self.shift) as usize & last;
+    pub(crate) fn next(&self, tag: u32, at: &mut usize) -> Option<u32> {
         // There is always an empty slot.
         loop {
-            let slot = self.slots[at];
+            let slot = self.slots[*at];
             if slot == 0 {
                 return None;
             }
-            if (slot >> 32) as u32 == tag && is(slot as u32) {
-                return Some(Found { at, record: slot as u32 });
+            *at = (*at + 1) & (self.slots.len() - 1);
+            if (slot >> 32) as u32 == tag {
+                return Some(slot as u32);
             }
-            at = (at + 1) & last;
         }
     }
 
@@ -76,10 +69,18 @@ impl Index {
 
     /// Removes a record.
     pub(crate) fn remove(&mut self, tag: u32, record: u32) {
-        let Some(Found { at: mut hole, .. }) = self.search(tag, |other| other == record) else { return };
-        self.len -= 1;
         let last = self.slots.len() - 1;
-        let mut at = hole;
+        let mut at = self.begin(tag);
+        while let Some(other) = self.next(tag, &mut at)
+            && other != record
+        {}
+        // It goes on behind what was found, or stays where nothing is.
+        let mut hole = at.wrapping_sub(1) & last;
+        if self.slots[hole] != (u64::from(tag) << 32 | u64::from(record)) {
+            return;
+        }
+        self.len -= 1;
+        at = hole;
         // What stands behind the hole and began its search at or before it moves up.
         loop {
             at = (at + 1) & last;
@@ -144,7 +145,10 @@ mod tests {
             }
             if i % 50 == 0 {
                 for record in 1..=300 {
-                    let found = model.get(&record).and_then(|&tag| index.find(tag, |r| r == record));
+                    let found = model.get(&record).and_then(|&tag| {
+                        let mut at = index.begin(tag);
+                        std::iter::from_fn(|| index.next(tag, &mut at)).find(|&found| found == record)
+                    });
                     assert_eq!(found, model.get(&record).map(|_| record));
                 }
                 assert_eq!(index.len, model.len());

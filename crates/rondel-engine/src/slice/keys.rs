@@ -1,5 +1,6 @@
-//! The keys of events. The key of a slice with one key that is no text is one word; any other is
-//! several, in which its parts follow each other: a text as its length and its bytes, eight in a word.
+//! The keys of events. A key that is no text, or a text of up to seven bytes, is one word, which its record
+//! holds. Any other is several words, in which its parts follow each other: a text as its length and its
+//! bytes, eight in a word. Its record holds a hash of it.
 
 use rondel_event::{Block, Rows, Slot, TopicId, Value, ValueType};
 
@@ -23,22 +24,23 @@ impl KeyPlan {
     }
 
     /// Adds the values of a key.
-    pub(crate) fn write(&self, word: u64, parts: &[u64], values: &mut Vec<Value>) {
-        match self.types[..] {
-            [of] if self.is_word() => values.push(value_of_word(of, word)),
-            _ => values.extend((0..).zip(&self.types).map(|(i, &of)| value_of(of, self.part(parts, i)))),
-        }
+    pub(crate) fn write(&self, key: &[u64], values: &mut Vec<Value>) {
+        values.extend((0..).zip(&self.types).map(|(i, &of)| value_of(of, self.part(key, i))));
     }
 
     /// The values of a key.
-    pub(crate) fn values(&self, word: u64, parts: &[u64]) -> Vec<Value> {
+    pub(crate) fn values(&self, key: &[u64]) -> Vec<Value> {
         let mut values = Vec::new();
-        self.write(word, parts, &mut values);
+        self.write(key, &mut values);
         values
     }
 
-    /// One part of a key of several words: its word, and if it is a text, that in words.
-    pub(crate) fn part<'a>(&self, mut parts: &'a [u64], part: u32) -> (u64, &'a [u64]) {
+    /// One part of a key: its word, and if it is a text, its length and that in words.
+    pub(crate) fn part<'a>(&self, key: &'a [u64], part: u32) -> (u64, &'a [u64]) {
+        if let ([ValueType::String], [word]) = (&self.types[..], key) {
+            return (short_len(*word), key);
+        }
+        let mut parts = key;
         for (i, &of) in self.types.iter().enumerate() {
             let (&word, rest) = parts.split_first().unwrap_or((&0, &[]));
             let text = if of == ValueType::String { word.div_ceil(8) } else { 0 };
@@ -50,6 +52,27 @@ impl KeyPlan {
         }
         (0, &[])
     }
+}
+
+/// The longest text that is a word: its bytes, and above them its length and one.
+const SHORT_TEXT: usize = 7;
+
+fn short_text(len: usize, bytes: u64) -> u64 {
+    bytes | (len as u64 + 1) << (8 * SHORT_TEXT)
+}
+
+fn short_len(word: u64) -> u64 {
+    (word >> (8 * SHORT_TEXT)).saturating_sub(1).min(SHORT_TEXT as u64)
+}
+
+/// The word of a key of several words: of its hash what no short text is.
+fn hash_word(hash: u64) -> u64 {
+    hash >> (u64::BITS as usize - 8 * SHORT_TEXT)
+}
+
+/// Whether the word of a key of which one part is a text is all of it.
+pub(crate) fn is_short_text(word: u64) -> bool {
+    word >> (8 * SHORT_TEXT) != 0
 }
 
 /// Makes `out` the text of a part of a key.
@@ -86,9 +109,9 @@ fn value_of_word(of: ValueType, word: u64) -> Value {
 /// The keys of the rows of a block.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
-    /// The key, if it is a word, else 64 bits of its hash.
+    /// The key, if it is a word, else bits of its hash.
     pub(crate) words: [u64; Block::CAPACITY],
-    /// 32 other bits of the hash, for the index.
+    /// The tags of the words, for the index.
     pub(crate) tags: [u32; Block::CAPACITY],
     ranges: [(u32, u32); Block::CAPACITY],
     parts: Vec<u64>,
@@ -156,6 +179,11 @@ impl Keys {
         &self.parts[start as usize..end as usize]
     }
 
+    /// The key of a row.
+    pub(crate) fn key(&self, row: usize) -> &[u64] {
+        key(&self.words[row], self.parts(row))
+    }
+
     /// Reads the keys of these rows of a block, and says which have one.
     pub(crate) fn read(&mut self, plan: &KeyPlan, block: &Block, of: Rows) -> Rows {
         self.parts.clear();
@@ -173,8 +201,12 @@ impl Keys {
                     let column = block.bools(column);
                     for_each(rows, |row| self.set_word(row, column.values >> row & 1));
                 }
-                [Slot::String(column)] => for_each(rows, |row| {
-                    self.set_parts(row, |key| key.add_text(block, column, row));
+                [Slot::String(column)] => for_each(rows, |row| match block.text_begin(column, row) {
+                    (len @ ..=SHORT_TEXT, bytes) => {
+                        self.ranges[row] = (0, 0);
+                        self.set_word(row, short_text(len, bytes));
+                    }
+                    _ => self.set_parts(row, |key| key.add_text(block, column, row)),
                 }),
                 _ => for_each(rows, |row| {
                     self.set_parts(row, |key| {
@@ -196,10 +228,10 @@ impl Keys {
     #[inline(always)]
     fn set_word(&mut self, row: usize, word: u64) {
         self.words[row] = word;
-        self.tags[row] = tag_of_word(word);
+        self.tags[row] = tag(word);
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn set_parts(&mut self, row: usize, add: impl FnOnce(&mut Parts<'_>)) {
         // The text of a block is at most 4 GiB, and there are few rows: numbers of words fit.
         let start = self.parts.len() as u32;
@@ -207,9 +239,14 @@ impl Keys {
         add(&mut key);
         let hash = mix(key.hash ^ SEEDS[0], SEEDS[1]);
         self.ranges[row] = (start, self.parts.len() as u32);
-        self.words[row] = hash;
-        self.tags[row] = tag_of_hash(hash);
+        self.set_word(row, hash_word(hash));
     }
+}
+
+/// A key: its parts, or if it has none the word that it is.
+#[inline(always)]
+pub(crate) fn key<'a>(word: &'a u64, parts: &'a [u64]) -> &'a [u64] {
+    if parts.is_empty() { std::slice::from_ref(word) } else { parts }
 }
 
 /// The parts of a key that is being read, and their hash.
@@ -269,14 +306,10 @@ fn mix(a: u64, b: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
+/// Bits of the hash of the word of a key.
 #[inline(always)]
-pub(crate) fn tag_of_word(word: u64) -> u32 {
+pub(crate) fn tag(word: u64) -> u32 {
     (mix(word ^ SEEDS[0], SEEDS[1]) >> 32) as u32
-}
-
-#[inline(always)]
-pub(crate) fn tag_of_hash(hash: u64) -> u32 {
-    (hash >> 32) as u32
 }
 
 #[cfg(test)]
@@ -308,9 +341,30 @@ mod tests {
         }
         assert_eq!(keys.parts(0), keys.parts(4));
         let values = [Value::String("ab".into()), Value::Int(1), Value::String("c".into())];
-        assert_eq!(plan.values(0, keys.parts(1)), values);
+        assert_eq!(plan.values(keys.key(1)), values);
         let kept = KeptKey::new(keys.parts(1));
         assert!(kept.is(keys.parts(1)) && !kept.is(keys.parts(0)) && !KeptKey::EMPTY.is(keys.parts(1)));
+    }
+
+    #[test]
+    fn short_texts_are_words() {
+        let texts = ["", "\0", "a", "DLH1234", "DLH1234\0", "DLH12345", "DLH12345678901234", "\u{ff}abcde"];
+        let mut block = Block::new(Layout { topics: 1, strings: 1, ..Layout::default() });
+        for text in texts {
+            let row = block.push(TopicId(0), Timestamp::ZERO);
+            block.set_string(0, row, text);
+        }
+        let plan =
+            KeyPlan { types: vec![ValueType::String], topics: vec![(TopicId(0), vec![Slot::String(0)])] };
+        let mut keys = Keys::new();
+        keys.read(&plan, &block, Rows::MAX);
+        for (row, text) in texts.into_iter().enumerate() {
+            assert_eq!(keys.key(row).len() == 1, text.len() <= 7);
+            assert_eq!(is_short_text(keys.words[row]), text.len() <= 7);
+            assert_eq!(plan.values(keys.key(row)), [Value::String(text.into())]);
+            assert!((0..row).all(|other| keys.key(row) != keys.key(other)));
+            assert!((0..row).all(|other| keys.words[row] != keys.words[other]));
+        }
     }
 
     #[test]

@@ -46,7 +46,7 @@ use crate::slice::batch::Batch;
 use crate::slice::ending::Unfinished;
 use crate::slice::keys::{KeyPlan, Keys, for_each};
 use crate::slice::lanes::Lanes;
-use crate::slice::record::{BITS, KEY, UNPLANNED};
+use crate::slice::record::{BITS, UNPLANNED};
 use crate::slice::relations::Relations;
 use crate::slice::sides::Sides;
 use crate::slice::table::{TEMPLATE, Table};
@@ -191,19 +191,11 @@ impl Moment<'_> {
 
     /// Adds the key of the instance of a row.
     pub(crate) fn write_key(&self, row: usize, words: &mut Vec<u64>) {
-        let Instances { plan, table, keys, lanes, .. } = self.instances;
-        let (word, parts) = match self.place {
-            Place::Rows => (keys.words[row], keys.parts(row)),
-            Place::Shared(_) | Place::Time | Place::Span => {
-                let number = lanes.instances[row];
-                (table.record(number)[KEY], table.key_parts(number))
-            }
-        };
-        if plan.keys.is_word() {
-            words.push(word);
-        } else {
-            words.extend_from_slice(parts);
-        }
+        let Instances { table, keys, lanes, .. } = self.instances;
+        words.extend_from_slice(match self.place {
+            Place::Rows => keys.key(row),
+            Place::Shared(_) | Place::Time | Place::Span => table.key(lanes.instances[row]),
+        });
     }
 }
 
@@ -418,17 +410,29 @@ impl Instances {
         let mut count = 0;
         let mut seen = Seen([0; _]);
         self.table.reach(rows, &self.keys);
+        // By itself a short loop, which takes less than the same within the long one.
+        let mut found = [TEMPLATE; Block::CAPACITY];
+        let mut rest = rows;
+        while rest != 0 {
+            let row = rest.trailing_zeros() as usize;
+            found[row] = self.table.find(&self.keys, row).unwrap_or(TEMPLATE);
+            rest &= rest - 1;
+        }
         let limit = self.plan.limit.min(MAX_LIMIT);
         let changes = self.table.layout.places.planned.is_some();
         let mut rest = rows;
         while rest != 0 {
             let row = rest.trailing_zeros() as usize;
-            let found = self.table.find(&self.keys, row);
+            // One that was not there may have begun with a row before.
+            let known = match found[row] {
+                TEMPLATE => self.table.find(&self.keys, row),
+                number => Some(number),
+            };
             // What the instance itself, or the template, does before this event must be done.
-            if changes && count > 0 && self.table.planned(found.unwrap_or(TEMPLATE)) < times[row] {
+            if changes && count > 0 && self.table.planned(known.unwrap_or(TEMPLATE)) < times[row] {
                 break;
             }
-            let number = match found {
+            let number = match known {
                 Some(number) => number,
                 None => {
                     if self.live() >= limit {
@@ -437,6 +441,8 @@ impl Instances {
                         }
                         self.now = self.now.max(times[row]);
                         self.look_at_all(&sliced.section);
+                        // Some may be forgotten.
+                        found.fill(TEMPLATE);
                         if self.live() >= limit {
                             self.refuse(row);
                             return (1 << row, waves, 0);
@@ -472,7 +478,7 @@ impl Instances {
     fn refuse(&mut self, row: usize) {
         self.refusals.beyond_limit += 1;
         if self.refusals.first.is_none() {
-            let key = self.plan.keys.values(self.keys.words[row], self.keys.parts(row));
+            let key = self.plan.keys.values(self.keys.key(row));
             self.refusals.first = Some(key);
         }
     }
@@ -510,11 +516,10 @@ impl Instances {
     /// Tells the verdicts in these rows, of which one may be the template's.
     fn tell(&mut self, rows: Rows, place: Place, tell: Tell<'_>) {
         let mut told = rows;
-        for_each(rows, |row| {
-            if self.lanes.instances[row] == TEMPLATE {
-                told &= !(1 << row);
-            }
-        });
+        // To events with a key it is never evaluated.
+        if place != Place::Rows {
+            for_each(rows, |row| told &= !(Rows::from(self.lanes.instances[row] == TEMPLATE) << row));
+        }
         if told != 0 {
             let (outcomes, margins) = (&self.outcomes[..], &self.margins[..]);
             let times = &self.times[..];

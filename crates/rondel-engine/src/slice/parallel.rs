@@ -14,7 +14,7 @@ use crate::instruction::Instruction;
 use crate::machine::{self, MachineRows};
 use crate::run::{Step, read};
 use crate::scalar::Reading;
-use crate::slice::keys::{KeptKey, KeyPlan, Keys, for_each, read_text};
+use crate::slice::keys::{self, KeptKey, KeyPlan, Keys, for_each, read_text};
 use crate::slice::lanes::Words;
 use crate::slice::record::{KEY, Layout, POSITION, Truths};
 use crate::slice::sides::Sides;
@@ -278,14 +278,11 @@ impl Frame<'_> {
     /// A key of the instance of a row: as a word, or as text.
     #[inline(always)]
     fn key(&self, key: u32, row: usize) -> (u64, &[u64]) {
-        if self.plan.is_word() {
-            return (self.records[KEY][row], &[]);
-        }
         let parts = match self.keys {
             Some(keys) => keys.parts(row),
             None => self.table_keys.get(self.instances[row] as usize).map_or(&[][..], KeptKey::parts),
         };
-        self.plan.part(parts, key)
+        self.plan.part(keys::key(&self.records[KEY][row], parts), key)
     }
 
     fn together(&self) -> Rows {
@@ -297,26 +294,27 @@ impl Frame<'_> {
     fn timed_recently(&mut self, q: timed::Sides, state: u32) -> timed::Sides {
         let at = self.layout.places.timed_recently[state as usize];
         let span = self.step.section.initial.timed_recently[state as usize].span();
-        let not_together = !self.together();
-        let open = &mut self.bits[at.open as usize];
-        let closing = *open & not_together;
-        *open = q.after;
+        let open = std::mem::replace(&mut self.bits[at.open as usize], q.after);
+        // Mostly there is none that was open, and nobody has to be asked whether it ends here.
+        let closing = if open == 0 { 0 } else { open & !self.together() };
+        let times = self.step.moments.times;
         let until = &mut self.records[at.until as usize];
-        let (mut now, mut after) = (0, 0);
-        for (row, (until, &time)) in until.iter_mut().zip(self.step.moments.times).enumerate() {
-            let place = timed::instant(time);
-            let mut last = *until as i64;
-            if closing >> row & 1 == 1 {
-                last = last.max(later(place - 1, span));
+        if closing != 0 {
+            for (row, (until, &time)) in until.iter_mut().zip(times).enumerate() {
+                let end = later(timed::instant(time) - 1, span);
+                *until = if closing >> row & 1 == 1 { (*until as i64).max(end) as u64 } else { *until };
             }
-            if q.at >> row & 1 == 1 {
-                last = last.max(later(place, span));
-            }
-            *until = last as u64;
-            now |= Rows::from(last >= place) << row;
-            after |= Rows::from(last > place) << row;
         }
-        timed::Sides { at: now, after: after | q.after }
+        let mut out = timed::Sides { at: 0, after: q.after };
+        for (row, (until, &time)) in until.iter_mut().zip(times).enumerate() {
+            let place = timed::instant(time);
+            let last = *until as i64;
+            let last = if q.at >> row & 1 == 1 { last.max(later(place, span)) } else { last };
+            *until = last as u64;
+            out.at |= Rows::from(last >= place) << row;
+            out.after |= Rows::from(last > place) << row;
+        }
+        out
     }
 
     fn timed_since(&mut self, operands: u32, state: u32) -> timed::Sides {

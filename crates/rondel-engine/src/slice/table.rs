@@ -15,16 +15,15 @@ use crate::timed::{self, TimedSince};
 /// The record of what an instance would be whose key was never seen.
 pub(crate) const TEMPLATE: u32 = 0;
 
-/// Records come in pieces of so many, so that a table that grows copies nothing.
-const PIECE: usize = 1024;
-
 /// From so many bytes of index on memory is read ahead: what is smaller is near anyway.
 const FAR: usize = 256 << 10;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     pub(crate) layout: Layout,
-    pieces: Vec<Box<[u64]>>,
+    /// The records, one after the other. Where there are many, a vector that grows is moved by mapping its
+    /// memory elsewhere, and not by copying it.
+    records: Vec<u64>,
     /// How many records there have been at a time.
     used: u32,
     /// Records to use again, and those that will be.
@@ -34,8 +33,9 @@ pub(crate) struct Table {
     /// How many instances have begun since records were last looked through.
     pub(crate) begun: u32,
     index: Index,
-    /// Whether a key is one word. If not, `keys` has them by record.
+    /// Whether every key is one word.
     word_keys: bool,
+    /// By record the keys that are several.
     pub(crate) keys: Vec<KeptKey>,
     pub(crate) sides: Sides,
 }
@@ -45,7 +45,7 @@ impl Table {
         let layout = Layout::new(section);
         let mut table = Table {
             layout,
-            pieces: Vec::new(),
+            records: Vec::new(),
             used: 0,
             free: Vec::new(),
             removed: Vec::new(),
@@ -78,19 +78,19 @@ impl Table {
 
     #[inline(always)]
     pub(crate) fn record(&self, number: u32) -> &[u64] {
-        let (piece, start) = self.place(number);
-        &self.pieces[piece][start..start + self.layout.words]
+        let start = self.start(number);
+        &self.records[start..][..self.layout.words]
     }
 
     #[inline(always)]
     pub(crate) fn record_mut(&mut self, number: u32) -> &mut [u64] {
-        let (piece, start) = self.place(number);
-        &mut self.pieces[piece][start..start + self.layout.words]
+        let start = self.start(number);
+        &mut self.records[start..][..self.layout.words]
     }
 
     #[inline(always)]
-    fn place(&self, number: u32) -> (usize, usize) {
-        (number as usize / PIECE, number as usize % PIECE * self.layout.words)
+    fn start(&self, number: u32) -> usize {
+        number as usize * self.layout.words
     }
 
     /// Whether a record is in use; the template's is.
@@ -123,9 +123,9 @@ impl Table {
         }
     }
 
-    /// The key of an instance, if it is several words.
-    pub(crate) fn key_parts(&self, number: u32) -> &[u64] {
-        self.keys.get(number as usize).map_or(&[], KeptKey::parts)
+    /// The key of an instance.
+    pub(crate) fn key(&self, number: u32) -> &[u64] {
+        keys::key(&self.record(number)[KEY], self.keys.get(number as usize).map_or(&[], KeptKey::parts))
     }
 
     /// Reads what [`Table::find`] will read for these rows, all at once: the waiting for memory
@@ -138,7 +138,8 @@ impl Table {
         keys::for_each(rows, |row| sum ^= self.index.first(keys.tags[row]));
         keys::for_each(rows, |row| {
             // By its tag, as it may stand behind others. Of a key that is new it is the template.
-            let number = self.index.find(keys.tags[row], |_| true).unwrap_or(TEMPLATE);
+            let tag = keys.tags[row];
+            let number = self.index.next(tag, &mut self.index.begin(tag)).unwrap_or(TEMPLATE);
             let words = self.record(number);
             sum ^= words[0] ^ words[words.len() - 1];
             sum ^= self.keys.get(number as usize).map_or(0, |key| key.parts().len() as u64);
@@ -149,24 +150,25 @@ impl Table {
     /// The instance of the key in a row.
     #[inline(always)]
     pub(crate) fn find(&self, keys: &Keys, row: usize) -> Option<u32> {
-        let word = keys.words[row];
-        self.index.find(keys.tags[row], |number| {
-            self.record(number)[KEY] == word
-                && (self.word_keys || self.keys[number as usize].is(keys.parts(row)))
-        })
+        let (word, parts) = (keys.words[row], keys.parts(row));
+        let tag = keys.tags[row];
+        let mut at = self.index.begin(tag);
+        while let Some(number) = self.index.next(tag, &mut at) {
+            // Where there are parts, words are hashes, and whoever has one has parts.
+            if self.record(number)[KEY] == word && (parts.is_empty() || self.keys[number as usize].is(parts))
+            {
+                return Some(number);
+            }
+        }
+        None
     }
 
     /// A new instance for the key in a row, which has none: a copy of the template.
     pub(crate) fn create(&mut self, keys: &Keys, row: usize) -> u32 {
         let number = self.number();
-        let (piece, start) = self.place(number);
-        let words = self.layout.words;
-        if piece == 0 {
-            self.pieces[0].copy_within(..words, start);
-        } else if let [first, .., last] = &mut self.pieces[..=piece] {
-            last[start..start + words].copy_from_slice(&first[..words]);
-        }
-        let record = &mut self.pieces[piece][start..start + words];
+        let (start, words) = (self.start(number), self.layout.words);
+        self.records.copy_within(..words, start);
+        let record = &mut self.records[start..start + words];
         // All but the verdicts, of which there is none yet.
         for (word, compared) in
             record.iter_mut().zip(&self.layout.compared).skip(BITS).take(self.layout.bit_words)
@@ -190,10 +192,11 @@ impl Table {
         }
         self.sides.robust.copy(record, &self.layout.places);
         self.sides.relations.copy(record, &self.layout.places.relations);
-        self.pieces[piece][start + KEY] = keys.words[row];
-        if !self.word_keys {
+        self.records[start + KEY] = keys.words[row];
+        let parts = keys.parts(row);
+        if !parts.is_empty() {
             self.keys.resize(self.keys.len().max(number as usize + 1), KeptKey::EMPTY);
-            self.keys[number as usize] = KeptKey::new(keys.parts(row));
+            self.keys[number as usize] = KeptKey::new(parts);
         }
         self.index.insert(keys.tags[row], number);
         self.live += 1;
@@ -204,18 +207,16 @@ impl Table {
     /// A number for a record, with room for it.
     fn number(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
-            if self.used as usize == self.pieces.len() * PIECE {
-                self.pieces.push(vec![0; PIECE * self.layout.words].into());
-            }
             self.used += 1;
+            self.records.resize(self.used as usize * self.layout.words, 0);
             self.used - 1
         })
     }
 
     /// Forgets an instance. Its number is not used again before [`Table::recycle`].
     pub(crate) fn remove(&mut self, section: &Section, number: u32) {
-        let (piece, start) = self.place(number);
-        let record = &mut self.pieces[piece][start..start + self.layout.words];
+        let start = self.start(number);
+        let record = &mut self.records[start..start + self.layout.words];
         for &word in &self.layout.texts {
             self.sides.free_text(std::mem::take(&mut record[word as usize]));
         }
@@ -248,9 +249,7 @@ impl Table {
             self.sides.delayed.free(future, std::mem::take(&mut record[word as usize]));
         }
         record[POSITION] = FREE;
-        let word = record[KEY];
-        let tag = if self.word_keys { keys::tag_of_word(word) } else { keys::tag_of_hash(word) };
-        self.index.remove(tag, number);
+        self.index.remove(keys::tag(record[KEY]), number);
         if let Some(key) = self.keys.get_mut(number as usize) {
             *key = KeptKey::EMPTY;
         }
@@ -331,7 +330,7 @@ impl Table {
     /// How many bytes all of it takes.
     pub(crate) fn bytes(&self) -> usize {
         let keys: usize = self.keys.iter().map(KeptKey::bytes).sum();
-        self.pieces.len() * PIECE * self.layout.words * size_of::<u64>()
+        size_of_val(&self.records[..])
             + self.index.bytes()
             + keys
             + self.keys.capacity() * size_of::<KeptKey>()

@@ -20,15 +20,6 @@ pub(crate) struct Told<'a> {
     pub(crate) position: u64,
 }
 
-/// What the reports of a row have in common.
-#[derive(Clone, Copy)]
-struct Common {
-    event: Option<usize>,
-    order: u32,
-    time: Timestamp,
-    key: ReportKey,
-}
-
 /// Writes the reports of moments of instances, and their keys.
 pub(crate) fn tell(
     moment: &Moment<'_>,
@@ -46,26 +37,26 @@ pub(crate) fn tell(
     if moment.outcomes.iter().all(is_quiet) && moment.unfinished.is_empty() {
         return;
     }
-    // What the reports of a row have in common is found once for the row.
-    let mut common: [Option<Common>; Block::CAPACITY] = [None; _];
+    // The key of a row is written once.
+    let (mut written, mut keys_of_rows): (Rows, _) = (0, [ReportKey::NONE; Block::CAPACITY]);
     let mut report = |row: usize, property: u32, outcome: &Outcome| {
-        let Common { event, order, time, key } = *common[row].get_or_insert_with(|| {
-            let key = keys.add(|words| moment.write_key(row, words));
-            let (event, order, time) = match moment.place {
-                Place::Rows => (Some(row), at(row), 0),
-                Place::Shared(row) => (Some(row), at(row), 0),
-                Place::Time | Place::Span => {
-                    let time = moment.times[row];
-                    let is_span = u32::from(moment.place == Place::Span);
-                    (None, before(times.partition_point(|&event| event <= time)) + is_span, time)
-                }
-            };
-            let time = match (event, block) {
-                (Some(row), Some(block)) => block.time(row),
-                _ => Timestamp::from_nanos(time),
-            };
-            Common { event, order, time, key }
-        });
+        if written >> row & 1 == 0 {
+            written |= 1 << row;
+            keys_of_rows[row] = keys.add(|words| moment.write_key(row, words));
+        }
+        let (event, order, time) = match moment.place {
+            Place::Rows => (Some(row), at(row), 0),
+            Place::Shared(row) => (Some(row), at(row), 0),
+            Place::Time | Place::Span => {
+                let time = moment.times[row];
+                let is_span = u32::from(moment.place == Place::Span);
+                (None, before(times.partition_point(|&event| event <= time)) + is_span, time)
+            }
+        };
+        let time = match (event, block) {
+            (Some(row), Some(block)) => block.time(row),
+            _ => Timestamp::from_nanos(time),
+        };
         Report {
             property,
             verdict: outcome.verdict(row),
@@ -78,7 +69,7 @@ pub(crate) fn tell(
             after: moment.place == Place::Span,
             back: 0,
             robustness: None,
-            key: Some(key),
+            key: Some(keys_of_rows[row]),
             order,
             instance: moment.number(row),
         }

@@ -16,7 +16,8 @@ const PATHS: [&str; 8] = ["b", "b2", "i", "i2", "f", "s", "t", "array"];
 const INTS: [i64; 9] = [0, 1, -1, 2, 3, 1000, i64::MAX, i64::MIN, i64::MIN + 1];
 const FLOATS: [f64; 10] =
     [0.0, 1.0, -0.0, -1.5, 1e300, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MIN_POSITIVE, 3.0];
-const TEXTS: [&str; 6] = ["", "a", "ab", "abc", "b", "a text that is longer than the others"];
+const TEXTS: [&str; 8] =
+    ["", "a", "ab", "abc", "b", "seven..", "eight...", "a text that is longer than the others"];
 
 pub const TYPES: [ValueType; 5] =
     [ValueType::Bool, ValueType::Int, ValueType::Float, ValueType::Time, ValueType::String];

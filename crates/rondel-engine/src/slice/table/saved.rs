@@ -6,7 +6,7 @@ use crate::section::Section;
 use crate::slice::keys::{self, KeptKey};
 use crate::slice::record::{FREE, KEY, POSITION};
 use crate::slice::sides::SavedSides;
-use crate::slice::table::{PIECE, TEMPLATE, Table};
+use crate::slice::table::{TEMPLATE, Table};
 
 /// What of a [`Table`] goes into a snapshot.
 #[derive(Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub(crate) struct SavedTable {
 impl Table {
     pub(crate) fn saved(&self) -> SavedTable {
         SavedTable {
-            words: (0..self.used).flat_map(|number| self.record(number)).copied().collect(),
+            words: self.records.clone(),
             free: self.free.clone(),
             removed: self.removed.clone(),
             keys: self.keys.iter().map(|key| key.parts().to_vec()).collect(),
@@ -43,13 +43,7 @@ impl Table {
         if !self.sides.restore(section, sides) {
             return false;
         }
-        self.pieces.clear();
-        for records in words.chunks(PIECE * len) {
-            let mut piece = vec![0; PIECE * len];
-            piece[..records.len()].copy_from_slice(records);
-            self.pieces.push(piece.into());
-        }
-        (self.used, self.free, self.removed) = (used, free, removed);
+        (self.records, self.used, self.free, self.removed) = (words, used, free, removed);
         self.keys = keys.iter().map(|key| KeptKey::new(key)).collect();
         self.has_sound_numbers() && (0..used).all(|number| self.adopt(number))
     }
@@ -83,11 +77,12 @@ impl Table {
                 .all(|(k, &word)| sides.relations.may_be(k, record[word as usize]))
             && (0..).zip(&places.pending).all(|(k, &word)| sides.pending.may_be(k, record[word as usize]))
             && (0..).zip(&places.delayed).all(|(k, &word)| sides.delayed.may_be(k, record[word as usize]))
-            && (number == TEMPLATE || self.word_keys || (number as usize) < self.keys.len());
-        let word = record[KEY];
+            && (number == TEMPLATE
+                || self.word_keys
+                || keys::is_short_text(record[KEY])
+                || self.keys.get(number as usize).is_some_and(|key| !key.parts().is_empty()));
         if fits && number != TEMPLATE {
-            let tag = if self.word_keys { keys::tag_of_word(word) } else { keys::tag_of_hash(word) };
-            self.index.insert(tag, number);
+            self.index.insert(keys::tag(record[KEY]), number);
             self.live += 1;
         }
         fits
