@@ -1,12 +1,13 @@
 //! How much a monitor remembers.
 
-use rondel_event::Value;
+use rondel_event::{Value, ValueType};
 
 use crate::instruction::Instruction;
 use crate::machine::{MachinePlan, MachineState};
 use crate::program::Program;
 use crate::section::{Deadline, Moments, Section};
 use crate::slice::Sliced;
+use crate::slice::keys::KeptKey;
 use crate::slice::record::Layout;
 use crate::state::State;
 use crate::timed::TimedRecently;
@@ -99,13 +100,14 @@ fn undivided(section: &Section) -> Memory {
 
 fn divided(Sliced { section, plan }: &Sliced) -> Memory {
     let record = Layout::new(section).words * size_of::<u64>();
-    let of_text = if plan.keys.is_word() { 0 } else { size_of::<Box<[u8]>>() };
+    // A key of several words is beside the record. A text may be short enough to be one; nobody knows yet.
+    let beside = if plan.keys.is_word() { 0 } else { size_of::<KeptKey>() };
     let machines: usize = section.initial.machines.iter().map(of_machine).sum();
     let memory = of_section(section);
     Memory {
         by_key: true,
-        bytes: record + FOUND + of_text + machines,
-        texts: memory.texts + usize::from(!plan.keys.is_word()),
+        bytes: record + FOUND + beside + machines,
+        texts: memory.texts + usize::from(plan.keys.types.contains(&ValueType::String)),
         ..memory
     }
 }

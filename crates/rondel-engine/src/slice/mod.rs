@@ -17,7 +17,7 @@ mod delayed;
 pub(crate) mod divide;
 mod ending;
 mod index;
-mod keys;
+pub(crate) mod keys;
 mod lanes;
 mod parallel;
 pub(crate) mod record;

@@ -20,6 +20,8 @@ use crate::{complain, exit};
 const SHARED: usize = 4;
 /// How many characters of a formula are shown.
 const SHOWN: usize = 2000;
+/// How many of the properties that are kept together are named.
+const NAMED: usize = 8;
 
 /// Print how a specification will be checked: what is read, what is kept, and what is shared
 #[derive(Debug, Args)]
@@ -107,12 +109,13 @@ impl<'a> Plan<'a> {
         }
         text.push('\n');
         for memory in self.program.memory().iter().filter(|memory| memory.properties.len() > 1) {
-            let names = memory
-                .properties
-                .iter()
-                .map(|property| self.spec.properties[*property as usize].name.as_str());
-            let names = names.collect::<Vec<_>>().join(", ");
-            text += &format!("{} together for {}\n", kept(memory), shorten(&names));
+            let name = |property: &u32| self.spec.properties[*property as usize].name.as_str();
+            let mut names = memory.properties.iter().take(NAMED).map(name).collect::<Vec<_>>().join(", ");
+            let others = memory.properties.len().saturating_sub(NAMED) as u64;
+            if others > 0 {
+                names += &format!(" and {}", counted(others, "other", "others"));
+            }
+            text += &format!("{} together for {names}\n", kept(memory));
         }
         text
     }
