@@ -65,6 +65,7 @@ mod run;
 mod scalar;
 mod schedule;
 mod section;
+mod serial;
 mod settled;
 mod slice;
 mod snapshot;

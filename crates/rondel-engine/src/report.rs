@@ -1,6 +1,6 @@
 use rondel_event::{Block, Rows, Timestamp, Value, Verdict};
 
-use crate::run::Outcome;
+use crate::serial::Outcome;
 
 /// A verdict that a monitor has given.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -373,7 +373,7 @@ mod tests {
 
     use super::*;
     use crate::Program;
-    use crate::run::{Rowed, Serial};
+    use crate::serial::{Rowed, Serial};
 
     #[test]
     fn one_rail_is_left_while_fields_are_known() {

@@ -10,8 +10,8 @@ use crate::future::{Decision, Events, Survey};
 use crate::relation::asking::Asking;
 use crate::relation::told;
 use crate::report::Report;
-use crate::run::Serial;
 use crate::section::Section;
+use crate::serial::Serial;
 use crate::state::State;
 use crate::translate::Future;
 

@@ -4,8 +4,9 @@ use rondel_event::{Block, Rows};
 use rondel_spec::TimeModel;
 
 use crate::columns::Values;
-use crate::run::{Outcome, Step, read};
+use crate::run::{Step, read};
 use crate::section::{self, Deadline, Section};
+use crate::serial::Outcome;
 use crate::slice::ahead::Ahead;
 use crate::slice::keys::{KeyPlan, Keys, for_each};
 use crate::slice::lanes::{Lanes, Words};

@@ -1,8 +1,8 @@
 //! Properties that look ahead, and whose robustness is asked for. Nothing of them is said at once: an instance has
 //! something [delayed](crate::future::Delayed) until all that it has seen is decided.
 
-use crate::run::levels;
 use crate::section::Moments;
+use crate::serial::levels;
 use crate::slice::ahead::{EVENT, put, verdict};
 use crate::slice::batch::Batch;
 use crate::slice::keys::for_each;

@@ -2,8 +2,9 @@
 
 use rondel_event::{Block, Rows};
 
-use crate::run::{Outcome, read};
+use crate::run::read;
 use crate::section::{Moments, Section};
+use crate::serial::Outcome;
 use crate::slice::keys::for_each;
 use crate::slice::record::BITS;
 use crate::slice::table::TEMPLATE;

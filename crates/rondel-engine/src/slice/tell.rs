@@ -5,7 +5,7 @@ use rondel_spec::TimeModel;
 
 use crate::monitor::{at, before, step_before};
 use crate::report::{Report, ReportKey, ReportKeys, in_order};
-use crate::run::Outcome;
+use crate::serial::Outcome;
 use crate::slice::ahead::{self, EVENT};
 use crate::slice::ending::Unfinished;
 use crate::slice::{Moment, Place, Sliced};
