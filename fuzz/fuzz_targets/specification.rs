@@ -10,12 +10,15 @@ fuzz_target!(|text: &str| {
     if let Ok(formatted) = rondel_spec::format(text) {
         assert_eq!(rondel_spec::format(&formatted).as_ref(), Ok(&formatted));
     }
-    let dense = ParseOptions { time: Some(TimeModel::Dense) };
+    let dense = ParseOptions { time: Some(TimeModel::Dense), linear: false };
+    let linear = ParseOptions { linear: true, ..dense };
     for outcome in [
         rondel_spec::parse(text),
         rondel_spec::parse_formula(text),
         rondel_spec::parse_with(text, &dense),
+        rondel_spec::parse_with(text, &linear),
         rondel_spec::parse_formula_with(text, &dense),
+        rondel_spec::parse_formula_with(text, &linear),
     ] {
         let failed = outcome.diagnostics.iter().any(Diagnostic::is_error);
         assert_eq!(outcome.spec.is_none(), failed);
