@@ -39,6 +39,19 @@ impl Wire {
         Wire(table[self.word()].0 ^ self.0 & 1)
     }
 
+    /// The conjunction of two wires, where that is a wire already; else the two in their order.
+    pub(crate) fn both(a: Wire, b: Wire) -> Result<Wire, (Wire, Wire)> {
+        let (a, b) = (a.min(b), a.max(b));
+        // The constants are the smallest wires.
+        match a {
+            Wire::FALSE => Ok(Wire::FALSE),
+            Wire::TRUE => Ok(b),
+            _ if a == b => Ok(a),
+            _ if a == !b => Ok(Wire::FALSE),
+            _ => Err((a, b)),
+        }
+    }
+
     /// The index of the word.
     #[inline(always)]
     pub(crate) fn word(self) -> usize {
@@ -589,15 +602,7 @@ impl Graph {
     }
 
     pub(crate) fn and(&mut self, a: Wire, b: Wire) -> Wire {
-        let (a, b) = (a.min(b), a.max(b));
-        // The constants are the smallest wires.
-        match a {
-            Wire::FALSE => Wire::FALSE,
-            Wire::TRUE => b,
-            _ if a == b => a,
-            _ if a == !b => Wire::FALSE,
-            _ => self.wire(Node::And(a, b)),
-        }
+        Wire::both(a, b).unwrap_or_else(|(a, b)| self.wire(Node::And(a, b)))
     }
 
     pub(crate) fn or(&mut self, a: Wire, b: Wire) -> Wire {

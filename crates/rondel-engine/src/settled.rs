@@ -210,18 +210,10 @@ impl Settling {
         let to = |wire: Wire| wire.through(&self.left.words);
         match instruction {
             Instruction::And { a, b } => {
-                let (a, b) = (to(a), to(b));
-                let (a, b) = (a.min(b), a.max(b));
-                match a {
-                    Wire::FALSE => Wire::FALSE,
-                    Wire::TRUE => b,
-                    _ if a == b => a,
-                    _ if a == !b => Wire::FALSE,
-                    _ => match self.done.get(&Does::And(a, b)) {
-                        Some((wire, _)) => *wire,
-                        None => self.leave(Does::And(a, b), 0, Instruction::And { a, b }),
-                    },
-                }
+                Wire::both(to(a), to(b)).unwrap_or_else(|(a, b)| match self.done.get(&Does::And(a, b)) {
+                    Some((wire, _)) => *wire,
+                    None => self.leave(Does::And(a, b), 0, Instruction::And { a, b }),
+                })
             }
             Instruction::Since { p, q, state: i } => {
                 let (p, q, bit) = (to(p), to(q), state.bits[i as usize]);
