@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use libfuzzer_sys::fuzz_target;
 use rondel_event::TopicId;
 use rondel_net::adapter::{PublishError, Publisher, Receiver as _, Sample};
-use rondel_net::cdr::{Unwrapping, Wrapping};
+use rondel_net::cdr_string::{Unwrapping, Wrapping};
 
 type Kept = Arc<Mutex<Vec<Vec<u8>>>>;
 

@@ -7,7 +7,7 @@ mod slots;
 
 use libfuzzer_sys::fuzz_target;
 use rondel_event::{Block, Path, TimeUnit, Timestamp, TopicId};
-use rondel_net::json::{JsonDecoder, JsonErrorKind};
+use rondel_decode::json::{JsonDecoder, JsonErrorKind};
 use serde::de::IgnoredAny;
 
 fuzz_target!(|text: &[u8]| {

@@ -7,7 +7,7 @@ mod slots;
 
 use libfuzzer_sys::fuzz_target;
 use rondel_event::{Block, TimeUnit};
-use rondel_net::file::{LineError, Lines, TraceTopic};
+use rondel_decode::lines::{LineError, Lines, TraceTopic};
 
 /// More bytes than a decoder looks ahead, none of which may matter.
 const AFTER: &[u8] = b"77777777,\"}]\ntrue";

@@ -42,7 +42,6 @@
 //! `schedule` drops what no property needs and puts the rest in order; `program` numbers registers
 //! and state; `monitor` is the loop, `words` and `values` what it does.
 
-pub mod align;
 mod chain;
 mod columns;
 mod delay;
@@ -84,4 +83,4 @@ pub use monitor::{Ambiguity, Monitor};
 pub use program::Program;
 pub use quantifier::{Evaluation, Quantifier};
 pub use report::{Report, ReportKey, SliceStatus};
-pub use snapshot::SnapshotError;
+pub use rondel_event::SnapshotError;

@@ -128,7 +128,7 @@ impl Program {
     }
 
     /// What tells it from other programs, and from the same specification in other releases.
-    pub(crate) fn fingerprint(&self) -> u64 {
+    pub fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
@@ -212,7 +212,7 @@ fn fingerprint(spec: &Spec) -> u64 {
         "{} {topics:?} {properties:?} {nodes:?} {slices:?} {machines:?} {chains:?}",
         env!("CARGO_PKG_VERSION")
     );
-    crate::snapshot::sum(text.as_bytes())
+    rondel_event::snapshot::checksum(text.as_bytes())
 }
 
 /// The positions of the properties that are meant.

@@ -2,113 +2,23 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use rondel_event::{SnapshotError, snapshot};
 
 use crate::monitor::{Monitor, Saved};
 use crate::program::Program;
 
-/// What a snapshot is of: what it begins with.
-pub(crate) type Kind = [u8; 8];
-
-/// Of a monitor.
-const MONITOR: &Kind = b"RONDELss";
-/// The form of what follows. It goes up with every change of what is remembered.
-const VERSION: u32 = 11;
-/// Kind, version, fingerprint, length of the state; behind the state comes a sum of everything.
-const HEAD: usize = 8 + 4 + 8 + 8;
-
-/// Why bytes are not the state of such a monitor, or of such an alignment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SnapshotError {
-    /// They do not begin as a snapshot does.
-    #[error("this is no snapshot of this kind")]
-    NotASnapshot,
-    /// They are in another form.
-    #[error(
-        "this snapshot has version {found} of the format, and only version {VERSION} can be read: check the trace from its beginning, or use the release that wrote it"
-    )]
-    Version {
-        /// Its version.
-        found: u32,
-    },
-    /// They are of another specification, or of another release.
-    #[error("this snapshot belongs to another specification, or to another release of this program")]
-    OtherProgram,
-    /// They are of an alignment with other settings, or of another release.
-    #[error("this snapshot belongs to other settings of alignment, or to another release of this program")]
-    OtherSettings,
-    /// They end too early, or go on after the end.
-    #[error("this snapshot has {found} bytes and should have {expected}: it was cut or added to")]
-    Length {
-        /// How many there are.
-        found: usize,
-        /// How many there should be.
-        expected: usize,
-    },
-    /// They are not what was written.
-    #[error("this snapshot was altered: its check sum does not match")]
-    Altered,
-}
-
-/// FNV-1a (Fowler, Noll, Vo): finds accidents, not malice.
-pub(crate) fn sum(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
-}
-
-/// A state of this kind, of what has this fingerprint, as a snapshot.
-pub(crate) fn seal(kind: &Kind, fingerprint: u64, state: &impl Serialize) -> Vec<u8> {
-    // Plain data always has a form as bytes.
-    let state = postcard::to_stdvec(state).unwrap_or_default();
-    let mut out = Vec::with_capacity(HEAD + state.len() + 8);
-    out.extend_from_slice(kind);
-    out.extend_from_slice(&VERSION.to_le_bytes());
-    out.extend_from_slice(&fingerprint.to_le_bytes());
-    out.extend_from_slice(&(state.len() as u64).to_le_bytes());
-    out.extend_from_slice(&state);
-    out.extend_from_slice(&sum(&out).to_le_bytes());
-    out
-}
-
-/// The state that was sealed so. `other` says that it has another fingerprint.
-pub(crate) fn open<S: DeserializeOwned>(
-    kind: &Kind,
-    fingerprint: u64,
-    other: SnapshotError,
-    bytes: &[u8],
-) -> Result<S, SnapshotError> {
-    let rest = bytes.strip_prefix(kind).ok_or(SnapshotError::NotASnapshot)?;
-    let cut = SnapshotError::Length { found: bytes.len(), expected: HEAD + 8 };
-    let (version, rest) = rest.split_first_chunk().ok_or(cut)?;
-    let version = u32::from_le_bytes(*version);
-    if version != VERSION {
-        return Err(SnapshotError::Version { found: version });
-    }
-    let (found, rest) = rest.split_first_chunk().ok_or(cut)?;
-    let (length, rest) = rest.split_first_chunk().ok_or(cut)?;
-    let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
-    let expected = length.saturating_add(HEAD + 8);
-    if bytes.len() != expected {
-        return Err(SnapshotError::Length { found: bytes.len(), expected });
-    }
-    let (state, summed) = rest.split_at(length);
-    if sum(&bytes[..HEAD + length]).to_le_bytes() != summed {
-        return Err(SnapshotError::Altered);
-    }
-    if u64::from_le_bytes(*found) != fingerprint {
-        return Err(other);
-    }
-    postcard::from_bytes(state).map_err(|_| SnapshotError::Altered)
-}
+/// The kind of a monitor's snapshot.
+const MONITOR: &snapshot::Kind = b"RONDELss";
+/// The version of the saved form. It goes up with every change of the saved state.
+const VERSION: u32 = 12;
 
 impl Monitor {
     /// All that the monitor remembers, as bytes. A monitor that is [restored](Monitor::restore) from them gives
     /// the same reports from there on.
     pub fn snapshot(&self) -> Vec<u8> {
-        seal(MONITOR, self.program().fingerprint(), &self.saved())
+        // Plain data always serialises.
+        let state = postcard::to_stdvec(&self.saved()).unwrap_or_default();
+        snapshot::seal(MONITOR, VERSION, self.program().fingerprint(), &state)
     }
 
     /// A monitor that goes on where the one went on that the snapshot is of.
@@ -116,7 +26,9 @@ impl Monitor {
     /// # Errors
     /// [`SnapshotError`] when the bytes are no snapshot, not whole, or of another program.
     pub fn restore(program: Arc<Program>, bytes: &[u8]) -> Result<Monitor, SnapshotError> {
-        let saved: Saved = open(MONITOR, program.fingerprint(), SnapshotError::OtherProgram, bytes)?;
+        let (fingerprint, other) = (program.fingerprint(), SnapshotError::OtherProgram);
+        let state = snapshot::open(MONITOR, VERSION, fingerprint, other, bytes)?;
+        let saved: Saved = postcard::from_bytes(state).map_err(|_| SnapshotError::Altered)?;
         Monitor::from_saved(program, saved).ok_or(SnapshotError::Altered)
     }
 }

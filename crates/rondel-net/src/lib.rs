@@ -1,12 +1,9 @@
-//! What touches the outside: one module per network and per kind of file, and one per way of
-//! writing a payload.
+//! Transports: one module for each network, behind one interface ([`adapter`]).
 
 pub mod adapter;
-pub mod cdr;
+pub mod cdr_string;
 #[cfg(feature = "dds")]
 pub mod dds;
-pub mod file;
-pub mod json;
 #[cfg(feature = "mqtt")]
 pub mod mqtt;
 pub mod progress;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use rondel_event::{TimeUnit, Timestamp};
 
-use crate::json::quoted;
+use rondel_decode::json::quoted;
 
 /// Makes the markers of a publisher of one topic.
 ///

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rondel_event::TopicId;
 use rondel_net::adapter::{Publisher, Receiver, Subscription};
-use rondel_net::cdr::{Unwrapping, Wrapping};
+use rondel_net::cdr_string::{Unwrapping, Wrapping};
 use rondel_net::{dds, mqtt, zenoh};
 
 use crate::deployment::{Address, Encoding};

@@ -4,9 +4,9 @@ use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rondel_decode::lines::TraceTopic;
 use rondel_engine::Program;
 use rondel_event::Projection;
-use rondel_net::file::TraceTopic;
 use rondel_spec::{Expr, ExprId, Outcome, ParseOptions, Spec};
 
 /// The languages in which a property can be written.

@@ -1,9 +1,9 @@
 //! Tests inside a specification: their messages through a monitor, and what came compared with what
 //! was expected.
 
+use rondel_decode::lines::Lines;
 use rondel_engine::Monitor;
 use rondel_event::{Block, TimeUnit, Timestamp, Value, Verdict};
-use rondel_net::file::Lines;
 use rondel_spec::{Expectation, Test};
 
 use crate::evidence::{Evidence, Witness};

@@ -8,7 +8,7 @@ use super::domain::Domain;
 use super::entity::{Entity, Qos, check, duration, message};
 use super::{DeclareError, PublisherSettings, StringType, topic};
 use crate::adapter::{self, PublishError};
-use crate::cdr;
+use rondel_decode::cdr;
 
 /// How long the library blocks before a blocked writer looks whether it should give up.
 const BLOCK: Duration = Duration::from_millis(100);
@@ -78,7 +78,7 @@ impl Publisher {
 
 impl Writer {
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
-        let header = cdr::header(payload)?;
+        let header = cdr::header(payload).map_err(PublishError::Payload)?;
         let tail = &[0; 4][..1 + cdr::padding(payload.len())];
         let part =
             |bytes: &[u8]| ddsrt_iovec_t { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };

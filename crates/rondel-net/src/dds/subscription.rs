@@ -12,7 +12,7 @@ use super::entity::{Entity, Qos, check, duration};
 use super::publishers::Publishers;
 use super::{DeclareError, StringType, topic};
 use crate::adapter::{self, Problems, Receiver, Sample};
-use crate::cdr;
+use rondel_decode::cdr;
 
 /// How many samples are taken, and handed over, at a time.
 const BATCH: usize = 64;

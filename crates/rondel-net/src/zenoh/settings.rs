@@ -5,7 +5,7 @@ use ::zenoh::Config;
 pub use ::zenoh::qos::Priority;
 
 use super::OpenError;
-use crate::json::quoted;
+use rondel_decode::json::quoted;
 
 /// The part that a session plays in a Zenoh network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -284,9 +284,9 @@ impl Random {
 mod tests {
     use std::sync::Arc;
 
+    use rondel_decode::lines::{Lines, TraceTopic};
     use rondel_engine::{Monitor, Program};
     use rondel_event::{Block, TimeUnit, Verdict};
-    use rondel_net::file::{Lines, TraceTopic};
 
     use super::*;
 

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rondel_decode::lines::Lines;
 use rondel_engine::Monitor;
 use rondel_event::{Block, Path as FieldPath, Timestamp, Verdict};
-use rondel_net::file::{Lines, Piece, ReadError, TraceReader};
+use rondel_recording::{Piece, ReadError, TraceReader};
 
 use crate::chains::ChainReport;
 use crate::deployment::time_unit;

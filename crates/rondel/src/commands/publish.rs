@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use indicatif::HumanCount;
-use rondel_net::file::{Piece, TraceReader};
+use rondel_recording::{Piece, TraceReader};
 
 use crate::deployment::Address;
 use crate::networks::NetworkArguments;

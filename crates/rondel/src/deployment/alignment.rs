@@ -1,9 +1,10 @@
 //! How messages of several topics are put in order, as a deployment says it.
 
-use rondel_engine::align::{
-    self, Order, OrderPolicy, OrderSettings, Rule, SetPolicy, SetSettings, Sets, TopicOrder,
+use rondel_align::{
+    self as align, Order, OrderPolicy, OrderSettings, SetPolicy, SetSettings, Sets, TopicOrder,
 };
 use rondel_event::TopicId;
+use rondel_runtime::align::Rule;
 
 use super::address::Address;
 use super::yaml::{Item, Members, Mistakes};

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use rondel_align::{Notice, SetNotice};
+use rondel_decode::json::JsonDecoder;
 use rondel_engine::Program;
-use rondel_engine::align::{AlignedMonitor, Division, Notice, Rule, SetNotice, divide, together};
 use rondel_event::{Block, Timestamp, TopicId};
 use rondel_net::adapter::{Publisher, Sample};
-use rondel_net::json::JsonDecoder;
+use rondel_runtime::align::{AlignedMonitor, Division, Rule, divide, together};
 use rondel_spec::Spec;
 
 use super::direct::decoders;

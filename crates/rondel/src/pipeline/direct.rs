@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use rondel_decode::json::JsonDecoder;
 use rondel_engine::Monitor;
 use rondel_event::{Block, Timestamp, TopicId};
 use rondel_net::adapter::{Publisher, Sample};
-use rondel_net::json::JsonDecoder;
 use rondel_spec::Spec;
 
 use super::{Counts, Parts, Summary};

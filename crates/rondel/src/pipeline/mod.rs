@@ -12,9 +12,9 @@ use std::sync::mpsc::Sender;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
+use rondel_decode::cdr;
 use rondel_event::{Timestamp, TopicId};
 use rondel_net::adapter::{Publisher, Receiver, Sample, now};
-use rondel_net::cdr;
 
 use crate::chains::ChainReport;
 use crate::deployment::{Alignment, Binding, Deployment};
@@ -85,7 +85,7 @@ impl Counts {
     fn undecodable(&mut self, payload: &[u8], offset: usize, error: &str) {
         self.undecodable += 1;
         if self.undecodable == 1 {
-            let hint = if cdr::begins(payload) {
+            let hint = if cdr::is_encapsulated(payload) {
                 "; it begins like what a bridge makes of a sample of DDS: `encoding: cdr_string` would read that"
             } else {
                 ""

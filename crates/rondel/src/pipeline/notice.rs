@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use rondel_engine::align::{Notice, OrderStatistics, Refusal, SetNotice, SetStatistics, Tardy, Unused};
+use rondel_align::{Notice, OrderStatistics, Refusal, SetNotice, SetStatistics, Tardy, Unused};
 use rondel_event::{Timestamp, TopicId};
 use rondel_net::adapter::Publisher;
 use serde_json::{Map, Value, json};

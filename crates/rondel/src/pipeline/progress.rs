@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use rondel_engine::align::Marker;
+use rondel_align::Marker;
+use rondel_decode::json::JsonDecoder;
 use rondel_event::{
     Block, Field, Layout, Path, Projection, Read, Slot, TimeUnit, Timestamp, TopicId, ValueType,
 };
-use rondel_net::json::JsonDecoder;
 
 use crate::resume::Waits;
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use rondel_engine::align::{Order, Released, Sets};
+use rondel_align::{Order, Released, Sets};
+use rondel_decode::json::JsonDecoder;
 use rondel_event::{Block, Layout, Projection, Timestamp, TopicId};
 use rondel_net::adapter::{Publisher, Sample};
-use rondel_net::json::JsonDecoder;
 
 use super::aligned::{of_specification, time_before, time_of};
 use super::notice::{AlignmentReport, Reporter};

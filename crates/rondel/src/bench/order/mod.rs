@@ -2,7 +2,7 @@
 //! alignment makes of what arrives.
 //!
 //! What arrives is written down once. Every setting is then given the very same arrivals, by the clock with which they
-//! were written down, through the code that `rondel run` has for it: [`rondel_engine::align::Order`].
+//! were written down, through the code that `rondel run` has for it: [`rondel_align::Order`].
 
 mod record;
 mod sender;

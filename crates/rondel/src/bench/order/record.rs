@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rondel_engine::align::Marker;
+use rondel_align::Marker;
 use rondel_event::{Timestamp, TopicId};
 use rondel_net::adapter::{Receiver, Sample, now};
 use serde::Deserialize;

@@ -1,6 +1,6 @@
 //! The settings of alignment that are compared, and what each makes of the same arrivals.
 
-use rondel_engine::align::{MaxWait, Order, OrderPolicy, OrderSettings, Tardy, TopicOrder};
+use rondel_align::{MaxWait, Order, OrderPolicy, OrderSettings, Tardy, TopicOrder};
 use rondel_event::Timestamp;
 use serde::{Serialize, Serializer};
 
@@ -136,7 +136,7 @@ impl Replay {
 
 #[cfg(test)]
 mod tests {
-    use rondel_engine::align::Marker;
+    use rondel_align::Marker;
     use rondel_event::TopicId;
 
     use super::*;

@@ -3,9 +3,9 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
+use rondel_decode::json::JsonDecoder;
 use rondel_event::{Block, Layout, Projection, Timestamp, TopicId};
 use rondel_net::adapter::{PublishError, Publisher, Receiver, Sample};
-use rondel_net::json::JsonDecoder;
 
 use super::view::{Message, View};
 use crate::deployment::{Binding, TimeOfEvent};

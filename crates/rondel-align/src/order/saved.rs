@@ -1,0 +1,225 @@
+//! An order as it goes into a snapshot. What follows from the rest is not in it: the trees, and what the settings say.
+
+use rondel_event::{Timestamp, TopicId};
+use serde::{Deserialize, Serialize};
+
+use super::delays::{Delays, IMPOSSIBLE};
+use super::frontier::{ENDLESS, Frontiers};
+use super::markers::Markers;
+use super::origins::Origins;
+use super::queue::Queue;
+use super::topic::Topic;
+use super::tree::{Place, Tree};
+use super::{Lateness, MaxWait, Order, OrderSettings, OrderStatistics, Released};
+use crate::saved::{fingerprint, open, seal};
+use rondel_event::SnapshotError;
+use rondel_event::snapshot::Kind;
+
+const ORDER: &Kind = b"RONDELor";
+
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    now: i64,
+    started: bool,
+    reached: Place,
+    clock_back: u64,
+    topics: Vec<SavedTopic>,
+    out: Vec<SavedReleased>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct SavedTopic {
+    /// How long it is waited for, where that is estimated.
+    wait: i64,
+    pub(super) queue: Queue<Vec<u8>>,
+    pub(super) latest: Option<i64>,
+    pub(super) believed: bool,
+    pub(super) stepped_back: bool,
+    pub(super) markers: Markers,
+    pub(super) origins: Origins,
+    pub(super) passed: Option<i64>,
+    pub(super) absent: bool,
+    pub(super) heard: i64,
+    pub(super) ever: bool,
+    pub(super) delays: Delays,
+    pub(super) excesses: Delays,
+    pub(super) sufficient_wait: Option<u64>,
+    pub(super) counts: OrderStatistics,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SavedReleased {
+    topic: u32,
+    time: i64,
+    tardy: Option<(i64, u64, bool)>,
+    item: Vec<u8>,
+}
+
+impl<T> Order<T> {
+    /// All that the order remembers and all that waits, as bytes; `write` appends those of an item. An order that
+    /// is [restored](Order::restore) from them goes on as this one does. Notices that were not taken are not in it.
+    pub fn snapshot(&self, mut write: impl FnMut(&T, &mut Vec<u8>)) -> Vec<u8> {
+        let mut bytes = |item: &T| {
+            let mut bytes = Vec::new();
+            write(item, &mut bytes);
+            bytes
+        };
+        // Everything has a form as bytes.
+        let topics = self.topics.iter().enumerate().filter_map(|(i, topic)| {
+            let queue = topic.queue.map(|item| Some(bytes(item)))?;
+            Some(topic.saved(self.frontiers.wait(i), queue))
+        });
+        let topics = topics.collect();
+        let out = self.out.iter().map(|released| SavedReleased {
+            topic: released.topic.0,
+            time: released.time.as_nanos(),
+            tardy: released.tardy.map(|late| (late.stamp.as_nanos(), late.excess, late.inconclusive)),
+            item: bytes(&released.item),
+        });
+        let saved = Saved {
+            now: self.now,
+            started: self.started,
+            reached: self.reached,
+            clock_back: self.clock_back,
+            out: out.collect(),
+            topics,
+        };
+        seal(ORDER, fingerprint(&format!("{:?}", self.settings)), &saved)
+    }
+
+    /// An order that goes on where the one went on that the snapshot is of; `read` makes an item of its bytes, if
+    /// they are one.
+    ///
+    /// # Errors
+    /// [`SnapshotError`] when the bytes are no snapshot, not whole, or of an order with other settings.
+    pub fn restore(
+        settings: OrderSettings,
+        bytes: &[u8],
+        read: impl FnMut(&[u8]) -> Option<T>,
+    ) -> Result<Order<T>, SnapshotError> {
+        Order::new(settings).restored(bytes, read)
+    }
+
+    /// The same as [`Order::restore`], for the settings of this order, which is new.
+    ///
+    /// # Errors
+    /// As [`Order::restore`].
+    pub fn restored(
+        mut self,
+        bytes: &[u8],
+        mut read: impl FnMut(&[u8]) -> Option<T>,
+    ) -> Result<Order<T>, SnapshotError> {
+        let saved: Saved = open(ORDER, fingerprint(&format!("{:?}", self.settings)), bytes)?;
+        self.take_over(saved, &mut read).ok_or(SnapshotError::Altered)?;
+        Ok(self)
+    }
+
+    fn take_over(&mut self, saved: Saved, read: &mut dyn FnMut(&[u8]) -> Option<T>) -> Option<()> {
+        let Saved { now, started, reached, clock_back, topics, out } = saved;
+        (self.now, self.started, self.reached, self.clock_back) = (now, started, reached, clock_back);
+        if topics.len() != self.topics.len() {
+            return None;
+        }
+        let mut waits = Vec::with_capacity(topics.len());
+        for (own, saved) in self.topics.iter_mut().zip(topics) {
+            let is_estimated = matches!(own.max_wait, MaxWait::Estimated { .. });
+            waits.push(if is_estimated { saved.wait.clamp(0, ENDLESS - 1) } else { own.first_wait() });
+            let queue = saved.queue.map(|item| read(item))?;
+            own.restore(saved, queue)?;
+        }
+        self.frontiers = Frontiers::new(waits.into_iter());
+        self.absences = Tree::new(self.topics.len());
+        for i in 0..self.topics.len() {
+            self.set_frontier(i);
+            let here = &self.topics[i];
+            self.heads.set(i, here.queue.first().map_or(Place::NEVER, |time| Place::event(time, i)));
+            self.waiting += here.queue.len();
+            self.absent += usize::from(here.absent && here.in_play);
+        }
+        self.set_absences();
+        for SavedReleased { topic, time, tardy, item } in out {
+            self.topics.get(topic as usize)?;
+            let at = Timestamp::from_nanos;
+            let tardy = tardy.map(|(stamp, excess, inconclusive)| Lateness {
+                stamp: at(stamp),
+                excess,
+                inconclusive,
+            });
+            let item = read(&item)?;
+            self.out.push_back(Released { topic: TopicId(topic), time: at(time), tardy, item });
+        }
+        Some(())
+    }
+
+    /// Nobody has listened since the last call until the clock shows `now`: what is not waited for any longer leaves, but no
+    /// topic is absent for not having been heard meanwhile.
+    pub fn unheard_until(&mut self, now: Timestamp) {
+        let gap = now.as_nanos().saturating_sub(self.now);
+        if self.started && gap > 0 {
+            for topic in self.topics.iter_mut().filter(|topic| !topic.absent) {
+                topic.heard = topic.heard.saturating_add(gap);
+            }
+            self.set_absences();
+        }
+        self.advance(now);
+    }
+
+    /// Sets when each topic will be absent, if nothing is heard of it.
+    fn set_absences(&mut self) {
+        for (i, topic) in self.topics.iter().enumerate() {
+            let may_be = self.started && topic.absent_after.is_some() && !topic.absent;
+            let place = if may_be { Place::event(topic.absent_at(), i) } else { Place::NEVER };
+            self.absences.set(i, place);
+        }
+    }
+}
+
+impl<T> Topic<T> {
+    fn saved(&self, wait: i64, queue: Queue<Vec<u8>>) -> SavedTopic {
+        let (excesses, sufficient_wait) = self.missed();
+        SavedTopic {
+            wait,
+            queue,
+            latest: self.latest,
+            believed: self.believed,
+            stepped_back: self.stepped_back,
+            markers: self.markers.clone(),
+            origins: self.origins.clone(),
+            passed: self.passed,
+            absent: self.absent,
+            heard: self.heard,
+            ever: self.ever,
+            delays: self.delays.clone(),
+            excesses: excesses.clone(),
+            sufficient_wait,
+            counts: self.counts,
+        }
+    }
+
+    fn restore(&mut self, saved: SavedTopic, queue: Queue<T>) -> Option<()> {
+        let counts = &saved.counts;
+        let counted = [
+            counts.received,
+            counts.released,
+            counts.guessed,
+            counts.early,
+            counts.tardy,
+            counts.dropped,
+            counts.duplicates,
+            counts.refused,
+            counts.stepped_back,
+            counts.markers,
+            counts.broken,
+        ];
+        let may_be = counted.iter().all(|count| *count < IMPOSSIBLE)
+            && saved.markers.may_be()
+            && saved.origins.may_be()
+            && saved.delays.may_be()
+            && saved.excesses.may_be();
+        if !may_be {
+            return None;
+        }
+        self.take_over(saved, queue);
+        Some(())
+    }
+}

@@ -1,0 +1,157 @@
+//! JSON payloads, decoded straight into the slots that a program reads.
+//!
+//! The long way ([`scan`], [`plan`]) accepts any well-formed JSON and checks all of it. The short way
+//! ([`shape`]) follows what earlier messages of the topic looked like, and
+//! [`trace`] does so where messages of many topics alternate.
+
+mod plan;
+mod scan;
+mod shape;
+mod trace;
+mod words;
+
+use std::fmt::Write as _;
+
+use rondel_event::{Block, Path, Projection, TimeUnit, Timestamp, TopicId};
+
+pub(crate) use plan::{Action, Node, Writer, walk};
+pub use scan::{JsonError, JsonErrorKind, MAX_DEPTH};
+pub(crate) use scan::{Kind, Scanner, unescape};
+use shape::{Run, Shape};
+pub(crate) use trace::TraceShapes;
+
+/// Text as JSON, in its quotation marks.
+pub fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => _ = write!(out, "\\u{:04x}", u32::from(c)),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Payloads longer than this are decoded the long way only, and teach nothing: what is gained is
+/// little beside what Zenoh or DDS need for them.
+pub(crate) const SHORT: usize = 4096;
+
+/// Decodes the JSON payloads of one topic.
+#[derive(Clone, Debug)]
+pub struct JsonDecoder {
+    topic: TopicId,
+    root: Node,
+    time_unit: TimeUnit,
+    shapes: Shapes,
+    mistyped: u64,
+}
+
+impl JsonDecoder {
+    /// A decoder for the messages of `topic`, of which the fields of `projection` are read.
+    ///
+    /// `time` names the field that holds the time of the event, and its unit; without it the time
+    /// is the one given to [`JsonDecoder::decode`]. The unit is also that of fields of type time.
+    pub fn new(
+        topic: TopicId,
+        projection: &Projection,
+        time: Option<&Path>,
+        time_unit: TimeUnit,
+    ) -> JsonDecoder {
+        let mut root = Node::new(projection);
+        if let Some(path) = time {
+            root.at(path).actions.push(Action::Time);
+        }
+        JsonDecoder { topic, root, time_unit, shapes: Shapes::default(), mistyped: 0 }
+    }
+
+    /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time
+    /// unless the payload holds one.
+    ///
+    /// # Errors
+    /// [`JsonError`] when the payload is not JSON; the block is as it was then. A field that is
+    /// missing is no error, and one of another type is written as invalid (see
+    /// [`JsonDecoder::mistyped`]).
+    pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), JsonError> {
+        if payload.len() <= SHORT && self.shapes.any() {
+            let run = self.shapes.run(payload, &[0, payload.len()], block, time);
+            if run.rows == 1 {
+                self.mistyped += run.mistyped;
+                return Ok(());
+            }
+        }
+        let row = block.push(self.topic, time);
+        let mut writer = Writer { block, row, time_unit: self.time_unit, time: None, mistyped: 0 };
+        let mut scanner = Scanner::new(payload);
+        scanner.skip_space();
+        let walked = walk(&mut scanner, Some(&self.root), 0, &mut writer).and_then(|()| scanner.end());
+        let (mistyped, own_time) = (writer.mistyped, writer.time);
+        if let Err(error) = walked {
+            block.pop();
+            return Err(error);
+        }
+        self.mistyped += mistyped;
+        if let Some(time) = own_time {
+            block.set_time(row, time);
+        }
+        self.shapes.learn(payload, &self.root, self.topic, self.time_unit);
+        Ok(())
+    }
+
+    /// How many values so far had another type than the program reads.
+    pub fn mistyped(&self) -> u64 {
+        self.mistyped
+    }
+}
+
+/// The shapes that were learnt from the messages of one topic.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shapes {
+    shapes: Vec<Shape>,
+    last: usize,
+}
+
+impl Shapes {
+    /// A source that writes its messages in more layouts than this gains little from shapes, and
+    /// each one more costs all others a comparison.
+    const MOST: usize = 32;
+
+    pub(crate) fn any(&self) -> bool {
+        !self.shapes.is_empty()
+    }
+
+    pub(crate) fn learn(&mut self, text: &[u8], root: &Node, topic: TopicId, time_unit: TimeUnit) {
+        if text.len() <= SHORT
+            && self.shapes.len() < Shapes::MOST
+            && let Some(shape) = Shape::learn(text, root, Some(topic), time_unit)
+        {
+            self.shapes.push(shape);
+            self.follow(self.shapes.len() - 1);
+        }
+    }
+
+    /// Reads messages by the shape that fits the first one, if any does; message `i` is
+    /// `text[starts[i]..starts[i + 1]]`.
+    #[inline]
+    pub(crate) fn run(&mut self, text: &[u8], starts: &[usize], block: &mut Block, time: Timestamp) -> Run {
+        let guess = self.shapes.get(self.last).map_or(usize::MAX, |shape| shape.successor);
+        let order = [guess, self.last].into_iter().chain(0..self.shapes.len());
+        for index in order {
+            let Some(shape) = self.shapes.get_mut(index) else { continue };
+            let run = shape.run(text, starts, block, time);
+            if run.rows > 0 {
+                self.follow(index);
+                return run;
+            }
+        }
+        Run::default()
+    }
+
+    fn follow(&mut self, index: usize) {
+        if let Some(shape) = self.shapes.get_mut(self.last) {
+            shape.successor = index;
+        }
+        self.last = index;
+    }
+}

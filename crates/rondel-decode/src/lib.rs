@@ -1,0 +1,12 @@
+//! Decoding: the bytes of a message into the typed slots of a [`Block`](rondel_event::Block).
+//!
+//! A decoder is made once from a [`Projection`](rondel_event::Projection), the fields that a program
+//! reads, and then writes each message straight into a row. No I/O and no clock in here.
+//!
+//! - [`json`]: JSON payloads of one topic.
+//! - [`lines`]: JSON lines, each a message with its topic and time.
+//! - [`cdr`]: the one DDS type with a string, in every encoding of DDS-XTypes.
+
+pub mod cdr;
+pub mod json;
+pub mod lines;

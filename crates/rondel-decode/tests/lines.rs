@@ -1,0 +1,414 @@
+//! Lines of a trace decode the same the short way (by shapes learnt) and the long way.
+
+use std::fmt::Write as _;
+
+use proptest::prelude::*;
+use rondel_decode::json::{JsonDecoder, JsonErrorKind};
+use rondel_decode::lines::{LineError, LineErrorKind, Lines, TraceTopic};
+use rondel_event::{
+    Block, Comparison, Condition, Field, Layout, Path, Projection, Quantifier, Read, Segment, Slot, Test,
+    TimeUnit, TopicId, Value, ValueType,
+};
+
+fn field(path: Path, read: Read, slot: Slot) -> Field {
+    Field { path, read, slot }
+}
+
+fn value(path: &str, value_type: ValueType, slot: Slot) -> Field {
+    field(Path::keys(path.split('.')), Read::Value(value_type), slot)
+}
+
+fn projection() -> Projection {
+    Projection {
+        fields: vec![
+            value("b", ValueType::Bool, Slot::Bool(0)),
+            value("n.x", ValueType::Float, Slot::Float(0)),
+            value("i", ValueType::Int, Slot::Int(0)),
+            value("t", ValueType::Time, Slot::Int(1)),
+            value("s", ValueType::String, Slot::String(0)),
+            field(Path::keys(["s"]), Read::Presence, Slot::Bool(1)),
+            field(
+                Path(vec![Segment::Key("a".into()), Segment::Index(1)]),
+                Read::Value(ValueType::Float),
+                Slot::Float(1),
+            ),
+        ],
+    }
+}
+
+const LAYOUT: Layout = Layout { topics: 2, bools: 3, ints: 2, floats: 2, strings: 1 };
+
+fn topics() -> Vec<TraceTopic> {
+    ["one", "two"].map(|name| TraceTopic { names: vec![name.into()], projection: projection() }).into()
+}
+
+/// Everything that a block says of a row.
+fn row(block: &Block, row: usize) -> String {
+    let mut text = format!("{:?} {}", block.topic(row), block.time(row));
+    let bit = |mask: u64| mask >> row & 1;
+    for i in 0..3 {
+        let c = block.bools(i);
+        let _ = write!(text, " b{}{}{}", bit(c.present), bit(c.valid), bit(c.values));
+    }
+    for i in 0..2 {
+        let c = block.ints(i);
+        let _ = write!(text, " i{}{}", bit(c.present), bit(c.valid));
+        if bit(c.valid) == 1 {
+            let _ = write!(text, "={}", c.values[row]);
+        }
+        let c = block.floats(i);
+        let _ = write!(text, " f{}{}", bit(c.present), bit(c.valid));
+        if bit(c.valid) == 1 {
+            let _ = write!(text, "={:?}", c.values[row]);
+        }
+    }
+    let c = block.strings(0);
+    let _ = write!(
+        text,
+        " s{}{}={:?}",
+        bit(c.present),
+        bit(c.valid),
+        String::from_utf8_lossy(block.text(0, row))
+    );
+    text
+}
+
+fn decode(lines: &mut Lines, text: &[u8]) -> (Vec<String>, Option<LineError>) {
+    let mut block = Block::new(LAYOUT);
+    let mut padded = text.to_vec();
+    padded.extend_from_slice(&[b'7'; 16]);
+    let (mut rows, mut at) = (Vec::new(), 0);
+    loop {
+        block.clear();
+        let result = lines.decode(&padded, at, text.len(), &mut block);
+        rows.extend((0..block.len()).map(|r| row(&block, r)));
+        match result {
+            Ok(next) if next == at => return (rows, None),
+            Ok(next) => at = next,
+            Err(error) => return (rows, Some(error)),
+        }
+    }
+}
+
+fn scalar() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => any::<bool>().prop_map(|b| b.to_string()),
+        4 => (-20i32..2000).prop_map(|i| i.to_string()),
+        2 => (-1e6f64..1e6).prop_map(|f| f.to_string()),
+        1 => any::<i64>().prop_map(|i| i.to_string()),
+        1 => (any::<f64>().prop_filter("finite", |f| f.is_finite())).prop_map(|f| format!("{f:e}")),
+        3 => "[a-z]{0,9}".prop_map(|s| format!("{s:?}")),
+        1 => Just(r#""\u00e9\n""#.to_string()),
+        1 => Just("\"\u{e9}\"".to_string()),
+        1 => Just("null".to_string()),
+        1 => Just("[1, 2.5, 3]".to_string()),
+        1 => Just("{}".to_string()),
+    ]
+}
+
+fn line() -> impl Strategy<Value = String> {
+    let members =
+        (0usize..3, any::<bool>(), any::<bool>(), proptest::collection::vec(scalar(), 7), 0u32..100_000);
+    members.prop_map(|(form, spaced, second, v, time)| {
+        let (sep, colon) = if spaced { (", ", ": ") } else { (",", ":") };
+        let topic = if second { "two" } else { "one" };
+        let body = [
+            format!("\"b\"{colon}{}", v[0]),
+            format!("\"n\"{colon}{{\"y\"{colon}1{sep}\"x\"{colon}{}}}", v[1]),
+            format!("\"i\"{colon}{}", v[2]),
+            format!("\"t\"{colon}{}", v[3]),
+            format!("\"s\"{colon}{}", v[4]),
+            format!("\"a\"{colon}[{}{sep}{}]", v[5], v[6]),
+        ]
+        .join(sep);
+        let head = format!("{{\"topic\"{colon}\"{topic}\"{sep}\"time\"{colon}{time}");
+        match form {
+            0 => format!("{head}{sep}{body}}}"),
+            1 => format!("{head}{sep}\"data\"{colon}{{{body}}}}}"),
+            _ => format!("{head}{sep}\"b\"{colon}{}}}", v[0]),
+        }
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_line_means_the_same_whatever_came_before(
+        kinds in proptest::collection::vec(line(), 1..20),
+        order in proptest::collection::vec((any::<prop::sample::Index>(), 1usize..5, 0u32..2_000_000), 1..100),
+    ) {
+        // Lines come back at once or later, with the same time or another.
+        let text: Vec<String> = order
+            .iter()
+            .flat_map(|(which, times, step)| {
+                let line = which.get(&kinds);
+                let (head, tail) = line.split_once("time\"").unwrap();
+                let digits = tail.find(|c: char| c.is_ascii_digit()).unwrap();
+                let end = digits + tail[digits..].find(|c: char| !c.is_ascii_digit()).unwrap();
+                let (colon, rest) = (&tail[..digits], &tail[end..]);
+                (0..*times).map(move |i| format!("{head}time\"{colon}{}{rest}", step + i as u32))
+            })
+            .collect();
+        let all = text.join("\n") + "\n";
+        let (together, error) = decode(&mut Lines::new(&topics(), false, TimeUnit::Seconds), all.as_bytes());
+        prop_assert_eq!(error, None);
+        let mut alone = Vec::new();
+        for line in &text {
+            let one = format!("{line}\n");
+            alone.extend(decode(&mut Lines::new(&topics(), false, TimeUnit::Seconds), one.as_bytes()).0);
+        }
+        prop_assert_eq!(together, alone);
+    }
+
+    #[test]
+    fn a_damaged_line_is_never_misread(text in proptest::collection::vec(line(), 3), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        // Two good lines teach the shape; the third, with one byte changed, must come out as it
+        // does for a decoder that has learnt nothing.
+        let mut damaged = text[0].clone().into_bytes();
+        let at = at.index(damaged.len());
+        damaged[at] = byte;
+        damaged.push(b'\n');
+        let mut taught = Lines::new(&topics(), false, TimeUnit::Seconds);
+        let _ = decode(&mut taught, format!("{}\n{}\n", text[0], text[1]).as_bytes());
+        taught.restart();
+        let fresh = &mut Lines::new(&topics(), false, TimeUnit::Seconds);
+        prop_assert_eq!(decode(&mut taught, &damaged), decode(fresh, &damaged));
+    }
+
+    #[test]
+    fn payloads_decode_like_lines(text in proptest::collection::vec(line(), 1..80)) {
+        let time = Path::keys(["time"]);
+        let decoder = |p: &Projection| JsonDecoder::new(TopicId(1), p, Some(&time), TimeUnit::Seconds);
+        let mut taught = decoder(&projection());
+        for line in &text {
+            let (mut a, mut b) = (Block::new(LAYOUT), Block::new(LAYOUT));
+            let start = rondel_event::Timestamp::from_nanos(5);
+            prop_assert_eq!(taught.decode(line.as_bytes(), start, &mut a), Ok(()));
+            prop_assert_eq!(decoder(&projection()).decode(line.as_bytes(), start, &mut b), Ok(()));
+            prop_assert_eq!(row(&a, 0), row(&b, 0));
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_survived(text in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = decode(&mut Lines::new(&topics(), false, TimeUnit::Seconds), &text);
+        let mut block = Block::new(LAYOUT);
+        let _ = JsonDecoder::new(TopicId(0), &projection(), None, TimeUnit::Seconds)
+            .decode(&text, rondel_event::Timestamp::ZERO, &mut block);
+    }
+}
+
+/// Lines of many topics, of which only two are read, in layouts of which some are not learnt.
+fn mixed_line() -> impl Strategy<Value = String> {
+    let topics = prop_oneof![
+        4 => Just("one".to_string()),
+        4 => Just("two".to_string()),
+        2 => "[a-c]{1,2}|a_topic_with_a_name_that_is_longer_than_most_[a-c]{1,30}",
+        1 => Just("t\\u0077o".to_string()),
+    ];
+    let time = prop_oneof![
+        6 => (0i64..5_000_000).prop_map(|us| format!("{}.{:06}", us / 1_000_000, us % 1_000_000)),
+        2 => (0u32..100).prop_map(|t| t.to_string()),
+        1 => Just("-2.5".to_string()),
+        1 => Just("0.1234567891234".to_string()),
+    ];
+    let string = prop_oneof![6 => "[a-z]{0,5}", 1 => Just("x\\n".to_string())];
+    (topics, time, 0usize..8, any::<bool>(), any::<u16>(), string).prop_map(|(topic, time, form, b, i, s)| {
+        let (b, topic) = (if b { "true" } else { "false" }, format!("\"topic\": \"{topic}\""));
+        match form {
+            0..=2 => format!("{{{topic}, \"time\": {time}, \"i\": {i}, \"b\": {b}}}"),
+            3 => format!("{{{topic}, \"i\": {i}, \"s\": \"{s}\"}}"),
+            4 => format!("{{\"time\": {time}, \"s\": \"{s}\", {topic}, \"b\": {b}}}"),
+            5 => format!("{{{topic}, \"time\": {time}, \"data\": {{\"b\": {i}, \"s\": \"{s}\"}}}}"),
+            6 => format!("{{{topic}, \"time\": {time}, \"i\": {i}, \"t\": {time}}}"),
+            _ => [String::new(), format!("{{{topic}}}"), format!("{{ {topic}, \"b\": {b}}}\r")]
+                [usize::from(i % 3)]
+            .clone(),
+        }
+    })
+}
+
+proptest! {
+    #[test]
+    fn topics_that_alternate_decode_like_lines_alone(
+        kinds in proptest::collection::vec(mixed_line(), 1..40),
+        order in proptest::collection::vec((any::<prop::sample::Index>(), 1usize..4), 1..300),
+    ) {
+        let text: Vec<&String> =
+            order.iter().flat_map(|(which, times)| std::iter::repeat_n(which.get(&kinds), *times)).collect();
+        let new = || Lines::new(&topics(), false, TimeUnit::Seconds);
+        let (mut together, mut alone) = (new(), (Vec::new(), 0, 0, None));
+        for line in &text {
+            let mut lines = new();
+            // A line without a time has that of the event before.
+            let before = alone.3.clone().unwrap_or_else(|| "{\"topic\":\"one\"}".to_string());
+            let (rows, error) = decode(&mut lines, format!("{before}\n{line}\n").as_bytes());
+            prop_assert_eq!(error, None);
+            let time = rows.last().and_then(|row| row.split(' ').nth(1)).unwrap_or("0");
+            alone.3 = Some(format!("{{\"topic\":\"one\",\"time\":{time}}}"));
+            alone.0.extend(rows.into_iter().skip(1));
+            alone.1 += lines.other_topics();
+            alone.2 += lines.mistyped();
+        }
+        let all: String = text.iter().map(|line| format!("{line}\n")).collect();
+        let (rows, error) = decode(&mut together, all.as_bytes());
+        prop_assert_eq!(error, None);
+        prop_assert_eq!(rows, alone.0);
+        prop_assert_eq!(
+            (together.lines(), together.other_topics(), together.mistyped()),
+            (text.len() as u64, alone.1, alone.2)
+        );
+    }
+
+    #[test]
+    fn a_damaged_line_among_many_is_never_misread(
+        text in proptest::collection::vec(mixed_line(), 20..150),
+        which in any::<prop::sample::Index>(),
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+    ) {
+        let mut damaged: Vec<Vec<u8>> = text.iter().map(|line| line.clone().into_bytes()).collect();
+        let line = which.index(damaged.len());
+        if !damaged[line].is_empty() {
+            let at = at.index(damaged[line].len());
+            damaged[line][at] = byte;
+        }
+        let good = text.join("\n") + "\n";
+        let damaged = [damaged.join(&b'\n'), b"\n".to_vec()].concat();
+        let new = || Lines::new(&topics(), false, TimeUnit::Seconds);
+        let mut taught = new();
+        let _ = decode(&mut taught, good.as_bytes());
+        taught.restart();
+        // A decoder for each line has learnt nothing; it goes on with the time of the one before.
+        let (mut rows, mut expected_error, mut time) = (Vec::new(), None, "0".to_string());
+        for (i, line) in damaged.split_inclusive(|b| *b == b'\n').enumerate() {
+            let before = format!("{{\"topic\":\"one\",\"time\":{time}}}\n");
+            let (found, error) = decode(&mut new(), &[before.as_bytes(), line].concat());
+            time = found[found.len() - 1].split(' ').nth(1).unwrap().to_string();
+            rows.extend(found.into_iter().skip(1));
+            if let Some(error) = error {
+                expected_error = Some(LineError { line: i as u64 + 1, ..error });
+                break;
+            }
+        }
+        prop_assert_eq!(decode(&mut taught, &damaged), (rows, expected_error));
+    }
+}
+
+#[test]
+fn errors_have_line_and_column_and_keep_what_came_before() {
+    let good = "{\"topic\":\"one\",\"time\":1,\"b\":true}\n".repeat(3);
+    for (bad, column, kind) in [
+        (
+            "{\"topic\":\"one\",\"b\":tru}",
+            20,
+            LineErrorKind::Json(JsonErrorKind::Expected("true, false or null")),
+        ),
+        ("{\"b\":true}", 1, LineErrorKind::NoTopic),
+        ("5", 1, LineErrorKind::Json(JsonErrorKind::Expected("an object"))),
+        ("{\"topic\":5}", 10, LineErrorKind::Json(JsonErrorKind::Expected("a string as the topic"))),
+        ("{\"topic\":\"one\"} x", 17, LineErrorKind::Json(JsonErrorKind::TrailingText)),
+    ] {
+        let mut lines = Lines::new(&topics(), false, TimeUnit::Seconds);
+        let (rows, error) = decode(&mut lines, format!("{good}{bad}\n{good}").as_bytes());
+        assert_eq!(rows.len(), 3, "{bad}");
+        assert_eq!(error, Some(LineError { line: 4, column, kind }), "{bad}");
+    }
+}
+
+#[test]
+fn values_of_every_length_are_read_as_the_long_way_reads_them() {
+    let digits = "1234567890123456789012";
+    let mut values: Vec<(String, String, String)> = Vec::new();
+    for len in 1..digits.len() {
+        let number = &digits[..len];
+        for number in [number.to_owned(), format!("0{number}"), format!("-{number}"), format!("{number}e1")] {
+            values.push((number.clone(), "\"s\"".into(), number));
+        }
+        for after in 1..digits.len() {
+            let decimal = format!("{number}.{}", &digits[..after]);
+            values.push(("7".into(), "\"s\"".into(), decimal));
+        }
+    }
+    for len in 0..20 {
+        let text = &"abcdefghijklmnopqrstu"[..len];
+        for odd in ["", "\u{e9}", "\\n", "\\\"", "\u{1}", " ", "\u{7f}"] {
+            for at in [0, len / 2, len] {
+                let text = format!("\"{}{odd}{}\"", &text[..at], &text[at..]);
+                values.push(("7".into(), text, "0.5".into()));
+            }
+        }
+    }
+    let mut taught = Lines::new(&topics(), false, TimeUnit::Seconds);
+    let line = |(i, s, x): &(String, String, String)| {
+        format!("{{\"topic\":\"one\",\"time\":{x},\"i\":{i},\"s\":{s},\"n\":{{\"x\":{x}}}}}\n")
+    };
+    let plain = line(&("1".into(), "\"x\"".into(), "2".into()));
+    for values in &values {
+        taught.restart();
+        let text = line(values);
+        let taught = decode(&mut taught, (plain.clone() + &text).as_bytes());
+        let fresh = decode(&mut Lines::new(&topics(), false, TimeUnit::Seconds), text.as_bytes());
+        // The plain one is in front of it.
+        assert_eq!(taught.0[1..], fresh.0, "{text}");
+        let kind = |error: Option<LineError>| error.map(|error| (error.column, error.kind));
+        assert_eq!(kind(taught.1), kind(fresh.1), "{text}");
+    }
+}
+
+#[test]
+fn blank_lines_and_other_topics_are_passed_over() {
+    let mut lines = Lines::new(&topics(), false, TimeUnit::Milliseconds);
+    let text = "\n{\"topic\":\"x\",\"b\":true}\r\n  \n{\"topic\":\"two\",\"time\":1500,\"b\":true}\n{\"topic\":\"one\"}\n";
+    let (rows, error) = decode(&mut lines, text.as_bytes());
+    assert_eq!(error, None);
+    assert_eq!(rows.len(), 2);
+    assert!(rows[0].starts_with("Some(TopicId(1)) 1.5 b111"), "{}", rows[0]);
+    // A line without a time has that of the line before it.
+    assert!(rows[1].starts_with("Some(TopicId(0)) 1.5 b000"), "{}", rows[1]);
+    assert_eq!((lines.lines(), lines.other_topics()), (5, 1));
+}
+
+#[test]
+fn elements_of_arrays_are_tested() {
+    let condition = |path: &str, test| Condition { path: Path::keys([path]), test };
+    let both = vec![
+        condition("kind", Test::Equals(Value::String("car".into()))),
+        condition("speed", Test::Number(Comparison::Greater, 3.0)),
+    ];
+    let elements = |quantifier| Read::Elements(quantifier, both.clone());
+    let projection = Projection {
+        fields: vec![
+            field(Path::keys(["seen"]), elements(Quantifier::Any), Slot::Bool(0)),
+            field(Path::keys(["seen"]), elements(Quantifier::All), Slot::Bool(1)),
+        ],
+    };
+    let mut decoder = JsonDecoder::new(TopicId(0), &projection, None, TimeUnit::Seconds);
+    let mut check = |text: &str, any: (u64, u64), all: (u64, u64)| {
+        let mut block = Block::new(LAYOUT);
+        decoder.decode(text.as_bytes(), rondel_event::Timestamp::ZERO, &mut block).unwrap();
+        for (i, expected) in [(0, any), (1, all)] {
+            assert_eq!((block.bools(i).valid, block.bools(i).values), expected, "{text}");
+        }
+    };
+    check(r#"{"seen":[{"kind":"car","speed":4},{"kind":"dog","speed":9}]}"#, (1, 1), (1, 0));
+    check(r#"{"seen":[{"kind":"car","speed":4},{"speed":3.5,"kind":"c\u0061r"}]}"#, (1, 1), (1, 1));
+    check(r#"{"seen":[]}"#, (1, 0), (1, 1));
+    check(r#"{"seen":[3,{"kind":"car"}]}"#, (1, 0), (1, 0));
+    check(r#"{"seen":{}}"#, (0, 0), (0, 0));
+    check("{}", (0, 0), (0, 0));
+}
+
+#[test]
+fn what_is_refused_leaves_no_text_behind() {
+    let projection = Projection { fields: vec![value("s", ValueType::String, Slot::String(0))] };
+    let mut decoder = JsonDecoder::new(TopicId(0), &projection, None, TimeUnit::Seconds);
+    let mut block = Block::new(LAYOUT);
+    let good = format!("{{\"s\":\"{}\",\"t\":1}}", "x".repeat(100));
+    let cut = &good[..good.len() - 2];
+    decoder.decode(good.as_bytes(), rondel_event::Timestamp::ZERO, &mut block).unwrap();
+    let before = block.text_len();
+    for _ in 0..100 {
+        assert!(decoder.decode(cut.as_bytes(), rondel_event::Timestamp::ZERO, &mut block).is_err());
+    }
+    assert_eq!((block.text_len(), block.len()), (before, 1));
+}

@@ -1,0 +1,7 @@
+//! Recordings: files of JSON lines, plain or compressed, read in pieces of whole lines.
+//!
+//! Decoding of the lines is the job of crate `rondel-decode`; this crate does the input.
+
+mod reader;
+
+pub use reader::{MAX_LINE, Piece, ReadError, TraceReader};

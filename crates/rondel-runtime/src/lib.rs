@@ -1,0 +1,3 @@
+//! Sessions: decode, align, evaluate, report.
+
+pub mod align;
