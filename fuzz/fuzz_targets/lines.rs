@@ -14,7 +14,7 @@ const AFTER: &[u8] = b"77777777,\"}]\ntrue";
 
 fn lines() -> Lines {
     let topics =
-        ["o", "p"].map(|name| TraceTopic { names: vec![name.into()], projection: slots::projection() });
+        ["o", "p"].map(|name| TraceTopic::new(vec![name.into()], slots::projection()));
     Lines::new(&topics, false, TimeUnit::Nanoseconds)
 }
 

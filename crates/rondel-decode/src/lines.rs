@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rondel_event::{Block, Path, Projection, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Block, Path, Projection, Rows, TimeUnit, Timestamp, TopicId};
 
 use wide::u8x16;
 
@@ -17,7 +17,33 @@ pub struct TraceTopic {
     pub names: Vec<String>,
     /// The fields that are read of its messages.
     pub projection: Projection,
+    /// Where the time of a message comes from.
+    pub time: LineTime,
+    /// The unit of times in its messages that are plain numbers.
+    pub time_unit: TimeUnit,
 }
+
+impl TraceTopic {
+    /// A topic whose messages have the time that stands beside them, in seconds.
+    pub fn new(names: Vec<String>, projection: Projection) -> TraceTopic {
+        TraceTopic { names, projection, time: LineTime::Recorded, time_unit: TimeUnit::Seconds }
+    }
+}
+
+/// Where the time of a recorded message comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LineTime {
+    /// The member `time` of the line.
+    #[default]
+    Recorded,
+    /// The member `arrival` of the line, or `time` where there is none.
+    Arrival,
+    /// A field of the message.
+    Field(Path),
+}
+
+/// How many names of topics that are not read are kept; the last stands for all further ones.
+const OTHERS: usize = 256;
 
 /// Decodes the lines of a trace.
 ///
@@ -34,7 +60,10 @@ pub struct Lines {
     /// The time of the last event: also that of a line without a time.
     time: Timestamp,
     lines: u64,
-    other_topics: u64,
+    /// The names of the topics that are not read.
+    others: Vec<String>,
+    /// The rows of the last call whose lines carry no time.
+    untimed: Rows,
     mistyped: u64,
     /// How many line breaks to expect in a piece.
     few: usize,
@@ -46,6 +75,7 @@ struct Roots {
     names: Vec<String>,
     flat: Node,
     data: Node,
+    time_unit: TimeUnit,
 }
 
 /// Why a line cannot be used.
@@ -137,7 +167,7 @@ impl Lines {
     /// A decoder for traces of these topics; a topic's position is its [`TopicId`].
     ///
     /// With `any_topic` and a single topic, a line belongs to it whatever topic it names.
-    /// `time_unit` is the unit of the member `time` and of fields of type time.
+    /// `time_unit` is the unit of the members `time` and `arrival`, where they are plain numbers.
     pub fn new(topics: &[TraceTopic], any_topic: bool, time_unit: TimeUnit) -> Lines {
         let roots = |topic: &TraceTopic| {
             let payload = Node::new(&topic.projection);
@@ -145,11 +175,22 @@ impl Lines {
             let mut data = Node::default();
             data.replace("data", payload);
             // The reserved names are not fields of the payload, even where a formula asks for them.
+            let recorded = || Node::leaf(Action::Time(time_unit));
             for root in [&mut flat, &mut data] {
-                root.replace("time", Node::leaf(Action::Time));
+                let is_field = matches!(topic.time, LineTime::Field(_));
+                root.replace("time", if is_field { Node::default() } else { recorded() });
                 root.replace("topic", Node::leaf(Action::Topic));
             }
-            Roots { names: topic.names.clone(), flat, data }
+            match &topic.time {
+                LineTime::Recorded => {}
+                LineTime::Arrival => data.replace("arrival", recorded()),
+                LineTime::Field(path) => {
+                    let action = || Action::Time(topic.time_unit);
+                    flat.at(path).actions.push(action());
+                    data.at(&Path::keys(["data"])).at(path).actions.push(action());
+                }
+            }
+            Roots { names: topic.names.clone(), flat, data, time_unit: topic.time_unit }
         };
         let mut unread = Node::default();
         unread.replace("topic", Node::leaf(Action::Topic));
@@ -161,21 +202,18 @@ impl Lines {
             unread,
             time: Timestamp::ZERO,
             lines: 0,
-            other_topics: 0,
+            others: Vec::new(),
+            untimed: 0,
             mistyped: 0,
             few: MOST_FEW,
         }
     }
 
-    /// Takes the time of an event from this place in its payload, and not from `time` in the line.
+    /// Reads the times of arrival too, where the lines have them.
     #[must_use]
-    pub fn with_time_at(mut self, path: &Path) -> Lines {
-        for Roots { flat, data, .. } in &mut self.topics {
-            for root in [&mut *flat, &mut *data] {
-                root.replace("time", Node::default());
-            }
-            flat.at(path).actions.push(Action::Time);
-            data.at(&Path::keys(["data"])).at(path).actions.push(Action::Time);
+    pub fn with_arrivals(mut self, reads: bool) -> Lines {
+        for roots in self.topics.iter_mut().filter(|_| reads) {
+            roots.data.at(&Path::keys(["arrival"])).actions.push(Action::Arrival(self.time_unit));
         }
         self
     }
@@ -211,6 +249,7 @@ impl Lines {
         end: usize,
         block: &mut Block,
     ) -> Result<usize, LineError> {
+        self.untimed = 0;
         let mut starts = [0; STARTS];
         let mut at = at;
         while at < end && !block.is_full() {
@@ -230,7 +269,7 @@ impl Lines {
                 done += read.lines;
                 self.lines += read.lines as u64;
                 self.mistyped += read.mistyped;
-                self.other_topics += read.others;
+                self.untimed |= read.untimed;
                 if let Some(last) = block.len().checked_sub(1) {
                     self.time = block.time(last);
                 }
@@ -294,20 +333,21 @@ impl Lines {
             None => return Err((0, LineErrorKind::NoTopic)),
             Some(raw) => {
                 let name = unescape(raw).unwrap_or_default();
-                match self.topics.iter().position(|t| t.names.contains(&name)) {
+                match self.topics.iter().position(|t| t.names.iter().any(|own| *own == *name)) {
                     Some(index) => index,
                     None => {
-                        self.other_topics += 1;
-                        self.shapes.learn(with_break, &self.unread, None, self.time_unit);
+                        let other = self.other(name);
+                        self.shapes.learn(with_break, &self.unread, Err(other), self.time_unit);
+                        self.shapes.count_other(Some(other), 1);
                         return Ok(());
                     }
                 }
             }
         };
         let root = if data { &self.topics[index].data } else { &self.topics[index].flat };
-        let id = TopicId(index as u32);
+        let (id, time_unit) = (TopicId(index as u32), self.topics[index].time_unit);
         let row = block.push(id, self.time);
-        let mut writer = Writer { block, row, time_unit: self.time_unit, time: None, mistyped: 0 };
+        let mut writer = Writer { block, row, time_unit, time: None, mistyped: 0 };
         let mut scanner = Scanner::new(line);
         scanner.skip_space();
         let walked = walk(&mut scanner, Some(root), 0, &mut writer);
@@ -318,7 +358,8 @@ impl Lines {
         }
         self.mistyped += mistyped;
         block.set_time(row, time.unwrap_or(self.time));
-        self.shapes.learn(with_break, root, Some(id), self.time_unit);
+        self.untimed |= Rows::from(time.is_none()) << row;
+        self.shapes.learn(with_break, root, Ok(id), time_unit);
         Ok(())
     }
 
@@ -327,9 +368,29 @@ impl Lines {
         self.lines
     }
 
-    /// Lines of topics that the specification does not name.
-    pub fn other_topics(&self) -> u64 {
-        self.other_topics
+    /// The topics that are not read, by name, and how many lines each has.
+    pub fn other_topics(&self) -> impl Iterator<Item = (&str, u64)> {
+        let counts = self.shapes.other_counts().iter().copied().chain(std::iter::repeat(0));
+        self.others.iter().map(String::as_str).zip(counts)
+    }
+
+    /// The rows that the last call added whose lines carry no time.
+    pub fn take_untimed(&mut self) -> Rows {
+        std::mem::take(&mut self.untimed)
+    }
+
+    /// The number of a topic that is not read.
+    fn other(&mut self, name: String) -> u32 {
+        let known = self.others.iter().position(|other| *other == name);
+        let at = known.unwrap_or_else(|| {
+            if self.others.len() + 1 < OTHERS {
+                self.others.push(name);
+            } else if self.others.len() < OTHERS {
+                self.others.push("further topics".to_owned());
+            }
+            self.others.len() - 1
+        });
+        at as u32
     }
 
     /// Values that had another type than the program reads.

@@ -39,7 +39,7 @@ fn projection() -> Projection {
 const LAYOUT: Layout = Layout { topics: 2, bools: 3, ints: 2, floats: 2, strings: 1 };
 
 fn topics() -> Vec<TraceTopic> {
-    ["one", "two"].map(|name| TraceTopic { names: vec![name.into()], projection: projection() }).into()
+    ["one", "two"].map(|name| TraceTopic::new(vec![name.into()], projection())).into()
 }
 
 /// Everything that a block says of a row.

@@ -37,6 +37,12 @@ impl<'a> Sample<'a> {
         Sample { payload, ..self }
     }
 
+    /// When it was received here, where the network hands that over.
+    #[inline]
+    pub fn known_arrival(&self) -> Option<Timestamp> {
+        self.arrival
+    }
+
     /// When it was received here, in nanoseconds since the Unix epoch: the same for all samples that
     /// are handed over together. Where one is handed over by itself, as on Zenoh, the clock is read
     /// only here: that is a good part of what receiving a small message costs, and not everyone needs

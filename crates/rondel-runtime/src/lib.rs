@@ -1,3 +1,56 @@
-//! Sessions: decode, align, evaluate, report.
+//! Sessions: decode, align, evaluate, report. The library that other programs embed.
+//!
+//! A [`Session`] checks messages against a specification. It does no I/O and depends on no network: its
+//! caller pushes messages and takes reports.
+//!
+//! ```
+//! use rondel_event::{Timestamp, TopicId, Verdict};
+//! use rondel_runtime::{Options, Session, Stamp};
+//!
+//! let text = "topic gear { report: int } topic velocity { longitudinal: float }
+//!             property standstill = changed(gear.report) -> abs(velocity.longitudinal) < 0.1";
+//! let spec = rondel_spec::parse(text).spec.ok_or("the specification has errors")?;
+//! let mut session = Session::new(&spec, Options::default())?;
+//! let at = |seconds: i64| Stamp::at(Timestamp::from_nanos(seconds * 1_000_000_000));
+//! session.push(TopicId(1), at(1), br#"{"longitudinal": 8.5}"#)?;
+//! session.push(TopicId(0), at(2), br#"{"report": 22}"#)?;
+//! session.push(TopicId(0), at(3), br#"{"report": 20}"#)?;
+//! session.flush();
+//! let last = session.reports().last().ok_or("no verdict")?;
+//! assert_eq!((last.property.name.as_str(), last.verdict), ("standstill", Verdict::Violated));
+//! let mut json = Vec::new();
+//! last.json(&mut json);
+//! assert_eq!(json, br#"{"property":"standstill","time":3,"step":2,"verdict":"violated"}"#);
+//! session.finish();
+//! assert!(session.summary().is_violated());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod align;
+pub mod alignment;
+mod chains;
+mod clock;
+mod explanation;
+pub mod formula;
+mod notice;
+mod options;
+mod progress;
+mod report;
+mod saved;
+mod session;
+mod specification;
+mod statistics;
+pub mod testing;
+pub mod text;
+
+pub use alignment::Alignment;
+pub use chains::ChainStatistics;
+pub use clock::{AlignmentClock, Clock, ManualClock, SystemClock, Ticks};
+pub use explanation::{Explanation, TimePoint};
+pub use notice::{AlignmentStatistics, Notice};
+pub use options::{Emit, Input, Options, TimeSource};
+pub use report::{PropertyInfo, Report};
+pub use saved::StartError;
+pub use session::{DecodeError, Session, SessionPlan, Stamp};
+pub use specification::{Specification, looks_ahead};
+pub use statistics::{Counts, FirstViolation, MissingFields, PropertyStatistics, Summary, TopicStatistics};

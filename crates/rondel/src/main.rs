@@ -3,31 +3,28 @@
 // Nothing outside uses a binary: `pub` here means the whole of it.
 #![allow(unreachable_pub)]
 
-mod bench;
-mod chains;
-mod clock;
 mod commands;
 mod deployment;
-mod evidence;
 mod exit;
-mod formula;
+mod live;
 mod networks;
-mod outlet;
 mod output;
 mod pipeline;
 mod resume;
 mod signals;
+mod sinks;
 mod specification;
-mod tally;
-mod testing;
+mod summary;
+mod terminal;
+mod time_text;
 
-use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
 
+pub(crate) use terminal::{complain, say, warn};
+
 fn main() -> ExitCode {
-    log();
     let arguments = match commands::Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -37,36 +34,4 @@ fn main() -> ExitCode {
         }
     };
     ExitCode::from(arguments.run())
-}
-
-/// Writes a line to standard error.
-pub(crate) fn say(line: &str) {
-    // In one piece, so that it does not mix with what goes to standard output; and where nobody reads
-    // there is nobody to tell.
-    let _ = std::io::stderr().lock().write_all(format!("{line}\n").as_bytes());
-}
-
-/// Writes an error to standard error.
-pub(crate) fn complain(message: &str) {
-    let (on, off) = if std::io::stderr().is_terminal() { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
-    say(&format!("{on}error:{off} {message}"));
-}
-
-/// Writes a warning to standard error.
-pub(crate) fn warn(message: &str) {
-    let (on, off) = if std::io::stderr().is_terminal() { ("\x1b[1;33m", "\x1b[0m") } else { ("", "") };
-    say(&format!("{on}warning:{off} {message}"));
-}
-
-/// Shows warnings of the networks on standard error; `RONDEL_LOG` chooses more or less.
-fn log() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("RONDEL_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error,rondel_net=warn"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .without_time()
-        .with_target(false)
-        .init();
 }

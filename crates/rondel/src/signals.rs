@@ -1,10 +1,10 @@
-//! Ending by signal: the first SIGINT or SIGTERM ends gracefully, the second at once.
+//! Ending by signal: the first SIGINT or SIGTERM ends gracefully, the second at once. SIGHUP is ignored.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 /// Whether the command was asked to end.
@@ -25,10 +25,15 @@ impl Asked {
 pub fn listen(asked: impl FnOnce() + Send + 'static) -> io::Result<Asked> {
     let flag = Asked::default();
     let set = flag.clone();
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     let mut first = Some(asked);
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
+            if signal == SIGHUP {
+                // The terminal is gone; whoever wants the run to end sends another signal.
+                crate::warn("received SIGHUP: the run continues; SIGTERM ends it");
+                continue;
+            }
             match first.take() {
                 Some(asked) => {
                     set.0.store(true, Ordering::Relaxed);

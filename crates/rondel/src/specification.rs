@@ -1,13 +1,11 @@
 //! Getting a specification from a file or the command line, with its diagnostics shown.
 
-use std::io::{IsTerminal, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rondel_decode::lines::TraceTopic;
 use rondel_engine::Program;
-use rondel_event::Projection;
-use rondel_spec::{Expr, ExprId, Outcome, ParseOptions, Spec};
+use rondel_spec::{Outcome, ParseOptions};
 
 /// The languages in which a property can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -23,11 +21,11 @@ pub enum Syntax {
 pub enum TimeModel {
     /// Every event is one step, and bounds count steps
     Steps,
-    /// Bounds are times between events; there is truth only at events
+    /// Bounds are times between events; truth changes at events only
     Points,
-    /// Bounds are times, and there is truth at every time
+    /// Bounds are times, and properties have a truth value at every time
     Dense,
-    /// As dense, and between messages numbers run straight
+    /// As dense, and numbers between messages are interpolated linearly
     Linear,
 }
 
@@ -53,19 +51,22 @@ impl Reading {
     }
 }
 
-/// A specification, ready to run.
+/// A specification, ready to run, with its text.
 #[derive(Clone, Debug)]
 pub struct Specification {
-    /// What was written.
-    pub spec: Spec,
-    /// What runs.
-    pub program: Arc<Program>,
-    /// Whether it is a bare formula: its one topic has no name, and stands for any.
-    pub is_formula: bool,
+    checked: rondel_runtime::Specification,
     /// Where it came from: a file, mostly.
     pub source: String,
-    /// The text that was read there.
+    /// Its text.
     pub text: String,
+}
+
+impl std::ops::Deref for Specification {
+    type Target = rondel_runtime::Specification;
+
+    fn deref(&self) -> &rondel_runtime::Specification {
+        &self.checked
+    }
 }
 
 /// The specification cannot be used; the reasons have been shown.
@@ -128,11 +129,8 @@ impl Specification {
     /// # Errors
     /// [`Refused`] never, unless the engine refuses a program without properties.
     pub fn of_topics(names: impl Iterator<Item = String>) -> Result<Specification, Refused> {
-        let topic =
-            |name: String| rondel_spec::Topic { address: name.clone(), name, type_name: None, schema: None };
-        let spec = Spec { topics: names.map(topic).collect(), ..Spec::default() };
-        let program = Arc::new(Program::compile(&spec).map_err(|_| Refused)?);
-        Ok(Specification { spec, program, is_formula: false, source: String::new(), text: String::new() })
+        let checked = rondel_runtime::Specification::of_topics(names).map_err(|_| Refused)?;
+        Ok(Specification { checked, source: String::new(), text: String::new() })
     }
 
     /// Takes what the arguments give: a file or a formula.
@@ -161,19 +159,9 @@ impl Specification {
         (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
     }
 
-    /// The topics as they may stand in a trace.
-    pub fn trace_topics(&self) -> Vec<TraceTopic> {
-        let topic = |(topic, projection): (&rondel_spec::Topic, &Projection)| TraceTopic {
-            names: vec![topic.name.clone(), topic.address.clone()],
-            projection: projection.clone(),
-        };
-        self.spec.topics.iter().zip(self.program.projections()).map(topic).collect()
-    }
-
-    /// Whether time brings verdicts by itself.
-    pub fn is_timed(&self) -> bool {
-        !self.spec.machines.is_empty()
-            || self.spec.properties.iter().any(|p| p.time != rondel_spec::TimeModel::Steps)
+    /// The specification without its text.
+    pub fn checked(&self) -> rondel_runtime::Specification {
+        self.checked.clone()
     }
 
     fn build(outcome: Outcome, text: &str, source: &str, is_formula: bool) -> Result<Specification, Refused> {
@@ -190,7 +178,7 @@ impl Specification {
             }
         }
         diagnostics.sort_by_key(|diagnostic| diagnostic.span);
-        let colour = std::io::stderr().is_terminal();
+        let colour = crate::terminal::colours_stderr();
         for diagnostic in &diagnostics {
             crate::say(diagnostic.render(source, text, colour).trim_end());
         }
@@ -201,33 +189,9 @@ impl Specification {
             return Err(Refused);
         }
         let (source, text) = (source.to_owned(), text.to_owned());
-        Ok(Specification { spec, program: Arc::new(program), is_formula, source, text })
+        let checked = rondel_runtime::Specification { spec, program: Arc::new(program), is_formula };
+        Ok(Specification { checked, source, text })
     }
-}
-
-/// Whether a node is an operator of the future.
-fn is_ahead(node: &Expr) -> bool {
-    matches!(node, Expr::Next(_) | Expr::Eventually(..) | Expr::Always(..) | Expr::Until(..))
-}
-
-/// Whether any formula may look ahead. Most specifications have none that does, and need not ask for each.
-pub fn may_look_ahead(spec: &Spec) -> bool {
-    spec.nodes.iter().any(is_ahead)
-}
-
-/// Whether a formula has operators of the future, so that its verdicts are about times before they come.
-pub fn looks_ahead(spec: &Spec, formula: ExprId) -> bool {
-    let mut needed = vec![false; spec.nodes.len()];
-    needed[formula.index()] = true;
-    for (i, node) in spec.nodes.iter().enumerate().rev().filter(|(i, _)| *i <= formula.index()) {
-        if needed[i] {
-            if is_ahead(node) {
-                return true;
-            }
-            node.operands().for_each(|operand| needed[operand.index()] = true);
-        }
-    }
-    false
 }
 
 fn stem(path: &Path) -> String {

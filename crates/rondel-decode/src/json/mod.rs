@@ -61,7 +61,7 @@ impl JsonDecoder {
     ) -> JsonDecoder {
         let mut root = Node::new(projection);
         if let Some(path) = time {
-            root.at(path).actions.push(Action::Time);
+            root.at(path).actions.push(Action::Time(time_unit));
         }
         JsonDecoder { topic, root, time_unit, shapes: Shapes::default(), mistyped: 0 }
     }

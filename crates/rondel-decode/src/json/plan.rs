@@ -22,8 +22,10 @@ pub(crate) enum Action {
     Presence(Slot),
     /// Test the elements of the array that it is.
     Elements(Quantifier, Vec<Condition>, Slot),
-    /// It is the time of the event.
-    Time,
+    /// It is the time of the event, in this unit where it is a plain number.
+    Time(TimeUnit),
+    /// It is the time of arrival, in this unit where it is a plain number.
+    Arrival(TimeUnit),
     /// It is the name of the topic.
     Topic,
 }
@@ -155,7 +157,11 @@ impl Visitor for Writer<'_> {
                         self.mistyped += u64::from(kind != Kind::Null);
                     }
                 }
-                Action::Time => self.time = Some(time(kind, text, start, self.time_unit)?),
+                Action::Time(unit) => self.time = Some(time(kind, text, start, *unit)?),
+                Action::Arrival(unit) => {
+                    let arrival = time(kind, text, start, *unit)?;
+                    self.block.set_arrival(self.row, arrival);
+                }
                 Action::Topic => {}
             }
         }

@@ -490,11 +490,18 @@ impl Visitor for Learner {
                     self.shape.constants.push(Constant::Present(*slot));
                 }
                 Action::Elements(..) => self.possible = false,
-                Action::Time => {
-                    self.possible &= target.is_none();
-                    self.times += 1;
+                Action::Time(unit) => {
+                    self.possible &= target.is_none() && *unit == self.shape.time_unit;
+                    // The last one counts.
+                    for step in &mut self.shape.steps {
+                        if matches!(step.value, Expected::Number(Target::EventTime)) {
+                            step.value = Expected::Number(Target::Skip);
+                        }
+                    }
+                    self.times = 1;
                     target = Some(Target::EventTime);
                 }
+                Action::Arrival(_) => self.possible = false,
                 Action::Topic => {
                     literal = true;
                     self.shape.topic_at = Some(start);

@@ -34,6 +34,10 @@ pub(crate) struct TraceShapes {
     next: Vec<u8>,
     /// The key of each shape.
     keys: Vec<u64>,
+    /// Of a shape on a topic that is not read, the number of that topic.
+    others: Vec<Option<u32>>,
+    /// How many lines there were on each topic that is not read.
+    other_counts: Vec<u64>,
     /// The lines that probably have each shape, while they are sorted.
     lines: Vec<Rows>,
     /// The first shape of a key, in the slot of the key or, if that is taken, behind it.
@@ -52,6 +56,8 @@ impl Default for TraceShapes {
             shapes: Vec::new(),
             next: Vec::new(),
             keys: Vec::new(),
+            others: Vec::new(),
+            other_counts: Vec::new(),
             lines: Vec::new(),
             first: Box::new([NONE; 1 << SLOT_BITS]),
             look: None,
@@ -66,12 +72,12 @@ impl Default for TraceShapes {
 pub(crate) struct Read {
     /// How many lines.
     pub(crate) lines: usize,
-    /// How many of them are on topics that are not read.
-    pub(crate) others: u64,
     /// How many values had another type than the program reads.
     pub(crate) mistyped: u64,
     /// Whether the line after them has no shape known.
     pub(crate) refused: bool,
+    /// The rows whose lines carry no time.
+    pub(crate) untimed: Rows,
 }
 
 /// Where lines name their topic.
@@ -160,18 +166,26 @@ fn quotes(chunk: &[u8; 64]) -> u64 {
 }
 
 impl TraceShapes {
-    /// Learns the shape of a line that was decoded the long way. Without `topic` it is one on a topic
-    /// that is not read.
-    pub(crate) fn learn(&mut self, line: &[u8], root: &Node, topic: Option<TopicId>, time_unit: TimeUnit) {
+    /// Learns the shape of a line that was decoded the long way: of a topic, or of another topic, which has
+    /// this number.
+    pub(crate) fn learn(
+        &mut self,
+        line: &[u8],
+        root: &Node,
+        topic: Result<TopicId, u32>,
+        time_unit: TimeUnit,
+    ) {
         if line.len() > SHORT || self.shapes.len() == MOST {
             return;
         }
-        let Some(shape) = Shape::learn(line, root, topic, time_unit) else { return };
+        let Some(shape) = Shape::learn(line, root, topic.ok(), time_unit) else { return };
         if self.look.is_none()
             && let Some(topic_at) = shape.topic_at
         {
             // Those learnt before have keys that lines like them no longer have.
-            *self = TraceShapes { look: Look::learn(line, topic_at), ..TraceShapes::default() };
+            let other_counts = std::mem::take(&mut self.other_counts);
+            let look = Look::learn(line, topic_at);
+            *self = TraceShapes { look, other_counts, ..TraceShapes::default() };
         }
         let Some(words) = Words::new(line) else { return };
         let key = self.key(words, 0, line.len());
@@ -188,6 +202,7 @@ impl TraceShapes {
         self.shapes.push(shape);
         self.next.push(std::mem::replace(&mut self.first[slot], index));
         self.keys.push(key);
+        self.others.push(topic.err());
         self.lines.push(0);
     }
 
@@ -217,12 +232,14 @@ impl TraceShapes {
     #[inline]
     pub(crate) fn read(&mut self, text: &[u8], starts: &[usize], block: &mut Block, time: Timestamp) -> Read {
         if let Some(shape) = self.usual.and_then(|usual| self.shapes.get_mut(usize::from(usual))) {
+            let first = block.len();
             let run = shape.run(text, starts, block, time);
+            let untimed = if shape.is_timed() { 0 } else { below(block.len()) & !below(first) };
             if run.rows + 1 < starts.len() {
                 self.usual = None;
             }
             if run.rows > 0 {
-                return Read { lines: run.rows, mistyped: run.mistyped, ..Read::default() };
+                return Read { lines: run.rows, mistyped: run.mistyped, untimed, ..Read::default() };
             }
         }
         match Words::new(text) {
@@ -318,9 +335,11 @@ impl TraceShapes {
                 read.mistyped += shape.mistyped_per_row() * u64::from(bits.count_ones());
                 timeless |= if shape.is_timed() { 0 } else { bits };
             } else {
-                read.others += u64::from((bits & below(lines)).count_ones());
+                let passed = u64::from((bits & below(lines)).count_ones());
+                self.count_other(self.others[usize::from(*index)], passed);
             }
         }
+        read.untimed = timeless;
         while timeless != 0 {
             let row = timeless.trailing_zeros() as usize;
             block.set_time(row, if row == first { time } else { block.time(row - 1) });
@@ -337,6 +356,20 @@ impl TraceShapes {
             self.usual = Some(index);
         }
         read
+    }
+
+    /// Counts lines on a topic that is not read.
+    pub(crate) fn count_other(&mut self, topic: Option<u32>, lines: u64) {
+        let Some(topic) = topic.map(|topic| topic as usize) else { return };
+        if self.other_counts.len() <= topic {
+            self.other_counts.resize(topic + 1, 0);
+        }
+        self.other_counts[topic] += lines;
+    }
+
+    /// How many lines there were on each topic that is not read.
+    pub(crate) fn other_counts(&self) -> &[u64] {
+        &self.other_counts
     }
 
     /// Puts the first shape of a key, which no line had lately, behind the next one.

@@ -90,8 +90,21 @@ impl AlignedMonitor {
         origin: Option<Origin>,
         now: Timestamp,
     ) {
+        let slots = self.slots.get(topic.index()).cloned().unwrap_or_default();
+        self.push_from((block, &slots), row, topic, origin, now);
+    }
+
+    /// Takes an event out of a block of another layout, in which the fields of the topic stand in these
+    /// slots, in the order of the program's projection.
+    pub fn push_from(
+        &mut self,
+        (block, slots): (&Block, &[Slot]),
+        row: usize,
+        topic: TopicId,
+        origin: Option<Origin>,
+        now: Timestamp,
+    ) {
         let mut event = self.free.pop().unwrap_or_default();
-        let slots = self.slots.get(topic.index()).map_or(&[][..], Vec::as_slice);
         Arc::make_mut(&mut event).copy(block, row, topic, slots);
         let time = block.time(row);
         match &mut self.rule {

@@ -1,4 +1,4 @@
-//! `rondel check`: a specification against recorded traces.
+//! `rondel check`: a specification against recordings.
 
 use std::io::{self, BufWriter, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -9,31 +9,34 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rondel_decode::lines::Lines;
-use rondel_engine::Monitor;
-use rondel_event::{Block, Path as FieldPath, Timestamp, Verdict};
+use rondel_event::TimeUnit;
 use rondel_recording::{Piece, ReadError, TraceReader};
+use rondel_runtime::text::{counted, grouped};
+use rondel_runtime::{
+    Alignment, AlignmentStatistics, ChainStatistics, Input, ManualClock, Options, Session, SessionPlan,
+    Summary, TimeSource,
+};
 
-use crate::chains::ChainReport;
-use crate::deployment::time_unit;
-use crate::evidence::Witness;
-use crate::output::{Emit, Format, Given, Output, VerdictWriter, colour_of};
-use crate::resume::{self, Known, Resumed};
+use super::{NotShortForm, deployment_file};
+use crate::deployment::{Deployment, time_source, time_unit};
+use crate::output::{Emit, Format, Output, VerdictWriter, colour_of};
 use crate::specification::{Reading, Specification, Syntax, TimeModel};
-use crate::tally::{Backwards, Tally, Unseen, counted, left_out, status};
-use crate::{complain, exit, warn};
+use crate::summary::{missing, standing, status};
+use crate::{complain, exit, pipeline, resume, terminal, warn};
 
-/// Check recorded traces of JSON lines
+/// Check recordings of JSON lines
 ///
-/// A line is one message: {"topic": "gear", "time": 12.5, "data": {"report": 22}}, or with the
-/// fields beside topic and time; topic may be left out where the specification has one. Several
-/// traces are checked one after the other, each from its own beginning.
+/// A line is one message: {"topic": "gear", "time": 12.5, "data": {"report": 22}}, or with the fields
+/// beside topic and time; topic may be left out where the specification has one. Each recording is
+/// checked from its own beginning. With a deployment (rondel.yaml) in the place of the specification,
+/// its topics, addresses, times and alignment apply as they do in `rondel run`.
 #[derive(Debug, Args)]
 #[command(after_help = super::EXIT_STATUS)]
 pub struct Check {
-    /// The specification; left out with --formula
+    /// The specification, or a deployment (.yaml); left out with --formula
     #[arg(value_name = "SPEC")]
     first: Option<PathBuf>,
-    /// The traces; `-` is standard input, .gz and .zst are decompressed
+    /// The recordings; `-` is standard input, .gz and .zst are decompressed
     #[arg(value_name = "TRACE")]
     traces: Vec<PathBuf>,
     /// One formula instead of a specification file
@@ -42,61 +45,55 @@ pub struct Check {
     /// The language of the specification
     #[arg(long, value_enum, default_value = "rondel")]
     syntax: Syntax,
-    /// The model of time of properties that do not say so themselves (default: dense with units of time
-    /// in their bounds, otherwise steps)
+    /// The time model of properties that do not name one (default: dense where bounds have units of time,
+    /// otherwise steps)
     #[arg(long, value_enum)]
     time: Option<TimeModel>,
     /// The field of a message that holds its time, such as header.stamp, instead of `time` in the line
     #[arg(long, value_name = "PATH")]
     time_field: Option<String>,
-    /// The unit of `time` in the trace
+    /// The unit of times that are plain numbers
     #[arg(long, value_name = "UNIT", default_value = "s", value_parser = ["s", "ms", "us", "ns"])]
     time_unit: String,
-    /// Which verdicts to print
-    #[arg(short, long, value_enum, default_value = "change")]
-    emit: Emit,
-    /// How to print them
+    /// The verdicts to print (default: change)
+    #[arg(short, long, value_enum)]
+    emit: Option<Emit>,
+    /// The format of verdicts
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// Say with every violation why: what changed at the last moments
+    /// Explain each violation: show the values that caused it
     #[arg(long)]
     explain: bool,
-    /// Go on from where a check ended that wrote this snapshot, with the next part of the trace
+    /// Resume from a snapshot, with the next part of the recording
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
-    /// More of the trace is to come: leave open what is open, and write what is known into this file
+    /// Write a snapshot at the end of the recording, and leave pending obligations open for the next part
     #[arg(long, value_name = "FILE")]
     snapshot_to: Option<PathBuf>,
-    /// How the closing summary is written: for programs, one JSON object on standard error
+    /// The format of the closing summary; JSON is one object on standard error
     #[arg(long, value_enum, default_value = "text")]
     summary: Format,
-    /// No summary and no progress bar
+    /// Print no summary and no progress bar
     #[arg(short, long)]
     quiet: bool,
 }
 
-/// What stopped a trace before its end. It has been shown.
+/// A recording was not read to its end. The reason has been shown.
 struct Stopped;
 
-/// What is kept over all traces.
+/// What is kept over all recordings.
 struct Checking<'a> {
     options: &'a Check,
-    specification: &'a Specification,
+    plan: SessionPlan,
     out: Output<BufWriter<io::StdoutLock<'static>>>,
     colour: bool,
-    /// What watches why properties are violated, where that is asked for.
-    witness: Option<Witness>,
-    tallies: Vec<Tally>,
-    unseen: Unseen,
-    chains: Vec<ChainReport>,
+    summary: Summary,
+    /// The events of the recordings, those before a snapshot included.
     events: u64,
-    backwards: u64,
-    /// Where the one trace goes on from, if it does.
-    resumed: Option<Resumed>,
 }
 
 impl Check {
-    /// How the times of a trace are read.
+    /// How the times of a recording are read: a note in snapshots.
     fn times(&self) -> String {
         let field = self.time_field.as_deref().unwrap_or("time");
         format!("read from `{field}` in {}", self.time_unit)
@@ -105,74 +102,103 @@ impl Check {
     /// Checks, and returns the exit status.
     pub fn run(mut self) -> u8 {
         if self.formula.is_some() {
-            // What stands in the place of the specification is the first trace then.
+            // The first argument is then the first recording.
             self.traces.splice(0..0, self.first.take());
         }
-        let reading = Reading { syntax: Some(self.syntax), time: self.time };
-        let loaded = Specification::from_arguments(self.first.as_ref(), self.formula.as_deref(), reading);
-        let Ok(mut specification) = loaded else { return exit::USAGE };
+        let plan = match self.plan() {
+            Ok(plan) => plan,
+            Err(status) => return status,
+        };
         if self.traces.is_empty() {
-            complain("no trace to check: name one or more files, or `-` for standard input");
+            complain("no recording to check: name one or more files, or `-` for standard input");
             return exit::USAGE;
         }
         if (self.resume.is_some() || self.snapshot_to.is_some()) && self.traces.len() > 1 {
-            complain("a snapshot is of one trace: with --resume and --snapshot-to name one only");
+            complain("--resume and --snapshot-to need exactly one recording, as a snapshot belongs to one");
             return exit::USAGE;
         }
         let started = Instant::now();
-        let witness = self.explain.then(|| Witness::new(&mut specification));
-        let resumed = self.resume.as_ref().map(|file| {
-            let accept = |resumed: &Resumed| {
-                let (then, now) = (&resumed.known.times, self.times());
-                if *then != now {
-                    return Err(format!("its times were {then}, and here they are {now}"));
+        let restored = match &self.resume {
+            None => None,
+            Some(file) => match resume::restore(file, &plan, &self.times()) {
+                Ok(session) => Some(session),
+                Err(error) => {
+                    complain(&error);
+                    return exit::USAGE;
                 }
-                resumed.monitor(&specification).map(drop)
-            };
-            resume::read(file, self.explain, accept)
-        });
-        let resumed = match resumed.transpose() {
-            Ok(resumed) => resumed,
-            Err(why) => {
-                complain(&why);
-                return exit::USAGE;
-            }
+            },
         };
         let mut checking = Checking {
-            witness,
-            resumed,
             options: &self,
-            specification: &specification,
+            plan,
             out: Output::new(BufWriter::with_capacity(1 << 16, io::stdout().lock())),
-            colour: io::stdout().is_terminal(),
-            tallies: Tally::all(&specification),
-            unseen: Unseen::new(&specification),
-            chains: Vec::new(),
+            colour: terminal::colours_stdout(),
+            summary: Summary::default(),
             events: 0,
-            backwards: 0,
         };
         let mut stopped = false;
+        let mut restored = restored;
         for trace in &self.traces {
-            stopped |= checking.trace(trace).is_err();
+            stopped |= checking.trace(trace, restored.take()).is_err();
             if checking.out.is_closed() {
                 break;
             }
         }
         checking.finish(stopped, started.elapsed())
     }
+
+    /// The sessions to run: of the deployment, or of the specification and the options.
+    fn plan(&self) -> Result<SessionPlan, u8> {
+        let options = Options {
+            explain: self.explain,
+            // Recorded times of arrival set the clock.
+            clock: Arc::new(ManualClock::default()),
+            ..Options::default()
+        };
+        if let Some(file) = self.first.as_deref().filter(|file| deployment_file(file)) {
+            let given = [
+                (self.formula.is_some(), "--formula"),
+                (self.syntax != Syntax::Rondel, "--syntax"),
+                (self.time.is_some(), "--time"),
+                (self.time_field.is_some(), "--time-field"),
+            ];
+            NotShortForm::check("check", &given)?;
+            let mut deployment = Deployment::from_file(file).map_err(|_| exit::USAGE)?;
+            if deployment.synchronized.is_some() {
+                complain("this deployment only synchronizes: it has no property to check");
+                return Err(exit::USAGE);
+            }
+            deployment.emit = self.emit.map_or(deployment.emit, Into::into);
+            return Ok(deployment.plan(options));
+        }
+        let reading = Reading { syntax: Some(self.syntax), time: self.time };
+        let loaded = Specification::from_arguments(self.first.as_ref(), self.formula.as_deref(), reading);
+        let specification = loaded.map_err(|_| exit::USAGE)?;
+        let time = self.time_field.as_deref().map_or(TimeSource::Source, time_source);
+        let input = Input { time, time_unit: self.unit() };
+        let inputs = vec![input; specification.spec.topics.len()];
+        // Times in the messages may be out of order, as they are in a live run; those of the lines are in the
+        // order of the recording.
+        let alignment = match &self.time_field {
+            Some(_) => Alignment::by_default(&inputs),
+            None => Options::default().alignment,
+        };
+        let emit = self.emit.map_or(options.emit, Into::into);
+        Ok(SessionPlan::of(specification.checked(), Options { inputs, alignment, emit, ..options }))
+    }
+
+    fn unit(&self) -> TimeUnit {
+        time_unit(&self.time_unit).unwrap_or_default()
+    }
 }
 
 impl Checking<'_> {
-    fn trace(&mut self, path: &Path) -> Result<(), Stopped> {
-        let program = &self.specification.program;
+    fn trace(&mut self, path: &Path, restored: Option<Session>) -> Result<(), Stopped> {
         let name = path.display().to_string();
         let several = self.options.traces.len() > 1;
-        let spec = &self.specification.spec;
-        let writers = VerdictWriter::all(spec, several.then_some(name.as_str()));
-        if let Some(witness) = &mut self.witness {
-            witness.restart();
+        if several {
+            self.plan.set_recording(Some(&name));
         }
-        let topics = self.specification.trace_topics();
         let unreadable = |error: ReadError| {
             complain(&error.to_string());
             Stopped
@@ -181,35 +207,20 @@ impl Checking<'_> {
         if several && self.options.format == Format::Text && !self.options.quiet {
             self.out.write(format!("{name}\n").as_bytes());
         }
-        let mut lines = Lines::new(
-            &topics,
-            self.specification.is_formula,
-            time_unit(&self.options.time_unit).unwrap_or_default(),
-        );
-        if let Some(field) = &self.options.time_field {
-            lines = lines.with_time_at(&FieldPath::keys(field.split('.')));
-        }
-        let (mut monitor, mut backwards) = match self.resumed.take() {
-            None => (Monitor::new(Arc::clone(program)), Backwards::default()),
-            Some(resumed) => {
-                let monitor = resumed.monitor(self.specification).map_err(|why| {
-                    complain(&why);
-                    Stopped
-                })?;
-                let known = resumed.known;
-                lines = lines.from_time(Timestamp::from_nanos(known.time));
-                self.events = known.events;
-                self.unseen.keep(&known.unseen);
-                self.tallies.iter_mut().zip(known.tallies).for_each(|(tally, saved)| tally.restore(saved));
-                (monitor, Backwards::restored(known.backwards))
-            }
+        let mut session = match restored {
+            Some(session) => session,
+            None => self.plan.start().map_err(|error| {
+                complain(&error.to_string());
+                Stopped
+            })?,
         };
-        monitor.report_every(self.options.emit == Emit::Every);
-        let mut block = Block::new(program.layout());
-        let mut text = Vec::new();
+        let mut lines = session.lines(self.options.unit());
+        let mut writer = VerdictWriter::new(self.plan.properties(), self.options.format, self.colour);
         let progress = self.progress(&reader);
         let consumed = reader.consumed();
         let mut stopped = Ok(());
+        let mut reported = std::collections::HashSet::new();
+        let mut text = Vec::new();
         'pieces: loop {
             let piece = match reader.lines() {
                 Ok(Some(piece)) => piece,
@@ -221,11 +232,9 @@ impl Checking<'_> {
             };
             let Piece { text: bytes, start: mut at, end } = piece;
             while at < end {
-                let decoded = lines.decode(bytes, at, end, &mut block);
-                if block.is_full() || decoded.is_err() {
-                    self.step(&mut monitor, &mut block, &mut backwards, &writers, &mut text);
-                }
-                match decoded {
+                let taken = session.push_lines(&mut lines, bytes, at, end);
+                self.emit(&mut session, &mut writer, &mut reported, &mut text);
+                match taken {
                     Ok(next) => at = next,
                     Err(error) => {
                         complain(&format!("{name}:{}:{}: {}", error.line, error.column, error.kind));
@@ -239,136 +248,111 @@ impl Checking<'_> {
                 bar.set_position(consumed.load(Ordering::Relaxed));
             }
             if reader.is_live() {
-                // Whoever writes to the other end of a pipe may wait for an answer.
-                self.step(&mut monitor, &mut block, &mut backwards, &writers, &mut text);
+                // The writer at the other end of a pipe may wait for an answer.
+                session.flush();
+                self.emit(&mut session, &mut writer, &mut reported, &mut text);
                 self.out.flush();
             }
             if self.out.is_closed() {
                 break;
             }
         }
-        self.step(&mut monitor, &mut block, &mut backwards, &writers, &mut text);
+        session.flush();
+        self.emit(&mut session, &mut writer, &mut reported, &mut text);
         match &self.options.snapshot_to {
             None => {
-                self.tallies.iter_mut().for_each(Tally::over);
-                monitor.end();
-                self.report(None, &monitor, &writers, &mut text);
+                session.finish();
+                self.emit(&mut session, &mut writer, &mut reported, &mut text);
             }
-            Some(file) if stopped.is_ok() => {
-                let known = Known {
-                    explain: self.options.explain,
-                    times: self.options.times(),
-                    events: self.events,
-                    time: lines.time().as_nanos(),
-                    backwards: backwards.saved(),
-                    tallies: self.tallies.iter().map(Tally::saved).collect(),
-                    unseen: self.unseen.all(),
-                    waits: None,
-                };
-                stopped = self.snapshot(file, &monitor, &known);
+            Some(file) if stopped.is_ok() => stopped = self.snapshot(file, &mut session),
+            Some(file) => {
+                warn(&format!(
+                    "no snapshot was written to {}: the recording was not read to its end",
+                    file.display()
+                ));
             }
-            Some(file) => warn(&format!(
-                "no snapshot was written to {}, as the trace was not read to its end",
-                file.display()
-            )),
-        }
-        ChainReport::merge(&mut self.chains, ChainReport::all(&monitor, spec));
-        for (tally, waiting) in self.tallies.iter_mut().zip(monitor.waiting()) {
-            tally.end(monitor.position(), waiting);
         }
         if let Some(bar) = progress {
             bar.finish_and_clear();
         }
-        self.backwards += backwards.count;
-        if lines.mistyped() > 0 {
-            let values = counted(lines.mistyped(), "value has", "values have");
-            warn(&format!(
-                "{name}: {values} another type than the specification reads, and counted as unknown"
-            ));
-        }
-        for said in left_out(&monitor, &self.specification.spec) {
-            warn(&format!("{name}: {said}"));
-        }
-        if lines.other_topics() > 0 && lines.other_topics() == lines.lines() {
-            warn(&format!("{name}: no line is on a topic of the specification"));
-        }
+        let summary = session.summary();
+        self.events += session.events();
+        self.remarks(&name, &summary, &lines);
+        self.summary.merge(summary);
         stopped
     }
 
-    /// Writes what is known, after what was said.
-    fn snapshot(&mut self, file: &Path, monitor: &Monitor, known: &Known) -> Result<(), Stopped> {
-        self.out.flush();
-        if self.out.failure().is_some() {
-            // Who goes on from here would never say what could not be said.
-            warn(&format!("no snapshot was written to {}, as the verdicts were not", file.display()));
-            return Ok(());
-        }
-        resume::write(file, &resume::bytes(known, &[monitor.snapshot()])).map_err(|error| {
-            complain(&format!("cannot write the snapshot {}: {error}", file.display()));
-            Stopped
-        })
-    }
-
-    /// Evaluates the events of the block and empties it.
-    fn step(
+    /// Prints the verdicts that are wanted, and warns of the first notice of each kind.
+    #[inline]
+    fn emit(
         &mut self,
-        monitor: &mut Monitor,
-        block: &mut Block,
-        backwards: &mut Backwards,
-        writers: &[VerdictWriter],
+        session: &mut Session,
+        writer: &mut VerdictWriter,
+        reported: &mut std::collections::HashSet<(&'static str, Option<u32>)>,
         text: &mut Vec<u8>,
     ) {
-        if block.is_empty() {
-            return;
-        }
-        let first = monitor.position();
-        if let Some(row) = backwards.add(block) {
-            warn(&format!(
-                "time goes backwards at step {} (time {} s); further ones are only counted",
-                first + row as u64,
-                block.time(row)
-            ));
-        }
-        self.unseen.look(block);
-        monitor.step(block);
-        self.report(Some((block, first)), monitor, writers, text);
-        self.events += block.len() as u64;
-        block.clear();
-    }
-
-    /// Counts verdicts, and prints those that are asked for.
-    fn report(
-        &mut self,
-        block: Option<(&Block, u64)>,
-        monitor: &Monitor,
-        writers: &[VerdictWriter],
-        text: &mut Vec<u8>,
-    ) {
-        let Checking { tallies, options, colour, .. } = self;
-        let mut give = |given: &Given<'_>| {
-            writers[given.report.property as usize].write(options.format, given, *colour, text);
-        };
-        match &mut self.witness {
-            Some(witness) => witness.take(block, monitor, |given| {
-                tallies[given.report.property as usize].add(given.report, || given.keys.to_vec());
-                if options.emit.wants(given.report) {
-                    give(given);
-                }
-            }),
-            None => {
-                let mut keys = Vec::new();
-                for report in monitor.reports() {
-                    tallies[report.property as usize].add(report, || monitor.key(report));
-                    if options.emit.wants(report) {
-                        give(&Given::new(report, monitor, None, &mut keys));
-                    }
-                }
-            }
-        }
-        if !text.is_empty() {
+        if session.has_reports() {
+            session.reports().for_each(|report| writer.write(&report, text));
             self.out.write(text);
             text.clear();
         }
+        if session.has_notices() {
+            for notice in session.notices() {
+                if reported.insert((notice.kind, notice.topic.map(|topic| topic.0))) {
+                    warn(&pipeline::sentence(&notice));
+                }
+            }
+        }
+    }
+
+    /// Warns of what a recording lacks or what could not be used.
+    fn remarks(&self, name: &str, summary: &Summary, lines: &Lines) {
+        if summary.counts.mistyped > 0 {
+            let values = counted(summary.counts.mistyped, "value has", "values have");
+            warn(&format!(
+                "{name}: {values} another type than the specification reads, and count as unknown"
+            ));
+        }
+        for sentence in &summary.omissions {
+            warn(&format!("{name}: {sentence}"));
+        }
+        let mut others: Vec<(&str, u64)> = lines.other_topics().collect();
+        if others.is_empty() {
+            return;
+        }
+        others.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let shown = others.iter().take(10).map(|(topic, count)| format!("{topic} ({})", grouped(*count)));
+        let mut list = shown.collect::<Vec<_>>().join(", ");
+        if others.len() > 10 {
+            list += &format!(" and {} more", others.len() - 10);
+        }
+        let missing: Vec<&str> =
+            summary.topics.iter().filter(|topic| topic.missing).map(|topic| topic.name.as_str()).collect();
+        if missing.len() == summary.topics.len() {
+            warn(&format!(
+                "{name}: no line is on a topic of the specification ({}); the recording has {list}",
+                missing.join(", ")
+            ));
+        } else if !missing.is_empty() {
+            warn(&format!("{name}: no line is on {}; further topics are {list}", missing.join(", ")));
+        }
+    }
+
+    /// Writes a snapshot, after the verdicts.
+    fn snapshot(&mut self, file: &Path, session: &mut Session) -> Result<(), Stopped> {
+        self.out.flush();
+        if self.out.failure().is_some() {
+            // A run that resumes there would never print what could not be printed here.
+            warn(&format!(
+                "no snapshot was written to {}: the verdicts could not be written",
+                file.display()
+            ));
+            return Ok(());
+        }
+        resume::write(file, &session.snapshot(&self.options.times())).map_err(|error| {
+            complain(&format!("cannot write the snapshot {}: {error}", file.display()));
+            Stopped
+        })
     }
 
     fn progress(&self, reader: &TraceReader) -> Option<ProgressBar> {
@@ -383,21 +367,13 @@ impl Checking<'_> {
     }
 
     fn finish(mut self, stopped: bool, elapsed: Duration) -> u8 {
-        if self.events > 0
-            && let Some(names) = self.unseen.names()
-        {
-            let hint =
-                if names.split(", ").any(|name| matches!(name.rsplit('.').next(), Some("time" | "topic"))) {
-                    " (`time` and `topic` are reserved in a line: fields of these names stand inside `data`)"
-                } else {
-                    ""
-                };
-            warn(&format!("no message carries what the specification reads as: {names}{hint}"));
+        if self.events > 0 {
+            self.missing();
         }
-        // Of a trace that could not be read at all there is nothing to say.
+        // A recording that could not be read at all has no summary.
         if !(self.options.quiet || stopped && self.events == 0) {
             let json = self.options.summary == Format::Json;
-            let summary = if json { self.summary_json(elapsed) } else { self.summary(elapsed) };
+            let summary = if json { self.json(elapsed) } else { self.text(elapsed) };
             if self.options.format == Format::Text && !json {
                 self.out.write(summary.as_bytes());
             } else {
@@ -411,72 +387,79 @@ impl Checking<'_> {
                 exit::TRACE
             }
             _ if stopped => exit::TRACE,
-            _ => status(&self.tallies, &self.unseen),
+            _ => status(&self.summary),
         }
     }
 
-    /// For programs: one JSON object.
-    fn summary_json(&self, elapsed: Duration) -> String {
-        let properties = self.specification.spec.properties.iter().zip(&self.tallies);
-        let properties = properties.map(|(property, tally)| {
+    /// Warns of fields, topics and times that never came.
+    fn missing(&self) {
+        let names = self.summary.missing_fields.names();
+        let is_reserved = |name: &&str| matches!(name.rsplit('.').next(), Some("time" | "topic"));
+        let hint = if names.iter().any(is_reserved) {
+            " (`time` and `topic` are reserved in a line: put fields of these names inside `data`)"
+        } else {
+            ""
+        };
+        for sentence in missing(&self.summary, true) {
+            warn(&format!("{sentence}{}", if sentence.contains(" carries ") { hint } else { "" }));
+        }
+    }
+
+    /// One JSON object.
+    fn json(&self, elapsed: Duration) -> String {
+        let Summary { properties, backwards, missing_fields, chains, alignment, topics, .. } = &self.summary;
+        let verdicts = self.plan.properties().iter().zip(properties);
+        let verdicts = verdicts.map(|(property, statistics)| {
             serde_json::json!({
                 "property": property.name,
-                "verdict": standing(tally).0.as_str(),
-                "violations": tally.violations,
+                "verdict": standing(statistics).0.as_str(),
+                "violations": statistics.violations,
             })
         });
+        let missing: Vec<&str> =
+            topics.iter().filter(|topic| topic.missing).map(|topic| topic.name.as_str()).collect();
         serde_json::json!({
             "events": self.events,
             "seconds": elapsed.as_secs_f64(),
-            "backwards": self.backwards,
-            "properties": properties.collect::<Vec<_>>(),
-            "chains": self.chains.iter().map(ChainReport::json).collect::<Vec<_>>(),
+            "backwards": backwards,
+            "missing_topics": missing,
+            "missing_fields": missing_fields.names(),
+            "unstamped": topics.iter().map(|topic| topic.unstamped).sum::<u64>(),
+            "properties": verdicts.collect::<Vec<_>>(),
+            "chains": chains.iter().map(ChainStatistics::json).collect::<Vec<_>>(),
+            "alignment": alignment.as_ref().map(AlignmentStatistics::json),
         })
         .to_string()
     }
 
-    fn summary(&self, elapsed: Duration) -> String {
-        let properties = &self.specification.spec.properties;
-        let mut summary = format!(
+    /// Lines of text.
+    fn text(&self, elapsed: Duration) -> String {
+        let Summary { properties, backwards, chains, alignment, .. } = &self.summary;
+        let all = self.plan.properties();
+        let mut text = format!(
             "\n{} checked against {} in {:.3} s",
             counted(self.events, "event", "events"),
-            counted(properties.len() as u64, "property", "properties"),
+            counted(all.len() as u64, "property", "properties"),
             elapsed.as_secs_f64(),
         );
-        if self.backwards > 0 {
-            summary += &format!("; time went backwards {}", counted(self.backwards, "time", "times"));
+        if *backwards > 0 {
+            text += &format!("; time went backwards {}", counted(*backwards, "time", "times"));
         }
-        summary.push('\n');
+        text.push('\n');
         let colour = self.colour && self.options.format == Format::Text;
-        for (property, tally) in properties.iter().zip(&self.tallies) {
-            let (verdict, detail) = standing(tally);
+        for (property, statistics) in all.iter().zip(properties) {
+            let (verdict, detail) = standing(statistics);
             let (on, off) = if colour { (colour_of(verdict), "\x1b[0m") } else { ("", "") };
-            summary +=
-                format!("  {on}{:<12}{off}  {:<32} {detail}", verdict.as_str(), property.name).trim_end();
-            summary.push('\n');
+            text += format!("  {on}{:<12}{off}  {:<32} {detail}", verdict.as_str(), property.name).trim_end();
+            text.push('\n');
         }
-        for chain in &self.chains {
-            summary += &chain.text();
-            summary.push('\n');
+        for chain in chains {
+            text += &chain.text();
+            text.push('\n');
         }
-        summary
-    }
-}
-
-/// What a property comes to, and what there is to say of it.
-fn standing(tally: &Tally) -> (Verdict, String) {
-    if let Some(first) = &tally.first {
-        let times = counted(tally.violations, "time", "times");
-        (Verdict::Violated, format!("became so {times}, first {first}"))
-    } else if tally.undecided() {
-        (Verdict::Inconclusive, "never decided".to_owned())
-    } else if tally.open {
-        (Verdict::Inconclusive, "so at the end".to_owned())
-    } else if tally.inconclusive > 0 {
-        let (at, one, many) = if tally.by_steps { ("at ", "step", "steps") } else { ("", "time", "times") };
-        let times = counted(tally.inconclusive, one, many);
-        (Verdict::Satisfied, format!("but inconclusive {at}{times}"))
-    } else {
-        (Verdict::Satisfied, String::new())
+        for sentence in alignment.iter().flat_map(AlignmentStatistics::sentences) {
+            text += &format!("  {sentence}\n");
+        }
+        text
     }
 }

@@ -1,21 +1,23 @@
 //! `rondel demo`: a vehicle and its monitor on a real Zenoh network, in one process.
 
-use std::io::{self, IsTerminal};
 use std::net::TcpListener;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use rondel_event::{Path, TimeUnit};
 use rondel_net::adapter::Publisher;
 use rondel_net::zenoh;
+use rondel_runtime::alignment::Policy;
+use rondel_runtime::{Alignment, Clock, Emit, Input, SystemClock, TimeSource};
 
-use super::run::{Options, Running};
-use crate::deployment::{Address, Alignment, Binding, Deployment, Encoding, Policy, TimeOfEvent};
+use crate::deployment::{Address, AlignmentSection, Binding, Deployment, Encoding};
+use crate::live::{Options, Running};
 use crate::networks::{NetworkSettings, Networks};
-use crate::output::{Emit, Format};
+use crate::output::Format;
 use crate::pipeline::Stop;
 use crate::specification::Specification;
-use crate::{complain, exit, say, signals};
+use crate::{complain, exit, say, signals, terminal};
 
 /// The specification that the demo watches.
 const SPECIFICATION: &str = include_str!("../../../../examples/vehicle.rondel");
@@ -24,13 +26,13 @@ const RATE: u32 = 20;
 /// How long the vehicle drives, in ticks.
 const LENGTH: u32 = 9 * RATE;
 
-/// Watch a specification being checked on a live network, without any set-up
+/// Watch Rondel check a live network, without any set-up
 ///
 /// A vehicle model publishes over real Zenoh on this machine, three properties watch it, and one of
 /// them is violated.
 #[derive(Debug, Args)]
 pub struct Demo {
-    /// As fast as it goes instead of in real time
+    /// Run as fast as possible instead of in real time
     #[arg(long)]
     fast: bool,
 }
@@ -113,13 +115,15 @@ impl Demo {
             topics.iter().map(|t| Address::Zenoh(t.address.clone(), Encoding::Json)).collect();
         let binding = |address: &Address| Binding {
             address: address.clone(),
-            time: TimeOfEvent::Field(rondel_event::Path::keys(["time"])),
-            time_unit: rondel_event::TimeUnit::Seconds,
+            input: Input { time: TimeSource::Field(Path::keys(["time"])), time_unit: TimeUnit::Seconds },
         };
         let sources: Vec<Binding> = addresses.iter().map(binding).collect();
         let deployment = Deployment {
             // The vehicle publishes in order.
-            alignment: Alignment::new(Policy::Arrival),
+            alignment: AlignmentSection {
+                alignment: Alignment::new(Policy::Arrival),
+                ..AlignmentSection::by_default(&[])
+            },
             synchronized: None,
             sources,
             networks: monitor_side,
@@ -131,19 +135,22 @@ impl Demo {
         let publishers: Result<Vec<Box<dyn Publisher>>, String> =
             addresses.iter().map(|address| vehicle.publisher(address, false)).collect();
         let publishers = publishers?;
-        let colour = io::stdout().is_terminal();
+        let clock = Arc::new(SystemClock::default());
+        let plan = deployment.plan(rondel_runtime::Options {
+            clock: Arc::clone(&clock) as Arc<dyn Clock>,
+            ..rondel_runtime::Options::default()
+        });
+        let session = plan.start().map_err(|error| error.to_string())?;
         let options = Options {
             format: Format::Text,
-            colour,
-            witness: None,
-            resumed: None,
+            colour: terminal::colours_stdout(),
             snapshots: None,
             count: None,
             wait_subscribers: Duration::ZERO,
             stop,
             screen: None,
         };
-        let running = Running::start(&deployment, monitor, options, || false)?;
+        let running = Running::start(&deployment, (&plan, session), clock, monitor, options, || false)?;
         for publisher in &publishers {
             if !publisher.wait_matched(Duration::from_secs(5)) {
                 return Err("the monitor does not see the vehicle".to_owned());
@@ -160,10 +167,10 @@ impl Demo {
             publisher.flush(Duration::from_secs(5));
         }
         drop(publishers);
-        let report = running.end(Stop::Asked).ok_or("the verdicts could not be printed")?;
+        let summary = running.end(Stop::Asked).ok_or("the verdicts could not be printed")?;
         vehicle.close();
         say("");
-        say(&report.summary(io::stderr().is_terminal()));
+        say(&summary.text(terminal::colours_stderr()));
         say("\nNext: rondel check --formula 'speed <= 8.5' TRACE.jsonl, or rondel run --help");
         Ok(())
     }
@@ -171,7 +178,7 @@ impl Demo {
     /// Publishes what the vehicle does, until it is over or to stop.
     fn drive(&self, publishers: &[Box<dyn Publisher>], stopped: &mpsc::Receiver<Stop>) -> Result<(), String> {
         let started = Instant::now();
-        let dim = if io::stderr().is_terminal() { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
+        let dim = if terminal::colours_stderr() { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
         let mut last_gear = None;
         for tick in 0..LENGTH {
             if !self.fast {

@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use clap::Args;
 use rondel_engine::{Evaluation, Memory, Program};
 use rondel_event::{Read, TopicId};
+use rondel_runtime::text::counted;
+use rondel_runtime::{formula, looks_ahead};
 use rondel_spec::{Expr, ExprId, Machine, Property, Slice, Spec, State, TimeModel as Model};
 
-use crate::formula;
 use crate::output::Output;
-use crate::specification::{Reading, Specification, Syntax, TimeModel, looks_ahead};
-use crate::tally::counted;
+use crate::specification::{Reading, Specification, Syntax, TimeModel};
 use crate::{complain, exit};
 
 /// How many shared parts of a property are shown.

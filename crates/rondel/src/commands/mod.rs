@@ -1,7 +1,7 @@
 //! The subcommands, one file each.
 
-mod bench;
 mod check;
+mod completions;
 mod demo;
 mod explain;
 mod fmt;
@@ -12,14 +12,28 @@ mod tap;
 mod test;
 mod validate;
 
+use std::path::Path;
+
 use clap::{Parser, Subcommand};
 
-/// Checks, while a system runs, that what its parts say to each other keeps to what its engineers
-/// wrote down.
+use crate::terminal::{self, Color, LogLevel};
+use crate::{complain, exit};
+
+/// The version with its commit and its features.
+const VERSION: &str =
+    concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("RONDEL_COMMIT"), "; zenoh, dds, mqtt)");
+
+/// Check live messages and recordings against a written specification
 #[derive(Debug, Parser)]
-#[command(name = "rondel", version, about, arg_required_else_help = true,
+#[command(name = "rondel", version = VERSION, about, arg_required_else_help = true,
     disable_help_subcommand = true, after_help = EXIT_STATUS)]
 pub struct Arguments {
+    /// Colour the output
+    #[arg(long, value_enum, value_name = "WHEN", default_value = "auto", global = true)]
+    color: Color,
+    /// Log events of the networks from this level on (default: RUST_LOG, or warn)
+    #[arg(long, value_enum, value_name = "LEVEL", global = true)]
+    log: Option<LogLevel>,
     #[command(subcommand)]
     command: Command,
 }
@@ -27,12 +41,12 @@ pub struct Arguments {
 const EXIT_STATUS: &str = "\
 Exit status:
   0  every property was decided and none violated
-  1  a property was violated, or a test did not come as expected
+  1  a property was violated, or a test failed
   2  wrong usage, specification or deployment
-  3  a trace could not be read, or the output not be written
-  4  none was violated, but a property was never decided, or was inconclusive at the end,
-     or at some step where a field that is read never came
-  5  a network could not be joined (with --exit-on-unreachable), or was left with something undelivered";
+  3  a recording could not be read, or the output not be written
+  4  no property was violated, but one was never decided, or inconclusive at the end, or at some step
+     while a field that it reads was missing; or no message of a topic carried its time
+  5  a network could not be joined (with --exit-on-unreachable), or not everything was delivered";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -45,13 +59,19 @@ enum Command {
     Demo(demo::Demo),
     Publish(publish::Publish),
     Tap(tap::Tap),
-    Bench(bench::Bench),
+    Completions(completions::Completions),
+    Man(completions::Man),
     Help(help::Help),
 }
 
 impl Arguments {
     /// Carries out the command and returns the exit status.
     pub fn run(self) -> u8 {
+        terminal::set_color(self.color);
+        terminal::log(self.log);
+        if matches!(self.command, Command::Run(_) | Command::Tap(_) | Command::Publish(_)) {
+            terminal::show_times();
+        }
         match self.command {
             Command::Check(check) => check.run(),
             Command::Run(run) => run.run(),
@@ -62,8 +82,32 @@ impl Arguments {
             Command::Demo(demo) => demo.run(),
             Command::Publish(publish) => publish.run(),
             Command::Tap(tap) => tap.run(),
-            Command::Bench(bench) => bench.run(),
+            Command::Completions(completions) => completions.run(),
+            Command::Man(man) => man.run(),
             Command::Help(help) => help.run(),
         }
+    }
+}
+
+/// Whether a file is a deployment, by its name.
+fn deployment_file(file: &Path) -> bool {
+    file.extension().is_some_and(|e| e == "yaml" || e == "yml")
+}
+
+/// Options of the short form, which a deployment file has settings for.
+struct NotShortForm;
+
+impl NotShortForm {
+    /// Refuses options that are given beside a deployment file.
+    fn check(command: &str, given: &[(bool, &str)]) -> Result<(), u8> {
+        let names: Vec<&str> = given.iter().filter(|(given, _)| *given).map(|(_, name)| *name).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        complain(&format!(
+            "{} cannot be used with a deployment file: `rondel {command}` takes these settings from the file",
+            names.join(", ")
+        ));
+        Err(exit::USAGE)
     }
 }

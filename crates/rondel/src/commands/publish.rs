@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use indicatif::HumanCount;
 use rondel_recording::{Piece, TraceReader};
+use rondel_runtime::text::grouped;
 
 use crate::deployment::Address;
 use crate::networks::NetworkArguments;
 use crate::{complain, exit, say, signals, warn};
 
-/// Publish the lines of a file on a topic, each as one message
+/// Publish the lines of a file on a topic, one message per line
 #[derive(Debug, Args)]
 pub struct Publish {
     /// The file; `-` is standard input, .gz and .zst are decompressed
@@ -20,10 +20,10 @@ pub struct Publish {
     /// The topic: zenoh:KEY, dds:TOPIC or mqtt:TOPIC
     #[arg(long, value_name = "ADDRESS")]
     to: String,
-    /// Messages per second; as fast as they are taken when left out
+    /// Messages per second (default: as fast as possible)
     #[arg(long, value_name = "N", value_parser = positive)]
     rate: Option<f64>,
-    /// How long to wait for a first subscriber, in seconds
+    /// Wait up to SECONDS for a first subscriber
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     wait: u64,
     #[command(flatten)]
@@ -75,10 +75,7 @@ impl Publish {
         let waited = Instant::now();
         while !asked.yet() && !publisher.wait_matched(Duration::from_millis(100)) {
             if waited.elapsed() >= Duration::from_secs(self.wait) {
-                warn(&format!(
-                    "nobody has subscribed to {address} after {} s; publishing all the same",
-                    self.wait
-                ));
+                warn(&format!("nobody has subscribed to {address} after {} s; publishing anyway", self.wait));
                 break;
             }
         }
@@ -118,7 +115,7 @@ impl Publish {
                         failed += 1;
                         if failed == 1 {
                             warn(&format!(
-                                "a message could not be published: {error}; further ones are only counted"
+                                "cannot publish a message: {error}; further ones are only counted"
                             ));
                         }
                         if asked.yet() {
@@ -134,10 +131,10 @@ impl Publish {
         let taken = publisher.flush(Duration::from_secs(10));
         drop(publisher);
         let left = networks.close();
-        let failures = if failed > 0 { format!(", {} failed", HumanCount(failed)) } else { String::new() };
-        say(&format!("published {} messages in {seconds:.3} s{failures}", HumanCount(published)));
+        let failures = if failed > 0 { format!(", {} failed", grouped(failed)) } else { String::new() };
+        say(&format!("published {} messages in {seconds:.3} s{failures}", grouped(published)));
         if failed > 0 || !(taken && left) {
-            complain("not everything was taken by its subscribers");
+            complain("the subscribers did not take every message");
             return Ok(exit::NETWORK);
         }
         Ok(status)

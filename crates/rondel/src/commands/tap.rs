@@ -4,7 +4,6 @@ mod members;
 mod printer;
 mod view;
 
-use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -13,16 +12,18 @@ use clap::Args;
 use rondel_event::{TimeUnit, TopicId};
 use rondel_net::adapter::Problems;
 use rondel_net::dds;
+use rondel_runtime::text::counted;
+use rondel_runtime::{Clock, Emit, Input, SystemClock};
 
-use super::run::{Options, Running};
-use crate::deployment::{Address, Alignment, Binding, Deployment, time_of_event, time_unit};
+use super::deployment_file as is_deployment;
+use crate::deployment::{Address, AlignmentSection, Binding, Deployment, time_source, time_unit};
+use crate::live::{Options, Running};
 use crate::networks::{NetworkArguments, NetworkSettings, Networks};
-use crate::outlet::Sink;
-use crate::output::{Emit, Format};
+use crate::output::Format;
 use crate::pipeline::Stop;
+use crate::sinks::Sink;
 use crate::specification::Specification;
-use crate::tally::counted;
-use crate::{complain, exit, say, signals};
+use crate::{complain, exit, say, signals, terminal};
 use printer::{Printer, Screen};
 use view::{Form, View};
 
@@ -33,32 +34,32 @@ const QUIET: Duration = Duration::from_millis(20);
 /// How long a receiver may take to return from its last message.
 const CLOSE: Duration = Duration::from_secs(5);
 
-/// Print what is published on topics, a line for each message
+/// Print the messages on topics, one per line
 #[derive(Debug, Args)]
 pub struct Tap {
-    /// The topics: zenoh:KEY or mqtt:TOPIC (wildcards allowed) or dds:TOPIC; or a deployment (.yaml), for all of its
-    /// topics
+    /// The topics: zenoh:KEY or mqtt:TOPIC (wildcards allowed) or dds:TOPIC; or a deployment (.yaml) for all
+    /// its topics
     #[arg(value_name = "ADDRESS", required = true)]
     sources: Vec<String>,
-    /// Print what alignment releases, in order, as the deployment says
+    /// Print the messages or sets that alignment releases, in order
     #[arg(long, conflicts_with = "once")]
     aligned: bool,
-    /// Only these fields of each message, such as header.stamp (may be repeated, or several with commas)
+    /// Print only these fields of each message, such as header.stamp (may be repeated, or several with commas)
     #[arg(long, value_name = "PATH", value_delimiter = ',')]
     field: Vec<String>,
-    /// How messages are printed (default: raw for one address, otherwise text)
+    /// The format of messages (default: raw for one address, otherwise text)
     #[arg(long, value_enum)]
     format: Option<Form>,
-    /// Print the first message of every topic, of a pattern the first of any, and end
+    /// Print the first message of every topic, of a pattern the first of any, and stop
     #[arg(long)]
     once: bool,
-    /// End after so many messages
+    /// Stop after N messages
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// The time of a message: arrival, source, or the field that holds it (default: arrival)
+    /// The time of a message: arrival, source, or a field of the message (default: arrival)
     #[arg(long, value_name = "WHICH", alias = "time")]
     time_from: Option<String>,
-    /// The unit of a time that stands in a message (default: s)
+    /// The unit of times in messages that are plain numbers (default: s)
     #[arg(long, value_name = "UNIT", value_parser = ["s", "ms", "us", "ns"])]
     time_unit: Option<String>,
     #[command(flatten)]
@@ -181,7 +182,7 @@ impl Tap {
             if sources.iter().any(|binding| binding.address == address) {
                 return Err(format!("{address} stands there twice"));
             }
-            sources.push(Binding { address, time: time_of_event(time), time_unit: unit });
+            sources.push(Binding { address, input: Input { time: time_source(time), time_unit: unit } });
         }
         let networks = self.network.settings(sources.iter().map(|binding| &binding.address))?;
         let names = self.sources.iter().cloned();
@@ -189,7 +190,9 @@ impl Tap {
             specification: Specification::of_topics(names).map_err(|_| String::new())?,
             networks,
             emit: Emit::Change,
-            alignment: Alignment::by_default(&sources),
+            alignment: AlignmentSection::by_default(
+                &sources.iter().map(|binding| binding.input.clone()).collect::<Vec<_>>(),
+            ),
             synchronized: Some(Vec::new()),
             sources,
             sinks: Vec::new(),
@@ -209,7 +212,7 @@ impl Tap {
             .map_err(|e| network(format!("cannot listen for signals: {e}")))?;
         let topics: Vec<String> =
             deployment.specification.spec.topics.iter().map(|topic| topic.name.clone()).collect();
-        let view = View::new(form, io::stdout().is_terminal(), &self.field, &topics);
+        let view = View::new(form, terminal::colours_stdout(), &self.field, &topics);
         let Deployment { networks, exit_on_unreachable, sources, .. } = &deployment;
         let networks = Networks::open(networks, *exit_on_unreachable, || asked.yet())?;
         let addresses =
@@ -219,23 +222,29 @@ impl Tap {
             let options = Options {
                 format: Format::Text,
                 colour: false,
-                witness: None,
-                resumed: None,
                 snapshots: None,
                 count: self.count,
                 wait_subscribers: Duration::ZERO,
                 stop,
                 screen: Some(Sink::Network(Box::new(screen.clone()))),
             };
-            let running = Running::start(&deployment, networks, options, || asked.yet()).map_err(network)?;
+            let clock = Arc::new(SystemClock::default());
+            let plan = deployment.plan(rondel_runtime::Options {
+                clock: Arc::clone(&clock) as Arc<dyn Clock>,
+                ..rondel_runtime::Options::default()
+            });
+            let session = plan.start().map_err(|error| network(error.to_string()))?;
+            let running =
+                Running::start(&deployment, (&plan, session), clock, networks, options, || asked.yet())
+                    .map_err(network)?;
             say(&format!("ready: {addresses}"));
-            let Some(report) = running.end(stopped.recv().unwrap_or(Stop::Asked)) else {
+            let Some(summary) = running.end(stopped.recv().unwrap_or(Stop::Asked)) else {
                 return Err(network("standard output takes nothing: messages are lost".to_owned()));
             };
-            say(&report.summary(io::stderr().is_terminal()));
+            say(&summary.text(terminal::colours_stderr()));
             let (missing, failure) = screen.end();
             missing.iter().for_each(|sentence| say(&format!("  {sentence}")));
-            return Ok(status(failure, report.flushed));
+            return Ok(status(failure, summary.flushed));
         }
         let count = self.count.unwrap_or(u64::MAX);
         let printer = Arc::new(Printer::new(view, topics, sources, self.once, count, stop));
@@ -305,7 +314,6 @@ fn status(failure: Option<String>, flushed: bool) -> u8 {
 
 /// The first of these that is a deployment file.
 fn deployment_file(sources: &[String]) -> Option<&String> {
-    let is_yaml = |text: &&String| Path::new(text).extension().is_some_and(|e| e == "yaml" || e == "yml");
-    // A topic may end so too.
-    sources.iter().find(|text| is_yaml(text) && Address::parse(text).is_err())
+    // The name of a topic may end like that of a deployment too.
+    sources.iter().find(|text| is_deployment(Path::new(text)) && Address::parse(text).is_err())
 }

@@ -1,74 +1,81 @@
-//! `rondel test`: the tests that stand in specifications.
+//! `rondel test`: the tests embedded in specifications.
 
 use std::fmt::Write as _;
-use std::io::{self, BufWriter, IsTerminal};
+use std::io::{self, BufWriter};
 use std::path::PathBuf;
 
 use clap::Args;
 use rondel_event::{Path, Segment, Timestamp, Value, Verdict};
+use rondel_runtime::testing::{self, Came, Outcome};
+use rondel_runtime::text::{counted, grouped, parameters_text};
+use rondel_runtime::{Options, SessionPlan, formula};
 use rondel_spec::{Expectation, Expr, ExprId, Test as SpecTest};
 use serde_json::json;
 
 use super::explain::with_guards;
 
-use crate::evidence::Witness;
-use crate::formula;
-use crate::output::{Format, Output, colour_of, key_text};
+use crate::output::{Format, Output, colour_of};
 use crate::specification::{Reading, Specification, TimeModel};
-use crate::tally::counted;
-use crate::testing::{self, Given, Ran};
-use crate::{complain, exit};
+use crate::{complain, exit, terminal};
 
 /// How many characters of a message are shown.
 const SHOWN: usize = 60;
 
-/// Run the tests that stand in specifications
+/// Run the tests embedded in specifications
 ///
-/// The messages of each test go through a monitor of their own. Of what did not come as expected it is
-/// shown what came instead, over time.
+/// The messages of each test go through a session of their own. A failed test shows the messages and the
+/// verdicts over time.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub struct Test {
     /// The specifications
     #[arg(value_name = "SPEC", required = true)]
     files: Vec<PathBuf>,
-    /// Only tests whose name contains this
+    /// Run only tests whose name contains TEXT
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
-    /// The model of time of properties that do not say so themselves
+    /// The time model of properties that do not name one
     #[arg(long, value_enum)]
     time: Option<TimeModel>,
-    /// Say of what did not come as expected why a property was violated
+    /// Explain the violations in failed tests
     #[arg(long)]
     explain: bool,
-    /// How to print what became of them
+    /// The format of the results
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }
 
 const EXIT_STATUS: &str = "\
 Exit status:
-  0  every test came as expected
-  1  a test did not
-  2  wrong usage or specification, or there is no such test";
+  0  every test passed
+  1  a test failed
+  2  wrong usage or specification, or no test has that name";
 
 impl Test {
     /// Runs the tests, and returns the exit status.
     pub fn run(self) -> u8 {
         let mut out = Output::new(BufWriter::new(io::stdout().lock()));
-        let colour = io::stdout().is_terminal();
+        let colour = terminal::colours_stdout();
         let (mut passed, mut failed, mut refused) = (0, 0, false);
         for file in &self.files {
             let reading = Reading { syntax: None, time: self.time };
-            let Ok(mut specification) = Specification::from_file(file, reading) else {
+            let Ok(specification) = Specification::from_file(file, reading) else {
                 refused = true;
                 continue;
             };
-            let mut witness = self.explain.then(|| Witness::new(&mut specification));
+            let options = Options { explain: self.explain, ..Options::default() };
+            let plan = SessionPlan::of(specification.checked(), options);
             let is_meant =
                 |test: &&SpecTest| self.filter.as_ref().is_none_or(|text| test.name.contains(text.as_str()));
             for test in specification.spec.tests.iter().filter(is_meant) {
-                let ran = testing::run(&specification, test, witness.as_mut());
+                let ran = match testing::run(&plan, test) {
+                    Ok(ran) => ran,
+                    Err(error) => {
+                        complain(&format!("{}: {error}", specification.source));
+                        refused = true;
+                        break;
+                    }
+                };
                 *(if ran.is_ok() { &mut passed } else { &mut failed }) += 1_u64;
                 let shown = Shown { specification: &specification, test, ran: &ran, colour };
                 out.write(
@@ -81,18 +88,14 @@ impl Test {
             }
         }
         if passed + failed > 0 {
-            let summary = format!(
-                "{} passed, {} failed",
-                counted(passed, "test", "tests"),
-                indicatif::HumanCount(failed)
-            );
+            let summary = format!("{} passed, {} failed", counted(passed, "test", "tests"), grouped(failed));
             match self.format {
                 Format::Text => out.write(format!("\n{summary}\n").as_bytes()),
                 Format::Json => crate::say(&summary),
             }
         }
         if let Err(error) = out.finish() {
-            complain(&format!("cannot write what became of the tests: {error}"));
+            complain(&format!("cannot write the results of the tests: {error}"));
             return exit::TRACE;
         }
         if refused {
@@ -100,7 +103,7 @@ impl Test {
         }
         match (passed, failed, &self.filter) {
             (0, 0, Some(text)) => complain(&format!("no test has '{text}' in its name")),
-            (0, 0, None) => complain("there is no test; write one in the specification: test \"name\" { … }"),
+            (0, 0, None) => complain("the specification has no test; write one as test \"name\" { … }"),
             (_, 0, _) => return exit::SATISFIED,
             _ => return exit::VIOLATED,
         }
@@ -108,11 +111,11 @@ impl Test {
     }
 }
 
-/// A test and what became of it.
+/// A test and its outcome.
 struct Shown<'a> {
     specification: &'a Specification,
     test: &'a SpecTest,
-    ran: &'a Ran,
+    ran: &'a Outcome,
     colour: bool,
 }
 
@@ -128,7 +131,8 @@ impl Shown<'_> {
 
     fn expected(&self, expectation: &Expectation) -> String {
         let Expectation { property, keys, never, verdict, at, .. } = expectation;
-        let mut text = self.specification.spec.properties[*property as usize].name.clone() + &key_text(keys);
+        let mut text =
+            self.specification.spec.properties[*property as usize].name.clone() + &parameters_text(keys);
         text += if *never { " never " } else { " " };
         text += verdict.as_str();
         if let Some(at) = at {
@@ -159,9 +163,9 @@ impl Shown<'_> {
                 text += &format!("      {unknown}\n");
             }
             for given in self.ran.of(expectation) {
-                if let Some(evidence) = &given.evidence {
+                if let Some(explanation) = &given.explanation {
                     text += &format!("    violated at {} s, as\n", given.about.unwrap_or(given.time));
-                    evidence.lines().for_each(|line| text += &format!("  {line}\n"));
+                    explanation.lines().for_each(|line| text += &format!("  {line}\n"));
                 }
             }
         }
@@ -169,23 +173,24 @@ impl Shown<'_> {
     }
 
     fn problems(&self) -> Vec<String> {
-        let Ran { unreadable, mistyped, endless, .. } = self.ran;
+        let Outcome { undecodable, mistyped, endless, .. } = self.ran;
         let mut problems: Vec<String> =
-            unreadable.iter().map(|message| format!("a message cannot be read: {message}")).collect();
+            undecodable.iter().map(|message| format!("cannot decode the message {message}")).collect();
         if *mistyped > 0 {
             let values = counted(*mistyped, "value has", "values have");
             problems
-                .push(format!("{values} another type than the specification reads, and counted as unknown"));
+                .push(format!("{values} another type than the specification reads, and count as unknown"));
         }
         if *endless {
-            problems.push("time alone brings ever more; say where the test ends: `end at …`".to_owned());
+            problems
+                .push("time alone never stops bringing verdicts; end the test with `end at …`".to_owned());
         }
         problems
     }
 
-    /// What came, over time: messages, and the verdicts on what an expectation is about.
+    /// The messages and the verdicts that an expectation is about, over time.
     fn table(&self, expectation: &Expectation) -> String {
-        let given: Vec<&Given> = self.ran.of(expectation).collect();
+        let given: Vec<&Came> = self.ran.of(expectation).collect();
         let mut rows: Vec<(Timestamp, String, String)> = Vec::new();
         for (i, message) in self.test.messages.iter().enumerate() {
             let verdicts = given.iter().filter(|given| given.message == Some(i));
@@ -213,7 +218,7 @@ impl Shown<'_> {
         table
     }
 
-    /// The fields without which nothing can be known at the time that is meant.
+    /// The fields that are unknown at the time of an expectation.
     fn unknown(&self, expectation: &Expectation) -> Vec<String> {
         let spec = &self.specification.spec;
         if expectation.never || expectation.verdict == Verdict::Inconclusive {
@@ -241,12 +246,12 @@ impl Shown<'_> {
         nodes.into_iter().filter_map(unknown).collect()
     }
 
-    fn verdicts<'g>(&self, given: impl IntoIterator<Item = &'g Given>) -> String {
-        let one = |given: &Given| {
+    fn verdicts<'g>(&self, given: impl IntoIterator<Item = &'g Came>) -> String {
+        let one = |given: &Came| {
             let (on, off) = if self.colour { (colour_of(given.verdict), "\x1b[0m") } else { ("", "") };
             let mut text = format!("{on}{}{off}", given.verdict.as_str());
-            if !given.keys.is_empty() {
-                text = format!("{} {text}", key_text(&given.keys));
+            if !given.parameters.is_empty() {
+                text = format!("{} {text}", parameters_text(&given.parameters));
             }
             match given.about {
                 Some(about) => format!("{text}, about {about} s"),
@@ -267,8 +272,8 @@ impl Shown<'_> {
                     if let Some(about) = given.about {
                         came["about"] = seconds(about);
                     }
-                    if !given.keys.is_empty() {
-                        came["key"] = given.keys.iter().map(json_of).collect();
+                    if !given.parameters.is_empty() {
+                        came["key"] = given.parameters.iter().map(json_of).collect();
                     }
                     came
                 });

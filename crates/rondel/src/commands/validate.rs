@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use rondel_runtime::text::counted;
+
 use crate::deployment::{self, Deployment};
-use crate::tally::counted;
 use crate::{exit, say};
 
 /// Find every mistake in a deployment file and its specification, without connecting

@@ -1,259 +1,55 @@
-//! How messages of several topics are put in order, as a deployment says it.
+//! The section `alignment:` of a deployment.
 
-use rondel_align::{
-    self as align, Order, OrderPolicy, OrderSettings, SetPolicy, SetSettings, Sets, TopicOrder,
-};
 use rondel_event::TopicId;
-use rondel_runtime::align::Rule;
+use rondel_runtime::alignment::{Alignment, Late, MaxWait, Policy, QUANTILE, TopicAlignment, WaitFor};
+use rondel_runtime::{AlignmentClock, Input, TimeSource};
 
 use super::address::Address;
 use super::yaml::{Item, Members, Mistakes};
-use super::{Binding, TimeOfEvent};
 
 /// The section `alignment:`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Alignment {
-    /// What is waited for.
-    pub policy: Policy,
-    /// Which time it is, for what waits.
-    pub clock: AlignmentClock,
-    /// What becomes of messages that come too late.
-    pub tardy: Tardy,
-    /// How many messages may wait.
-    pub queue: usize,
-    /// How far a time may be ahead of the clock, in nanoseconds.
-    pub ahead: Option<i64>,
-    /// How far a time may be behind the clock, in nanoseconds.
-    pub behind: Option<i64>,
-    /// Whether properties wait for the topics that they read, or all for all.
-    pub wait_for: WaitFor,
-    /// Where publishers say how far they are.
+pub struct Section {
+    /// How messages are put in order.
+    pub alignment: Alignment,
+    /// Where publishers send progress markers.
     pub progress: Option<Address>,
-    /// Where is reported what was late, lost or refused.
+    /// Where notices are published: what was late, lost or refused.
     pub reports: Vec<Address>,
-    /// What is special for each topic, in the order of the topics.
-    pub topics: Vec<TopicAlignment>,
 }
 
-/// What is waited for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Policy {
-    /// Nothing.
-    Arrival,
-    /// Everything earlier.
-    EventTime,
-    /// One message of every topic with equal times.
-    Exact,
-    /// The best matching messages.
-    Approximate {
-        /// How much older sets are preferred to better ones.
-        age_penalty: f64,
-        /// How far apart the times of a set may be, in nanoseconds.
-        max_interval: Option<i64>,
-    },
-    /// Messages no further apart than this, in nanoseconds.
-    Epsilon(i64),
-    /// The last of each.
-    Latest,
-}
-
-impl Policy {
-    /// Whether it makes sets, with a message of every topic.
-    pub fn makes_sets(self) -> bool {
-        !matches!(self, Policy::Arrival | Policy::EventTime)
-    }
-}
-
-/// Which time it is, for what waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AlignmentClock {
-    /// The latest time of a message, and what has passed since it came.
-    Messages,
-    /// The clock of this machine.
-    System,
-}
-
-/// What becomes of messages that come too late.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tardy {
-    /// They are not checked.
-    Drop,
-    /// They are checked as if they had come now.
-    Late,
-    /// What they say is unknown until the next message of the topic.
-    Inconclusive,
-}
-
-/// Whom properties wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WaitFor {
-    /// For the topics that they read.
-    Property,
-    /// For all topics of the specification.
-    Specification,
-}
-
-/// How one topic is waited for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TopicAlignment {
-    /// How long at most.
-    pub max_wait: MaxWait,
-    /// After how long without a message it is reported and no longer waited for, in nanoseconds.
-    pub absent_after: Option<i64>,
-    /// Whether its messages come in the order of their times.
-    pub in_order: bool,
-    /// The least time between two of its messages, in nanoseconds.
-    pub lower_bound: i64,
-}
-
-/// How long a topic is waited for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum MaxWait {
-    /// Until it is known that nothing earlier comes, or the topic is absent.
-    Unlimited,
-    /// So many nanoseconds.
-    Fixed(i64),
-    /// As long as this part of its messages has needed so far.
-    Estimated(f64),
-}
-
-/// How long topics are waited for where nothing is said, in nanoseconds.
-pub const MAX_WAIT: i64 = 100_000_000;
-/// After how long without a message a topic is absent where nothing is said, in nanoseconds.
-pub const ABSENT_AFTER: i64 = 2_000_000_000;
-/// How far a time may be from the clock where nothing is said, in nanoseconds.
-const FAR: i64 = 3_600_000_000_000;
-/// How many messages may wait where nothing is said.
-const QUEUE: usize = 100_000;
-/// The part of the messages that an estimate covers where nothing is said.
-const QUANTILE: f64 = 0.999;
-
-impl Alignment {
-    /// With this policy, nothing else being said.
-    pub fn new(policy: Policy) -> Alignment {
-        Alignment {
-            policy,
-            clock: AlignmentClock::Messages,
-            tardy: Tardy::Late,
-            queue: QUEUE,
-            ahead: Some(FAR),
-            behind: Some(FAR),
-            wait_for: WaitFor::Property,
-            progress: None,
-            reports: Vec::new(),
-            topics: Vec::new(),
-        }
+impl Section {
+    /// The section where a deployment has none.
+    pub fn by_default(inputs: &[Input]) -> Section {
+        Section { alignment: Alignment::by_default(inputs), progress: None, reports: Vec::new() }
     }
 
-    /// What holds for topics that are read so, where a deployment says nothing of alignment: messages of several topics
-    /// that all have times of their own are put in the order of these.
-    pub fn by_default(bindings: &[Binding]) -> Alignment {
-        Alignment::complete(None, &vec![TopicSettings::default(); bindings.len()], bindings)
-    }
-
-    /// What was said of all topics, together with what was said of each.
+    /// The settings of all topics together with those of each.
     pub(super) fn complete(
-        said: Option<(Alignment, TopicSettings)>,
+        section: Option<(Section, TopicSettings)>,
         topics: &[TopicSettings],
-        bindings: &[Binding],
-    ) -> Alignment {
-        let (mut alignment, all) = said.unwrap_or_else(|| {
-            // A time of arrival need not be on the clock of the others.
-            let have_times = bindings.iter().all(|binding| binding.time != TimeOfEvent::Arrival);
-            let is_said = topics.iter().any(TopicSettings::is_said);
-            let matters = have_times && bindings.len() > 1 || is_said;
-            let policy = if matters { Policy::EventTime } else { Policy::Arrival };
-            (Alignment::new(policy), TopicSettings::default())
-        });
-        let complete = topics.iter().zip(bindings).map(|(own, binding)| own.or(all, binding));
-        alignment.topics = complete.collect();
-        alignment
-    }
-
-    /// A topic of which it is never known that nothing earlier comes, if there is one.
-    pub(super) fn never_certain(&self) -> Option<TopicId> {
-        if self.policy != Policy::EventTime || self.progress.is_some() {
-            return None;
-        }
-        let never = |topic: &TopicAlignment| !topic.in_order && topic.max_wait == MaxWait::Unlimited;
-        self.topics.iter().position(never).map(|topic| TopicId(topic as u32))
-    }
-
-    /// Whether anything has to be done: not where messages are checked as they come.
-    pub fn is_needed(&self) -> bool {
-        self.policy != Policy::Arrival || !self.reports.is_empty()
-    }
-
-    /// How events of these topics are put in order. Where the policy makes sets, a property for each key sees the
-    /// messages of a set one by one.
-    pub fn rule(&self, topics: &[TopicId], keyed: bool) -> Rule {
-        match self.set_settings(topics) {
-            Some(settings) => {
-                Rule::Sets { sets: self.sets(settings), topics: topics.to_vec(), joined: !keyed }
+        inputs: &[Input],
+    ) -> Section {
+        let (mut section, all) = section.unwrap_or_else(|| {
+            let mut section = Section::by_default(inputs);
+            if topics.iter().any(TopicSettings::is_set) {
+                section.alignment.policy = Policy::EventTime;
             }
-            None => Rule::Order(Order::new(self.order_settings(topics))),
-        }
+            (section, TopicSettings::default())
+        });
+        let complete = topics.iter().zip(inputs).map(|(own, input)| own.or(all, input));
+        section.alignment.topics = complete.collect();
+        section.alignment.notices = !section.reports.is_empty();
+        section
     }
 
-    /// What makes sets by these settings.
-    pub fn sets<T: Clone>(&self, settings: SetSettings) -> Sets<T> {
-        Sets::new(settings).with_limits(self.ahead.map(i64::unsigned_abs), self.behind.map(i64::unsigned_abs))
-    }
-
-    /// The settings of an order of single messages of these topics.
-    pub fn order_settings(&self, topics: &[TopicId]) -> OrderSettings {
-        let topic = |(i, own): (u32, &TopicAlignment)| TopicOrder {
-            max_wait: match own.max_wait {
-                MaxWait::Unlimited => align::MaxWait::None,
-                MaxWait::Fixed(nanos) => align::MaxWait::Fixed(nanos.unsigned_abs()),
-                MaxWait::Estimated(quantile) => {
-                    align::MaxWait::Estimated { quantile, at_most: ABSENT_AFTER.unsigned_abs() }
-                }
-            },
-            absent_after: own.absent_after.map(i64::unsigned_abs),
-            fifo: own.in_order,
-            in_play: topics.contains(&TopicId(i)),
-        };
-        OrderSettings {
-            policy: match self.policy {
-                Policy::Arrival => OrderPolicy::Arrival,
-                _ => OrderPolicy::EventTime,
-            },
-            topics: (0..).zip(&self.topics).map(topic).collect(),
-            queue: self.queue,
-            ahead: self.ahead.map(i64::unsigned_abs),
-            behind: self.behind.map(i64::unsigned_abs),
-            tardy: match self.tardy {
-                Tardy::Drop => align::Tardy::Drop,
-                Tardy::Late => align::Tardy::Late,
-                Tardy::Inconclusive => align::Tardy::Inconclusive,
-            },
-        }
-    }
-
-    /// The settings of sets of messages of these topics, if the policy makes sets.
-    pub fn set_settings(&self, topics: &[TopicId]) -> Option<SetSettings> {
-        let time = i64::unsigned_abs;
-        let own = || topics.iter().filter_map(|topic| self.topics.get(topic.index()));
-        let queue = self.queue;
-        let policy = match self.policy {
-            Policy::Arrival | Policy::EventTime => return None,
-            Policy::Exact => SetPolicy::Exact { queue },
-            Policy::Approximate { age_penalty, max_interval } => SetPolicy::Approximate {
-                queue,
-                age_penalty,
-                max_interval: max_interval.map(time),
-                lower_bounds: own().map(|topic| time(topic.lower_bound)).collect(),
-            },
-            Policy::Epsilon(epsilon) => SetPolicy::Epsilon { epsilon: time(epsilon), queue },
-            Policy::Latest => SetPolicy::latest(),
-        };
-        let absent_after = own().map(|topic| topic.absent_after.map(time)).collect();
-        Some(SetSettings { policy, topics: topics.len(), absent_after })
+    /// A topic of which it can never be certain that nothing earlier comes, if there is one.
+    pub(super) fn never_certain(&self) -> Option<TopicId> {
+        self.alignment.never_certain().filter(|_| self.progress.is_none())
     }
 }
 
-/// The settings of a topic that are about alignment, in the section of all topics or of one.
+/// The alignment settings of a topic, in the section of all topics or of one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TopicSettings {
     max_wait: Option<MaxWait>,
@@ -305,21 +101,21 @@ impl TopicSettings {
     }
 
     /// These settings, and where they are silent those of all topics.
-    pub(super) fn or(self, other: TopicSettings, binding: &Binding) -> TopicAlignment {
+    pub(super) fn or(self, other: TopicSettings, input: &Input) -> TopicAlignment {
         let TopicSettings { max_wait, absent_after, in_order, lower_bound } = self;
-        // A time of arrival is that of the clock: nothing can come with an earlier one.
-        let arrives = binding.time == TimeOfEvent::Arrival;
-        let usual = MaxWait::Fixed(if arrives { 0 } else { MAX_WAIT });
+        let usual = TopicAlignment::new(input);
+        // Nothing can arrive with an earlier time of arrival: what is set for all topics is for the others.
+        let of_all = other.max_wait.filter(|_| input.time != TimeSource::Arrival);
         TopicAlignment {
-            max_wait: max_wait.or(other.max_wait.filter(|_| !arrives)).unwrap_or(usual),
-            absent_after: absent_after.or(other.absent_after).unwrap_or(Some(ABSENT_AFTER)),
-            in_order: in_order.or(other.in_order).unwrap_or(true),
-            lower_bound: lower_bound.or(other.lower_bound).unwrap_or(0),
+            max_wait: max_wait.or(of_all).unwrap_or(usual.max_wait),
+            absent_after: absent_after.or(other.absent_after).unwrap_or(usual.absent_after),
+            in_order: in_order.or(other.in_order).unwrap_or(usual.in_order),
+            lower_bound: lower_bound.or(other.lower_bound).unwrap_or(usual.lower_bound),
         }
     }
 
-    /// Whether anything is said.
-    pub(super) fn is_said(&self) -> bool {
+    /// Whether anything is set.
+    pub(super) fn is_set(&self) -> bool {
         self.max_wait.is_some()
             || self.absent_after.is_some()
             || self.in_order.is_some()
@@ -327,8 +123,8 @@ impl TopicSettings {
     }
 }
 
-/// Reads the section, but for what is special for single topics; and what it says of all topics.
-pub(super) fn alignment(item: Item<'_>, mistakes: &mut Mistakes) -> (Alignment, TopicSettings) {
+/// Reads the section, and its settings for all topics.
+pub(super) fn alignment(item: Item<'_>, mistakes: &mut Mistakes) -> (Section, TopicSettings) {
     let mut members = item.members("alignment", mistakes);
     let policy = members.get("policy");
     let name = policy.and_then(|item| item.text("policy", mistakes));
@@ -366,6 +162,7 @@ pub(super) fn alignment(item: Item<'_>, mistakes: &mut Mistakes) -> (Alignment, 
         }
     };
     let mut alignment = Alignment::new(policy);
+    let (mut progress, mut reports) = (None, Vec::new());
     let mut choice = |name: &'static str, known: &[&str]| {
         let item = members.get(name)?;
         let text = item.text(name, mistakes)?;
@@ -378,8 +175,15 @@ pub(super) fn alignment(item: Item<'_>, mistakes: &mut Mistakes) -> (Alignment, 
     if let Some(chosen) = choice("clock", &["messages", "system"]) {
         alignment.clock = [AlignmentClock::Messages, AlignmentClock::System][chosen];
     }
-    if let Some(chosen) = choice("tardy", &["late", "drop", "inconclusive"]) {
-        alignment.tardy = [Tardy::Late, Tardy::Drop, Tardy::Inconclusive][chosen];
+    // The name of before is accepted for one version.
+    let renamed = choice("tardy", &["late", "drop", "inconclusive"]);
+    if renamed.is_some() {
+        crate::warn(
+            "the setting `tardy` of `alignment` is now called `late`; the next version accepts only that",
+        );
+    }
+    if let Some(chosen) = choice("late", &["late", "drop", "inconclusive"]).or(renamed) {
+        alignment.late = [Late::Late, Late::Drop, Late::Inconclusive][chosen];
     }
     if let Some(chosen) = choice("wait_for", &["property", "specification"]) {
         alignment.wait_for = [WaitFor::Property, WaitFor::Specification][chosen];
@@ -399,16 +203,16 @@ pub(super) fn alignment(item: Item<'_>, mistakes: &mut Mistakes) -> (Alignment, 
         && let Some(text) = item.text("progress", mistakes)
     {
         match Address::parse_source(&text) {
-            Ok(address) => alignment.progress = Some(address),
+            Ok(address) => progress = Some(address),
             Err(error) => mistakes.at(item, error),
         }
     }
     if let Some(item) = members.get("reports") {
-        alignment.reports = super::addresses(item, mistakes);
+        reports = super::addresses(item, mistakes);
     }
     let topics = TopicSettings::read(&mut members, mistakes);
     members.finish(mistakes);
-    (alignment, topics)
+    (Section { alignment, progress, reports }, topics)
 }
 
 fn number(item: Item<'_>, what: &str, mistakes: &mut Mistakes) -> Option<f64> {

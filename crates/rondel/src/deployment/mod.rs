@@ -11,15 +11,13 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use rondel_event::{Path as FieldPath, TimeUnit};
 use rondel_net::dds;
+use rondel_runtime::{Emit, Input, Options, SessionPlan, TimeSource};
 use rondel_spec::Spec;
 
 use crate::networks::NetworkSettings;
-use crate::output::Emit;
 use crate::specification::{Reading, Specification, Syntax, TimeModel};
 pub use address::{Address, Encoding, returns, spread};
-pub use alignment::{Alignment, AlignmentClock, Policy, WaitFor};
-#[cfg(test)]
-pub use alignment::{MaxWait, TopicAlignment};
+pub use alignment::Section as AlignmentSection;
 use alignment::{TopicSettings, alignment};
 use mqtt::{OfTopic, mqtt_settings};
 use networks::{dds_settings, zenoh_settings};
@@ -36,7 +34,7 @@ pub struct Deployment {
     /// Where each topic of the specification comes from, in its order.
     pub sources: Vec<Binding>,
     /// How messages are put in order.
-    pub alignment: Alignment,
+    pub alignment: AlignmentSection,
     /// Where messages go once they are in order, if nothing is to be done with them but that.
     pub synchronized: Option<Vec<Address>>,
     /// Which verdicts leave.
@@ -52,29 +50,16 @@ pub struct Deployment {
 pub struct Binding {
     /// The place on a network.
     pub address: Address,
-    /// What the time of an event is.
-    pub time: TimeOfEvent,
-    /// The unit of a time that stands in a message.
-    pub time_unit: TimeUnit,
+    /// How its messages are read.
+    pub input: Input,
 }
 
-/// What the time of an event is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TimeOfEvent {
-    /// When it was received.
-    Arrival,
-    /// When it was sent, where the network says so; else when it was received.
-    Source,
-    /// What stands in this field of the message.
-    Field(FieldPath),
-}
-
-/// Reads what the time of an event is: `arrival`, `source` or a field.
-pub fn time_of_event(text: &str) -> TimeOfEvent {
+/// Reads the source of times: `arrival`, `source` or a field.
+pub fn time_source(text: &str) -> TimeSource {
     match text {
-        "arrival" => TimeOfEvent::Arrival,
-        "source" => TimeOfEvent::Source,
-        field => TimeOfEvent::Field(FieldPath::keys(field.split('.'))),
+        "arrival" => TimeSource::Arrival,
+        "source" => TimeSource::Source,
+        field => TimeSource::Field(FieldPath::keys(field.split('.'))),
     }
 }
 
@@ -100,6 +85,22 @@ impl Deployment {
         let synchronized = self.synchronized.iter().flatten();
         let alignment = self.alignment.progress.iter().chain(&self.alignment.reports);
         sources.chain(self.sinks.iter().flatten()).chain(synchronized).chain(alignment)
+    }
+
+    /// How the messages of the topics are read.
+    pub fn inputs(&self) -> Vec<Input> {
+        self.sources.iter().map(|binding| binding.input.clone()).collect()
+    }
+
+    /// A plan for sessions of this deployment: its topics, times and alignment, and these options for the
+    /// rest.
+    pub fn plan(&self, options: Options) -> SessionPlan {
+        let (inputs, alignment) = (self.inputs(), self.alignment.alignment.clone());
+        let options = Options { inputs, alignment, emit: self.emit, ..options };
+        match &self.synchronized {
+            Some(_) => SessionPlan::synchronizer(self.specification.checked(), options),
+            None => SessionPlan::of(self.specification.checked(), options),
+        }
     }
 
     /// Reads a deployment file and the specification that it names.
@@ -172,9 +173,10 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     let empty = Spec::default();
     let spec = specification.as_ref().map(|s| &s.spec);
     let bindings = sources(root, topics, spec, &networks, mistakes);
-    let said = alignment_item.map(|item| alignment(item, mistakes));
+    let section = alignment_item.map(|item| alignment(item, mistakes));
     let (sources, topic_settings): (Vec<Binding>, Vec<TopicSettings>) = bindings.into_iter().unzip();
-    let alignment = Alignment::complete(said, &topic_settings, &sources);
+    let inputs: Vec<Input> = sources.iter().map(|binding| binding.input.clone()).collect();
+    let alignment = AlignmentSection::complete(section, &topic_settings, &inputs);
     if let Some(topic) = alignment.never_certain() {
         let name = spec.and_then(|spec| spec.topics.get(topic.index())).map_or("", |topic| &topic.name);
         let place = alignment_item.or(topics).unwrap_or(root);
@@ -326,7 +328,7 @@ fn sources(
         // With a single network, the address in the specification is the one there.
         match Address::parse(&format!("{network}:{}", topic.address.trim_start_matches('/'))) {
             Ok(address) => {
-                let binding = Binding { address, time: TimeOfEvent::Arrival, time_unit: TimeUnit::Seconds };
+                let binding = Binding { address, input: arrival() };
                 sources.push((binding, TopicSettings::default()));
             }
             Err(error) => mistakes.at(topics.unwrap_or(root), format!("topic '{}': {error}", topic.name)),
@@ -335,10 +337,14 @@ fn sources(
     sources
 }
 
+/// How messages are read where a deployment says nothing: with the time of arrival.
+fn arrival() -> Input {
+    Input { time: TimeSource::Arrival, time_unit: TimeUnit::Seconds }
+}
+
 fn binding(item: Item<'_>, mistakes: &mut Mistakes) -> Option<(Binding, TopicSettings)> {
     let mut settings = TopicSettings::default();
-    let mut time = TimeOfEvent::Arrival;
-    let mut unit = TimeUnit::Seconds;
+    let mut input = arrival();
     let mut string_type = None;
     let mut encoding = None;
     let mut of_mqtt = OfTopic::none();
@@ -356,11 +362,11 @@ fn binding(item: Item<'_>, mistakes: &mut Mistakes) -> Option<(Binding, TopicSet
             if text.split('.').any(str::is_empty) {
                 mistakes.at(item, "time must be arrival, source or a field such as header.stamp");
             }
-            time = time_of_event(&text);
+            input.time = time_source(&text);
         }
         if let Some(item) = members.get("time_unit") {
             match item.text("time_unit", mistakes).as_deref().map(time_unit) {
-                Some(Some(known)) => unit = known,
+                Some(Some(known)) => input.time_unit = known,
                 Some(None) => mistakes.at(item, "time_unit must be s, ms, us or ns"),
                 None => {}
             }
@@ -394,14 +400,14 @@ fn binding(item: Item<'_>, mistakes: &mut Mistakes) -> Option<(Binding, TopicSet
         }
         (Ok(Address::Dds(name, mut known)), Some((_, type_name))) => {
             known.name = type_name;
-            Some((Binding { address: Address::Dds(name, known), time, time_unit: unit }, settings))
+            Some((Binding { address: Address::Dds(name, known), input }, settings))
         }
         (Ok(_), Some((item, _))) => {
             mistakes.at(item, "only a topic on DDS has a type");
             None
         }
         (Ok(address), None) => {
-            let binding = Binding { address: of_mqtt.at(address, mistakes), time, time_unit: unit };
+            let binding = Binding { address: of_mqtt.at(address, mistakes), input };
             Some((binding, settings))
         }
         (Err(error), _) => {

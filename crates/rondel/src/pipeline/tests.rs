@@ -3,66 +3,57 @@ mod waiting;
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use rondel_engine::Program;
-use rondel_event::TimeUnit;
+use rondel_event::{Path, TimeUnit};
 use rondel_net::adapter::PublishError;
+use rondel_runtime::{Input, ManualClock, Options, SessionPlan, Specification, SystemClock, TimeSource};
 use rondel_spec::{Bounds, Expr, ExprId, Property, Spec, TimeModel, Topic};
 
 use super::*;
-use crate::deployment::{Address, Encoding, TimeOfEvent};
+use crate::output::{Format, VerdictWriter};
 
 /// A publisher whose payloads a test reads.
-struct Told(mpsc::Sender<String>);
+struct Published(mpsc::Sender<String>);
 
-impl Publisher for Told {
+impl Publisher for Published {
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
         self.0.send(String::from_utf8_lossy(payload).into_owned()).map_err(|_| PublishError::Closed)
     }
 }
 
 /// `once[0, 2 s] on(beat)`, with the time of an event in its field `t`.
-fn alive(time: TimeModel, milliseconds: u64) -> (Pipeline, mpsc::Receiver<String>) {
+fn alive(time: TimeModel, milliseconds: u64) -> Spec {
     let bounds = Bounds { lower: 0, upper: Some(milliseconds * 1_000_000) };
     let topic = Topic { name: "beat".into(), address: "beat".into(), type_name: None, schema: None };
-    let spec = Spec {
+    Spec {
         topics: vec![topic],
         properties: vec![Property { time, ..Property::new("alive", ExprId(1)) }],
         nodes: vec![Expr::On(TopicId(0)), Expr::Once(bounds, ExprId(0))],
         ..Spec::default()
-    };
-    pipeline_of(spec)
+    }
 }
 
-fn pipeline_of(spec: Spec) -> (Pipeline, mpsc::Receiver<String>) {
-    let program = Arc::new(Program::compile(&spec).unwrap());
-    let specification =
-        Specification { spec, program, is_formula: false, source: String::new(), text: String::new() };
-    let binding = Binding {
-        address: Address::Zenoh("beat".into(), Encoding::Json),
-        time: TimeOfEvent::Field(rondel_event::Path::keys(["t"])),
-        time_unit: TimeUnit::Seconds,
-    };
-    let (published, told) = mpsc::channel();
-    let bindings = [binding];
+/// A message whose time stands in its field `t`.
+fn input() -> Input {
+    Input { time: TimeSource::Field(Path::keys(["t"])), time_unit: TimeUnit::Seconds }
+}
+
+fn pipeline_of(spec: Spec, clock: Arc<dyn Clock>) -> (Pipeline, mpsc::Receiver<String>) {
+    let options = Options { inputs: vec![input()], clock: Arc::clone(&clock), ..Options::default() };
+    let plan = SessionPlan::of(Specification::new(spec).unwrap(), options);
+    let (published, verdicts) = mpsc::channel();
+    let sinks = vec![vec![Sink::Network(Box::new(Published(published)))]];
     let pipeline = Pipeline::new(Parts {
-        specification: &specification,
-        bindings: &bindings,
-        alignment: &Alignment::by_default(&bindings),
-        synchronized: None,
-        reports: Vec::new(),
-        emit: Emit::Change,
-        sinks: vec![vec![Sink::Network(Box::new(Told(published)))]],
+        session: plan.start().unwrap(),
+        clock,
+        topics: vec!["beat".into()],
+        sinks: Sinks::new(sinks, VerdictWriter::new(plan.properties(), Format::Json, false)),
+        released: Vec::new(),
+        notices: Vec::new(),
         batching: false,
-        format: Format::Json,
-        colour: false,
-        witness: None,
-        resumed: None,
-        goes_on: false,
         stop_after: None,
         stop: mpsc::channel().0,
     });
-    let pipeline = pipeline.unwrap();
-    (pipeline, told)
+    (pipeline, verdicts)
 }
 
 fn beat(pipeline: &Pipeline, payload: &str) {
@@ -75,25 +66,29 @@ const SILENT: &str = r#"{"property":"alive","time":7,"verdict":"violated"}"#;
 
 #[test]
 fn time_brings_what_no_message_brings() {
-    let (pipeline, told) = alive(TimeModel::Dense, 2000);
+    let clock = Arc::new(ManualClock::default());
+    let (pipeline, told) = pipeline_of(alive(TimeModel::Dense, 2000), Arc::clone(&clock) as Arc<dyn Clock>);
     assert!(pipeline.is_timed());
-    let pass = |at| pipeline.state().pass(at);
-    assert_eq!(pass(Instant::now()), None, "before the first event there is no time");
-    let before = Instant::now();
+    let poll = |milliseconds: i64| {
+        clock.set(Timestamp::from_nanos(milliseconds * 1_000_000));
+        pipeline.state().poll()
+    };
+    assert_eq!(poll(10), None, "before the first event there is no time");
     beat(&pipeline, r#"{"t": 5}"#);
     assert_eq!(told.recv(), Ok(ALIVE.into()));
-    let due = pass(Instant::now()).unwrap();
-    assert!(due >= before + Duration::from_secs(2) && due <= Instant::now() + Duration::from_secs(3));
-    assert_eq!(pass(due - Duration::from_millis(1)), Some(due));
+    let due = 2_010_000_001;
+    assert_eq!(poll(10), Some(due));
+    assert_eq!(poll(2_009), Some(due));
     assert!(told.try_recv().is_err(), "nothing is certain yet");
-    assert_eq!(pass(due), None);
+    assert_eq!(poll(2_011), None);
     assert_eq!(told.try_recv(), Ok(SILENT.into()));
-    assert!(pipeline.end(Duration::ZERO).is_some());
+    assert!(pipeline.end(false, Duration::ZERO).is_some());
 }
 
 #[test]
 fn the_keeper_wakes_by_itself_and_ends_with_the_pipeline() {
-    let (pipeline, told) = alive(TimeModel::Dense, 50);
+    let clock = Arc::new(SystemClock::default());
+    let (pipeline, told) = pipeline_of(alive(TimeModel::Dense, 50), clock);
     let pipeline = Arc::new(pipeline);
     let kept = Arc::clone(&pipeline);
     let keeper = thread::spawn(move || kept.keep_time());
@@ -101,14 +96,15 @@ fn the_keeper_wakes_by_itself_and_ends_with_the_pipeline() {
     assert_eq!(told.recv(), Ok(ALIVE.into()));
     let brought = told.recv_timeout(Duration::from_secs(60)).unwrap();
     assert_eq!(brought, r#"{"property":"alive","time":5.05,"verdict":"violated"}"#);
-    assert!(pipeline.end(Duration::from_secs(60)).is_some());
+    assert!(pipeline.end(false, Duration::from_secs(60)).is_some());
     keeper.join().unwrap();
 }
 
 #[test]
 fn it_is_known_when_messages_arrived() {
     let text = "topic beat property quick = latency(beat) <= 1 s";
-    let (pipeline, told) = pipeline_of(rondel_spec::parse(text).spec.unwrap());
+    let spec = rondel_spec::parse(text).spec.unwrap();
+    let (pipeline, told) = pipeline_of(spec, Arc::new(ManualClock::default()));
     let arrive = |payload: &str, seconds: i64| {
         let arrival = Some(Timestamp::from_nanos(seconds * 1_000_000_000));
         pipeline.receive(TopicId(0), &[Sample::new(payload.as_bytes(), None, arrival)]);
@@ -122,5 +118,6 @@ fn it_is_known_when_messages_arrived() {
 
 #[test]
 fn in_steps_nobody_keeps_time() {
-    assert!(!alive(TimeModel::Steps, 2000).0.is_timed());
+    let clock = Arc::new(ManualClock::default());
+    assert!(!pipeline_of(alive(TimeModel::Steps, 2000), clock).0.is_timed());
 }

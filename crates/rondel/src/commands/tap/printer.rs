@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use rondel_decode::json::JsonDecoder;
 use rondel_event::{Block, Layout, Projection, Timestamp, TopicId};
 use rondel_net::adapter::{PublishError, Publisher, Receiver, Sample};
+use rondel_runtime::TimeSource;
+use rondel_runtime::text::counted;
 
 use super::view::{Message, View};
-use crate::deployment::{Binding, TimeOfEvent};
+use crate::deployment::Binding;
 use crate::output::Output;
 use crate::pipeline::Stop;
-use crate::tally::counted;
 use crate::warn;
 
 /// Standard output, and what is written there.
@@ -55,7 +56,7 @@ impl Paper {
 pub struct Printer {
     state: Mutex<State>,
     topics: Vec<String>,
-    times: Vec<TimeOfEvent>,
+    times: Vec<TimeSource>,
     once: bool,
     count: u64,
 }
@@ -81,8 +82,8 @@ impl Printer {
         stop: mpsc::Sender<Stop>,
     ) -> Printer {
         let decoders = bindings.iter().enumerate().map(|(i, binding)| {
-            let field = if let TimeOfEvent::Field(path) = &binding.time { Some(path) } else { None };
-            JsonDecoder::new(TopicId(i as u32), &Projection::default(), field, binding.time_unit)
+            let input = &binding.input;
+            JsonDecoder::new(TopicId(i as u32), &Projection::default(), input.time.field(), input.time_unit)
         });
         let state = State {
             paper: Paper::new(view, stop),
@@ -92,7 +93,7 @@ impl Printer {
             received: 0,
             no_json: 0,
         };
-        let times = bindings.iter().map(|binding| binding.time.clone()).collect();
+        let times = bindings.iter().map(|binding| binding.input.time.clone()).collect();
         Printer { state: Mutex::new(state), topics, times, once, count }
     }
 
@@ -132,7 +133,7 @@ impl Printer {
 }
 
 impl State {
-    fn show(&mut self, topic: TopicId, name: &str, of: &TimeOfEvent, sample: &Sample<'_>) {
+    fn show(&mut self, topic: TopicId, name: &str, of: &TimeSource, sample: &Sample<'_>) {
         let payload = sample.payload;
         let mut message = Message {
             topic: name,
@@ -145,9 +146,9 @@ impl State {
         if !self.paper.view.is_raw() {
             message.arrival = sample.arrival();
             let before = match of {
-                TimeOfEvent::Arrival => message.arrival,
-                TimeOfEvent::Source => sample.source_time.unwrap_or(message.arrival),
-                TimeOfEvent::Field(_) => Timestamp::from_nanos(i64::MIN),
+                TimeSource::Arrival => message.arrival,
+                TimeSource::Source => sample.source_time.unwrap_or(message.arrival),
+                TimeSource::Field(_) => Timestamp::from_nanos(i64::MIN),
             };
             self.block.clear();
             let decoded = self.decoders[topic.index()].decode(payload, before, &mut self.block);

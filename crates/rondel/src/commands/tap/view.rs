@@ -3,7 +3,7 @@
 use rondel_event::{Origin, Timestamp};
 
 use super::members::{Members, find};
-use crate::output::write_seconds;
+use rondel_runtime::text::write_seconds;
 
 /// How messages are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -128,7 +128,7 @@ impl View {
         }
         let mut members = Members::of(object).peekable();
         let time = members.next().map_or(&b"-"[..], |(_, time)| time);
-        let is_tardy = members.next_if(|member| *member == (b"tardy", b"true")).is_some();
+        let is_late = members.next_if(|member| *member == (b"late", b"true")).is_some();
         if self.form == Form::Text {
             self.seconds(time, out);
             for (i, (topic, message)) in members.enumerate() {
@@ -137,14 +137,14 @@ impl View {
                 out.push(b' ');
                 self.body(message, out);
             }
-            if is_tardy {
+            if is_late {
                 let (on, off) = if self.colour { ("\x1b[1;33m", "\x1b[0m") } else { ("", "") };
-                out.extend_from_slice(format!("  {on}tardy{off}").as_bytes());
+                out.extend_from_slice(format!("  {on}late{off}").as_bytes());
             }
         } else {
             out.extend_from_slice(b"{\"time\":");
             out.extend_from_slice(time);
-            out.extend_from_slice(if is_tardy { b",\"tardy\":true" } else { b"" });
+            out.extend_from_slice(if is_late { b",\"late\":true" } else { b"" });
             for (topic, message) in members {
                 out.extend_from_slice(b",\"");
                 out.extend_from_slice(topic);

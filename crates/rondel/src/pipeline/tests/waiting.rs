@@ -1,10 +1,10 @@
 //! What waits goes on waiting in another run.
 
 use rondel_event::Origin;
+use rondel_runtime::alignment::{MaxWait, Policy, TopicAlignment};
+use rondel_runtime::{Alignment, StartError};
 
 use super::*;
-use crate::deployment::{Encoding, MaxWait, Policy, TopicAlignment};
-use crate::resume;
 
 const TEXT: &str = "topic a { k: int, x: float, s: string } topic b { k: int, x: float, z: float }
     property steps = once[0, 2] a.x > 1.0
@@ -21,39 +21,51 @@ fn alignment(policy: Policy) -> Alignment {
     Alignment { topics: vec![topic; 2], ahead: None, behind: None, ..Alignment::new(policy) }
 }
 
-fn pipeline(
+fn plan(
     specification: &Specification,
     alignment: &Alignment,
     synchronizes: bool,
-    (to, reports): (&mpsc::Sender<String>, &mpsc::Sender<String>),
-    (resumed, goes_on): (Option<Resumed>, bool),
-) -> Result<Pipeline, String> {
-    let binding = |name: &str| Binding {
-        address: Address::Zenoh(name.into(), Encoding::Json),
-        time: TimeOfEvent::Field(rondel_event::Path::keys(["t"])),
-        time_unit: TimeUnit::Seconds,
+    clock: &Arc<ManualClock>,
+) -> SessionPlan {
+    let options = Options {
+        inputs: vec![input(), input()],
+        alignment: Alignment { notices: true, ..alignment.clone() },
+        clock: Arc::clone(clock) as Arc<dyn Clock>,
+        ..Options::default()
     };
-    let sink = |to: &mpsc::Sender<String>| Sink::Network(Box::new(Told(to.clone())));
-    Pipeline::new(Parts {
-        specification,
-        bindings: &[binding("a"), binding("b")],
-        alignment,
-        synchronized: synchronizes.then(|| vec![sink(to)]),
-        reports: vec![sink(reports)],
-        emit: Emit::Change,
-        sinks: specification.spec.properties.iter().map(|_| vec![sink(to)]).collect(),
-        batching: false,
-        format: Format::Json,
-        colour: false,
-        witness: None,
-        resumed,
-        goes_on,
-        stop_after: None,
-        stop: mpsc::channel().0,
-    })
+    match synchronizes {
+        true => SessionPlan::synchronizer(specification.clone(), options),
+        false => SessionPlan::of(specification.clone(), options),
+    }
 }
 
-/// A message of a topic, or word of progress (2).
+/// A pipeline that begins, or continues from a snapshot.
+fn pipeline(
+    plan: &SessionPlan,
+    clock: &Arc<ManualClock>,
+    (to, notices): (&mpsc::Sender<String>, &mpsc::Sender<String>),
+    resumed: Option<&[u8]>,
+) -> Result<Pipeline, StartError> {
+    let sink = |to: &mpsc::Sender<String>| Sink::Network(Box::new(Published(to.clone())));
+    let session = match resumed {
+        None => plan.start()?,
+        Some(bytes) => plan.restore(bytes, "")?,
+    };
+    let sinks = plan.properties().iter().map(|_| vec![sink(to)]).collect();
+    Ok(Pipeline::new(Parts {
+        session,
+        clock: Arc::clone(clock) as Arc<dyn Clock>,
+        topics: vec!["a".into(), "b".into()],
+        sinks: Sinks::new(sinks, VerdictWriter::new(plan.properties(), Format::Json, false)),
+        released: vec![sink(to)],
+        notices: vec![sink(notices)],
+        batching: false,
+        stop_after: None,
+        stop: mpsc::channel().0,
+    }))
+}
+
+/// A message of a topic, or a progress marker (2).
 type Message = (u32, u64, String);
 
 /// Both topics, each in its order, one behind the other by ever more and less; some numbers are left out, some come
@@ -106,13 +118,13 @@ fn said(
 ) -> (Vec<String>, Vec<String>, String) {
     let ((to, told), (reports, reported)) = (mpsc::channel(), mpsc::channel());
     let messages = messages();
-    let mut resumed = None;
+    let clock = Arc::new(ManualClock::default());
+    let plan = plan(specification, alignment, synchronizes, &clock);
+    let mut resumed: Option<Vec<u8>> = None;
     let mut from = 0;
     for (run, end) in cuts.iter().copied().chain([messages.len()]).enumerate() {
         let goes_on = run < cuts.len();
-        let pipeline =
-            pipeline(specification, alignment, synchronizes, (&to, &reports), (resumed.take(), goes_on))
-                .unwrap();
+        let pipeline = pipeline(&plan, &clock, (&to, &reports), resumed.as_deref()).unwrap();
         for (i, (topic, number, text)) in messages[from..end].iter().enumerate() {
             let origin = Some(Origin { publisher: 1, number: *number });
             let topic = if *topic == 2 { pipeline.progress() } else { TopicId(*topic) };
@@ -121,31 +133,33 @@ fn said(
             pipeline.idle();
             if i % 10 == 0 {
                 // It goes on as well from one that was written in between, which changes nothing.
-                assert!(resume::parse(&pipeline.snapshot(), false).is_ok());
+                assert!(plan.restore(&pipeline.snapshot(), "").is_ok());
             }
         }
         from = end;
-        assert!(pipeline.end(Duration::from_secs(60)).is_some());
+        assert!(pipeline.end(goes_on, Duration::from_secs(60)).is_some());
         if !goes_on {
-            let Summary { tallies, unseen, alignment, .. } = pipeline.summary();
+            let Summary { properties, missing_fields, alignment, .. } = pipeline.summary().0;
             let came: Vec<_> =
-                tallies.iter().map(|t| (t.violations, t.inconclusive, t.last, t.first.clone())).collect();
-            let summary = format!("{came:?} {:?} {:?}", unseen.names(), alignment.unwrap().sentences());
+                properties.iter().map(|p| (p.violations, p.inconclusive, p.last, p.first.clone())).collect();
+            let summary =
+                format!("{came:?} {:?} {:?}", missing_fields.names(), alignment.unwrap().sentences());
             return (told.try_iter().collect(), reported.try_iter().collect(), summary);
         }
-        resumed = Some(resume::parse(&pipeline.snapshot(), false).unwrap());
+        resumed = Some(pipeline.snapshot());
     }
     unreachable!()
 }
 
 fn specification(synchronizes: bool) -> Specification {
-    if synchronizes {
-        return Specification::of_topics(["a".to_owned(), "b".to_owned()].into_iter())
-            .unwrap_or_else(|_| panic!());
+    match synchronizes {
+        true => topics(&["a", "b"]),
+        false => Specification::new(rondel_spec::parse(TEXT).spec.unwrap()).unwrap(),
     }
-    let spec = rondel_spec::parse(TEXT).spec.unwrap();
-    let program = Arc::new(Program::compile(&spec).unwrap());
-    Specification { spec, program, is_formula: false, source: String::new(), text: String::new() }
+}
+
+fn topics(names: &[&str]) -> Specification {
+    Specification::of_topics(names.iter().map(|name| (*name).to_owned())).unwrap()
 }
 
 const POLICIES: [Policy; 4] = [
@@ -171,25 +185,21 @@ fn runs_in_parts_say_what_one_says() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_words() {
-    let (to, _told) = mpsc::channel();
-    let (own, topics) = (specification(false), specification(true));
+fn a_snapshot_of_something_else_is_refused_with_words() {
+    let (to, _verdicts) = mpsc::channel();
+    let clock = Arc::new(ManualClock::default());
+    let (own, both) = (specification(false), specification(true));
     let saved = |specification: &Specification, alignment: &Alignment, synchronizes| {
-        let pipeline = pipeline(specification, alignment, synchronizes, (&to, &to), (None, true)).unwrap();
+        let plan = plan(specification, alignment, synchronizes, &clock);
+        let pipeline = pipeline(&plan, &clock, (&to, &to), None).unwrap();
         messages()[..20].iter().filter(|message| message.0 < 2).for_each(|(topic, _, text)| {
             pipeline.receive(TopicId(*topic), &[Sample::new(text.as_bytes(), None, None)]);
         });
         pipeline.snapshot()
     };
     let refused = |bytes: &[u8], specification: &Specification, alignment: &Alignment, synchronizes| {
-        let resumed = resume::parse(bytes, false)?;
-        let accepted = match synchronizes {
-            true => synchronizer::accepts(specification, alignment, &resumed),
-            false => aligned::accepts(specification, alignment, false, &resumed),
-        };
-        let started = pipeline(specification, alignment, synchronizes, (&to, &to), (Some(resumed), true));
-        assert_eq!(started.err(), accepted.clone().err());
-        accepted
+        let plan = plan(specification, alignment, synchronizes, &clock);
+        pipeline(&plan, &clock, (&to, &to), Some(bytes)).map(drop).map_err(|error| error.to_string())
     };
     let why = |bytes: &[u8], specification: &Specification, alignment: &Alignment, synchronizes: bool| {
         refused(bytes, specification, alignment, synchronizes).unwrap_err()
@@ -199,21 +209,48 @@ fn what_does_not_fit_is_refused_with_words() {
     assert_eq!(refused(&bytes, &own, &ordered, false), Ok(()));
     let mut longer = ordered.clone();
     longer.topics[1].absent_after = Some(5);
-    assert!(why(&bytes, &own, &longer, false).contains("other settings of alignment"));
+    assert!(why(&bytes, &own, &longer, false).contains("other alignment settings"));
     let other = rondel_spec::parse(&TEXT.replace("[0, 2]", "[0, 3]")).spec.unwrap();
-    let program = Arc::new(Program::compile(&other).unwrap());
-    let other = Specification { spec: other, program, ..own.clone() };
+    let other = Specification::new(other).unwrap();
     assert!(why(&bytes, &other, &ordered, false).contains("another specification"));
     assert!(why(&bytes, &own, &alignment(Policy::Exact), false).contains("another specification"));
-    assert!(why(&bytes, &topics, &ordered, true).contains("another specification"));
-    let resumed = resume::parse(&bytes, false).unwrap();
-    assert!(resumed.monitor(&own).unwrap_err().contains("wait to be put in order"));
-    let sets = saved(&topics, &alignment(Policy::Exact), true);
-    assert_eq!(refused(&sets, &topics, &alignment(Policy::Exact), true), Ok(()));
-    assert!(why(&sets, &topics, &alignment(Policy::Epsilon(3)), true).contains("other settings"));
-    let others = Specification::of_topics(["a".to_owned(), "c".to_owned()].into_iter());
-    let others = others.unwrap_or_else(|_| panic!());
+    assert!(why(&bytes, &both, &ordered, true).contains("another specification"));
+    let direct = Options { inputs: vec![input(), input()], ..Options::default() };
+    let direct = SessionPlan::of(own.clone(), direct).restore(&bytes, "");
+    assert!(direct.map(drop).unwrap_err().to_string().contains("wait to be put in order"));
+    let sets = saved(&both, &alignment(Policy::Exact), true);
+    assert_eq!(refused(&sets, &both, &alignment(Policy::Exact), true), Ok(()));
+    assert!(why(&sets, &both, &alignment(Policy::Epsilon(3)), true).contains("other alignment settings"));
+    let others = topics(&["a", "c"]);
     assert!(why(&sets, &others, &alignment(Policy::Exact), true).contains("other topics"));
+}
+
+/// Nothing that a file can hold makes restoring panic.
+#[test]
+fn altered_snapshots_are_refused() {
+    let spec = rondel_spec::parse("topic t property p = once on(t)").spec.unwrap();
+    let plan = SessionPlan::new(&spec, Options::default()).unwrap();
+    let whole = plan.start().unwrap().snapshot("times");
+    assert!(plan.restore(&whole, "times").is_ok());
+    assert!(
+        plan.restore(&whole, "other").map(drop).unwrap_err().to_string().contains("its times were times")
+    );
+    (0..whole.len()).for_each(|end| assert!(plan.restore(&whole[..end], "times").is_err()));
+    for at in 0..whole.len() {
+        let mut altered = whole.clone();
+        altered[at] ^= 1;
+        assert!(plan.restore(&altered, "times").is_err(), "byte {at}");
+        // Under a right checksum there may be nonsense, but no panic.
+        let end = altered.len() - 8;
+        for value in [altered[at], 0, 0x7F, 0xFF] {
+            altered[at.min(end - 1)] = value;
+            let sum = rondel_event::snapshot::checksum(&altered[..end]).to_le_bytes();
+            altered[end..].copy_from_slice(&sum);
+            let _ = plan.restore(&altered, "times");
+        }
+    }
+    let explained = SessionPlan::new(&spec, Options { explain: true, ..Options::default() }).unwrap();
+    assert!(explained.restore(&whole, "times").map(drop).unwrap_err().to_string().contains("--explain"));
 }
 
 /// As no message has come since, nobody knows how long nobody was there: what waits goes on waiting, and nothing is absent.
@@ -225,21 +262,23 @@ fn the_clock_waits_for_a_message() {
     for topic in &mut alignment.topics {
         (topic.max_wait, topic.absent_after) = (MaxWait::Fixed(50_000_000), Some(60_000_000));
     }
-    let run = |state| pipeline(&specification, &alignment, false, (&to, &reports), state).unwrap();
-    let first = run((None, true));
+    let clock = Arc::new(ManualClock::default());
+    let plan = plan(&specification, &alignment, false, &clock);
+    let run = |state: Option<&[u8]>| pipeline(&plan, &clock, (&to, &reports), state).unwrap();
+    let first = run(None);
     first.receive(TopicId(0), &[Sample::new(br#"{"t":5,"k":1,"x":2}"#, None, None)]);
-    assert!(first.end(Duration::from_secs(60)).is_some());
-    let resumed = resume::parse(&first.snapshot(), false).unwrap();
-    let second = run((Some(resumed), false));
+    assert!(first.end(true, Duration::from_secs(60)).is_some());
+    let snapshot = first.snapshot();
+    let second = run(Some(&snapshot));
     let before: Vec<String> = told.try_iter().chain(reported.try_iter()).collect();
-    let pass = |at| second.state().pass(at);
-    assert_eq!(pass(Instant::now() + Duration::from_secs(9)), None);
+    clock.set(Timestamp::from_nanos(9_000_000_000));
+    assert_eq!(second.state().poll(), None);
     assert_eq!((told.try_iter().next(), reported.try_iter().next()), (None, None), "after {before:?}");
     // An hour has passed.
     beat_on(&second, 1, r#"{"t":3605,"k":1,"x":2}"#);
     assert!(told.try_iter().any(|verdict| verdict.contains(r#""verdict":"violated""#)));
     assert_eq!(reported.try_iter().next(), None);
-    assert!(second.end(Duration::from_secs(60)).is_some());
+    assert!(second.end(false, Duration::from_secs(60)).is_some());
 }
 
 fn beat_on(pipeline: &Pipeline, topic: u32, payload: &str) {

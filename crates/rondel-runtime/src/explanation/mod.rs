@@ -18,8 +18,8 @@ use rondel_event::{Block, Path, Read, Slot, Timestamp, TopicId, Value, ValueType
 use rondel_spec::{Expr, ExprId, Property, Spec, TimeModel};
 
 use crate::formula::{self, word};
-use crate::output::{Given, key_text};
 use crate::specification::{Specification, looks_ahead};
+use crate::text::parameters_text;
 use history::{History, Message, Messages, Place, last_until, message};
 use keys::{Keeping, KeyOf, KeyPlaces};
 use reason::{Explained, Past, Reason, Row, explain};
@@ -38,7 +38,7 @@ const PARTS: usize = 24;
 
 /// Watches the parts of all properties of a specification.
 #[derive(Clone, Debug)]
-pub struct Witness {
+pub(crate) struct Explainer {
     topics: Vec<String>,
     properties: Vec<Watched>,
     /// The fields that are read, with the properties that show them and in which row.
@@ -51,9 +51,6 @@ pub struct Witness {
     time: i64,
     /// What the parts and fields were.
     kept: Keeping,
-    /// What explains the last violation.
-    moments: Vec<Moment>,
-    rows: Vec<usize>,
 }
 
 /// What is watched of a property.
@@ -96,29 +93,28 @@ struct Kept {
     most: usize,
 }
 
-/// What was at a moment.
+/// The values at a time point.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Moment {
-    /// When it was.
+pub struct TimePoint {
+    /// Its time.
     pub time: Timestamp,
-    /// Whether it is what followed right after that.
+    /// Whether it stands for the open interval right after that time.
     pub after: bool,
-    /// The step, where a message made it.
+    /// The step, where a message is at this time point.
     pub step: Option<u64>,
     /// The topic of the message.
-    pub topic: Option<TopicId>,
-    /// The values, as far as they are known.
+    pub topic: Option<String>,
+    /// The values of the names, as far as they are known.
     pub values: Vec<Option<Value>>,
 }
 
-/// Why a property was violated.
-#[derive(Clone, Copy, Debug)]
-pub struct Evidence<'a> {
-    topics: &'a [String],
-    names: &'a [String],
-    /// Which of the names are shown.
-    rows: &'a [usize],
-    moments: &'a [Moment],
+/// Why a property was violated: the time points that make it so.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// The fields and the parts of the formula that matter.
+    pub names: Vec<String>,
+    /// The time points, in order.
+    pub points: Vec<TimePoint>,
 }
 
 /// The histories of a property, or of an instance of it.
@@ -161,9 +157,9 @@ struct Part {
     ends: Vec<usize>,
 }
 
-impl Witness {
+impl Explainer {
     /// Watches the parts of the properties of a specification, which is compiled anew for that.
-    pub fn new(specification: &mut Specification) -> Witness {
+    pub(crate) fn new(specification: &mut Specification) -> Explainer {
         let spec = &specification.spec;
         let mut augmented = spec.clone();
         let mut properties: Vec<Watched> = Vec::new();
@@ -243,7 +239,7 @@ impl Witness {
         for (watched, property) in properties.iter_mut().zip(&specification.spec.properties) {
             watched.keys.find(specification, property);
         }
-        let mut witness = Witness {
+        let mut witness = Explainer {
             topics: specification.spec.topics.iter().map(|topic| topic.name.clone()).collect(),
             properties,
             fields,
@@ -251,27 +247,25 @@ impl Witness {
             messages: Messages::default(),
             time: i64::MIN,
             kept: Keeping::default(),
-            moments: Vec::new(),
-            rows: Vec::new(),
         };
         witness.restart();
         witness
     }
 
     /// Begins a new trace.
-    pub fn restart(&mut self) {
+    fn restart(&mut self) {
         self.messages = Messages::default();
         self.time = i64::MIN;
         self.kept = Keeping::new(self.properties.iter().map(|watched| watched.names.len()));
     }
 
-    /// Takes what a monitor has just reported: on a block, whose first event is the step with this number,
-    /// or on time passing. Gives the reports that are not its own, violations with the reason.
-    pub fn take(
+    /// Takes the reports of a monitor's last call: on a block, whose first event is the step with this
+    /// number, or on time passing. Passes on the reports on properties, each violation with its explanation.
+    pub(crate) fn take(
         &mut self,
         block: Option<(&Block, u64)>,
         monitor: &Monitor,
-        mut give: impl FnMut(&Given<'_>),
+        mut emit: impl FnMut(&Report, Option<Explanation>),
     ) {
         if let Some((block, first)) = block {
             self.look(block, first);
@@ -279,16 +273,13 @@ impl Witness {
         self.time = self.time.max(monitor.time().as_nanos());
         let own = self.properties.len();
         for report in monitor.reports().iter().filter(|r| r.changed && r.property as usize >= own) {
-            self.part(report, &key_text(&monitor.key(report)));
+            self.part(report, &parameters_text(&monitor.key(report)));
         }
-        let mut keys = Vec::new();
         for report in monitor.reports().iter().filter(|r| (r.property as usize) < own) {
             let is_violation = report.changed && report.verdict == Verdict::Violated;
-            let is_explained = is_violation && self.explain(report, &key_text(&monitor.key(report)));
-            let Witness { topics, properties, rows, moments, .. } = &*self;
-            let names = &properties[report.property as usize].names;
-            let evidence = is_explained.then_some(Evidence { topics, names, rows, moments });
-            give(&Given::new(report, monitor, evidence, &mut keys));
+            let explained =
+                is_violation.then(|| self.explain(report, &parameters_text(&monitor.key(report))));
+            emit(report, explained.flatten());
         }
     }
 
@@ -358,8 +349,8 @@ impl Witness {
         }
     }
 
-    /// Finds what explains a violation. Says whether there is anything to say.
-    fn explain(&mut self, report: &Report, key: &str) -> bool {
+    /// Explains a violation, if there is anything to show.
+    fn explain(&self, report: &Report, key: &str) -> Option<Explanation> {
         let property = report.property as usize;
         let watched = &self.properties[property];
         let given = given(watched.time, report, self.messages.all());
@@ -368,30 +359,31 @@ impl Witness {
             TimeModel::Steps => given,
             TimeModel::Points | TimeModel::Dense => place(watched.time, report, self.messages.all()),
         };
-        let Some(histories) = self.kept.histories(property, key, &watched.shared, about) else {
-            return false;
-        };
+        let histories = self.kept.histories(property, key, &watched.shared, about)?;
         let messages = self.kept.messages(property, key, self.messages.all(), histories.ended);
         let mut past = Past::new(&watched.reason, &watched.rows, histories, &messages);
         past.know(report.at_event, given);
         let own = past.own(report, given);
         let Explained { rows, places } = explain(past, own);
         let about = report.about.unwrap_or(report.time);
-        let moment = |(place, values): (Place, Vec<Option<Value>>)| {
+        let point = |(place, values): (Place, Vec<Option<Value>>)| {
             let message = place.step().and_then(|step| message(&messages, step));
             let time = message.map_or(Timestamp::from_nanos(place.time), |message| message.given);
-            Moment {
-                // What is too long ago to be remembered was at the time that the verdict is about.
+            let topic = message.and_then(|message| self.topics.get(message.topic?.index()));
+            TimePoint {
+                // A time too long ago to be remembered is that of the verdict.
                 time: if place == own { about } else { time },
                 after: place.after,
                 step: message.map(|message| message.step),
-                topic: message.and_then(|message| message.topic),
+                topic: topic.cloned(),
                 values,
             }
         };
-        self.moments = places.into_iter().map(moment).collect();
-        self.rows = rows;
-        true
+        let name = |&row: &usize| watched.names.get(row).cloned().unwrap_or_default();
+        Some(Explanation {
+            names: rows.iter().map(name).collect(),
+            points: places.into_iter().map(point).collect(),
+        })
     }
 }
 

@@ -10,18 +10,18 @@ use rondel_spec::{Bounds, TimeModel};
 
 use super::truth::{Past, Span};
 use super::{Kind, Node};
-use crate::evidence::history::Place;
-use crate::evidence::{Row, SHOWN};
+use crate::explanation::history::Place;
+use crate::explanation::{Row, SHOWN};
 
 /// What explains a violation: rows, and for each place what they are there.
 #[derive(Clone, Debug, Default)]
-pub(in crate::evidence) struct Explained {
-    pub(in crate::evidence) rows: Vec<usize>,
-    pub(in crate::evidence) places: Vec<(Place, Vec<Option<Value>>)>,
+pub(in crate::explanation) struct Explained {
+    pub(in crate::explanation) rows: Vec<usize>,
+    pub(in crate::explanation) places: Vec<(Place, Vec<Option<Value>>)>,
 }
 
 /// Explains that the formula is false at a place.
-pub(in crate::evidence) fn explain(past: Past<'_>, own: Place) -> Explained {
+pub(in crate::explanation) fn explain(past: Past<'_>, own: Place) -> Explained {
     let Some(formula) = past.reason.nodes.len().checked_sub(1) else { return Explained::default() };
     let mut search = Search {
         past,

@@ -1,4 +1,4 @@
-//! What publishers say of how far they are.
+//! Progress markers of publishers.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,12 @@ use rondel_event::{
     Block, Field, Layout, Path, Projection, Read, Slot, TimeUnit, Timestamp, TopicId, ValueType,
 };
 
-use crate::resume::Waits;
+use crate::saved::Waiting;
 
 /// Reads markers: `{"topic":"gear","complete":12.5}` says that all messages of the topic with times up to 12.5 s were
 /// sent. With `"after":12.0,"count":3` it says that those from 12.0 s (not included) on are three, and `"publisher":"a"`
 /// that it speaks for one publisher of several. Times are in the unit of the topic's own.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     /// The names of the topics and the units of their times.
     topics: Vec<(String, TimeUnit)>,
     block: Block,
@@ -22,7 +22,7 @@ pub(super) struct Progress {
     /// For each topic how far each of its publishers is, where they say who they are.
     publishers: HashMap<u32, HashMap<Vec<u8>, Timestamp>>,
     /// How many could not be read, or are of no topic here.
-    pub(super) unread: u64,
+    pub(crate) unread: u64,
 }
 
 const TOPIC: Slot = Slot::String(0);
@@ -32,7 +32,7 @@ const AFTER: Slot = Slot::Int(1);
 const COUNT: Slot = Slot::Int(2);
 
 impl Progress {
-    pub(super) fn new(topics: Vec<(String, TimeUnit)>) -> Progress {
+    pub(crate) fn new(topics: Vec<(String, TimeUnit)>) -> Progress {
         Progress {
             topics,
             block: Block::new(Layout { topics: 1, ints: 3, strings: 2, ..Layout::default() }),
@@ -43,7 +43,7 @@ impl Progress {
     }
 
     /// How far publishers are that say who they are: topic, who, time. In order, so that the same is written the same.
-    pub(super) fn saved(&self) -> Vec<(u32, Vec<u8>, i64)> {
+    pub(crate) fn saved(&self) -> Vec<(u32, Vec<u8>, i64)> {
         let all = self.publishers.iter().flat_map(|(topic, known)| {
             known.iter().map(|(who, time)| (*topic, who.clone(), time.as_nanos()))
         });
@@ -53,9 +53,9 @@ impl Progress {
     }
 
     /// Goes on from what was known.
-    pub(super) fn after(mut self, waits: &Waits) -> Progress {
-        self.unread = waits.unread;
-        for (topic, who, time) in &waits.publishers {
+    pub(crate) fn after(mut self, waiting: &Waiting) -> Progress {
+        self.unread = waiting.unread;
+        for (topic, who, time) in &waiting.publishers {
             let known = self.publishers.entry(*topic).or_default();
             known.insert(who.clone(), Timestamp::from_nanos(*time));
         }
@@ -63,7 +63,7 @@ impl Progress {
     }
 
     /// The marker that a payload holds, and its topic.
-    pub(super) fn read(&mut self, payload: &[u8]) -> Option<(TopicId, Marker)> {
+    pub(crate) fn read(&mut self, payload: &[u8]) -> Option<(TopicId, Marker)> {
         let read = self.marker(payload);
         self.unread += u64::from(read.is_none());
         read

@@ -8,8 +8,8 @@ use rondel_spec::{Property, Slice, Spec};
 
 use super::history::{Message, Place};
 use super::{Histories, KEPT, KEPT_OF_KEY, Kept, value};
-use crate::output::key_text;
 use crate::specification::Specification;
+use crate::text::parameters_text;
 
 /// Of so many instances evidence is kept. Violations of others have none.
 const INSTANCES: usize = 10_000;
@@ -86,7 +86,7 @@ impl KeyPlaces {
         };
         let keys: Option<Vec<_>> =
             places.iter().map(|(slot, value_type)| value(block, *slot, *value_type, row).flatten()).collect();
-        keys.map_or(KeyOf::None, |keys| KeyOf::One(key_text(&keys)))
+        keys.map_or(KeyOf::None, |keys| KeyOf::One(parameters_text(&keys)))
     }
 }
 

@@ -1,19 +1,18 @@
-//! What became of the chains of a specification, in numbers.
+//! The statistics of chains.
 
 use rondel_engine::{ChainFigures, Distribution, Monitor};
 use rondel_event::Value;
 use rondel_spec::Spec;
 use serde_json::json;
 
-use crate::output::write_value;
-use crate::tally::counted;
+use crate::text::{counted, write_value};
 
 /// What is shown of a distribution, in this order.
 const COLUMNS: [&str; 6] = ["count", "min", "mean", "p50", "p99", "max"];
 
-/// A chain at the end, or over several traces.
+/// The statistics of a chain, of one recording or of several.
 #[derive(Clone, Debug)]
-pub struct ChainReport {
+pub struct ChainStatistics {
     name: String,
     /// The names of its topics.
     topics: Vec<String>,
@@ -21,12 +20,18 @@ pub struct ChainReport {
     under_way: u64,
 }
 
-impl ChainReport {
-    /// The chains that a monitor measures, as they are at the moment.
-    pub fn all(monitor: &Monitor, spec: &Spec) -> Vec<ChainReport> {
+impl ChainStatistics {
+    /// The chains of these properties that a monitor measures, as they stand.
+    pub(crate) fn all(monitor: &Monitor, spec: &Spec, properties: &[u32]) -> Vec<ChainStatistics> {
+        let is_own = |name: &str| {
+            properties
+                .iter()
+                .filter_map(|&property| spec.properties.get(property as usize))
+                .any(|p| p.name == name)
+        };
         let name =
             |topic: &rondel_event::TopicId| spec.topics.get(topic.index()).map(|topic| topic.name.clone());
-        let chains = monitor.chains().map(|chain| ChainReport {
+        let chains = monitor.chains().filter(|chain| is_own(chain.name)).map(|chain| ChainStatistics {
             name: chain.name.to_owned(),
             topics: chain.topics.iter().filter_map(name).collect(),
             figures: chain.figures.clone(),
@@ -35,8 +40,8 @@ impl ChainReport {
         chains.collect()
     }
 
-    /// Adds those of a further trace.
-    pub fn merge(all: &mut Vec<ChainReport>, more: Vec<ChainReport>) {
+    /// Adds the statistics of a further recording.
+    pub(crate) fn merge(all: &mut Vec<ChainStatistics>, more: Vec<ChainStatistics>) {
         if all.is_empty() {
             *all = more;
             return;

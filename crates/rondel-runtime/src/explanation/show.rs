@@ -1,37 +1,38 @@
-//! Evidence as it is written.
+//! Explanations in text and in JSON.
 
 use std::fmt::Write as _;
 
+use rondel_event::Timestamp;
 use serde_json::json;
 
-use super::{Evidence, Moment};
-use crate::formula::value_text;
-use crate::output::{write_seconds, write_value};
+use super::{Explanation, TimePoint};
+use crate::text::{value_text, write_seconds, write_value};
 
 /// How many characters of a name, and of a value, are shown.
 const NAME: usize = 48;
 const VALUE: usize = 20;
 
-impl Evidence<'_> {
-    /// Appends a small table for people: a line for each value, over time.
-    pub fn text(&self, out: &mut Vec<u8>) {
-        let moments = || self.moments.iter();
-        let time = |moment: &Moment| format!("{}{} s", if moment.after { "after " } else { "" }, moment.time);
+impl Explanation {
+    /// Appends a small table for people: a line for each value, over time. `time` writes a time.
+    pub fn text(&self, time: &mut dyn FnMut(Timestamp) -> String, out: &mut Vec<u8>) {
+        let points = || self.points.iter();
+        let mut time =
+            |point: &TimePoint| format!("{}{}", if point.after { "after " } else { "" }, time(point.time));
         let mut rows: Vec<(String, Vec<String>)> = vec![
-            ("time".into(), moments().map(time).collect()),
-            ("step".into(), moments().map(|m| m.step.map_or_else(String::new, |s| s.to_string())).collect()),
-            ("message".into(), moments().map(|moment| self.topic(moment).to_owned()).collect()),
+            ("time".into(), points().map(&mut time).collect()),
+            ("step".into(), points().map(|m| m.step.map_or_else(String::new, |s| s.to_string())).collect()),
+            ("message".into(), points().map(|point| point.topic.clone().unwrap_or_default()).collect()),
         ];
-        for (i, name) in self.names().enumerate() {
-            let cell = |moment: &Moment| match moment.values.get(i) {
+        for (i, name) in self.names.iter().enumerate() {
+            let cell = |point: &TimePoint| match point.values.get(i) {
                 Some(Some(value)) => shorten(&value_text(value), VALUE),
                 _ => "?".to_owned(),
             };
-            rows.push((shorten(name, NAME), moments().map(cell).collect()));
+            rows.push((shorten(name, NAME), points().map(cell).collect()));
         }
         let width = |text: &str| text.chars().count();
         let names = rows.iter().map(|(name, _)| width(name)).max().unwrap_or(0);
-        let cells: Vec<usize> = (0..moments().count())
+        let cells: Vec<usize> = (0..points().count())
             .map(|i| rows.iter().map(|(_, cells)| width(&cells[i])).max().unwrap_or(0))
             .collect();
         for (name, row) in &rows {
@@ -45,21 +46,21 @@ impl Evidence<'_> {
         }
     }
 
-    /// Appends a JSON array: an object for each moment.
+    /// Appends a JSON array: an object for each point.
     pub fn json(&self, out: &mut Vec<u8>) {
         out.push(b'[');
-        for (i, moment) in self.moments.iter().enumerate() {
+        for (i, point) in self.points.iter().enumerate() {
             out.extend_from_slice(if i > 0 { b",{\"time\":" } else { b"{\"time\":" });
-            write_seconds(moment.time, out);
-            out.extend_from_slice(if moment.after { b",\"after\":true" } else { b"" });
-            if let Some(step) = moment.step {
+            write_seconds(point.time, out);
+            out.extend_from_slice(if point.after { b",\"after\":true" } else { b"" });
+            if let Some(step) = point.step {
                 out.extend_from_slice(format!(",\"step\":{step}").as_bytes());
             }
-            if moment.topic.is_some() {
-                out.extend_from_slice(format!(",\"topic\":{}", json!(self.topic(moment))).as_bytes());
+            if point.topic.is_some() {
+                out.extend_from_slice(format!(",\"topic\":{}", json!(point.topic)).as_bytes());
             }
             out.extend_from_slice(b",\"values\":{");
-            for (j, (name, value)) in self.names().zip(&moment.values).enumerate() {
+            for (j, (name, value)) in self.names.iter().zip(&point.values).enumerate() {
                 let comma = if j > 0 { "," } else { "" };
                 out.extend_from_slice(format!("{comma}{}:", json!(name)).as_bytes());
                 match value {
@@ -70,16 +71,6 @@ impl Evidence<'_> {
             out.extend_from_slice(b"}}");
         }
         out.push(b']');
-    }
-
-    /// What is shown, in the order of the values of a moment.
-    fn names(&self) -> impl Iterator<Item = &str> {
-        self.rows.iter().map(|&row| self.names.get(row).map_or("?", String::as_str))
-    }
-
-    fn topic(&self, moment: &Moment) -> &str {
-        let topic = moment.topic.and_then(|topic| self.topics.get(topic.index()));
-        topic.map_or("", String::as_str)
     }
 }
 

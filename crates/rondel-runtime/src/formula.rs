@@ -8,15 +8,15 @@ const DEEPEST: u32 = 40;
 
 /// How tightly operators bind, from loose to tight.
 mod level {
-    pub const IMPLIES: u8 = 1;
-    pub const OR: u8 = 2;
-    pub const AND: u8 = 3;
-    pub const SINCE: u8 = 4;
-    pub const PREFIX: u8 = 5;
-    pub const COMPARE: u8 = 6;
-    pub const ADD: u8 = 7;
-    pub const MULTIPLY: u8 = 8;
-    pub const NEGATE: u8 = 9;
+    pub(super) const IMPLIES: u8 = 1;
+    pub(super) const OR: u8 = 2;
+    pub(super) const AND: u8 = 3;
+    pub(super) const SINCE: u8 = 4;
+    pub(super) const PREFIX: u8 = 5;
+    pub(super) const COMPARE: u8 = 6;
+    pub(super) const ADD: u8 = 7;
+    pub(super) const MULTIPLY: u8 = 8;
+    pub(super) const NEGATE: u8 = 9;
 }
 
 /// What several nodes together are written as.

@@ -8,8 +8,8 @@ use rondel_event::Value;
 use rondel_spec::{Bounds, TimeModel};
 
 use super::{Kind, Reason};
-use crate::evidence::history::{Message, Place, last_until};
-use crate::evidence::{Histories, Row};
+use crate::explanation::history::{Message, Place, last_until};
+use crate::explanation::{Histories, Row};
 
 /// How deep a formula is followed.
 const DEEPEST: u32 = 200;
@@ -69,7 +69,7 @@ pub(super) struct Span {
 }
 
 /// What was, and what of it has been asked.
-pub(in crate::evidence) struct Past<'a> {
+pub(in crate::explanation) struct Past<'a> {
     pub(super) reason: &'a Reason,
     pub(super) rows: &'a [Row],
     pub(super) histories: Histories<'a>,
@@ -84,7 +84,7 @@ pub(in crate::evidence) struct Past<'a> {
 }
 
 impl<'a> Past<'a> {
-    pub(in crate::evidence) fn new(
+    pub(in crate::explanation) fn new(
         reason: &'a Reason,
         rows: &'a [Row],
         histories: Histories<'a>,
@@ -96,7 +96,7 @@ impl<'a> Past<'a> {
 
     /// Says where it was that something was said: all up to there is known, or where numbers run straight, up to where
     /// they are.
-    pub(in crate::evidence) fn know(&mut self, at_event: bool, given: Place) {
+    pub(in crate::explanation) fn know(&mut self, at_event: bool, given: Place) {
         self.known = self.axis(given);
         // At a time another message may still come. In steps it is another step.
         self.complete = match self.reason.time {
@@ -113,7 +113,7 @@ impl<'a> Past<'a> {
     }
 
     /// The place that a verdict is about which was given at another, or there.
-    pub(in crate::evidence) fn own(&mut self, report: &Report, given: Place) -> Place {
+    pub(in crate::explanation) fn own(&mut self, report: &Report, given: Place) -> Place {
         if self.reason.time == TimeModel::Steps {
             let index = self.messages.partition_point(|message| message.step < report.step);
             let index = index.checked_sub(usize::try_from(report.back).unwrap_or(usize::MAX));

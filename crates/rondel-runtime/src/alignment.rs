@@ -1,0 +1,241 @@
+//! The settings of alignment: how messages of several topics are put into order or into sets.
+
+use rondel_align::{
+    self as align, Order, OrderPolicy, OrderSettings, SetPolicy, SetSettings, Sets, Tardy, TopicOrder,
+};
+use rondel_event::TopicId;
+
+use crate::align::Rule;
+use crate::clock::AlignmentClock;
+use crate::options::{Input, TimeSource};
+
+/// How long a topic is waited for by default, in nanoseconds.
+pub const MAX_WAIT: i64 = 100_000_000;
+/// The time without a message after which a topic is absent by default, in nanoseconds.
+pub const ABSENT_AFTER: i64 = 2_000_000_000;
+/// The default limit of the distance between a message time and the clock, in nanoseconds.
+const FAR: i64 = 3_600_000_000_000;
+/// The default limit of waiting messages.
+const QUEUE: usize = 100_000;
+/// The default quantile of an estimated `max_wait`.
+pub const QUANTILE: f64 = 0.999;
+
+/// How the messages of a session are put into order or into sets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alignment {
+    /// The rule.
+    pub policy: Policy,
+    /// The clock that messages wait by.
+    pub clock: AlignmentClock,
+    /// What happens to late events.
+    pub late: Late,
+    /// The number of messages that may wait.
+    pub queue: usize,
+    /// The limit of a message time ahead of the clock, in nanoseconds.
+    pub ahead: Option<i64>,
+    /// The limit of a message time behind the clock, in nanoseconds.
+    pub behind: Option<i64>,
+    /// What a property waits for.
+    pub wait_for: WaitFor,
+    /// Whether notices are wanted although nothing has to wait.
+    pub notices: bool,
+    /// The settings of each topic, in the order of the specification.
+    pub topics: Vec<TopicAlignment>,
+}
+
+/// The rule of an alignment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Policy {
+    /// Messages are evaluated in the order of arrival.
+    Arrival,
+    /// Messages wait until nothing earlier can come.
+    EventTime,
+    /// A set is one message of every topic, with equal times.
+    Exact,
+    /// A set is the best matching message of every topic.
+    Approximate {
+        /// How much older sets are preferred over better ones.
+        age_penalty: f64,
+        /// The limit of the time between the messages of a set, in nanoseconds.
+        max_interval: Option<i64>,
+    },
+    /// A set is one message of every topic, at most this many nanoseconds apart.
+    Epsilon(i64),
+    /// A set is the latest message of every topic.
+    Latest,
+}
+
+impl Policy {
+    /// Whether it makes sets.
+    pub fn makes_sets(self) -> bool {
+        !matches!(self, Policy::Arrival | Policy::EventTime)
+    }
+}
+
+/// What happens to late events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Late {
+    /// They are dropped and counted.
+    Drop,
+    /// They are evaluated as if they had occurred when they arrived.
+    Late,
+    /// Their values are unknown until the next message of the topic.
+    Inconclusive,
+}
+
+/// What a property waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitFor {
+    /// The topics that it reads.
+    Property,
+    /// All topics of the specification.
+    Specification,
+}
+
+/// How one topic is waited for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TopicAlignment {
+    /// The longest wait.
+    pub max_wait: MaxWait,
+    /// The time without a message after which the topic is reported and no longer waited for, in
+    /// nanoseconds.
+    pub absent_after: Option<i64>,
+    /// Whether its messages come in the order of their times.
+    pub in_order: bool,
+    /// The least time between two of its messages, in nanoseconds.
+    pub lower_bound: i64,
+}
+
+impl TopicAlignment {
+    /// The defaults for a topic that is read so.
+    pub fn new(input: &Input) -> TopicAlignment {
+        // Nothing can arrive with an earlier time of arrival.
+        let wait = if input.time == TimeSource::Arrival { 0 } else { MAX_WAIT };
+        TopicAlignment {
+            max_wait: MaxWait::Fixed(wait),
+            absent_after: Some(ABSENT_AFTER),
+            in_order: true,
+            lower_bound: 0,
+        }
+    }
+}
+
+/// How long a topic is waited for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MaxWait {
+    /// Until nothing earlier can come, or the topic is absent.
+    Unlimited,
+    /// This many nanoseconds.
+    Fixed(i64),
+    /// The delay that this quantile of its messages had so far.
+    Estimated(f64),
+}
+
+impl Alignment {
+    /// An alignment with this policy and the defaults.
+    pub fn new(policy: Policy) -> Alignment {
+        Alignment {
+            policy,
+            clock: AlignmentClock::Messages,
+            late: Late::Late,
+            queue: QUEUE,
+            ahead: Some(FAR),
+            behind: Some(FAR),
+            wait_for: WaitFor::Property,
+            notices: false,
+            topics: Vec::new(),
+        }
+    }
+
+    /// The default for topics that are read so: messages of several topics that all carry times of their
+    /// own are put into the order of these times, all others are evaluated as they arrive.
+    pub fn by_default(inputs: &[Input]) -> Alignment {
+        // A time of arrival need not be on the clock of the others.
+        let own_times = inputs.iter().all(|input| input.time != TimeSource::Arrival);
+        let policy = if own_times && inputs.len() > 1 { Policy::EventTime } else { Policy::Arrival };
+        let topics = inputs.iter().map(TopicAlignment::new).collect();
+        Alignment { topics, ..Alignment::new(policy) }
+    }
+
+    /// A topic of which it can never be certain that nothing earlier comes, if there is one.
+    pub fn never_certain(&self) -> Option<TopicId> {
+        if self.policy != Policy::EventTime {
+            return None;
+        }
+        let never = |topic: &TopicAlignment| !topic.in_order && topic.max_wait == MaxWait::Unlimited;
+        self.topics.iter().position(never).map(|topic| TopicId(topic as u32))
+    }
+
+    /// Whether messages pass through an alignment.
+    pub fn is_needed(&self) -> bool {
+        self.policy != Policy::Arrival || self.notices
+    }
+
+    /// The rule for events of these topics. Where the policy makes sets, a property with parameters sees
+    /// the messages of a set one by one.
+    pub(crate) fn rule(&self, topics: &[TopicId], keyed: bool) -> Rule {
+        match self.set_settings(topics) {
+            Some(settings) => {
+                Rule::Sets { sets: self.sets(settings), topics: topics.to_vec(), joined: !keyed }
+            }
+            None => Rule::Order(Order::new(self.order_settings(topics))),
+        }
+    }
+
+    /// Sets with these settings.
+    pub(crate) fn sets<T: Clone>(&self, settings: SetSettings) -> Sets<T> {
+        Sets::new(settings).with_limits(self.ahead.map(i64::unsigned_abs), self.behind.map(i64::unsigned_abs))
+    }
+
+    /// The settings of an order of messages of these topics.
+    pub(crate) fn order_settings(&self, topics: &[TopicId]) -> OrderSettings {
+        let topic = |(i, own): (u32, &TopicAlignment)| TopicOrder {
+            max_wait: match own.max_wait {
+                MaxWait::Unlimited => align::MaxWait::None,
+                MaxWait::Fixed(nanos) => align::MaxWait::Fixed(nanos.unsigned_abs()),
+                MaxWait::Estimated(quantile) => {
+                    align::MaxWait::Estimated { quantile, at_most: ABSENT_AFTER.unsigned_abs() }
+                }
+            },
+            absent_after: own.absent_after.map(i64::unsigned_abs),
+            fifo: own.in_order,
+            in_play: topics.contains(&TopicId(i)),
+        };
+        OrderSettings {
+            policy: match self.policy {
+                Policy::Arrival => OrderPolicy::Arrival,
+                _ => OrderPolicy::EventTime,
+            },
+            topics: (0..).zip(&self.topics).map(topic).collect(),
+            queue: self.queue,
+            ahead: self.ahead.map(i64::unsigned_abs),
+            behind: self.behind.map(i64::unsigned_abs),
+            tardy: match self.late {
+                Late::Drop => Tardy::Drop,
+                Late::Late => Tardy::Late,
+                Late::Inconclusive => Tardy::Inconclusive,
+            },
+        }
+    }
+
+    /// The settings of sets of messages of these topics, if the policy makes sets.
+    pub(crate) fn set_settings(&self, topics: &[TopicId]) -> Option<SetSettings> {
+        let time = i64::unsigned_abs;
+        let own = || topics.iter().filter_map(|topic| self.topics.get(topic.index()));
+        let queue = self.queue;
+        let policy = match self.policy {
+            Policy::Arrival | Policy::EventTime => return None,
+            Policy::Exact => SetPolicy::Exact { queue },
+            Policy::Approximate { age_penalty, max_interval } => SetPolicy::Approximate {
+                queue,
+                age_penalty,
+                max_interval: max_interval.map(time),
+                lower_bounds: own().map(|topic| time(topic.lower_bound)).collect(),
+            },
+            Policy::Epsilon(epsilon) => SetPolicy::Epsilon { epsilon: time(epsilon), queue },
+            Policy::Latest => SetPolicy::latest(),
+        };
+        let absent_after = own().map(|topic| topic.absent_after.map(time)).collect();
+        Some(SetSettings { policy, topics: topics.len(), absent_after })
+    }
+}

@@ -1,0 +1,257 @@
+//! Clocks: where a session reads the time, and the time between messages.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rondel_event::Timestamp;
+
+/// Stands for a time that is not known.
+pub(crate) const NO_TIME: Timestamp = Timestamp::from_nanos(i64::MIN);
+
+/// A reading of [`Clock::ticks`], in nanoseconds.
+pub type Ticks = i64;
+
+/// Where a session reads the time. Injected, so that tests and recordings set it.
+pub trait Clock: Send + Sync {
+    /// The time of day, in nanoseconds since the Unix epoch. It may step.
+    fn now(&self) -> Timestamp;
+
+    /// The time since a fixed point, in nanoseconds. It never goes back.
+    fn ticks(&self) -> Ticks;
+}
+
+/// The clock of this machine.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemClock {
+    start: Instant,
+}
+
+impl Default for SystemClock {
+    fn default() -> SystemClock {
+        SystemClock { start: Instant::now() }
+    }
+}
+
+impl SystemClock {
+    /// The instant at which [`Clock::ticks`] reads `ticks`, unless it is too far away.
+    pub fn instant(&self, ticks: Ticks) -> Option<Instant> {
+        self.start.checked_add(Duration::from_nanos(u64::try_from(ticks).unwrap_or(0)))
+    }
+}
+
+impl Clock for SystemClock {
+    #[inline]
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp::from_nanos(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+    }
+
+    #[inline]
+    fn ticks(&self) -> Ticks {
+        i64::try_from(self.start.elapsed().as_nanos()).unwrap_or(i64::MAX)
+    }
+}
+
+/// A clock that shows what it was last set to: for recordings, simulations and tests.
+#[derive(Debug, Default)]
+pub struct ManualClock(AtomicI64);
+
+impl ManualClock {
+    /// Sets the clock. It does not go back.
+    pub fn set(&self, time: Timestamp) {
+        self.0.fetch_max(time.as_nanos(), Ordering::Relaxed);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+
+    fn ticks(&self) -> Ticks {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The time at the source of the messages: the time of the last message, and the ticks since. The two
+/// clocks need not agree; they only have to run equally fast until the next message.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SourceClock {
+    last: Option<(Timestamp, Ticks)>,
+}
+
+impl SourceClock {
+    /// Notes that a message of this time was evaluated at these ticks. Time does not go back.
+    pub(crate) fn set(&mut self, time: Timestamp, at: Ticks) {
+        let time = self.last.map_or(time, |(last, _)| time.max(last));
+        self.last = Some((time, at));
+    }
+
+    /// The ticks at which the source's time reaches `time`, once a message has come.
+    pub(crate) fn ticks(&self, time: Timestamp) -> Option<Ticks> {
+        let (last, at) = self.last?;
+        Some(ticks_at(time, last, at))
+    }
+}
+
+/// The ticks at which a clock shows `time`, if it shows `shown` at `at`.
+fn ticks_at(time: Timestamp, shown: Timestamp, at: Ticks) -> Ticks {
+    at.saturating_add(time.as_nanos().saturating_sub(shown.as_nanos()).max(0))
+}
+
+/// The clock that an alignment waits by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AlignmentClock {
+    /// The latest message time, and the ticks since that message. It serves recordings and simulated
+    /// time as well, and needs no synchronised clock.
+    Messages,
+    /// The time of day of this machine.
+    System,
+}
+
+/// An alignment's clock at work.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WaitClock {
+    kind: AlignmentClock,
+    latest: Option<(Timestamp, Ticks)>,
+    /// What it showed in the run before. It does not go back behind that.
+    before: Timestamp,
+}
+
+impl WaitClock {
+    pub(crate) fn new(kind: AlignmentClock) -> WaitClock {
+        WaitClock { kind, latest: None, before: NO_TIME }
+    }
+
+    /// A clock that continues from another run. That of messages shows nothing until a message comes:
+    /// only a message can tell how long the pause was.
+    pub(crate) fn after(self, before: Option<i64>) -> WaitClock {
+        WaitClock { before: before.map_or(NO_TIME, Timestamp::from_nanos), ..self }
+    }
+
+    /// Follows the times of messages from now on.
+    pub(crate) fn follow_messages(&mut self) {
+        self.kind = AlignmentClock::Messages;
+    }
+
+    /// The state from which another run continues.
+    pub(crate) fn saved(&self, clock: &dyn Clock) -> Option<i64> {
+        Some(self.at(clock, clock.ticks()).max(self.before))
+            .filter(|shown| *shown != NO_TIME)
+            .map(Timestamp::as_nanos)
+    }
+
+    /// `shown` if the clock showed something, otherwise the time that a message with this time sets it to.
+    pub(crate) fn shown_or(&self, shown: Timestamp, time: Timestamp) -> Timestamp {
+        if shown == NO_TIME { time.max(self.before) } else { shown }
+    }
+
+    /// The time that it shows at these ticks, which are not later than now.
+    pub(crate) fn at(&self, clock: &dyn Clock, ticks: Ticks) -> Timestamp {
+        match (self.kind, self.latest) {
+            (AlignmentClock::System, _) => clock.now(),
+            (AlignmentClock::Messages, None) => NO_TIME,
+            (AlignmentClock::Messages, Some((latest, since))) => {
+                Timestamp::from_nanos(latest.as_nanos().saturating_add(ticks.saturating_sub(since).max(0)))
+            }
+        }
+    }
+
+    /// Notes that a message of this time came. It does not turn the clock back.
+    pub(crate) fn see(&mut self, time: Timestamp, clock: &dyn Clock, ticks: Ticks) {
+        if self.kind == AlignmentClock::Messages && time > self.at(clock, ticks) {
+            self.latest = Some((time.max(self.before), ticks));
+        }
+    }
+
+    /// The ticks at which it shows this time, once it shows any.
+    pub(crate) fn ticks(&self, time: Timestamp, clock: &dyn Clock) -> Option<Ticks> {
+        let (shown, at) = match (self.kind, self.latest) {
+            (AlignmentClock::System, _) => (clock.now(), clock.ticks()),
+            (AlignmentClock::Messages, latest) => latest?,
+        };
+        Some(ticks_at(time, shown, at))
+    }
+}
+
+/// How far the times of messages may be from the clock, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) ahead: Option<i64>,
+    pub(crate) behind: Option<i64>,
+}
+
+impl Limits {
+    /// Whether a message of this time may set a clock that shows `shown`.
+    pub(crate) fn allow(&self, time: Timestamp, shown: Timestamp) -> bool {
+        let (time, shown_ns) = (time.as_nanos(), shown.as_nanos());
+        let within = |distance: i64, limit: Option<i64>| limit.is_none_or(|limit| distance <= limit);
+        shown == NO_TIME
+            || within(time.saturating_sub(shown_ns), self.ahead)
+                && within(shown_ns.saturating_sub(time), self.behind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    fn seconds(s: i64) -> Timestamp {
+        Timestamp::from_nanos(s * SECOND)
+    }
+
+    #[test]
+    fn the_source_clock_runs_from_the_last_message() {
+        let mut clock = SourceClock::default();
+        assert_eq!(clock.ticks(seconds(5)), None);
+        clock.set(seconds(100), 0);
+        assert_eq!(clock.ticks(seconds(105)), Some(5 * SECOND));
+        assert_eq!(clock.ticks(seconds(90)), Some(0), "a time that has passed is due at once");
+        // A source whose clock is slow, and a message that is behind the others.
+        clock.set(seconds(101), 4 * SECOND);
+        assert_eq!(clock.ticks(seconds(105)), Some(8 * SECOND));
+        clock.set(seconds(60), 6 * SECOND);
+        assert_eq!(clock.ticks(seconds(105)), Some(10 * SECOND));
+        // Nothing overflows.
+        clock.set(Timestamp::from_nanos(i64::MIN), 6);
+        assert!(clock.ticks(Timestamp::from_nanos(i64::MAX)).is_some());
+    }
+
+    #[test]
+    fn messages_set_the_alignment_clock_forward_and_it_runs() {
+        let system = ManualClock::default();
+        let mut clock = WaitClock::new(AlignmentClock::Messages);
+        assert_eq!(clock.ticks(seconds(5), &system), None, "there is no time yet");
+        clock.see(seconds(100), &system, 0);
+        assert_eq!(clock.at(&system, 3 * SECOND), seconds(103));
+        // A late message changes nothing; one that is ahead sets the clock.
+        clock.see(seconds(102), &system, 3 * SECOND);
+        assert_eq!(clock.at(&system, 3 * SECOND), seconds(103));
+        assert_eq!(clock.ticks(seconds(110), &system), Some(10 * SECOND));
+        clock.see(seconds(106), &system, 4 * SECOND);
+        assert_eq!(clock.at(&system, 5 * SECOND), seconds(107));
+        assert_eq!(clock.ticks(seconds(110), &system), Some(8 * SECOND));
+        clock.see(Timestamp::from_nanos(i64::MAX), &system, 6 * SECOND);
+        assert_eq!(clock.at(&system, 7 * SECOND).as_nanos(), i64::MAX);
+    }
+
+    #[test]
+    fn a_resumed_alignment_clock_waits_for_a_message_and_does_not_go_back() {
+        let system = ManualClock::default();
+        let mut clock = WaitClock::new(AlignmentClock::Messages);
+        assert_eq!(clock.saved(&system), None);
+        clock.see(seconds(100), &system, 0);
+        system.set(seconds(3));
+        let saved = clock.saved(&system);
+        let again = || WaitClock::new(AlignmentClock::Messages).after(saved);
+        assert_eq!((again().at(&system, 0), again().saved(&system)), (NO_TIME, saved));
+        for (first, shown) in [(102, 103), (500, 500)] {
+            let mut clock = again();
+            assert_eq!(clock.shown_or(clock.at(&system, 0), seconds(first)), seconds(shown));
+            clock.see(seconds(first), &system, 0);
+            assert_eq!(clock.at(&system, 0), seconds(shown));
+        }
+    }
+}

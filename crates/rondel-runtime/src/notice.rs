@@ -1,0 +1,511 @@
+//! Notices about messages that were late, lost or refused, and the statistics of alignment.
+
+use rondel_align::{
+    Notice as OrderNotice, OrderStatistics, Refusal, SetNotice, SetStatistics, Tardy, Unused,
+};
+use rondel_event::{Timestamp, TopicId};
+use serde_json::{Map, Value, json};
+
+use crate::text::{counted, duration as shown};
+
+/// What happened to messages: late, lost, refused.
+#[derive(Clone, Debug)]
+pub struct Notice {
+    /// The kind, in one word: `late`, `absent`, `gap`…
+    pub kind: &'static str,
+    /// The topic, by its position.
+    pub topic: Option<TopicId>,
+    /// The name of the topic.
+    pub topic_name: Option<String>,
+    /// Further facts, by their names: times and durations in seconds.
+    pub members: Vec<(&'static str, Value)>,
+    /// A sentence for people, without the name of the topic.
+    pub sentence: String,
+}
+
+impl Notice {
+    pub(crate) fn new(
+        kind: &'static str,
+        topic: Option<TopicId>,
+        members: Vec<(&'static str, Value)>,
+        sentence: String,
+    ) -> Notice {
+        Notice { kind, topic, topic_name: None, members, sentence }
+    }
+
+    /// The notice as a JSON object: `{"report":"late","topic":"gear",…}`.
+    pub fn json(&self) -> Value {
+        let mut object = Map::new();
+        object.insert("report".to_owned(), json!(self.kind));
+        if let Some(name) = &self.topic_name {
+            object.insert("topic".to_owned(), json!(name));
+        }
+        object.extend(self.members.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
+        Value::Object(object)
+    }
+
+    /// A message without the time that it should carry.
+    pub(crate) fn unstamped(topic: TopicId, time: Timestamp) -> Notice {
+        let sentence = "a message carries no time, or the time zero; it counts as now".to_owned();
+        Notice::new("unstamped", Some(topic), vec![("time", seconds(time))], sentence)
+    }
+
+    /// The first event whose time is before that of the event before it.
+    pub(crate) fn backwards(step: u64, time: Timestamp) -> Notice {
+        let sentence = format!("time goes backwards at step {step} (time {time} s)");
+        Notice::new("backwards", None, vec![("step", json!(step)), ("time", seconds(time))], sentence)
+    }
+
+    /// A progress marker that could not be used.
+    pub(crate) fn unread(payload: &[u8]) -> Notice {
+        let shown: String = String::from_utf8_lossy(payload).chars().take(60).collect();
+        let sentence = format!(
+            "a progress marker could not be used: {shown}; expected the form {{\"topic\":\"gear\",\"complete\":12.5}} \
+             with a topic of this deployment"
+        );
+        Notice::new("progress_unread", None, vec![("payload", json!(shown))], sentence)
+    }
+}
+
+/// A time in seconds, for programs: exact to the microsecond for calendar times.
+fn seconds(time: Timestamp) -> Value {
+    json!(time.as_nanos() as f64 / 1e9)
+}
+
+/// A duration in seconds, for programs.
+fn span(nanos: u64) -> Value {
+    json!(nanos as f64 / 1e9)
+}
+
+/// A notice of an order of messages.
+pub(crate) fn of_order(notice: &OrderNotice) -> Notice {
+    let new = |kind, topic: &TopicId, members, sentence| Notice::new(kind, Some(*topic), members, sentence);
+    match notice {
+        OrderNotice::Tardy { topic, time, excess, delay, policy } => {
+            let done = match policy {
+                Tardy::Drop => "it was dropped",
+                Tardy::Late => "it counts from now on",
+                Tardy::Inconclusive => "its values are unknown",
+            };
+            new(
+                "late",
+                topic,
+                vec![
+                    ("time", seconds(*time)),
+                    ("excess", span(*excess)),
+                    ("delay", span(*delay)),
+                    ("policy", json!(word(*policy))),
+                ],
+                format!("a message was late by {}; {done}", shown(*excess)),
+            )
+        }
+        OrderNotice::WaitTooShort { topic, tardy, received, max_wait, sufficient } => new(
+            "wait_too_short",
+            topic,
+            vec![
+                ("late", json!(tardy)),
+                ("received", json!(received)),
+                ("max_wait", max_wait.map_or(Value::Null, span)),
+                ("sufficient", span(*sufficient)),
+            ],
+            format!(
+                "{tardy} of {received} messages were late; a max_wait of {} would have sufficed",
+                shown(*sufficient)
+            ),
+        ),
+        OrderNotice::Refused { topic, time, reason, distance } => {
+            let (kind, side) = match reason {
+                Refusal::Ahead => ("ahead", "after"),
+                Refusal::Behind => ("behind", "before"),
+            };
+            new(
+                kind,
+                topic,
+                vec![("time", seconds(*time)), ("distance", span(*distance))],
+                format!(
+                    "the time {time} s is {} {side} the clock; the message was refused",
+                    shown(*distance)
+                ),
+            )
+        }
+        OrderNotice::UnknownTopic { topic } => {
+            new("unknown_topic", topic, Vec::new(), "the topic does not exist".to_owned())
+        }
+        OrderNotice::Absent { topic, since, ever } => new(
+            "absent",
+            topic,
+            vec![("since", if *ever { seconds(*since) } else { Value::Null })],
+            if *ever {
+                format!("no message since {since} s; the topic is no longer waited for until one comes")
+            } else {
+                "no message yet; the topic is no longer waited for until one comes".to_owned()
+            },
+        ),
+        OrderNotice::Returned { topic, after } => new(
+            "returned",
+            topic,
+            vec![("after", span(*after))],
+            format!("messages come again after {}", shown(*after)),
+        ),
+        OrderNotice::SteppedBack { topic, time, latest, believed } => new(
+            "stepped_back",
+            topic,
+            vec![("time", seconds(*time)), ("latest", seconds(*latest)), ("believed", json!(believed))],
+            format!(
+                "times step back from {latest} s to {time} s; if the messages of the topic do not come in order, set \
+                 `in_order: false`"
+            ),
+        ),
+        OrderNotice::StampsDisagree { topic, time, latest, publishers, believed } => new(
+            "clocks_disagree",
+            topic,
+            vec![
+                ("time", seconds(*time)),
+                ("latest", seconds(*latest)),
+                ("publishers", json!(publishers.map(|publisher| format!("{publisher:016x}")))),
+                ("believed", json!(believed)),
+            ],
+            format!(
+                "two publishers have different clocks or delays: {time} s came after {latest} s, but each publisher is in \
+                 order by itself"
+            ),
+        ),
+        OrderNotice::MarkerBack { topic, marker, complete } => new(
+            "progress_back",
+            topic,
+            vec![("time", seconds(marker.complete)), ("complete", seconds(*complete))],
+            format!("a progress marker goes back from {complete} s to {} s", marker.complete),
+        ),
+        OrderNotice::MarkerBroken { topic, time, complete } => new(
+            "progress_broken",
+            topic,
+            vec![("time", seconds(*time)), ("complete", seconds(*complete))],
+            format!("a message of {time} s came after the progress marker of {complete} s"),
+        ),
+        OrderNotice::MarkerMissed { topic, complete, after } => new(
+            "progress_missed",
+            topic,
+            vec![("complete", seconds(*complete)), ("after", seconds(*after))],
+            format!("progress markers between {complete} s and {after} s are missing"),
+        ),
+        OrderNotice::MarkerUnmet { topic, complete, missing } => new(
+            "progress_unmet",
+            topic,
+            vec![("complete", seconds(*complete)), ("missing", json!(missing))],
+            format!(
+                "{missing} messages up to {complete} s are missing, although the progress marker counts them"
+            ),
+        ),
+        OrderNotice::Early { topic, time } => new(
+            "early",
+            topic,
+            vec![("time", seconds(*time))],
+            "the queue is full; the oldest message was released early".to_owned(),
+        ),
+        OrderNotice::Duplicate { topic, publisher, number } => new(
+            "duplicate",
+            topic,
+            vec![("publisher", json!(format!("{publisher:016x}"))), ("number", json!(number))],
+            "a message came twice; the second was dropped".to_owned(),
+        ),
+        OrderNotice::Gap { topic, publisher, from, missing } => new(
+            "gap",
+            topic,
+            vec![
+                ("publisher", json!(format!("{publisher:016x}"))),
+                ("from", json!(from)),
+                ("missing", json!(missing)),
+            ],
+            format!(
+                "{} by the sequence numbers of the publisher",
+                counted(*missing, "message is missing", "messages are missing")
+            ),
+        ),
+        OrderNotice::NumbersBack { topic, publisher, number, highest } => new(
+            "numbers_back",
+            topic,
+            vec![
+                ("publisher", json!(format!("{publisher:016x}"))),
+                ("number", json!(number)),
+                ("highest", json!(highest)),
+            ],
+            "a publisher began to number its messages anew".to_owned(),
+        ),
+        OrderNotice::ClockBack { now, highest } => Notice::new(
+            "clock_back",
+            None,
+            vec![("now", seconds(*now)), ("highest", seconds(*highest))],
+            format!("the clock stepped back from {highest} s to {now} s; it counts as standing still"),
+        ),
+        OrderNotice::Unsaid { count } => Notice::new(
+            "unsaid",
+            None,
+            vec![("count", json!(count))],
+            format!("{} dropped because too many waited", counted(*count, "notice was", "notices were")),
+        ),
+    }
+}
+
+fn clock_back(now: Timestamp, highest: Timestamp) -> Notice {
+    Notice::new(
+        "clock_back",
+        None,
+        vec![("now", seconds(now)), ("highest", seconds(highest))],
+        format!("the clock stepped back from {highest} s to {now} s; it counts as standing still"),
+    )
+}
+
+fn word(policy: Tardy) -> &'static str {
+    match policy {
+        Tardy::Drop => "drop",
+        Tardy::Late => "late",
+        Tardy::Inconclusive => "inconclusive",
+    }
+}
+
+/// A notice of sets of messages.
+pub(crate) fn of_sets(notice: &SetNotice) -> Notice {
+    let new = |kind, topic: &TopicId, members, sentence| Notice::new(kind, Some(*topic), members, sentence);
+    match notice {
+        SetNotice::Unused { topic, time, why } => {
+            let reason = match why {
+                Unused::Older => "a later set was complete first",
+                Unused::Replaced => "another message has the same time",
+                Unused::QueueFull => "the queue was full",
+                Unused::Interval => "it was too far from the others",
+                Unused::AfterLoss => "its match may have been lost",
+                Unused::Worse => "a better set was found without it",
+                Unused::NoMatch => "the other topics had nothing close enough",
+                Unused::Superseded => "a later message came first",
+                Unused::End => "nothing more came",
+                Unused::Ahead => "its time is too far after the clock",
+                Unused::Behind => "its time is too far before the clock",
+                _ => "of a rule of the policy",
+            };
+            new(
+                "unused",
+                topic,
+                vec![("time", seconds(*time)), ("reason", json!(why.name()))],
+                format!("a message of {time} s is in no set: {reason}"),
+            )
+        }
+        SetNotice::Absent { topic, since, ever } => new(
+            "absent",
+            topic,
+            vec![("since", if *ever { seconds(*since) } else { Value::Null })],
+            "no message comes, so no sets are made".to_owned(),
+        ),
+        SetNotice::Returned { topic, after } => new(
+            "returned",
+            topic,
+            vec![("after", span(*after))],
+            format!("messages come again after {}", shown(*after)),
+        ),
+        SetNotice::TooClose { topic, time, last } => new(
+            "too_close",
+            topic,
+            vec![("time", seconds(*time)), ("latest", seconds(*last))],
+            format!("{last} s and {time} s are closer than `lower_bound`; sets may have been made too early"),
+        ),
+        SetNotice::ClockBack { now, highest } => clock_back(*now, *highest),
+        SetNotice::SteppedBack { topic, time, last } => new(
+            "stepped_back",
+            topic,
+            vec![("time", seconds(*time)), ("latest", seconds(*last))],
+            format!("times step back from {last} s to {time} s"),
+        ),
+        SetNotice::UnknownTopic { topic } => {
+            new("unknown_topic", topic, Vec::new(), "the topic does not exist".to_owned())
+        }
+        SetNotice::Unsaid { count } => Notice::new(
+            "unsaid",
+            None,
+            vec![("count", json!(count))],
+            format!("{} dropped because too many waited", counted(*count, "notice was", "notices were")),
+        ),
+        _ => Notice::new("other", None, Vec::new(), "an unknown notice".to_owned()),
+    }
+}
+
+/// The statistics of alignment.
+#[derive(Clone, Debug, Default)]
+pub struct AlignmentStatistics {
+    /// How many sets were made, where the policy makes sets.
+    sets: Option<u64>,
+    topics: Vec<AlignedTopic>,
+    /// Messages without a time.
+    unstamped: u64,
+    /// Progress markers that could not be used.
+    unread: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct AlignedTopic {
+    name: String,
+    order: OrderStatistics,
+    /// Why messages were in no set, and how many.
+    unused: Vec<(&'static str, u64)>,
+}
+
+impl AlignmentStatistics {
+    pub(crate) fn new(topics: &[String], unstamped: u64, unread: u64) -> AlignmentStatistics {
+        let topics = topics.iter().map(|name| AlignedTopic { name: name.clone(), ..AlignedTopic::default() });
+        AlignmentStatistics { sets: None, topics: topics.collect(), unstamped, unread }
+    }
+
+    /// Adds the statistics of an order. Where several groups wait for the same topic, the worst counts.
+    pub(crate) fn order(&mut self, statistics: &[OrderStatistics], of: &[TopicId]) {
+        for topic in of {
+            let Some(own) = statistics.get(topic.index()) else { continue };
+            let Some(report) = self.topics.get_mut(topic.index()) else { continue };
+            if report.order.received == 0 || own.tardy > report.order.tardy {
+                report.order = *own;
+            }
+        }
+    }
+
+    /// Adds the statistics of sets.
+    pub(crate) fn sets(&mut self, statistics: &SetStatistics, of: &[TopicId]) {
+        self.sets = Some(self.sets.unwrap_or(0).max(statistics.sets));
+        for (topic, own) in of.iter().zip(&statistics.topics) {
+            let Some(report) = self.topics.get_mut(topic.index()) else { continue };
+            report.order.received = own.received;
+            report.order.waiting = usize::try_from(own.waiting()).unwrap_or(usize::MAX);
+            report.order.released = own.used;
+            report.order.stepped_back = own.stepped_back;
+            report.order.absent = own.absent;
+            let unused = Unused::ALL.iter().zip(own.unused).filter(|(_, count)| *count > 0);
+            report.unused = unused.map(|(why, count)| (why.name(), count)).collect();
+        }
+    }
+
+    /// How many late events there were.
+    pub fn late(&self) -> u64 {
+        self.topics.iter().map(|topic| topic.order.tardy).sum()
+    }
+
+    /// Adds the statistics of a further recording.
+    pub(crate) fn merge(&mut self, further: &AlignmentStatistics) {
+        self.sets = self.sets.zip(further.sets).map(|(own, further)| own + further).or(self.sets);
+        self.unstamped += further.unstamped;
+        self.unread += further.unread;
+        for (own, further) in self.topics.iter_mut().zip(&further.topics) {
+            let (order, more) = (&mut own.order, &further.order);
+            for (own, more) in [
+                (&mut order.received, more.received),
+                (&mut order.released, more.released),
+                (&mut order.guessed, more.guessed),
+                (&mut order.tardy, more.tardy),
+                (&mut order.dropped, more.dropped),
+                (&mut order.duplicates, more.duplicates),
+                (&mut order.missing, more.missing),
+                (&mut order.refused, more.refused),
+                (&mut order.early, more.early),
+                (&mut order.stepped_back, more.stepped_back),
+                (&mut order.markers, more.markers),
+            ] {
+                *own += more;
+            }
+            order.max_excess = order.max_excess.max(more.max_excess);
+            order.sufficient_wait = order.sufficient_wait.max(more.sufficient_wait);
+            order.absent |= more.absent;
+            for (why, count) in &further.unused {
+                match own.unused.iter_mut().find(|(known, _)| known == why) {
+                    Some((_, own)) => *own += count,
+                    None => own.unused.push((why, *count)),
+                }
+            }
+        }
+    }
+
+    /// As a JSON object.
+    pub fn json(&self) -> Value {
+        let topics = self.topics.iter().map(|topic| {
+            let order = &topic.order;
+            let unused: Map<String, Value> =
+                topic.unused.iter().map(|(why, count)| ((*why).to_owned(), json!(count))).collect();
+            let value = json!({
+                "received": order.received,
+                "released": order.released,
+                "waiting": order.waiting,
+                "guessed": order.guessed,
+                "late": order.tardy,
+                "dropped": order.dropped,
+                "duplicates": order.duplicates,
+                "missing": order.missing,
+                "refused": order.refused,
+                "early": order.early,
+                "stepped_back": order.stepped_back,
+                "markers": order.markers,
+                "max_excess": span(order.max_excess),
+                "sufficient_wait": order.sufficient_wait.map(span),
+                "max_wait": order.max_wait.map(span),
+                "delay_p50": span(order.delay_p50),
+                "delay_p99": span(order.delay_p99),
+                "delay_max": span(order.delay_max),
+                "absent": order.absent,
+                "unused": unused,
+            });
+            (topic.name.clone(), value)
+        });
+        json!({
+            "sets": self.sets,
+            "late": self.late(),
+            "unstamped": self.unstamped,
+            "progress_unread": self.unread,
+            "topics": topics.collect::<Map<String, Value>>(),
+        })
+    }
+
+    /// In sentences: everything that was not as it should be.
+    pub fn sentences(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        said.extend(self.sets.map(|sets| counted(sets, "set", "sets")));
+        for AlignedTopic { name, order, unused } in &self.topics {
+            let mut parts = Vec::new();
+            if order.tardy > 0 {
+                let sufficient = order
+                    .sufficient_wait
+                    .map(|wait| format!("; a max_wait of {} would have sufficed", shown(wait)))
+                    .unwrap_or_default();
+                let excess = shown(order.max_excess);
+                parts.push(format!("{} late, by {excess} at most{sufficient}", order.tardy));
+            }
+            for (count, what) in [
+                (order.dropped, "of them dropped"),
+                (order.duplicates, "came twice"),
+                (order.missing, "missing by their sequence numbers"),
+                (order.refused, "refused because of their times"),
+                (order.early, "released early because the queue was full"),
+                (order.stepped_back, "with times that step back"),
+            ] {
+                if count > 0 {
+                    parts.push(format!("{count} {what}"));
+                }
+            }
+            parts.extend(
+                unused.iter().map(|(why, count)| format!("{count} in no set ({})", why.replace('_', " "))),
+            );
+            if order.waiting > 0 {
+                parts.push(format!("{} waiting for the next run", order.waiting));
+            }
+            if order.absent {
+                parts.push("absent at the end".to_owned());
+            }
+            if !parts.is_empty() {
+                said.push(format!("{name}: {}", parts.join(", ")));
+            }
+        }
+        if self.unstamped > 0 {
+            said.push(counted(self.unstamped, "message without a time", "messages without a time"));
+        }
+        if self.unread > 0 {
+            said.push(counted(
+                self.unread,
+                "marker that could not be used",
+                "markers that could not be used",
+            ));
+        }
+        said
+    }
+}

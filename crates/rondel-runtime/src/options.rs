@@ -1,0 +1,91 @@
+//! The options of a session.
+
+use std::sync::Arc;
+
+use rondel_event::{Path, TimeUnit};
+
+use crate::alignment::{Alignment, Policy};
+use crate::clock::{Clock, SystemClock};
+
+/// How a session reads messages, evaluates them and reports.
+#[derive(Clone)]
+pub struct Options {
+    /// How the messages of each topic are read, in the order of the specification; topics beyond the end
+    /// are read with [`Input::default`].
+    pub inputs: Vec<Input>,
+    /// How messages are put in order; by default they are evaluated as they come.
+    pub alignment: Alignment,
+    /// The verdicts that are reported.
+    pub emit: Emit,
+    /// Whether every violation is explained.
+    pub explain: bool,
+    /// The name of the recording, which every report carries.
+    pub recording: Option<String>,
+    /// The clock that the session reads where neither a message nor the caller tells the time.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            inputs: Vec::new(),
+            alignment: Alignment::new(Policy::Arrival),
+            emit: Emit::Change,
+            explain: false,
+            recording: None,
+            clock: Arc::new(SystemClock::default()),
+        }
+    }
+}
+
+/// How the messages of a topic are read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Input {
+    /// Where the time of a message comes from.
+    pub time: TimeSource,
+    /// The unit of times in a message that are plain numbers.
+    pub time_unit: TimeUnit,
+}
+
+/// Where the time of a message comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum TimeSource {
+    /// The time of arrival.
+    Arrival,
+    /// The time at which it was sent, where that is known; otherwise the time of arrival.
+    #[default]
+    Source,
+    /// A field of the message.
+    Field(Path),
+}
+
+impl TimeSource {
+    /// The field that holds the time, if one does.
+    pub fn field(&self) -> Option<&Path> {
+        if let TimeSource::Field(path) = self { Some(path) } else { None }
+    }
+}
+
+/// The verdicts that are reported.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Emit {
+    /// A verdict that differs from the one before it, and the first.
+    #[default]
+    Change,
+    /// A verdict for every event and property.
+    Every,
+    /// A verdict that becomes violated.
+    Violations,
+}
+
+impl Emit {
+    /// Whether this report of the engine is emitted.
+    #[inline]
+    pub(crate) fn wants(self, report: &rondel_engine::Report) -> bool {
+        match self {
+            Emit::Every => true,
+            Emit::Change => report.changed,
+            Emit::Violations => report.changed && report.verdict == rondel_event::Verdict::Violated,
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! Reports: verdicts with everything that a reader needs, and their JSON form.
+
+use rondel_engine::{Monitor, Report as EngineReport};
+use rondel_event::{Timestamp, Value, Verdict};
+use rondel_spec::{Property, Spec};
+
+use crate::explanation::Explanation;
+use crate::text::{write_integer, write_seconds, write_value};
+
+/// What is known of a property before any message: its name, its attributes, its parameters.
+#[derive(Clone, Debug)]
+pub struct PropertyInfo {
+    /// Its position in the specification.
+    pub position: u32,
+    /// Its name.
+    pub name: String,
+    /// The value of its attribute `@severity`.
+    pub severity: Option<String>,
+    /// The values of its attributes `@requirement`, separated by commas.
+    pub requirement: Option<String>,
+    /// All its attributes, in order: name and value.
+    pub attributes: Vec<(String, String)>,
+    /// The names of its parameters.
+    pub parameters: Vec<String>,
+    /// Of a chain the names of all topics.
+    chain: Option<Vec<String>>,
+    /// The JSON text before the parameters and the time.
+    prefix: Vec<u8>,
+    /// The JSON text of the attributes, which follows the verdict.
+    suffix: Vec<u8>,
+    /// The names of the parameters in JSON.
+    quoted: Vec<String>,
+}
+
+impl PropertyInfo {
+    /// What is known of the property at this position; `recording` names the recording, where there are
+    /// several.
+    pub fn new(spec: &Spec, position: u32, property: &Property, recording: Option<&str>) -> PropertyInfo {
+        // A string always has a JSON form.
+        let quoted = |text: &str| serde_json::to_string(text).unwrap_or_default();
+        let mut prefix = b"{".to_vec();
+        for (member, value) in [("trace", recording), ("property", Some(property.name.as_str()))] {
+            if let Some(value) = value {
+                prefix.extend_from_slice(format!("\"{member}\":{},", quoted(value)).as_bytes());
+            }
+        }
+        let values = |name: &str| {
+            let own = property.attributes.iter().filter(|(own, value)| own == name && !value.is_empty());
+            let values: Vec<&str> = own.map(|(_, value)| value.as_str()).collect();
+            (!values.is_empty()).then(|| values.join(", "))
+        };
+        let (severity, requirement) = (values("severity"), values("requirement"));
+        let mut suffix = Vec::new();
+        for (member, value) in [("severity", &severity), ("requirement", &requirement)] {
+            if let Some(value) = value {
+                suffix.extend_from_slice(format!(",\"{member}\":{}", quoted(value)).as_bytes());
+            }
+        }
+        let slice = property.slice.and_then(|slice| spec.slices.get(slice.0 as usize));
+        let parameters: Vec<String> =
+            slice.into_iter().flat_map(|slice| &slice.keys).map(|key| key.name.clone()).collect();
+        let is_chain = spec.chains.iter().any(|chain| chain.name == property.name);
+        PropertyInfo {
+            position,
+            name: property.name.clone(),
+            severity,
+            requirement,
+            attributes: property.attributes.clone(),
+            quoted: parameters.iter().map(|name| quoted(name)).collect(),
+            parameters,
+            chain: is_chain.then(|| spec.topics.iter().map(|topic| topic.name.clone()).collect()),
+            prefix,
+            suffix,
+        }
+    }
+
+    /// One for each property of a specification.
+    pub fn all(spec: &Spec, recording: Option<&str>) -> Vec<PropertyInfo> {
+        let properties = (0..).zip(&spec.properties);
+        properties.map(|(i, property)| PropertyInfo::new(spec, i, property, recording)).collect()
+    }
+}
+
+/// A verdict on a property, self-contained.
+#[derive(Clone, Copy, Debug)]
+pub struct Report<'s> {
+    /// The property.
+    pub property: &'s PropertyInfo,
+    /// The values of the parameters, in the order of their names.
+    pub parameters: &'s [Value],
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Whether it differs from the verdict before it, or is the first.
+    pub changed: bool,
+    /// When it became certain.
+    pub time: Timestamp,
+    /// The time that it is about, where that is another: of properties with future operators.
+    pub about: Option<Timestamp>,
+    /// The number of the event at which it became certain, from 0; none where time alone brought it.
+    pub step: Option<u64>,
+    /// Whether a message of the last push brought it. Otherwise time did.
+    pub at_message: bool,
+    /// The robustness, where the property asks for it and it is known.
+    pub robustness: Option<f64>,
+    /// Of a chain, how long the stamp took that arrived, in nanoseconds.
+    pub latency: Option<i64>,
+    /// Of a chain, the first topic that the stamp did not reach in time.
+    pub missing: Option<&'s str>,
+    /// The explanation, of a violation that is explained.
+    pub explanation: Option<&'s Explanation>,
+}
+
+impl Report<'_> {
+    /// Appends the JSON object, without a line break.
+    ///
+    /// Always in this order: `{"property":"p","key":{"id":7},"time":1.5,"about":1,"step":3,"verdict":"violated"}`,
+    /// `time` and `about` in seconds, `step` from 0. Members that do not apply are left out. A member
+    /// `trace` comes first where there are several recordings; after the verdict come `severity`,
+    /// `requirement`, `robustness`, `evidence`, `latency` and `missing`.
+    pub fn json(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.property.prefix);
+        if !self.parameters.is_empty() {
+            out.extend_from_slice(b"\"key\":{");
+            for (i, (name, value)) in self.property.quoted.iter().zip(self.parameters).enumerate() {
+                out.extend_from_slice(if i > 0 { b"," } else { b"" });
+                out.extend_from_slice(name.as_bytes());
+                out.push(b':');
+                write_value(value, out);
+            }
+            out.extend_from_slice(b"},");
+        }
+        out.extend_from_slice(b"\"time\":");
+        write_seconds(self.time, out);
+        if let Some(about) = self.about {
+            out.extend_from_slice(b",\"about\":");
+            write_seconds(about, out);
+        }
+        if let Some(step) = self.step {
+            out.extend_from_slice(b",\"step\":");
+            write_integer(step, out);
+        }
+        out.extend_from_slice(match self.verdict {
+            Verdict::Satisfied => b",\"verdict\":\"satisfied\"",
+            Verdict::Violated => b",\"verdict\":\"violated\"",
+            Verdict::Inconclusive => b",\"verdict\":\"inconclusive\"",
+        });
+        out.extend_from_slice(&self.property.suffix);
+        if let Some(robustness) = self.robustness {
+            out.extend_from_slice(b",\"robustness\":");
+            write_value(&Value::Float(robustness), out);
+        }
+        if let Some(explanation) = self.explanation {
+            out.extend_from_slice(b",\"evidence\":");
+            explanation.json(out);
+        }
+        if let Some(latency) = self.latency {
+            out.extend_from_slice(b",\"latency\":");
+            write_value(&Value::Duration(latency), out);
+        }
+        if let Some(topic) = self.missing {
+            out.extend_from_slice(b",\"missing\":");
+            write_value(&Value::String(topic.into()), out);
+        }
+        out.push(b'}');
+    }
+}
+
+/// Reports that have not been taken yet. Its vectors are used again, so that a report of a property
+/// without parameters allocates nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Reports {
+    pending: Vec<Pending>,
+    parameters: Vec<Value>,
+    explanations: Vec<Explanation>,
+    /// Whether they were taken, and make room for the next.
+    taken: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    property: u32,
+    verdict: Verdict,
+    changed: bool,
+    at_event: bool,
+    at_message: bool,
+    time: Timestamp,
+    about: Option<Timestamp>,
+    step: u64,
+    robustness: Option<f64>,
+    /// The topic that a stamp did not reach.
+    missing: Option<u32>,
+    /// Where the parameters end; they begin where those of the report before end.
+    parameters_end: u32,
+    /// The position of the explanation.
+    explanation: Option<u32>,
+}
+
+impl Reports {
+    /// Makes room if the reports were taken.
+    #[inline]
+    fn make_room(&mut self) {
+        if std::mem::take(&mut self.taken) {
+            self.pending.clear();
+            self.parameters.clear();
+            self.explanations.clear();
+        }
+    }
+
+    /// Adds a report of a monitor's last call, on the property at this position.
+    #[inline]
+    pub(crate) fn add(
+        &mut self,
+        property: u32,
+        report: &EngineReport,
+        monitor: &Monitor,
+        explanation: Option<Explanation>,
+    ) {
+        self.make_room();
+        let mut missing = None;
+        if report.key.is_some() {
+            // Of a chain, which has one parameter: the stamp.
+            if report.verdict == Verdict::Violated {
+                missing = monitor.missing(report).map(|topic| topic.0);
+            }
+            monitor.write_key(report, &mut self.parameters);
+        }
+        let explanation = explanation.map(|explanation| {
+            self.explanations.push(explanation);
+            self.explanations.len() as u32 - 1
+        });
+        self.pending.push(Pending {
+            property,
+            verdict: report.verdict,
+            changed: report.changed,
+            at_event: report.at_event,
+            at_message: report.row.is_some(),
+            time: report.time,
+            about: report.about,
+            step: report.step,
+            robustness: report.robustness,
+            missing,
+            parameters_end: self.parameters.len() as u32,
+            explanation,
+        });
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.taken || self.pending.is_empty()
+    }
+
+    /// The reports in order, which make room when the next is added.
+    pub(crate) fn take<'s>(
+        &'s mut self,
+        properties: &'s [PropertyInfo],
+    ) -> impl Iterator<Item = Report<'s>> + use<'s> {
+        self.make_room();
+        self.taken = true;
+        let (all, parameters, explanations) = (&self.pending, &self.parameters, &self.explanations);
+        all.iter().enumerate().map(move |(i, pending)| {
+            let start = i.checked_sub(1).map_or(0, |before| all[before].parameters_end);
+            let property = &properties[pending.property as usize];
+            let came =
+                pending.about.filter(|_| property.chain.is_some() && pending.verdict == Verdict::Satisfied);
+            Report {
+                property,
+                parameters: &parameters[start as usize..pending.parameters_end as usize],
+                verdict: pending.verdict,
+                changed: pending.changed,
+                time: pending.time,
+                about: pending.about,
+                step: pending.at_event.then_some(pending.step),
+                at_message: pending.at_message,
+                robustness: pending.robustness,
+                latency: came.map(|about| pending.time.as_nanos().saturating_sub(about.as_nanos())),
+                missing: pending
+                    .missing
+                    .and_then(|topic| Some(property.chain.as_ref()?.get(topic as usize)?.as_str())),
+                explanation: pending.explanation.and_then(|at| explanations.get(at as usize)),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_json_form_is_fixed() {
+        let spec = rondel_spec::parse(
+            "topic t { id: int, s: string, v: bool }
+             @severity(critical) @requirement(\"SYS-1\") @requirement(\"SYS-2\")
+             property p for each i in t.id, s in t.s = t.v",
+        );
+        let spec = spec.spec.unwrap();
+        let plain = Property::new("p", spec.properties[0].formula);
+        let named = Property { name: "a \"b\"".into(), ..plain.clone() };
+        let mut out = Vec::new();
+        let mut write = |property: &Property, trace, verdict, (time, about, step), parameters: &[Value]| {
+            let at = |seconds: f64| Timestamp::from_nanos((seconds * 1e9) as i64);
+            let report = Report {
+                property: &PropertyInfo::new(&spec, 0, property, trace),
+                parameters,
+                verdict,
+                changed: true,
+                time: at(time),
+                about: Option::<f64>::map(about, at),
+                step,
+                at_message: true,
+                robustness: None,
+                latency: None,
+                missing: None,
+                explanation: None,
+            };
+            report.json(&mut out);
+        };
+        write(&named, Some("x.jsonl"), Verdict::Violated, (-1.5, None, Some(3)), &[]);
+        write(&plain, None, Verdict::Satisfied, (12.0, None, Some(0)), &[]);
+        write(&plain, None, Verdict::Violated, (2.0, Some(0.0), None), &[]);
+        let parameters = [Value::Int(7), Value::String("x\"".into())];
+        write(&spec.properties[0], None, Verdict::Violated, (0.0, None, Some(1)), &parameters);
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            r#"{"trace":"x.jsonl","property":"a \"b\"","time":-1.5,"step":3,"verdict":"violated"}"#
+                .to_owned()
+                + r#"{"property":"p","time":12,"step":0,"verdict":"satisfied"}"#
+                + r#"{"property":"p","time":2,"about":0,"verdict":"violated"}"#
+                + r#"{"property":"p","key":{"i":7,"s":"x\""},"time":0,"step":1,"verdict":"violated","#
+                + r#""severity":"critical","requirement":"SYS-1, SYS-2"}"#
+        );
+    }
+}

@@ -1,0 +1,148 @@
+//! What a session remembers, as bytes, so that another one can continue from there.
+
+use rondel_engine::CompileError;
+use rondel_event::SnapshotError;
+use rondel_event::snapshot::{self, Kind};
+use serde::{Deserialize, Serialize};
+
+use crate::statistics::SavedStatistics;
+
+/// The kind of a session's snapshot.
+const SESSION: &Kind = b"RONDELgo";
+/// The version of the saved form. It goes up with every change of the saved state.
+const VERSION: u32 = 4;
+
+/// What is known beside the monitors.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Known {
+    /// Whether violations are explained: then the program has more in it.
+    pub(crate) explain: bool,
+    /// A note of the caller, which must be the same where another session continues.
+    pub(crate) note: String,
+    /// How many events were checked.
+    pub(crate) events: u64,
+    /// The time of the last event, in nanoseconds: also that of an event without a time.
+    pub(crate) time: i64,
+    /// The time of the last event for [`Backwards`](crate::statistics::Backwards), and how many went back.
+    pub(crate) backwards: (Option<i64>, u64),
+    /// The statistics of each property.
+    pub(crate) statistics: Vec<SavedStatistics>,
+    /// The fields that no message has carried yet.
+    pub(crate) missing_fields: Vec<String>,
+    /// The topics on which no message has come yet, by their numbers.
+    pub(crate) missing_topics: Vec<u32>,
+    /// What is known beside the waiting messages, where messages wait.
+    pub(crate) waiting: Option<Waiting>,
+}
+
+/// What is known beside messages that wait to be put in order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Waiting {
+    /// The time that the alignment's clock showed, once a message has set it.
+    pub(crate) clock: Option<i64>,
+    /// How many progress markers could not be used.
+    pub(crate) unread: u64,
+    /// How far the publishers are that name themselves: topic, name, time.
+    pub(crate) publishers: Vec<(u32, Vec<u8>, i64)>,
+}
+
+/// The content of a snapshot.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Saved {
+    /// What is known beside the monitors.
+    pub(crate) known: Known,
+    /// The monitors, each with the messages that wait for it.
+    pub(crate) states: Vec<Vec<u8>>,
+}
+
+/// Why a session cannot start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A property cannot be monitored.
+    Compile(CompileError),
+    /// The bytes are not a snapshot of a session, or of another version, or damaged.
+    Snapshot(SnapshotError),
+    /// The snapshot does not belong to this session, for this reason.
+    Mismatch(String),
+}
+
+impl std::fmt::Display for StartError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            StartError::Compile(error) => error.fmt(f),
+            StartError::Snapshot(error) => error.fmt(f),
+            StartError::Mismatch(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl From<SnapshotError> for StartError {
+    fn from(error: SnapshotError) -> StartError {
+        StartError::Snapshot(error)
+    }
+}
+
+impl From<CompileError> for StartError {
+    fn from(error: CompileError) -> StartError {
+        StartError::Compile(error)
+    }
+}
+
+impl From<&str> for StartError {
+    fn from(reason: &str) -> StartError {
+        StartError::Mismatch(reason.to_owned())
+    }
+}
+
+impl Saved {
+    /// As bytes.
+    pub(crate) fn seal(&self) -> Vec<u8> {
+        // Plain data always serialises.
+        snapshot::seal(SESSION, VERSION, 0, &postcard::to_stdvec(self).unwrap_or_default())
+    }
+
+    /// From bytes.
+    pub(crate) fn open(bytes: &[u8], explain: bool, note: &str) -> Result<Saved, StartError> {
+        let state = snapshot::open(SESSION, VERSION, 0, SnapshotError::OtherProgram, bytes)?;
+        let saved: Saved = postcard::from_bytes(state).map_err(|_| SnapshotError::Altered)?;
+        if saved.known.explain != explain {
+            return Err(StartError::from(if saved.known.explain {
+                "violations were explained when the snapshot was written, and are not here: add --explain"
+            } else {
+                "violations were not explained when the snapshot was written: leave --explain out"
+            }));
+        }
+        if saved.known.note != note {
+            return Err(StartError::Mismatch(format!(
+                "its times were {}, and here they are {note}",
+                saved.known.note
+            )));
+        }
+        Ok(saved)
+    }
+
+    /// What is known beside `count` alignment groups and this many properties.
+    pub(crate) fn waiting(&self, count: usize, properties: usize) -> Result<&Waiting, StartError> {
+        let waiting = self.known.waiting.as_ref();
+        let waiting = waiting.ok_or(
+            "it belongs to a session that evaluates messages as they come, and here they wait to be put in order",
+        )?;
+        if self.states.len() != count {
+            return Err("it belongs to another specification, or to other alignment settings".into());
+        }
+        self.fits(properties)?;
+        Ok(waiting)
+    }
+
+    /// Refuses a snapshot of another number of properties.
+    pub(crate) fn fits(&self, properties: usize) -> Result<(), StartError> {
+        // Where nothing is checked there are no properties.
+        match self.known.statistics.len() == properties {
+            true => Ok(()),
+            false => Err("it belongs to another specification".into()),
+        }
+    }
+}

@@ -1,0 +1,446 @@
+//! The session: messages in, reports out.
+
+mod aligned;
+mod direct;
+mod emitter;
+mod synchronized;
+
+use std::sync::Arc;
+
+use rondel_decode::json::JsonError;
+use rondel_decode::lines::{LineError, Lines};
+use rondel_engine::CompileError;
+use rondel_event::{Block, Origin, TimeUnit, Timestamp, TopicId};
+use rondel_spec::Spec;
+
+use crate::alignment::{Alignment, TopicAlignment};
+use crate::clock::{Clock, Ticks};
+use crate::explanation::Explainer;
+use crate::notice::Notice;
+use crate::options::{Input, Options};
+use crate::report::{PropertyInfo, Report};
+use crate::saved::{Saved, StartError};
+use crate::specification::Specification;
+use crate::statistics::{Counts, Summary, TopicStatistics};
+use aligned::Aligned;
+use direct::Direct;
+use emitter::Emitter;
+use synchronized::Synchronized;
+
+/// The times and the origin of a message, as far as they are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// When it was sent.
+    pub source: Option<Timestamp>,
+    /// When it arrived; the session's clock is read where this is needed and not given.
+    pub arrival: Option<Timestamp>,
+    /// Its publisher and its sequence number.
+    pub origin: Option<Origin>,
+}
+
+impl Stamp {
+    /// The stamp of a message that was sent at this time.
+    pub fn at(time: Timestamp) -> Stamp {
+        Stamp { source: Some(time), ..Stamp::default() }
+    }
+
+    #[inline]
+    fn arrival(&self, clock: &dyn Clock) -> Timestamp {
+        self.arrival.unwrap_or_else(|| clock.now())
+    }
+}
+
+/// Why the payload of a message could not be decoded.
+pub type DecodeError = JsonError;
+
+/// A specification and options, compiled: sessions start from it.
+pub struct SessionPlan {
+    specification: Specification,
+    options: Options,
+    properties: Arc<[PropertyInfo]>,
+    explainer: Option<Explainer>,
+    synchronizes: bool,
+}
+
+impl SessionPlan {
+    /// Compiles a specification for sessions with these options.
+    ///
+    /// # Errors
+    /// [`CompileError`] when a property cannot be monitored.
+    pub fn new(spec: &Spec, options: Options) -> Result<SessionPlan, CompileError> {
+        Ok(SessionPlan::of(Specification::new(spec.clone())?, options))
+    }
+
+    /// The same for a specification that is compiled already.
+    pub fn of(mut specification: Specification, mut options: Options) -> SessionPlan {
+        let topics = specification.spec.topics.len();
+        options.inputs.resize(topics.max(options.inputs.len()), Input::default());
+        let Options { inputs, alignment, .. } = &mut options;
+        let missing = inputs.iter().skip(alignment.topics.len()).map(TopicAlignment::new);
+        let missing: Vec<TopicAlignment> = missing.collect();
+        alignment.topics.extend(missing);
+        let properties = PropertyInfo::all(&specification.spec, options.recording.as_deref());
+        // With alignment, each group has one of its own.
+        let explains = options.explain && !options.alignment.is_needed();
+        let explainer = explains.then(|| Explainer::new(&mut specification));
+        SessionPlan { specification, options, properties: properties.into(), explainer, synchronizes: false }
+    }
+
+    /// A plan that checks nothing: messages are put in order and handed back ([`Session::released`]), each set
+    /// or each message as one JSON object.
+    pub fn synchronizer(topics: Specification, options: Options) -> SessionPlan {
+        SessionPlan { synchronizes: true, ..SessionPlan::of(topics, options) }
+    }
+
+    /// The specification.
+    pub fn specification(&self) -> &Specification {
+        &self.specification
+    }
+
+    /// The properties, in the order of the specification.
+    pub fn properties(&self) -> &[PropertyInfo] {
+        &self.properties
+    }
+
+    /// The alignment of the sessions.
+    pub fn alignment(&self) -> &Alignment {
+        &self.options.alignment
+    }
+
+    /// Names the recording that sessions from here on read, which every report carries.
+    pub fn set_recording(&mut self, recording: Option<&str>) {
+        self.options.recording = recording.map(str::to_owned);
+        self.properties = PropertyInfo::all(&self.specification.spec, recording).into();
+    }
+
+    /// Starts a session.
+    ///
+    /// # Errors
+    /// [`StartError::Compile`] when the properties that wait for the same topics cannot be monitored apart.
+    pub fn start(&self) -> Result<Session, StartError> {
+        self.session(None)
+    }
+
+    /// Starts a session that continues from a [snapshot](Session::snapshot) of a session with the same
+    /// specification and options. `note` must be that of the snapshot.
+    ///
+    /// # Errors
+    /// [`StartError`] when the bytes are damaged or belong to something else.
+    pub fn restore(&self, bytes: &[u8], note: &str) -> Result<Session, StartError> {
+        self.session(Some(&Saved::open(bytes, self.options.explain, note)?))
+    }
+
+    fn session(&self, saved: Option<&Saved>) -> Result<Session, StartError> {
+        let spec = &self.specification.spec;
+        let mut emitter = Emitter::new(spec, self.options.emit);
+        let mut topics: Vec<TopicStatistics> = spec
+            .topics
+            .iter()
+            .map(|topic| TopicStatistics { name: topic.name.clone(), missing: true, ..Default::default() })
+            .collect();
+        if let Some(Saved { known, .. }) = saved {
+            let statistics = emitter.statistics.iter_mut().zip(&known.statistics);
+            statistics.for_each(|(statistics, saved)| statistics.restore(saved.clone()));
+            for (i, topic) in (0..).zip(&mut topics) {
+                topic.missing = known.missing_topics.contains(&i);
+            }
+        }
+        let route = if self.synchronizes {
+            Route::Synchronized(Box::new(Synchronized::new(self, saved)?))
+        } else if self.options.alignment.is_needed() {
+            Route::Aligned(Box::new(Aligned::new(self, saved)?))
+        } else {
+            Route::Direct(Box::new(Direct::new(self, saved)?))
+        };
+        Ok(Session {
+            route,
+            shared: Shared {
+                emitter,
+                counts: Counts::default(),
+                checked_before: saved.map_or(0, |saved| saved.known.events),
+                topics,
+                notices: Vec::new(),
+                clock: Arc::clone(&self.options.clock),
+            },
+            properties: Arc::clone(&self.properties),
+            explains: self.options.explain,
+            finished: false,
+        })
+    }
+}
+
+/// Messages in, reports out: decodes, aligns, evaluates.
+///
+/// A session is driven by its caller and does no I/O. [`push`](Session::push) takes a message,
+/// [`flush`](Session::flush) evaluates all that came, [`poll`](Session::poll) and
+/// [`advance`](Session::advance) let time pass, [`reports`](Session::reports) hands over the verdicts.
+pub struct Session {
+    route: Route,
+    shared: Shared,
+    properties: Arc<[PropertyInfo]>,
+    explains: bool,
+    finished: bool,
+}
+
+/// The way of messages through a session.
+enum Route {
+    /// They are evaluated as they come.
+    Direct(Box<Direct>),
+    /// They are put in order first.
+    Aligned(Box<Aligned>),
+    /// They are put in order and handed back.
+    Synchronized(Box<Synchronized>),
+}
+
+/// What every route writes to.
+struct Shared {
+    emitter: Emitter,
+    counts: Counts,
+    /// Events checked before the session was restored.
+    checked_before: u64,
+    topics: Vec<TopicStatistics>,
+    notices: Vec<Notice>,
+    clock: Arc<dyn Clock>,
+}
+
+/// The most notices that wait to be taken.
+const NOTICES: usize = 4096;
+
+impl Shared {
+    /// Keeps a notice until it is taken.
+    fn notice(&mut self, mut notice: Notice) {
+        if self.notices.len() >= NOTICES {
+            return;
+        }
+        let topic = notice.topic.and_then(|topic| self.topics.get(topic.index()));
+        notice.topic_name = topic.map(|topic| topic.name.clone());
+        self.notices.push(notice);
+    }
+
+    /// Counts a message without the time that it should carry.
+    fn unstamped(&mut self, topic: TopicId, time: Timestamp) {
+        if let Some(topic) = self.topics.get_mut(topic.index()) {
+            topic.unstamped += 1;
+        }
+        self.notice(Notice::unstamped(topic, time));
+    }
+
+    /// Notes the topics of a block among those on which no message has come yet.
+    fn see(&mut self, missing: &mut Vec<TopicId>, block: &Block) {
+        missing.retain(|topic| {
+            let came = block.topic_rows(*topic) != 0;
+            self.topics[topic.index()].missing &= !came;
+            !came
+        });
+    }
+}
+
+impl Session {
+    /// A session of a specification. Where several sessions share one, start them from a [`SessionPlan`].
+    ///
+    /// # Errors
+    /// [`StartError::Compile`] when a property cannot be monitored.
+    pub fn new(spec: &Spec, options: Options) -> Result<Session, StartError> {
+        SessionPlan::new(spec, options)?.start()
+    }
+
+    /// Takes a message. It is decoded at once, and evaluated when a block of messages is full, at
+    /// [`flush`](Session::flush), or when nothing earlier can come.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when the payload cannot be decoded; the message is counted, and nothing else
+    /// happens.
+    #[inline]
+    pub fn push(&mut self, topic: TopicId, stamp: Stamp, payload: &[u8]) -> Result<(), DecodeError> {
+        self.shared.counts.received += 1;
+        match &mut self.route {
+            Route::Direct(direct) => direct.push(topic, &stamp, payload, &mut self.shared),
+            Route::Aligned(aligned) => aligned.push(topic, &stamp, payload, &mut self.shared),
+            Route::Synchronized(synchronized) => synchronized.push(topic, &stamp, payload, &mut self.shared),
+        }
+    }
+
+    /// A decoder for JSON lines, each a message with its topic and time: see [`Session::push_lines`]. `unit` is
+    /// the unit of the times beside the payload.
+    pub fn lines(&self, unit: TimeUnit) -> Lines {
+        match &self.route {
+            Route::Direct(direct) => direct.lines(unit),
+            Route::Aligned(aligned) => aligned.lines(unit),
+            Route::Synchronized(synchronized) => synchronized.lines(unit),
+        }
+    }
+
+    /// Takes whole lines, `text[at..end]`, up to 64 at a time; returns where the first line begins that was
+    /// not taken. `lines` comes from [`Session::lines`].
+    ///
+    /// # Errors
+    /// [`LineError`] at the first line that cannot be used; the lines before it were taken.
+    pub fn push_lines(
+        &mut self,
+        lines: &mut Lines,
+        text: &[u8],
+        at: usize,
+        end: usize,
+    ) -> Result<usize, LineError> {
+        match &mut self.route {
+            Route::Direct(direct) => direct.push_lines(lines, (text, at, end), &mut self.shared),
+            Route::Aligned(aligned) => aligned.push_lines(lines, (text, at, end), &mut self.shared),
+            Route::Synchronized(synchronized) => {
+                synchronized.push_lines(lines, (text, at, end), &mut self.shared)
+            }
+        }
+    }
+
+    /// Takes a progress marker of a publisher: `{"topic":"gear","complete":12.5}`.
+    pub fn progress(&mut self, payload: &[u8]) {
+        match &mut self.route {
+            Route::Direct(_) => {}
+            Route::Aligned(aligned) => aligned.progress(payload, &mut self.shared),
+            Route::Synchronized(synchronized) => synchronized.progress(payload, &mut self.shared),
+        }
+    }
+
+    /// Evaluates everything that came and waits for nothing. To be called when no more messages are
+    /// waiting to be pushed.
+    #[inline]
+    pub fn flush(&mut self) {
+        match &mut self.route {
+            Route::Direct(direct) => direct.step(&mut self.shared),
+            Route::Aligned(aligned) => aligned.step(&mut self.shared),
+            Route::Synchronized(synchronized) => synchronized.step(&mut self.shared),
+        }
+    }
+
+    /// Evaluates everything that came, and what time has brought until now by the session's clock; returns
+    /// the reading of [`Clock::ticks`] at which time brings more.
+    pub fn poll(&mut self) -> Option<Ticks> {
+        match &mut self.route {
+            Route::Direct(direct) => direct.poll(&mut self.shared),
+            Route::Aligned(aligned) => aligned.poll(&mut self.shared),
+            Route::Synchronized(synchronized) => synchronized.poll(&mut self.shared),
+        }
+    }
+
+    /// The reading of [`Clock::ticks`] at which time alone brings something.
+    #[inline]
+    pub fn due(&self) -> Option<Ticks> {
+        match &self.route {
+            Route::Direct(direct) => direct.due(),
+            Route::Aligned(aligned) => aligned.due(&*self.shared.clock),
+            Route::Synchronized(synchronized) => synchronized.due(&*self.shared.clock),
+        }
+    }
+
+    /// Whether time alone can bring anything, so that [`poll`](Session::poll) has to be called.
+    pub fn is_timed(&self) -> bool {
+        match &self.route {
+            Route::Direct(direct) => direct.is_timed(),
+            Route::Aligned(_) | Route::Synchronized(_) => true,
+        }
+    }
+
+    /// Evaluates everything that came, and lets event time pass up to `time`: no earlier message follows.
+    pub fn advance(&mut self, time: Timestamp) {
+        match &mut self.route {
+            Route::Direct(direct) => direct.advance(time, &mut self.shared),
+            Route::Aligned(aligned) => aligned.advance(time, &mut self.shared),
+            Route::Synchronized(synchronized) => synchronized.advance(time, &mut self.shared),
+        }
+    }
+
+    /// The event time at which time alone brings a verdict, if no message comes before.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        match &self.route {
+            Route::Direct(direct) => direct.deadline(),
+            Route::Aligned(aligned) => aligned.deadline(),
+            Route::Synchronized(synchronized) => synchronized.deadline(),
+        }
+    }
+
+    /// Whether there are reports to take.
+    #[inline]
+    pub fn has_reports(&self) -> bool {
+        !self.shared.emitter.reports.is_empty()
+    }
+
+    /// Takes the reports since the last call, in order.
+    pub fn reports(&mut self) -> impl Iterator<Item = Report<'_>> {
+        self.shared.emitter.reports.take(&self.properties)
+    }
+
+    /// Whether there are notices to take.
+    #[inline]
+    pub fn has_notices(&self) -> bool {
+        !self.shared.notices.is_empty()
+    }
+
+    /// Takes the notices since the last call, in order; at most 4,096 wait.
+    pub fn notices(&mut self) -> impl Iterator<Item = Notice> {
+        self.shared.notices.drain(..)
+    }
+
+    /// Takes the next message or set that a [synchronizer](SessionPlan::synchronizer) has released, as a JSON
+    /// object: the time, and under the names of the topics the messages as they came.
+    pub fn released(&mut self) -> Option<&[u8]> {
+        match &mut self.route {
+            Route::Synchronized(synchronized) => synchronized.released(),
+            _ => None,
+        }
+    }
+
+    /// Everything that the session remembers, as bytes from which [`SessionPlan::restore`] continues. Reports
+    /// and notices that were not taken are not part of it. `note` is handed back to the caller's check.
+    pub fn snapshot(&mut self, note: &str) -> Vec<u8> {
+        self.flush();
+        let mut saved = match &self.route {
+            Route::Direct(direct) => direct.saved(),
+            Route::Aligned(aligned) => aligned.saved(&*self.shared.clock),
+            Route::Synchronized(synchronized) => synchronized.saved(&*self.shared.clock),
+        };
+        let Shared { emitter, counts, checked_before, topics, .. } = &self.shared;
+        saved.known.explain = self.explains;
+        saved.known.note = note.to_owned();
+        saved.known.events = checked_before + counts.checked;
+        saved.known.statistics = emitter.statistics.iter().map(|statistics| statistics.saved()).collect();
+        let missing = (0..).zip(topics).filter(|(_, topic)| topic.missing);
+        saved.known.missing_topics = missing.map(|(i, _)| i).collect();
+        saved.seal()
+    }
+
+    /// Ends the recording: evaluates everything, also what waits, and reports what stays open. Nothing is to
+    /// be pushed afterwards.
+    pub fn finish(&mut self) {
+        if std::mem::replace(&mut self.finished, true) {
+            return;
+        }
+        self.flush();
+        self.shared.emitter.statistics.iter_mut().for_each(|statistics| statistics.over());
+        match &mut self.route {
+            Route::Direct(direct) => direct.finish(&mut self.shared),
+            Route::Aligned(aligned) => aligned.finish(&mut self.shared),
+            Route::Synchronized(synchronized) => synchronized.finish(&mut self.shared),
+        }
+    }
+
+    /// How many events were checked, those of earlier sessions included.
+    pub fn events(&self) -> u64 {
+        self.shared.checked_before + self.shared.counts.checked
+    }
+
+    /// The session in numbers, from its beginning.
+    pub fn summary(&self) -> Summary {
+        let Shared { emitter, counts, topics, .. } = &self.shared;
+        let mut summary = Summary {
+            counts: *counts,
+            properties: emitter.statistics.clone(),
+            topics: topics.clone(),
+            ..Summary::default()
+        };
+        match &self.route {
+            Route::Direct(direct) => direct.summarize(&mut summary),
+            Route::Aligned(aligned) => aligned.summarize(&mut summary),
+            Route::Synchronized(synchronized) => synchronized.summarize(&mut summary),
+        }
+        summary
+    }
+}

@@ -1,0 +1,276 @@
+//! Messages that are evaluated as they come.
+
+use std::sync::Arc;
+
+use rondel_decode::json::JsonDecoder;
+use rondel_decode::lines::{LineError, Lines};
+use rondel_engine::Monitor;
+use rondel_event::{Block, Rows, TimeUnit, Timestamp, TopicId};
+
+use super::emitter::Evaluated;
+use super::{DecodeError, SessionPlan, Shared, Stamp};
+use crate::chains::ChainStatistics;
+use crate::clock::{NO_TIME, SourceClock, Ticks};
+use crate::notice::Notice;
+use crate::options::{Emit, Input, TimeSource};
+use crate::saved::{Known, Saved, StartError};
+use crate::specification::{Specification, trace_topics};
+use crate::statistics::{Backwards, MissingFields, Summary, omissions};
+
+/// One monitor, and the decoders that fill its block.
+pub(super) struct Direct {
+    specification: Specification,
+    decoders: Vec<JsonDecoder>,
+    inputs: Vec<Input>,
+    /// Whether a property reads the time of arrival.
+    reads_arrivals: bool,
+    /// Whether some topic carries its time in a field.
+    reads_time_fields: bool,
+    /// The topics on which no message has come yet.
+    missing: Vec<TopicId>,
+    /// The time of the last event.
+    time: Timestamp,
+    block: Block,
+    monitor: Monitor,
+    evaluated: Evaluated,
+    /// The time at the source, where properties change with time alone.
+    clock: Option<SourceClock>,
+    backwards: Backwards,
+    missing_fields: MissingFields,
+    /// Values of another type in lines.
+    mistyped: u64,
+}
+
+impl Direct {
+    pub(super) fn new(plan: &SessionPlan, saved: Option<&Saved>) -> Result<Direct, StartError> {
+        let specification = plan.specification.clone();
+        let program = &specification.program;
+        let mut missing_fields = MissingFields::new(&specification);
+        let topics = specification.spec.topics.len() as u32;
+        let mut missing: Vec<TopicId> = (0..topics).map(TopicId).collect();
+        let unknown = Known::default();
+        let (mut monitor, known) = match saved {
+            None => (Monitor::new(Arc::clone(program)), &unknown),
+            Some(saved) => {
+                if saved.known.waiting.is_some() {
+                    return Err(
+                        "it belongs to a session whose messages wait to be put in order, and here they do not".into()
+                    );
+                }
+                saved.fits(specification.spec.properties.len())?;
+                let [state] = &saved.states[..] else {
+                    return Err(rondel_event::SnapshotError::Altered.into());
+                };
+                missing_fields.keep(&saved.known.missing_fields);
+                missing.retain(|topic| saved.known.missing_topics.contains(&topic.0));
+                (Monitor::restore(Arc::clone(program), state)?, &saved.known)
+            }
+        };
+        monitor.report_every(plan.options.emit == Emit::Every);
+        let inputs = plan.options.inputs.clone();
+        let decoder = |(i, (projection, input)): (usize, (_, &Input))| {
+            JsonDecoder::new(TopicId(i as u32), projection, input.time.field(), input.time_unit)
+        };
+        let decoders = program.projections().iter().zip(&inputs).enumerate().map(decoder).collect();
+        let properties = (0..specification.spec.properties.len() as u32).collect();
+        Ok(Direct {
+            decoders,
+            reads_arrivals: program.reads_arrivals(),
+            reads_time_fields: inputs.iter().any(|input| input.time.field().is_some()),
+            inputs,
+            missing,
+            time: Timestamp::from_nanos(known.time),
+            block: Block::new(program.layout()),
+            monitor,
+            evaluated: Evaluated { properties, explainer: plan.explainer.clone() },
+            clock: specification.is_timed().then(SourceClock::default),
+            backwards: Backwards::restored(known.backwards),
+            missing_fields,
+            mistyped: 0,
+            specification,
+        })
+    }
+
+    /// Decodes a message into the block, and evaluates the block when it is full: 64 events at a time cost
+    /// little more than one.
+    #[inline]
+    pub(super) fn push(
+        &mut self,
+        topic: TopicId,
+        stamp: &Stamp,
+        payload: &[u8],
+        shared: &mut Shared,
+    ) -> Result<(), DecodeError> {
+        // The clock is read at most once for a message.
+        let mut arrival = self.reads_arrivals.then(|| stamp.arrival(&*shared.clock));
+        let time = match self.inputs[topic.index()].time {
+            TimeSource::Source => stamp.source.unwrap_or_else(|| stamp.arrival(&*shared.clock)),
+            TimeSource::Arrival => *arrival.get_or_insert_with(|| stamp.arrival(&*shared.clock)),
+            TimeSource::Field(_) => NO_TIME,
+        };
+        if let Err(error) = self.decoders[topic.index()].decode(payload, time, &mut self.block) {
+            shared.counts.undecodable += 1;
+            return Err(error);
+        }
+        shared.counts.checked += 1;
+        let row = self.block.len() - 1;
+        let time = self.block.time(row);
+        if time == NO_TIME {
+            self.unstamped(row, topic, shared);
+        } else {
+            self.time = time;
+            if self.reads_time_fields {
+                shared.topics[topic.index()].stamped = true;
+            }
+        }
+        if let Some(arrival) = arrival.filter(|_| self.reads_arrivals) {
+            self.block.set_arrival(row, arrival);
+        }
+        if self.block.is_full() {
+            self.step(shared);
+        }
+        Ok(())
+    }
+
+    /// Gives an event without a time the time of the event before it.
+    #[cold]
+    fn unstamped(&mut self, row: usize, topic: TopicId, shared: &mut Shared) {
+        self.block.set_time(row, self.time);
+        shared.unstamped(topic, self.time);
+    }
+
+    pub(super) fn lines(&self, unit: TimeUnit) -> Lines {
+        let Direct { specification, inputs, .. } = self;
+        let projections = specification.program.projections();
+        let topics = trace_topics(&specification.spec, projections, inputs);
+        Lines::new(&topics, specification.is_formula, unit)
+            .with_arrivals(self.reads_arrivals)
+            .from_time(self.time)
+    }
+
+    pub(super) fn push_lines(
+        &mut self,
+        lines: &mut Lines,
+        (text, at, end): (&[u8], usize, usize),
+        shared: &mut Shared,
+    ) -> Result<usize, LineError> {
+        let before = self.block.len();
+        let decoded = lines.decode(text, at, end, &mut self.block);
+        let came = (self.block.len() - before) as u64;
+        shared.counts.received += came;
+        shared.counts.checked += came;
+        self.time = lines.time();
+        self.mistyped = lines.mistyped();
+        if self.reads_time_fields {
+            self.look_for_times(before, lines.take_untimed(), shared);
+        }
+        if self.block.is_full() || decoded.is_err() {
+            self.step(shared);
+        }
+        decoded
+    }
+
+    /// Counts the events from this row on that have no time of their own where they should.
+    fn look_for_times(&mut self, from: usize, untimed: Rows, shared: &mut Shared) {
+        for row in from..self.block.len() {
+            let Some(topic) = self.block.topic(row) else { continue };
+            if self.inputs[topic.index()].time.field().is_none() {
+                continue;
+            }
+            if untimed >> row & 1 == 1 {
+                shared.unstamped(topic, self.block.time(row));
+            } else {
+                shared.topics[topic.index()].stamped = true;
+            }
+        }
+    }
+
+    /// Evaluates the events of the block and empties it.
+    pub(super) fn step(&mut self, shared: &mut Shared) {
+        if self.block.is_empty() {
+            return;
+        }
+        let first = self.monitor.position();
+        if let Some(row) = self.backwards.add(&self.block) {
+            shared.notice(Notice::backwards(first + row as u64, self.block.time(row)));
+        }
+        self.missing_fields.see(&self.block);
+        if !self.missing.is_empty() {
+            shared.see(&mut self.missing, &self.block);
+        }
+        if let Some(clock) = &mut self.clock {
+            // The block has just come: the clock is read once for all of it.
+            let latest = (0..self.block.len()).map(|row| self.block.time(row)).max();
+            clock.set(latest.unwrap_or(self.time), shared.clock.ticks());
+        }
+        self.monitor.step(&self.block);
+        shared.emitter.take(Some((&self.block, first)), &self.monitor, &mut self.evaluated);
+        self.block.clear();
+    }
+
+    pub(super) fn is_timed(&self) -> bool {
+        self.clock.is_some()
+    }
+
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        self.monitor.next_deadline()
+    }
+
+    pub(super) fn due(&self) -> Option<Ticks> {
+        self.clock.as_ref()?.ticks(self.monitor.next_deadline()?)
+    }
+
+    pub(super) fn poll(&mut self, shared: &mut Shared) -> Option<Ticks> {
+        self.step(shared);
+        let now = shared.clock.ticks();
+        loop {
+            let deadline = self.monitor.next_deadline()?;
+            let due = self.clock.as_ref()?.ticks(deadline)?;
+            if due > now {
+                return Some(due);
+            }
+            // No further than needed: an event that is still on its way keeps its time.
+            self.monitor.advance(deadline);
+            shared.emitter.take(None, &self.monitor, &mut self.evaluated);
+            if self.monitor.next_deadline().is_some_and(|next| next <= deadline) {
+                return Some(now);
+            }
+        }
+    }
+
+    pub(super) fn advance(&mut self, time: Timestamp, shared: &mut Shared) {
+        self.step(shared);
+        self.monitor.advance(time);
+        shared.emitter.take(None, &self.monitor, &mut self.evaluated);
+    }
+
+    pub(super) fn finish(&mut self, shared: &mut Shared) {
+        self.monitor.end();
+        shared.emitter.take(None, &self.monitor, &mut self.evaluated);
+    }
+
+    /// What is remembered. Everything that came must have been evaluated.
+    pub(super) fn saved(&self) -> Saved {
+        let known = Known {
+            time: self.time.as_nanos(),
+            backwards: self.backwards.saved(),
+            missing_fields: self.missing_fields.all(),
+            ..Known::default()
+        };
+        Saved { known, states: vec![self.monitor.snapshot()] }
+    }
+
+    pub(super) fn summarize(&self, summary: &mut Summary) {
+        let decoded: u64 = self.decoders.iter().map(JsonDecoder::mistyped).sum();
+        summary.counts.mistyped = decoded + self.mistyped;
+        let steps = self.monitor.position();
+        for (statistics, waiting) in summary.properties.iter_mut().zip(self.monitor.waiting()) {
+            statistics.end(steps, waiting);
+        }
+        summary.backwards = self.backwards.count;
+        summary.missing_fields = self.missing_fields.clone();
+        summary.omissions = omissions(&self.monitor, &self.specification.spec);
+        summary.chains =
+            ChainStatistics::all(&self.monitor, &self.specification.spec, &self.evaluated.properties);
+    }
+}

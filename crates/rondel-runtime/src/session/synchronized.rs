@@ -1,0 +1,252 @@
+//! Messages that are put in order, or into sets, and handed back; nothing is checked.
+
+use std::sync::Arc;
+
+use rondel_align::{Order, Released, Sets, SnapshotError};
+use rondel_decode::lines::{LineError, Lines};
+use rondel_event::{Layout, Projection, TimeUnit, Timestamp, TopicId};
+
+use super::aligned::{Intake, Taken, of_specification};
+use super::{DecodeError, SessionPlan, Shared, Stamp};
+use crate::alignment::Alignment;
+use crate::clock::{Clock, NO_TIME, Ticks};
+use crate::notice::{AlignmentStatistics, Notice, of_order, of_sets};
+use crate::saved::{Known, Saved, StartError, Waiting};
+use crate::statistics::Summary;
+use crate::text::write_seconds;
+
+/// Puts messages in order and hands back each set, or each message, as one JSON object:
+/// `{"time":12.5,"gear":{…},"velocity":{…}}`, with the time of the set and, under the names of the topics, the
+/// messages as they came.
+pub(super) struct Synchronized {
+    rule: Rule,
+    intake: Intake,
+    topics: Vec<String>,
+    /// The names of the topics in JSON.
+    quoted: Vec<Vec<u8>>,
+    set: Vec<(Timestamp, Arc<[u8]>)>,
+    text: Vec<u8>,
+}
+
+enum Rule {
+    Order(Order<Arc<[u8]>>),
+    Sets(Sets<Arc<[u8]>>),
+}
+
+impl Rule {
+    fn new(topics: usize, alignment: &Alignment) -> Rule {
+        let all: Vec<TopicId> = (0..topics as u32).map(TopicId).collect();
+        match alignment.set_settings(&all) {
+            Some(settings) => Rule::Sets(alignment.sets(settings)),
+            None => Rule::Order(Order::new(alignment.order_settings(&all))),
+        }
+    }
+
+    /// The same rule with what was saved of it. The names of the topics are part of what must fit.
+    fn restored(self, names: &[u8], state: &[u8]) -> Result<Rule, StartError> {
+        let (length, state) = state.split_first_chunk().ok_or(SnapshotError::Altered)?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
+        let (found, state) = state.split_at_checked(length).ok_or(SnapshotError::Altered)?;
+        if names != found {
+            return Err("it belongs to other topics".into());
+        }
+        let read = |bytes: &[u8]| Some(Arc::from(bytes));
+        Ok(match self {
+            Rule::Order(order) => Rule::Order(order.restored(state, read)?),
+            Rule::Sets(sets) => Rule::Sets(sets.restored(state, read)?),
+        })
+    }
+
+    fn saved(&self, names: &[u8]) -> Vec<u8> {
+        let write = |item: &Arc<[u8]>, to: &mut Vec<u8>| to.extend_from_slice(item);
+        let state = match self {
+            Rule::Order(order) => order.snapshot(write),
+            Rule::Sets(sets) => sets.snapshot(write),
+        };
+        [&(names.len() as u64).to_le_bytes()[..], names, &state].concat()
+    }
+
+    fn unheard_until(&mut self, now: Timestamp) {
+        match self {
+            Rule::Order(order) => order.unheard_until(now),
+            Rule::Sets(sets) => sets.unheard_until(now),
+        }
+    }
+}
+
+impl Synchronized {
+    pub(super) fn new(plan: &SessionPlan, saved: Option<&Saved>) -> Result<Synchronized, StartError> {
+        let topics: Vec<String> = plan.specification.spec.topics.iter().map(|t| t.name.clone()).collect();
+        let rule = Rule::new(topics.len(), &plan.options.alignment);
+        let first = Waiting::default();
+        let (rule, waiting) = match saved {
+            None => (rule, &first),
+            Some(saved) => {
+                let waiting = saved.waiting(1, 0)?;
+                (rule.restored(&names(&topics), &saved.states[0])?, waiting)
+            }
+        };
+        let projections = vec![Projection::default(); topics.len()];
+        let layout = Layout { topics: topics.len(), ..Layout::default() };
+        Ok(Synchronized {
+            rule,
+            intake: Intake::new(plan, &projections, layout, waiting, saved.is_some()),
+            // A name always has a JSON form.
+            quoted: topics.iter().map(|name| serde_json::to_vec(name).unwrap_or_default()).collect(),
+            topics,
+            set: Vec::new(),
+            text: Vec::new(),
+        })
+    }
+
+    pub(super) fn push(
+        &mut self,
+        topic: TopicId,
+        stamp: &Stamp,
+        payload: &[u8],
+        shared: &mut Shared,
+    ) -> Result<(), DecodeError> {
+        self.intake.block.clear();
+        let taken = self.intake.take(topic, stamp, payload, false, shared)?;
+        shared.counts.checked += 1;
+        shared.topics[topic.index()].missing = false;
+        let Taken { time, now, .. } = taken;
+        self.resume(now);
+        match &mut self.rule {
+            Rule::Order(order) => order.push(topic, time, stamp.origin, now, Arc::from(payload)),
+            Rule::Sets(sets) => sets.push(topic, time, now, Arc::from(payload)),
+        }
+        Ok(())
+    }
+
+    pub(super) fn lines(&self, unit: TimeUnit) -> Lines {
+        // Lines are decoded into fields, and a synchronizer hands back payloads: there is nothing to read.
+        Lines::new(&[], false, unit)
+    }
+
+    pub(super) fn push_lines(
+        &mut self,
+        lines: &mut Lines,
+        (text, at, end): (&[u8], usize, usize),
+        _shared: &mut Shared,
+    ) -> Result<usize, LineError> {
+        self.intake.take_lines(lines, (text, at, end)).0
+    }
+
+    pub(super) fn progress(&mut self, payload: &[u8], shared: &mut Shared) {
+        let Some((topic, marker)) = self.intake.progress.read(payload) else {
+            return shared.notice(Notice::unread(payload));
+        };
+        let shown = self.intake.clock.at(&*shared.clock, shared.clock.ticks());
+        self.resume(shown);
+        if let Rule::Order(order) = &mut self.rule {
+            order.mark(topic, &marker, self.intake.clock.shown_or(shown, NO_TIME));
+        }
+    }
+
+    fn resume(&mut self, now: Timestamp) {
+        if self.intake.resumes(now) {
+            self.rule.unheard_until(now);
+        }
+    }
+
+    /// Collects notices; what is released is taken one by one.
+    pub(super) fn step(&mut self, shared: &mut Shared) {
+        match &mut self.rule {
+            Rule::Order(order) => order.notices().for_each(|notice| shared.notice(of_order(&notice))),
+            Rule::Sets(sets) => {
+                sets.notices().for_each(|notice| shared.notice(of_sets(&of_specification(notice, &[]))));
+            }
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        match &self.rule {
+            Rule::Order(order) => order.deadline(),
+            Rule::Sets(sets) => sets.deadline(),
+        }
+    }
+
+    pub(super) fn due(&self, clock: &dyn Clock) -> Option<Ticks> {
+        self.intake.clock.ticks(self.deadline()?, clock)
+    }
+
+    pub(super) fn poll(&mut self, shared: &mut Shared) -> Option<Ticks> {
+        let now = self.intake.clock.at(&*shared.clock, shared.clock.ticks());
+        if now != NO_TIME {
+            self.advance(now, shared);
+        }
+        self.due(&*shared.clock)
+    }
+
+    pub(super) fn advance(&mut self, now: Timestamp, shared: &mut Shared) {
+        self.resume(now);
+        match &mut self.rule {
+            Rule::Order(order) => order.advance(now),
+            Rule::Sets(sets) => sets.advance(now),
+        }
+        self.step(shared);
+    }
+
+    pub(super) fn finish(&mut self, shared: &mut Shared) {
+        match &mut self.rule {
+            Rule::Order(order) => order.flush(),
+            Rule::Sets(sets) => sets.flush(),
+        }
+        self.step(shared);
+    }
+
+    /// What is remembered, and the messages that wait.
+    pub(super) fn saved(&self, clock: &dyn Clock) -> Saved {
+        let known = Known { waiting: Some(self.intake.saved(clock)), ..Known::default() };
+        Saved { known, states: vec![self.rule.saved(&names(&self.topics))] }
+    }
+
+    pub(super) fn summarize(&self, summary: &mut Summary) {
+        let unstamped = summary.topics.iter().map(|topic| topic.unstamped).sum();
+        let mut alignment = AlignmentStatistics::new(&self.topics, unstamped, self.intake.progress.unread);
+        let all: Vec<TopicId> = (0..self.topics.len() as u32).map(TopicId).collect();
+        match &self.rule {
+            Rule::Order(order) => alignment.order(&order.statistics(), &all),
+            Rule::Sets(sets) => alignment.sets(sets.statistics(), &all),
+        }
+        summary.alignment = Some(alignment);
+    }
+
+    /// The next message or set that was released, as a JSON object.
+    pub(super) fn released(&mut self) -> Option<&[u8]> {
+        let Synchronized { rule, set, text, quoted, .. } = self;
+        let mut write =
+            |time: Timestamp, is_late: bool, messages: &mut dyn Iterator<Item = (usize, &[u8])>| {
+                text.clear();
+                text.extend_from_slice(b"{\"time\":");
+                write_seconds(time, text);
+                text.extend_from_slice(if is_late { b",\"late\":true" } else { b"" });
+                for (topic, message) in messages {
+                    text.push(b',');
+                    text.extend_from_slice(&quoted[topic]);
+                    text.push(b':');
+                    text.extend_from_slice(message.trim_ascii());
+                }
+                text.push(b'}');
+            };
+        match rule {
+            Rule::Order(order) => {
+                let Released { topic, time, item, tardy } = order.pop()?;
+                write(time, tardy.is_some(), &mut std::iter::once((topic.index(), &item[..])));
+            }
+            Rule::Sets(sets) => {
+                let of = sets.pop(set)?;
+                let messages = set.iter().enumerate().map(|(topic, (_, message))| (topic, &message[..]));
+                write(of.time, false, &mut { messages });
+            }
+        }
+        Some(text)
+    }
+}
+
+/// The names of the topics in a snapshot.
+fn names(topics: &[String]) -> Vec<u8> {
+    // Names always have a JSON form.
+    serde_json::to_vec(topics).unwrap_or_default()
+}

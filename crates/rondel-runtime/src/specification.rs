@@ -1,0 +1,89 @@
+//! A specification that is ready to run.
+
+use std::sync::Arc;
+
+use rondel_decode::lines::{LineTime, TraceTopic};
+use rondel_engine::{CompileError, Program};
+use rondel_event::Projection;
+use rondel_spec::{Expr, ExprId, Spec, TimeModel};
+
+use crate::options::{Input, TimeSource};
+
+/// A checked specification and its program.
+#[derive(Clone, Debug)]
+pub struct Specification {
+    /// The checked specification.
+    pub spec: Spec,
+    /// Its program.
+    pub program: Arc<Program>,
+    /// Whether it is a bare formula: its one topic has no name, and stands for any.
+    pub is_formula: bool,
+}
+
+impl Specification {
+    /// Compiles a checked specification.
+    ///
+    /// # Errors
+    /// [`CompileError`] when a property cannot be monitored.
+    pub fn new(spec: Spec) -> Result<Specification, CompileError> {
+        let program = Arc::new(Program::compile(&spec)?);
+        Ok(Specification { spec, program, is_formula: false })
+    }
+
+    /// A specification of these topics without properties: messages are put in order, and nothing is
+    /// checked.
+    ///
+    /// # Errors
+    /// [`CompileError`] never, unless the engine refuses a program without properties.
+    pub fn of_topics(names: impl Iterator<Item = String>) -> Result<Specification, CompileError> {
+        let topic =
+            |name: String| rondel_spec::Topic { address: name.clone(), name, type_name: None, schema: None };
+        Specification::new(Spec { topics: names.map(topic).collect(), ..Spec::default() })
+    }
+
+    /// Whether time alone brings verdicts.
+    pub fn is_timed(&self) -> bool {
+        !self.spec.machines.is_empty() || self.spec.properties.iter().any(|p| p.time != TimeModel::Steps)
+    }
+}
+
+/// Topics under their names in recordings, name and address, with the fields to read.
+pub(crate) fn trace_topics(spec: &Spec, projections: &[Projection], inputs: &[Input]) -> Vec<TraceTopic> {
+    let topics = spec.topics.iter().zip(projections).zip(inputs);
+    let topic = |((topic, projection), input): ((&rondel_spec::Topic, &Projection), &Input)| TraceTopic {
+        names: vec![topic.name.clone(), topic.address.clone()],
+        projection: projection.clone(),
+        time: match &input.time {
+            TimeSource::Arrival => LineTime::Arrival,
+            TimeSource::Source => LineTime::Recorded,
+            TimeSource::Field(path) => LineTime::Field(path.clone()),
+        },
+        time_unit: input.time_unit,
+    };
+    topics.map(topic).collect()
+}
+
+/// Whether a node is a future operator.
+fn is_ahead(node: &Expr) -> bool {
+    matches!(node, Expr::Next(_) | Expr::Eventually(..) | Expr::Always(..) | Expr::Until(..))
+}
+
+/// Whether any formula has future operators. Most specifications have none, and need not ask for each.
+pub(crate) fn may_look_ahead(spec: &Spec) -> bool {
+    spec.nodes.iter().any(is_ahead)
+}
+
+/// Whether a formula has future operators, so that its verdicts are about earlier times.
+pub fn looks_ahead(spec: &Spec, formula: ExprId) -> bool {
+    let mut needed = vec![false; spec.nodes.len()];
+    needed[formula.index()] = true;
+    for (i, node) in spec.nodes.iter().enumerate().rev().filter(|(i, _)| *i <= formula.index()) {
+        if needed[i] {
+            if is_ahead(node) {
+                return true;
+            }
+            node.operands().for_each(|operand| needed[operand.index()] = true);
+        }
+    }
+    false
+}

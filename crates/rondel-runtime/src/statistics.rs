@@ -1,0 +1,490 @@
+//! The statistics of a session: what happened to the messages, and the verdicts of each property.
+
+use rondel_engine::{Ambiguity, Monitor, Report};
+use rondel_event::{Block, Path, Projection, Rows, Slot, Timestamp, TopicId, Value, Verdict};
+use rondel_spec::{Property, Spec, TimeModel};
+use serde::{Deserialize, Serialize};
+
+use crate::chains::ChainStatistics;
+use crate::notice::AlignmentStatistics;
+use crate::specification::{Specification, looks_ahead, may_look_ahead};
+use crate::text::{counted, parameters_text};
+
+/// The state of a session in numbers, from its beginning.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// What happened to the messages.
+    pub counts: Counts,
+    /// The verdicts of each property, in the order of the specification.
+    pub properties: Vec<PropertyStatistics>,
+    /// The messages of each topic, in the order of the specification.
+    pub topics: Vec<TopicStatistics>,
+    /// How many events had an earlier time than the event before them.
+    pub backwards: u64,
+    /// The fields that the specification reads and no message carried.
+    pub missing_fields: MissingFields,
+    /// What could not be taken into account, in sentences.
+    pub omissions: Vec<String>,
+    /// The statistics of the chains.
+    pub chains: Vec<ChainStatistics>,
+    /// The statistics of alignment, if there is one.
+    pub alignment: Option<AlignmentStatistics>,
+}
+
+impl Summary {
+    /// Adds the summary of a further recording.
+    pub fn merge(&mut self, further: Summary) {
+        let Summary { counts, properties, topics, backwards, missing_fields, omissions, chains, alignment } =
+            further;
+        self.counts.received += counts.received;
+        self.counts.checked += counts.checked;
+        self.counts.undecodable += counts.undecodable;
+        self.counts.mistyped += counts.mistyped;
+        self.backwards += backwards;
+        self.omissions.extend(omissions);
+        if self.properties.is_empty() {
+            (self.properties, self.topics) = (properties, topics);
+            self.missing_fields = missing_fields;
+        } else {
+            self.properties.iter_mut().zip(properties).for_each(|(own, further)| own.merge(further));
+            for (own, further) in self.topics.iter_mut().zip(topics) {
+                own.missing &= further.missing;
+                own.unstamped += further.unstamped;
+            }
+            let missing = missing_fields.all();
+            self.missing_fields.keep(&missing);
+        }
+        ChainStatistics::merge(&mut self.chains, chains);
+        match (&mut self.alignment, alignment) {
+            (Some(own), Some(further)) => own.merge(&further),
+            (own @ None, further) => *own = further,
+            (Some(_), None) => {}
+        }
+    }
+
+    /// Whether a property is inconclusive at the end, was never decided, or was inconclusive while a field
+    /// was missing; or a topic never carried the time that it should.
+    pub fn is_inconclusive(&self) -> bool {
+        let open = |p: &PropertyStatistics| p.undecided() || p.open;
+        let doubtful = |p: &PropertyStatistics| p.inconclusive > 0 && !self.missing_fields.is_empty();
+        self.properties.iter().any(|p| open(p) || doubtful(p))
+            || self.topics.iter().any(TopicStatistics::never_stamped)
+    }
+
+    /// Whether a property was violated.
+    pub fn is_violated(&self) -> bool {
+        self.properties.iter().any(|property| property.violations > 0)
+    }
+}
+
+/// What happened to the messages of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Messages received.
+    pub received: u64,
+    /// Messages decoded and evaluated.
+    pub checked: u64,
+    /// Messages that could not be decoded.
+    pub undecodable: u64,
+    /// Values of another type than the specification reads.
+    pub mistyped: u64,
+}
+
+/// The messages of one topic.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TopicStatistics {
+    /// The name of the topic.
+    pub name: String,
+    /// Whether no message came.
+    pub missing: bool,
+    /// Messages without the time that they should carry.
+    pub unstamped: u64,
+    /// Whether some message carried its time, where it should.
+    pub stamped: bool,
+}
+
+impl TopicStatistics {
+    /// Whether messages came and none carried its time.
+    pub fn never_stamped(&self) -> bool {
+        self.unstamped > 0 && !self.stamped
+    }
+}
+
+/// The verdicts of one property, counted.
+///
+/// Where a verdict holds at every step until the next, steps are counted. A property with parameters, one
+/// with future operators, and one that changes between events too have no such steps: their verdicts are
+/// counted.
+#[derive(Clone, Debug, Default)]
+pub struct PropertyStatistics {
+    /// How many steps it was inconclusive, or how often it became inconclusive.
+    pub inconclusive: u64,
+    /// How often it became violated.
+    pub violations: u64,
+    /// The first violation.
+    pub first: Option<FirstViolation>,
+    /// The last verdict.
+    pub last: Option<Verdict>,
+    /// Whether a recording ended with it inconclusive.
+    pub open: bool,
+    /// Whether steps are counted.
+    pub by_steps: bool,
+    /// Whether it has parameters.
+    pub by_key: bool,
+    /// Whether it was ever satisfied or violated.
+    decided: bool,
+    /// The time that the last verdict is about, and whether it was reported later. Verdicts may be
+    /// reported in another order.
+    about: Option<(Timestamp, bool)>,
+    /// Whether the recording has ended, so that an inconclusive verdict stays.
+    over: bool,
+    /// The step since which the last verdict holds. The steps from there on are not counted yet.
+    since: u64,
+}
+
+/// The first violation of a property.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FirstViolation {
+    /// The parameters of the instance in brackets, or empty.
+    pub parameters: String,
+    /// The step, if there is one.
+    pub step: Option<u64>,
+    /// The time that the violation is about.
+    pub time: Timestamp,
+}
+
+impl PropertyStatistics {
+    /// One for each property of a specification.
+    pub(crate) fn all(spec: &Spec) -> Vec<PropertyStatistics> {
+        let ahead = may_look_ahead(spec);
+        let by_steps = |p: &Property| {
+            p.time != TimeModel::Dense && p.slice.is_none() && !(ahead && looks_ahead(spec, p.formula))
+        };
+        let statistics = |p: &Property| PropertyStatistics {
+            by_steps: by_steps(p),
+            by_key: p.slice.is_some(),
+            ..PropertyStatistics::default()
+        };
+        spec.properties.iter().map(statistics).collect()
+    }
+
+    /// Adds a verdict. Only changes count. `parameters` is called only where they are needed.
+    #[inline]
+    pub(crate) fn add(&mut self, report: &Report, parameters: impl FnOnce() -> Vec<Value>) {
+        if !report.changed {
+            return;
+        }
+        if self.by_steps {
+            self.count(report.step);
+        } else {
+            self.inconclusive += u64::from(report.verdict == Verdict::Inconclusive);
+        }
+        let about = report.about.unwrap_or(report.time);
+        let is_later = report.about.is_some();
+        let is_last = |(last, was_later)| about > last || about == last && (was_later || !is_later);
+        if self.by_steps || self.about.is_none_or(is_last) {
+            (self.last, self.about) = (Some(report.verdict), Some((about, is_later)));
+        }
+        self.open |= self.over && report.verdict == Verdict::Inconclusive;
+        self.decided |= report.verdict != Verdict::Inconclusive;
+        if report.verdict == Verdict::Violated {
+            self.violations += 1;
+            self.first.get_or_insert_with(|| FirstViolation {
+                parameters: parameters_text(&parameters()),
+                step: (report.at_event && report.about.is_none()).then_some(report.step),
+                time: report.about.unwrap_or(report.time),
+            });
+        }
+    }
+
+    /// Notes that the recording has ended: only verdicts about open obligations follow.
+    pub(crate) fn over(&mut self) {
+        self.over = true;
+    }
+
+    /// Closes the statistics of a recording with this many steps, in which this many instances are
+    /// inconclusive.
+    pub(crate) fn end(&mut self, steps: u64, waiting: u64) {
+        if self.by_steps {
+            self.count(steps);
+        }
+        self.open |= match self.by_key {
+            true => waiting > 0,
+            false => self.last == Some(Verdict::Inconclusive),
+        };
+        (self.since, self.about, self.over) = (0, None, false);
+    }
+
+    /// Adds the statistics of a further recording.
+    fn merge(&mut self, further: PropertyStatistics) {
+        self.inconclusive += further.inconclusive;
+        self.violations += further.violations;
+        self.first = self.first.take().or(further.first);
+        self.last = further.last.or(self.last);
+        self.open |= further.open;
+        self.decided |= further.decided;
+    }
+
+    /// Counts the steps before this one.
+    fn count(&mut self, step: u64) {
+        if self.last == Some(Verdict::Inconclusive) {
+            self.inconclusive += step.saturating_sub(self.since);
+        }
+        self.since = step;
+    }
+
+    /// The verdict: the last one; of a property with parameters the worst of any instance.
+    pub fn verdict(&self) -> Option<Verdict> {
+        match self.last {
+            Some(_) if self.by_key && self.violations > 0 => Some(Verdict::Violated),
+            Some(_) if self.by_key && self.open => Some(Verdict::Inconclusive),
+            last => last,
+        }
+    }
+
+    /// Whether it was neither satisfied nor violated at any time.
+    pub fn undecided(&self) -> bool {
+        !self.decided
+    }
+}
+
+/// [`PropertyStatistics`] in a snapshot: times in nanoseconds, verdicts by their names.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SavedStatistics {
+    inconclusive: u64,
+    violations: u64,
+    first: Option<(String, Option<u64>, i64)>,
+    last: Option<String>,
+    open: bool,
+    decided: bool,
+    about: Option<(i64, bool)>,
+    since: u64,
+}
+
+impl PropertyStatistics {
+    pub(crate) fn saved(&self) -> SavedStatistics {
+        let first = |first: &FirstViolation| (first.parameters.clone(), first.step, first.time.as_nanos());
+        SavedStatistics {
+            inconclusive: self.inconclusive,
+            violations: self.violations,
+            first: self.first.as_ref().map(first),
+            last: self.last.map(|verdict| verdict.as_str().to_owned()),
+            open: self.open,
+            decided: self.decided,
+            about: self.about.map(|(time, is_later)| (time.as_nanos(), is_later)),
+            since: self.since,
+        }
+    }
+
+    pub(crate) fn restore(&mut self, saved: SavedStatistics) {
+        let SavedStatistics { inconclusive, violations, first, last, open, decided, about, since } = saved;
+        let time = Timestamp::from_nanos;
+        (self.inconclusive, self.violations, self.open) = (inconclusive, violations, open);
+        (self.decided, self.since) = (decided, since);
+        self.first = first.map(|(parameters, step, at)| FirstViolation { parameters, step, time: time(at) });
+        let all = [Verdict::Satisfied, Verdict::Violated, Verdict::Inconclusive];
+        self.last = all.into_iter().find(|verdict| last.as_deref() == Some(verdict.as_str()));
+        self.about = about.map(|(at, is_later)| (time(at), is_later));
+    }
+}
+
+/// The fields that a program reads and no message has carried yet: most often a misspelt name.
+#[derive(Clone, Debug, Default)]
+pub struct MissingFields {
+    fields: Vec<(Slot, String)>,
+}
+
+impl MissingFields {
+    /// All fields that a specification reads.
+    pub(crate) fn new(specification: &Specification) -> MissingFields {
+        let topics = specification.spec.topics.iter().zip(specification.program.projections());
+        let name = |topic: &str, path: &Path| {
+            if specification.is_formula { path.to_string() } else { format!("{topic}.{path}") }
+        };
+        let fields = topics.flat_map(|(topic, projection)| {
+            projection.fields.iter().map(|field| (field.slot, name(&topic.name, &field.path)))
+        });
+        MissingFields { fields: fields.collect() }
+    }
+
+    /// The fields of these topics.
+    pub(crate) fn of(specification: &Specification, topics: &[TopicId]) -> MissingFields {
+        let projections = specification.program.projections();
+        let theirs = |slot: Slot| {
+            let reads = |topic: &&TopicId| projections[topic.index()].fields.iter().any(|f| f.slot == slot);
+            topics.iter().any(|topic| reads(&topic))
+        };
+        let mut missing = MissingFields::new(specification);
+        missing.fields.retain(|(slot, _)| theirs(*slot));
+        missing
+    }
+
+    /// Looks for the fields in another layout: `sources` holds the slots there, in the order of `own`.
+    pub(crate) fn move_to(&mut self, own: &[Projection], sources: &[Vec<Slot>]) {
+        let place = |slot: Slot| {
+            let fields = own.iter().zip(sources).flat_map(|(own, sources)| own.fields.iter().zip(sources));
+            fields.into_iter().find(|(field, _)| field.slot == slot).map(|(_, source)| *source)
+        };
+        for (slot, _) in &mut self.fields {
+            *slot = place(*slot).unwrap_or(*slot);
+        }
+    }
+
+    /// Adds the missing fields of another group.
+    pub(crate) fn extend(&mut self, other: &MissingFields) {
+        self.fields.extend(other.fields.iter().cloned());
+    }
+
+    /// Notes the fields that the events of a block carry. Costs nothing once every field has come.
+    #[inline]
+    pub(crate) fn see(&mut self, block: &Block) {
+        if !self.fields.is_empty() {
+            self.fields.retain(|(slot, _)| block.present(*slot) == 0);
+        }
+    }
+
+    /// The names of the fields.
+    pub(crate) fn all(&self) -> Vec<String> {
+        self.fields.iter().map(|(_, name)| name.clone()).collect()
+    }
+
+    /// Keeps only these names.
+    pub(crate) fn keep(&mut self, names: &[String]) {
+        self.fields.retain(|(_, name)| names.contains(name));
+    }
+
+    /// Whether every field has come.
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    /// The names of the fields in order, each once.
+    pub fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.fields.iter().map(|(_, name)| name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}
+
+/// What a monitor could not take into account, in sentences.
+pub(crate) fn omissions(monitor: &Monitor, spec: &Spec) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for slice in monitor.slices() {
+        let names: Vec<&str> = slice
+            .properties
+            .iter()
+            .filter_map(|property| spec.properties.get(*property as usize))
+            .map(|property| property.name.as_str())
+            .collect();
+        // Parts that are watched for explanations only: the property itself does the same.
+        if names.is_empty() {
+            continue;
+        }
+        let names = names.join(", ");
+        if slice.unkeyed > 0 {
+            let messages = counted(slice.unkeyed, "message has", "messages have");
+            sentences
+                .push(format!("{names}: {messages} no parameter, or one of another type, and did not count"));
+        }
+        if slice.refused > 0 {
+            let messages = counted(slice.refused, "message", "messages");
+            let instances = counted(slice.instances, "instance", "instances");
+            let first = parameters_text(slice.first_refused.unwrap_or_default());
+            sentences.push(format!(
+                "{names}: {messages} with a new parameter did not count, as the limit of {instances} was reached; \
+                 the first parameter was {first}"
+            ));
+        }
+    }
+    for Ambiguity { machine, transitions: [first, second] } in monitor.ambiguities() {
+        sentences.push(format!(
+            "{machine}: the machine could take two transitions at once, `{first}` and `{second}`, and has taken none \
+             since"
+        ));
+    }
+    if monitor.dropped_samples() > 0 {
+        let samples = counted(monitor.dropped_samples(), "sample", "samples");
+        sentences.push(format!("windows had no room for {samples}, and were unknown meanwhile"));
+    }
+    if monitor.given_up() > 0 {
+        let verdicts = counted(monitor.given_up(), "verdict is", "verdicts are");
+        sentences.push(format!("{verdicts} inconclusive because too many obligations were pending"));
+    }
+    if monitor.hurried() > 0 {
+        let messages = counted(monitor.hurried(), "message was", "messages were");
+        sentences.push(format!(
+            "linear interpolation: {messages} evaluated with unknown numbers, as too many waited for the next sample"
+        ));
+    }
+    if monitor.beyond_range() > 0 {
+        let events = counted(monitor.beyond_range(), "event is", "events are");
+        sentences.push(format!("{events} more than 146 years from time zero, and were moved to that limit"));
+    }
+    sentences
+}
+
+/// Counts events whose time is before that of the event before them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Backwards {
+    last: Option<Timestamp>,
+    pub(crate) count: u64,
+}
+
+impl Backwards {
+    /// For a snapshot: the time of the last event, in nanoseconds, and the count.
+    pub(crate) fn saved(&self) -> (Option<i64>, u64) {
+        (self.last.map(Timestamp::as_nanos), self.count)
+    }
+
+    /// Continues from a snapshot.
+    pub(crate) fn restored((last, count): (Option<i64>, u64)) -> Backwards {
+        Backwards { last: last.map(Timestamp::from_nanos), count }
+    }
+
+    /// Adds the events of a block; returns the row of the very first one that goes back.
+    #[inline]
+    pub(crate) fn add(&mut self, block: &Block) -> Option<usize> {
+        let mut back: Rows = 0;
+        let mut last = self.last.unwrap_or(Timestamp::from_nanos(i64::MIN));
+        for row in 0..block.len() {
+            let time = block.time(row);
+            back |= Rows::from(time < last) << row;
+            last = time;
+        }
+        self.last = Some(last);
+        let first_ever = (back != 0 && self.count == 0).then(|| back.trailing_zeros() as usize);
+        self.count += u64::from(back.count_ones());
+        first_ever
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_verdict_is_the_one_about_the_latest_time() {
+        let at = Timestamp::from_nanos;
+        let report = |time, about: Option<i64>, verdict| {
+            let mut report = Report::at_event(verdict, 0, at(time));
+            (report.about, report.at_event) = (about.map(at), false);
+            report
+        };
+        let mut statistics = PropertyStatistics::default();
+        statistics.add(&report(0, None, Verdict::Satisfied), Vec::new);
+        statistics.add(&report(2, Some(0), Verdict::Inconclusive), Vec::new);
+        assert_eq!((statistics.last, statistics.inconclusive), (Some(Verdict::Satisfied), 1));
+        statistics.add(&report(9, Some(5), Verdict::Violated), Vec::new);
+        let first = statistics.first.as_ref().map(|first| (first.step, first.time));
+        assert_eq!((statistics.last, first), (Some(Verdict::Violated), Some((None, at(5)))));
+        let mut closed = statistics.clone();
+        closed.end(3, 0);
+        assert!(!closed.open);
+        // What is left open at the end stays so, whatever is known of later times.
+        statistics.over();
+        statistics.add(&report(9, Some(4), Verdict::Inconclusive), Vec::new);
+        statistics.end(3, 0);
+        assert!(statistics.open && statistics.last == Some(Verdict::Violated));
+    }
+}

@@ -1,0 +1,382 @@
+//! A deployment at work: networks, session, sinks.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rondel_event::{TopicId, Verdict};
+use rondel_net::adapter::{Problems, Subscription};
+use rondel_runtime::text::{counted, grouped};
+use rondel_runtime::{
+    AlignmentStatistics, ChainStatistics, Clock, Session, SessionPlan, Summary, SystemClock,
+};
+use serde_json::json;
+
+use crate::deployment::{Address, Binding, Deployment};
+use crate::networks::Networks;
+use crate::output::{Format, VerdictWriter, colour_of};
+use crate::pipeline::{Parts, Pipeline, Stop, Traffic};
+use crate::resume;
+use crate::sinks::{Sink, Sinks};
+use crate::summary::first_violation;
+use crate::{complain, warn};
+
+/// How long to wait at the end for messages that are on their way.
+const DRAIN: Duration = Duration::from_secs(2);
+/// How long no message must come for a subscription to be drained.
+const QUIET: Duration = Duration::from_millis(20);
+/// How long a receiver may take to return from its last sample.
+const CLOSE: Duration = Duration::from_secs(3);
+/// How long a publisher that was woken may take to return.
+const WAKE: Duration = Duration::from_millis(500);
+/// How long publishers wait at the end for acknowledgements.
+const FLUSH: Duration = Duration::from_secs(2);
+
+/// The options of a run beside its deployment.
+pub struct Options {
+    /// The format of verdicts on standard output.
+    pub format: Format,
+    /// Whether they are coloured.
+    pub colour: bool,
+    /// The snapshot file and how often it is written.
+    pub snapshots: Option<(PathBuf, Duration)>,
+    /// After how many messages to stop.
+    pub count: Option<u64>,
+    /// How long to wait for subscribers of the verdicts before receiving messages.
+    pub wait_subscribers: Duration,
+    /// Where to send the reason to stop.
+    pub stop: mpsc::Sender<Stop>,
+    /// A further sink of messages that were put in order.
+    pub screen: Option<Sink>,
+}
+
+/// A deployment that is running.
+pub struct Running {
+    networks: Networks,
+    pipeline: Arc<Pipeline>,
+    subscriptions: Vec<Box<dyn Subscription>>,
+    /// The thread that keeps time, if time brings verdicts.
+    keeper: Option<JoinHandle<()>>,
+    /// The thread that writes snapshots.
+    snapshots: Option<Snapshots>,
+    properties: Vec<String>,
+    /// The name of what is published.
+    published: &'static str,
+}
+
+/// Snapshots, written from time to time.
+struct Snapshots {
+    file: PathBuf,
+    /// Ends the thread, by being dropped.
+    end: mpsc::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Snapshots {
+    /// Starts to write snapshots, on a thread of its own.
+    fn start(pipeline: Arc<Pipeline>, file: PathBuf, every: Duration) -> io::Result<Snapshots> {
+        let (end, ended) = mpsc::channel::<()>();
+        let target = file.clone();
+        let write = move || {
+            let mut failed = false;
+            while ended.recv_timeout(every) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let written = resume::write(&target, &pipeline.snapshot());
+                if let Err(error) = &written
+                    && !failed
+                {
+                    warn(&format!("cannot write the snapshot {}: {error}; trying again", target.display()));
+                }
+                failed = written.is_err();
+            }
+        };
+        let thread = thread::Builder::new().name("snapshots".into()).spawn(write)?;
+        Ok(Snapshots { file, end, thread })
+    }
+
+    /// Writes the last snapshot. Whether it was written.
+    fn end(self, pipeline: &Pipeline) -> bool {
+        drop(self.end);
+        // A panic of the thread has been reported.
+        let _ = self.thread.join();
+        match resume::write(&self.file, &pipeline.snapshot()) {
+            Ok(()) => true,
+            Err(error) => {
+                complain(&format!("cannot write the snapshot {}: {error}", self.file.display()));
+                false
+            }
+        }
+    }
+}
+
+impl Running {
+    /// Makes the publishers, then the subscriptions: from the first message on there is a way out.
+    ///
+    /// # Errors
+    /// What could not be made, and why.
+    pub fn start(
+        deployment: &Deployment,
+        (plan, session): (&SessionPlan, Session),
+        clock: Arc<SystemClock>,
+        networks: Networks,
+        options: Options,
+        asked: impl Fn() -> bool,
+    ) -> Result<Running, String> {
+        let sink = |address: &Address| match address {
+            Address::Stdout => Ok(Sink::Stdout),
+            address => networks.publisher(address, true).map(Sink::Network),
+        };
+        let all = |places: &[Address]| places.iter().map(sink).collect::<Result<Vec<Sink>, String>>();
+        let sinks: Vec<Vec<Sink>> =
+            deployment.sinks.iter().map(|places| all(places)).collect::<Result<_, _>>()?;
+        let mut released = deployment.synchronized.as_deref().map(all).transpose()?.unwrap_or_default();
+        let notices = all(&deployment.alignment.reports)?;
+        if !options.wait_subscribers.is_zero() {
+            let deadline = Instant::now() + options.wait_subscribers;
+            let verdicts = sinks.iter().flatten().zip(deployment.sinks.iter().flatten());
+            let sets = released.iter().zip(deployment.synchronized.iter().flatten());
+            for (sink, address) in verdicts.chain(sets) {
+                let Sink::Network(publisher) = sink else { continue };
+                // In slices, so that a signal ends it.
+                let mut matched = false;
+                while !matched && !asked() && Instant::now() < deadline {
+                    matched = publisher.wait_matched(Duration::from_millis(100));
+                }
+                if !matched {
+                    warn(&format!("nobody has subscribed to {address}; publishing anyway"));
+                }
+            }
+        }
+        released.extend(options.screen);
+        let writer = VerdictWriter::new(plan.properties(), options.format, options.colour);
+        let topics = deployment.specification.spec.topics.iter().zip(&deployment.sources);
+        let topics = topics.map(|(topic, binding)| format!("'{}' ({})", topic.name, binding.address));
+        let pipeline = Arc::new(Pipeline::new(Parts {
+            session,
+            clock: clock as Arc<dyn Clock>,
+            topics: topics.collect(),
+            sinks: Sinks::new(sinks, writer),
+            released,
+            notices,
+            batching: deployment.addresses().any(Address::holds_back),
+            stop_after: options.count,
+            stop: options.stop,
+        }));
+        let subscribe = |(i, binding): (usize, &Binding)| {
+            networks.subscribe(&binding.address, TopicId(i as u32), Arc::clone(&pipeline))
+        };
+        let mut subscriptions: Vec<_> =
+            deployment.sources.iter().enumerate().map(subscribe).collect::<Result<_, _>>()?;
+        if let Some(address) = &deployment.alignment.progress {
+            subscriptions.push(networks.subscribe(address, pipeline.progress(), Arc::clone(&pipeline))?);
+        }
+        let keep_time = {
+            let pipeline = Arc::clone(&pipeline);
+            move || pipeline.keep_time()
+        };
+        let keeper = pipeline.is_timed().then(|| {
+            let thread = thread::Builder::new().name("time".into());
+            thread.spawn(keep_time).map_err(|error| format!("cannot start a thread: {error}"))
+        });
+        let snapshots = options.snapshots.map(|(file, every)| {
+            Snapshots::start(Arc::clone(&pipeline), file, every)
+                .map_err(|error| format!("cannot start a thread: {error}"))
+        });
+        Ok(Running {
+            snapshots: snapshots.transpose()?,
+            subscriptions,
+            keeper: keeper.transpose()?,
+            networks,
+            pipeline,
+            properties: plan.properties().iter().map(|property| property.name.clone()).collect(),
+            published: match (&deployment.synchronized, plan.alignment().policy.makes_sets()) {
+                (None, _) => "verdicts",
+                (Some(_), true) => "sets",
+                (Some(_), false) => "messages",
+            },
+        })
+    }
+
+    /// Ends gracefully: everything received is checked and its verdicts are published. `None` when a
+    /// subscriber of the verdicts takes nothing.
+    pub fn end(self, why: Stop) -> Option<RunSummary> {
+        if why == Stop::Asked {
+            let drained = Instant::now() + DRAIN;
+            for subscription in &self.subscriptions {
+                subscription.drain(QUIET, drained.saturating_duration_since(Instant::now()));
+            }
+        }
+        let mut problems = Problems::default();
+        let mut closed = true;
+        let deadline = Instant::now() + CLOSE;
+        for subscription in &self.subscriptions {
+            closed &= subscription.close(deadline.saturating_duration_since(Instant::now()));
+            let seen = subscription.problems();
+            problems.malformed += seen.malformed;
+            problems.empty += seen.empty;
+            problems.lost += seen.lost;
+            problems.incompatible += seen.incompatible;
+            problems.duplicates += seen.duplicates;
+            problems.breaks += seen.breaks;
+        }
+        if !closed {
+            self.networks.wake();
+        }
+        let publishers = self.pipeline.end(self.snapshots.is_some(), WAKE)?;
+        if let Some(keeper) = self.keeper {
+            // A panic of the thread has been reported.
+            let _ = keeper.join();
+        }
+        let kept = self.snapshots.is_none_or(|snapshots| snapshots.end(&self.pipeline));
+        let mut flushed = closed;
+        let deadline = Instant::now() + FLUSH;
+        for publisher in &publishers {
+            flushed &= publisher.flush(deadline.saturating_duration_since(Instant::now()));
+        }
+        drop(self.subscriptions);
+        let (summary, traffic) = self.pipeline.summary();
+        drop(publishers);
+        flushed &= self.networks.close();
+        Some(RunSummary {
+            summary,
+            traffic,
+            counted: why == Stop::Count,
+            problems,
+            published: self.published,
+            properties: self.properties,
+            kept,
+            flushed,
+        })
+    }
+}
+
+/// The numbers of a run.
+pub struct RunSummary {
+    /// The numbers of the session.
+    pub summary: Summary,
+    /// The numbers of arrival and publication.
+    pub traffic: Traffic,
+    /// Whether the run ended with the last message that was asked for.
+    counted: bool,
+    problems: Problems,
+    /// The name of what is published.
+    published: &'static str,
+    properties: Vec<String>,
+    /// Whether the snapshot was written, where one was asked for.
+    pub kept: bool,
+    /// Whether everything was handed over.
+    pub flushed: bool,
+}
+
+impl RunSummary {
+    fn seconds(&self) -> Option<f64> {
+        let (first, last) = self.traffic.first.zip(self.traffic.last)?;
+        Some((last.as_nanos() - first.as_nanos()) as f64 / 1e9)
+    }
+
+    /// One JSON object, with `seconds` from the first message received to the last.
+    pub fn json(&self) -> String {
+        let Summary { counts, topics, backwards, missing_fields, omissions, chains, alignment, .. } =
+            &self.summary;
+        let Problems { malformed, lost, incompatible, .. } = self.problems;
+        let properties = self.properties.iter().zip(&self.summary.properties);
+        let properties = properties.map(|(name, statistics)| {
+            json!({
+                "property": name,
+                "verdict": statistics.verdict().map(Verdict::as_str),
+                "violations": statistics.violations,
+            })
+        });
+        let unstamped: u64 = topics.iter().map(|topic| topic.unstamped).sum();
+        let missing: Vec<&str> =
+            topics.iter().filter(|topic| topic.missing).map(|topic| topic.name.as_str()).collect();
+        json!({
+            "received": self.traffic.received,
+            "checked": counts.checked,
+            "undecodable": counts.undecodable + malformed,
+            "mistyped": counts.mistyped,
+            "backwards": backwards,
+            "unstamped": unstamped,
+            "missing_topics": missing,
+            "missing_fields": missing_fields.names(),
+            "empty": self.problems.empty,
+            "incompatible": incompatible,
+            "duplicates": self.problems.duplicates,
+            "breaks": self.problems.breaks,
+            "dropped": lost + self.traffic.unpublished,
+            self.published: self.traffic.published,
+            "seconds": self.seconds().unwrap_or(0.0),
+            "flushed": self.flushed,
+            "left_out": omissions,
+            "properties": properties.collect::<Vec<_>>(),
+            "chains": chains.iter().map(ChainStatistics::json).collect::<Vec<_>>(),
+            "alignment": alignment.as_ref().map(AlignmentStatistics::json),
+        })
+        .to_string()
+    }
+
+    /// Lines of text.
+    pub fn text(&self, colour: bool) -> String {
+        let Summary { counts, backwards, omissions, chains, alignment, .. } = &self.summary;
+        let Problems { malformed, lost, incompatible, .. } = self.problems;
+        let Traffic { received, published, unpublished, until_last, .. } = self.traffic;
+        let mut text = format!(
+            "received {}, checked {}, undecodable {}, dropped {}, {} {}",
+            grouped(received),
+            grouped(counts.checked),
+            grouped(counts.undecodable + malformed),
+            grouped(lost + unpublished),
+            self.published,
+            grouped(published),
+        );
+        for (count, what) in [
+            (counts.mistyped, "values of another type"),
+            (*backwards, "times going backwards"),
+            (incompatible, "publishers that do not match"),
+            (self.problems.duplicates, "possible duplicates"),
+            (self.problems.breaks, "broken connections"),
+        ] {
+            if count > 0 {
+                text += &format!(", {what} {}", grouped(count));
+            }
+        }
+        if let Some(seconds) = self.seconds() {
+            text += &format!("; {seconds:.3} s since the first message");
+            // Otherwise the run ended some time after the last message, nobody knows how long.
+            if self.counted && seconds > 0.0 {
+                let rate = ((until_last.max(1) - 1) as f64 / seconds).round() as u64;
+                text += &format!(", {} messages/s", grouped(rate));
+            }
+        }
+        if !self.flushed {
+            text += "; NOT everything could be handed over in time";
+        }
+        for (property, statistics) in self.properties.iter().zip(&self.summary.properties) {
+            let (on, off) = match statistics.verdict() {
+                Some(verdict) if colour => (colour_of(verdict), "\x1b[0m"),
+                _ => ("", ""),
+            };
+            let verdict = statistics.verdict().map_or("no event", Verdict::as_str);
+            text += &format!("\n  {on}{verdict:<12}{off}  {property}");
+            if let Some(first) = &statistics.first {
+                text += &format!(
+                    ": violated {}, first {}",
+                    counted(statistics.violations, "time", "times"),
+                    first_violation(first)
+                );
+            }
+        }
+        for chain in chains {
+            text += &format!("\n{}", chain.text());
+        }
+        let alignment = alignment.as_ref().map_or_else(Vec::new, AlignmentStatistics::sentences);
+        for sentence in omissions.iter().chain(&alignment) {
+            text += &format!("\n  {sentence}");
+        }
+        for sentence in crate::summary::missing(&self.summary, received > 0) {
+            text += &format!("\n  {sentence}");
+        }
+        text
+    }
+}

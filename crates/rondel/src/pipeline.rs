@@ -1,0 +1,376 @@
+//! The pipeline of a live run: messages from the networks into a session, reports to their sinks, all on
+//! the networks' own threads.
+
+use std::collections::HashSet;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+use rondel_decode::cdr;
+use rondel_event::{Timestamp, TopicId};
+use rondel_net::adapter::{Publisher, Receiver, Sample, now};
+use rondel_runtime::{Clock, Notice, Session, Stamp, Summary, Ticks};
+
+use crate::sinks::{self, Sink, Sinks, publishers, release};
+use crate::warn;
+
+/// Why a run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// By a signal, or because the demo is over.
+    Asked,
+    /// The wanted number of messages was received.
+    Count,
+}
+
+/// The shortest pause between two looks at what time brings.
+const FINEST: Duration = Duration::from_millis(1);
+
+/// What happened at the edges of the session: arrival and publication.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Traffic {
+    /// Messages received.
+    pub received: u64,
+    /// Verdicts or sets published or printed, counted per sink.
+    pub published: u64,
+    /// Verdicts or sets that could not be published.
+    pub unpublished: u64,
+    /// When the first message was received.
+    pub first: Option<Timestamp>,
+    /// When the run ended: with the last message that was asked for, or later.
+    pub last: Option<Timestamp>,
+    /// How many messages had been received then, if the run ended with the last one that was asked for.
+    pub until_last: u64,
+}
+
+/// Receives samples, evaluates them and publishes verdicts.
+///
+/// Everything is under one lock: verdicts leave in the order of the events, and a sink that cannot take
+/// more holds the source back. There is no queue here: the bounded queues are those of the networks, on
+/// both sides. What becomes certain by time alone comes from another thread ([`Pipeline::keep_time`]),
+/// under the same lock.
+pub struct Pipeline {
+    state: Mutex<State>,
+    /// Something is due sooner than [`Pipeline::keep_time`] knows.
+    sooner: Condvar,
+    clock: Arc<dyn Clock>,
+    batching: bool,
+    stop_after: u64,
+    stop: Sender<Stop>,
+    /// The number of progress markers among the topics: the one after the last topic.
+    progress: TopicId,
+}
+
+struct State {
+    session: Session,
+    /// The name and the address of each topic.
+    topics: Vec<String>,
+    sinks: Sinks,
+    /// The sinks of messages that were put in order, of a synchronizer.
+    released: Vec<Sink>,
+    notices: Notices,
+    /// When [`Pipeline::keep_time`] looks again.
+    armed: Option<Ticks>,
+    ended: bool,
+    traffic: Traffic,
+    undecodable: u64,
+}
+
+/// The parts of a [`Pipeline`].
+pub struct Parts {
+    /// The session.
+    pub session: Session,
+    /// The clock that it reads.
+    pub clock: Arc<dyn Clock>,
+    /// The name of each topic, with its address, for messages.
+    pub topics: Vec<String>,
+    /// The sinks of verdicts.
+    pub sinks: Sinks,
+    /// The sinks of messages that were put in order, of a synchronizer.
+    pub released: Vec<Sink>,
+    /// The sinks of notices: what was late, lost or refused.
+    pub notices: Vec<Sink>,
+    /// Whether a sink may hold verdicts back, so that it has to be told when nothing more comes.
+    pub batching: bool,
+    /// After how many messages [`Stop::Count`] is sent.
+    pub stop_after: Option<u64>,
+    /// Where it is sent.
+    pub stop: Sender<Stop>,
+}
+
+impl Pipeline {
+    /// A pipeline of these parts.
+    pub fn new(parts: Parts) -> Pipeline {
+        let Parts { session, clock, topics, sinks, released, notices, batching, stop_after, stop } = parts;
+        let progress = TopicId(topics.len() as u32);
+        let state = State {
+            session,
+            topics,
+            sinks,
+            released,
+            notices: Notices { sinks: notices, reported: HashSet::new() },
+            armed: None,
+            ended: false,
+            traffic: Traffic::default(),
+            undecodable: 0,
+        };
+        Pipeline {
+            state: Mutex::new(state),
+            sooner: Condvar::new(),
+            clock,
+            batching,
+            stop_after: stop_after.unwrap_or(u64::MAX),
+            stop,
+            progress,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic elsewhere does not make the counts wrong.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number to subscribe with to progress markers.
+    pub fn progress(&self) -> TopicId {
+        self.progress
+    }
+
+    /// The numbers so far.
+    pub fn summary(&self) -> (Summary, Traffic) {
+        let state = self.state();
+        let mut traffic = state.traffic;
+        traffic.published += state.sinks.verdicts;
+        traffic.unpublished += state.sinks.unpublished;
+        (state.session.summary(), traffic)
+    }
+
+    /// Ends the run and hands back the publishers, to be flushed. The recording ends too, unless `resumable`:
+    /// then what waits goes on waiting. `None` when a sink has not taken its verdict within `limit`: nothing
+    /// more can be done then.
+    pub fn end(&self, resumable: bool, limit: Duration) -> Option<Vec<Box<dyn Publisher>>> {
+        let deadline = Instant::now() + limit;
+        let mut state = loop {
+            match self.state.try_lock() {
+                Ok(state) => break state,
+                Err(TryLockError::Poisoned(poisoned)) => break poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return None,
+                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(2)),
+            }
+        };
+        state.session.poll();
+        if resumable {
+            state.session.flush();
+        } else {
+            state.session.finish();
+        }
+        state.emit();
+        state.traffic.last.get_or_insert_with(now);
+        state.ended = true;
+        self.sooner.notify_all();
+        let mut all = state.sinks.close();
+        all.extend(publishers(std::mem::take(&mut state.notices.sinks)));
+        all.extend(publishers(std::mem::take(&mut state.released)));
+        Some(all)
+    }
+
+    /// A snapshot of the session, from which another run can continue.
+    pub fn snapshot(&self) -> Vec<u8> {
+        let mut state = self.state();
+        let bytes = state.session.snapshot("");
+        // A snapshot evaluates everything that came first.
+        state.emit();
+        bytes
+    }
+
+    /// Whether time alone brings verdicts, so that somebody has to [keep time](Pipeline::keep_time).
+    pub fn is_timed(&self) -> bool {
+        self.state().session.is_timed()
+    }
+
+    /// Evaluates what time brings where no message comes, until the pipeline has ended. For a thread of its
+    /// own, which sleeps until something is due.
+    pub fn keep_time(&self) {
+        let mut state = self.state();
+        while !state.ended {
+            let due = state.poll();
+            if self.batching {
+                state.release();
+            }
+            state.armed = due;
+            state = match due {
+                None => self.sooner.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(due) => {
+                    let left = due.saturating_sub(self.clock.ticks());
+                    let left = Duration::from_nanos(u64::try_from(left).unwrap_or(0)).max(FINEST);
+                    self.sooner.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    /// Evaluates everything that came, and wakes the keeper of time if something is due sooner than it knows.
+    fn flush(&self, state: &mut State) {
+        state.session.flush();
+        state.emit();
+        if let Some(due) = state.session.due()
+            && state.armed.is_none_or(|armed| due < armed)
+        {
+            // Once is enough.
+            state.armed = Some(due);
+            self.sooner.notify_one();
+        }
+    }
+}
+
+impl Receiver for Pipeline {
+    fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
+        let mut state = self.state();
+        if topic == self.progress {
+            samples.iter().for_each(|sample| state.session.progress(sample.payload));
+            return;
+        }
+        let before = state.traffic.received;
+        state.receive(topic, samples);
+        if before < self.stop_after && state.traffic.received >= self.stop_after {
+            self.flush(&mut state);
+            state.traffic.last = Some(now());
+            state.traffic.until_last = state.traffic.received;
+            // Nobody waits any more when the run is ending already.
+            let _ = self.stop.send(Stop::Count);
+        }
+    }
+
+    fn idle(&self) {
+        let mut state = self.state();
+        self.flush(&mut state);
+        if self.batching {
+            state.release();
+        }
+    }
+
+    fn wants_idle(&self) -> bool {
+        true
+    }
+}
+
+impl State {
+    fn receive(&mut self, topic: TopicId, samples: &[Sample<'_>]) {
+        self.traffic.received += samples.len() as u64;
+        for sample in samples {
+            let stamp =
+                Stamp { source: sample.source_time, arrival: sample.known_arrival(), origin: sample.origin };
+            if let Err(error) = self.session.push(topic, stamp, sample.payload) {
+                self.undecodable(topic, sample.payload, error.offset, &error.to_string());
+            }
+        }
+        self.emit();
+        if self.traffic.first.is_none() {
+            // The clock is not read again before the end: that costs more than a step.
+            self.traffic.first = samples.first().map(Sample::arrival);
+        }
+    }
+
+    /// Evaluates what came and what time has brought; when it brings more.
+    fn poll(&mut self) -> Option<Ticks> {
+        let due = self.session.poll();
+        self.emit();
+        due
+    }
+
+    /// Sends what the session has to hand over.
+    #[inline]
+    fn emit(&mut self) {
+        if self.session.has_reports() {
+            self.sinks.take(self.session.reports());
+        }
+        if self.session.has_notices() {
+            self.notices.take(self.session.notices());
+        }
+        if !self.released.is_empty() {
+            while let Some(line) = self.session.released() {
+                let (taken, failure) = sinks::publish(&self.released, line);
+                self.traffic.published += taken;
+                if let Some(error) = failure {
+                    self.traffic.unpublished += 1;
+                    if self.traffic.unpublished == 1 {
+                        warn(&format!("cannot publish a set: {error}; further ones are only counted"));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Warns of the first message that cannot be decoded.
+    #[cold]
+    fn undecodable(&mut self, topic: TopicId, payload: &[u8], offset: usize, error: &str) {
+        self.undecodable += 1;
+        if self.undecodable > 1 {
+            return;
+        }
+        let hint = if cdr::is_encapsulated(payload) {
+            "; it begins like a DDS sample that a bridge passes on: `encoding: cdr_string` reads those"
+        } else {
+            ""
+        };
+        warn(&format!(
+            "cannot decode a message of {} bytes on {}: it is not JSON ({error}): {}{hint}; further ones are only \
+             counted",
+            payload.len(),
+            self.topics[topic.index()],
+            excerpt(payload, offset)
+        ));
+    }
+
+    /// Sends what publishers hold back to fill a packet.
+    fn release(&self) {
+        self.sinks.release();
+        self.notices.sinks.iter().chain(&self.released).for_each(release);
+    }
+}
+
+/// Sends notices to their sinks, and the first of each kind and topic to standard error.
+struct Notices {
+    sinks: Vec<Sink>,
+    reported: HashSet<(&'static str, u32)>,
+}
+
+impl Notices {
+    fn take(&mut self, notices: impl Iterator<Item = Notice>) {
+        for notice in notices {
+            if !self.sinks.is_empty() {
+                // A notice that cannot be published shows where verdicts are published too.
+                let _ = sinks::publish(&self.sinks, notice.json().to_string().as_bytes());
+            }
+            if self.reported.insert((notice.kind, notice.topic.map_or(u32::MAX, |topic| topic.0))) {
+                warn(&sentence(&notice));
+            }
+        }
+    }
+}
+
+/// A notice as a sentence.
+pub fn sentence(notice: &Notice) -> String {
+    let name = notice.topic_name.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
+    format!("{name}{}; further ones are only counted", notice.sentence)
+}
+
+/// A part of a payload around a place.
+fn excerpt(payload: &[u8], offset: usize) -> String {
+    let start = offset.min(payload.len()).saturating_sub(20);
+    let end = (start + 40).min(payload.len());
+    let mut out = String::new();
+    if start > 0 {
+        out.push('…');
+    }
+    out.extend(
+        String::from_utf8_lossy(&payload[start..end]).chars().map(|c| if c.is_control() { '·' } else { c }),
+    );
+    if end < payload.len() {
+        out.push('…');
+    }
+    out
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

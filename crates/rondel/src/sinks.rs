@@ -1,0 +1,148 @@
+//! Sinks: verdicts to the topics and to standard output where they belong.
+
+use std::io;
+
+use rondel_net::adapter::Publisher;
+use rondel_runtime::Report;
+
+use crate::output::{Output, VerdictWriter};
+use crate::warn;
+
+/// A destination of verdicts.
+pub enum Sink {
+    /// A topic on a network.
+    Network(Box<dyn Publisher>),
+    /// Standard output.
+    Stdout,
+}
+
+/// The sinks of every property.
+pub struct Sinks {
+    writer: VerdictWriter,
+    /// For each property its sinks.
+    sinks: Vec<Vec<Sink>>,
+    text: Vec<u8>,
+    stdout: Output<io::Stdout>,
+    stdout_failed: bool,
+    /// Verdicts published or printed, counted per sink.
+    pub verdicts: u64,
+    /// Verdicts that could not be published.
+    pub unpublished: u64,
+}
+
+impl Sinks {
+    /// The sinks of each property, and the form of verdicts on standard output.
+    pub fn new(sinks: Vec<Vec<Sink>>, writer: VerdictWriter) -> Sinks {
+        Sinks {
+            writer,
+            sinks,
+            text: Vec::new(),
+            stdout: Output::new(io::stdout()),
+            stdout_failed: false,
+            verdicts: 0,
+            unpublished: 0,
+        }
+    }
+
+    /// Sends reports to the sinks of their properties.
+    pub fn take<'r>(&mut self, reports: impl Iterator<Item = Report<'r>>) {
+        let mut printed = false;
+        for report in reports {
+            printed |= self.send(&report);
+        }
+        if printed {
+            self.stdout.flush();
+            if !self.stdout_failed
+                && let Some(error) = self.stdout.failure()
+            {
+                self.stdout_failed = true;
+                warn(&format!("cannot print verdicts any more: {error}; checking continues"));
+            }
+        }
+    }
+
+    /// Sends a report to the sinks of its property. Whether standard output is one of them.
+    fn send(&mut self, report: &Report<'_>) -> bool {
+        let Sinks { writer, sinks, text, stdout, verdicts, unpublished, .. } = self;
+        let mut printed = false;
+        for sink in &sinks[report.property.position as usize] {
+            text.clear();
+            let done = match sink {
+                Sink::Network(publisher) => {
+                    report.json(text);
+                    publisher.publish(text).map_err(Some)
+                }
+                Sink::Stdout => {
+                    printed = true;
+                    writer.write(report, text);
+                    stdout.write(text);
+                    // A failure is reported once, in the end.
+                    match stdout.failure() {
+                        None => Ok(()),
+                        Some(_) => Err(None),
+                    }
+                }
+            };
+            match done {
+                Ok(()) => *verdicts += 1,
+                Err(error) => {
+                    *unpublished += 1;
+                    if *unpublished == 1
+                        && let Some(error) = error
+                    {
+                        warn(&format!(
+                            "cannot publish a verdict on '{}': {error}; further ones are only counted",
+                            report.property.name
+                        ));
+                    }
+                }
+            }
+        }
+        printed
+    }
+
+    /// Sends what publishers hold back to fill a packet.
+    pub fn release(&self) {
+        self.sinks.iter().flatten().for_each(release);
+    }
+
+    /// Writes out the buffers and hands back the publishers, to be flushed. Reports from here on go nowhere.
+    pub fn close(&mut self) -> Vec<Box<dyn Publisher>> {
+        self.stdout.flush();
+        // The properties keep their places: a receiver that is called once more finds no sinks there.
+        publishers(self.sinks.iter_mut().flat_map(std::mem::take))
+    }
+}
+
+/// Sends what a sink holds back to fill a packet.
+pub fn release(sink: &Sink) {
+    if let Sink::Network(publisher) = sink {
+        publisher.release();
+    }
+}
+
+/// The publishers among sinks.
+pub fn publishers(sinks: impl IntoIterator<Item = Sink>) -> Vec<Box<dyn Publisher>> {
+    let publisher = |sink| if let Sink::Network(publisher) = sink { Some(publisher) } else { None };
+    sinks.into_iter().filter_map(publisher).collect()
+}
+
+/// Publishes a line that is not a verdict, a set or a notice, on these sinks: how many took it, and the
+/// first error.
+pub fn publish(sinks: &[Sink], line: &[u8]) -> (u64, Option<String>) {
+    let (mut taken, mut failure) = (0, None);
+    for sink in sinks {
+        let sent = match sink {
+            Sink::Network(publisher) => publisher.publish(line).map_err(|e| e.to_string()),
+            Sink::Stdout => {
+                let line = [line, b"\n"].concat();
+                io::Write::write_all(&mut io::stdout(), &line).map_err(|e| e.to_string())
+            }
+        };
+        match sent {
+            Ok(()) => taken += 1,
+            Err(error) => failure = failure.or(Some(error)),
+        }
+    }
+    (taken, failure)
+}

@@ -1,0 +1,146 @@
+//! The terminal: colours, messages to people, and log lines, all in one form.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anstream::{AutoStream, ColorChoice};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+use crate::time_text;
+
+/// When output is coloured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    #[default]
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// The level from which on events are logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogLevel {
+    /// Nothing
+    Off,
+    /// Something asked for does not work
+    Error,
+    /// Something was lost, refused or degraded
+    Warn,
+    /// Connections and subscriptions too
+    Info,
+    /// Details of connections too
+    Debug,
+    /// Every message too
+    Trace,
+}
+
+/// Whether messages carry the time: in commands that go on until they are asked to end.
+static LIVE: AtomicBool = AtomicBool::new(false);
+
+/// Chooses whether output is coloured.
+pub fn set_color(color: Color) {
+    match color {
+        Color::Auto => ColorChoice::Auto,
+        Color::Always => ColorChoice::Always,
+        Color::Never => ColorChoice::Never,
+    }
+    .write_global();
+}
+
+/// Gives every message from here on the time of day.
+pub fn show_times() {
+    LIVE.store(true, Ordering::Relaxed);
+}
+
+/// Whether standard output is coloured.
+pub fn colours_stdout() -> bool {
+    AutoStream::choice(&io::stdout()) != ColorChoice::Never
+}
+
+/// Whether standard error is coloured.
+pub fn colours_stderr() -> bool {
+    AutoStream::choice(&io::stderr()) != ColorChoice::Never
+}
+
+/// Writes a line to standard error.
+pub fn say(line: &str) {
+    // In one piece, so that it does not mix with standard output. Where nobody reads there is nobody to tell.
+    let _ = io::stderr().lock().write_all(format!("{line}\n").as_bytes());
+}
+
+/// Writes an error to standard error.
+pub fn complain(message: &str) {
+    say(&format!("{} {message}", head(Level::ERROR, colours_stderr())));
+}
+
+/// Writes a warning to standard error.
+pub fn warn(message: &str) {
+    say(&format!("{} {message}", head(Level::WARN, colours_stderr())));
+}
+
+/// The head of a message: the time of day in a live command, and the level.
+fn head(level: Level, colour: bool) -> String {
+    let (word, code) = match level {
+        Level::ERROR => ("error:", "\x1b[1;31m"),
+        Level::WARN => ("warning:", "\x1b[1;33m"),
+        Level::INFO => ("info:", "\x1b[1;32m"),
+        Level::DEBUG => ("debug:", "\x1b[1;34m"),
+        Level::TRACE => ("trace:", "\x1b[2m"),
+    };
+    let time = if LIVE.load(Ordering::Relaxed) { time_text::now() + " " } else { String::new() };
+    if colour { format!("{time}{code}{word}\x1b[0m") } else { format!("{time}{word}") }
+}
+
+/// Starts logging: `--log` decides, then RUST_LOG, then RONDEL_LOG, its name of before.
+pub fn log(level: Option<LogLevel>) {
+    let usual = "error,rondel_net=warn";
+    let filter = match level {
+        Some(LogLevel::Off) => EnvFilter::new("off"),
+        Some(level) => {
+            let word = format!("{level:?}").to_lowercase();
+            EnvFilter::new(format!("error,rondel_net={word},rondel={word}"))
+        }
+        None => {
+            let renamed = std::env::var("RONDEL_LOG").ok();
+            if renamed.is_some() {
+                warn("RONDEL_LOG is now called RUST_LOG, or --log; the next version reads only these");
+            }
+            let text = std::env::var("RUST_LOG").ok().or(renamed);
+            text.and_then(|text| EnvFilter::try_new(text).ok()).unwrap_or_else(|| EnvFilter::new(usual))
+        }
+    };
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(colours_stderr())
+        .event_format(Lines)
+        .init();
+}
+
+/// Log lines in the form of messages: `18:04:13.123 warning: text topic=…`.
+struct Lines;
+
+impl<S, N> FormatEvent<S, N> for Lines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        write!(writer, "{} ", head(*event.metadata().level(), writer.has_ansi_escapes()))?;
+        context.format_fields(writer.by_ref(), event)?;
+        writeln!(writer)
+    }
+}

@@ -1,0 +1,113 @@
+//! Times for people: seconds where they are small, local date and time where they are of the calendar.
+
+use jiff::tz::TimeZone;
+use rondel_event::Timestamp;
+use rondel_runtime::text::write_seconds;
+
+/// From this time on, the year 2000, a time is one of the calendar.
+const CALENDAR: i64 = 946_684_800_000_000_000;
+const HOUR: i64 = 3_600_000_000_000;
+
+/// Writes times. The text of an hour is kept, as most times are in the same one.
+#[derive(Clone, Debug)]
+pub struct TimeText {
+    zone: TimeZone,
+    /// The beginning of a quarter of an hour, the nanoseconds of its hour that have passed by then, and the
+    /// text of the date and hour.
+    hour: Option<(i64, i64, Vec<u8>)>,
+}
+
+impl Default for TimeText {
+    fn default() -> TimeText {
+        TimeText { zone: TimeZone::system(), hour: None }
+    }
+}
+
+impl TimeText {
+    /// Appends a time: `7.5 s`, or `2026-11-22 18:04:13.5`.
+    pub fn write(&mut self, time: Timestamp, out: &mut Vec<u8>) {
+        if time.as_nanos() < CALENDAR {
+            write_seconds(time, out);
+            out.extend_from_slice(b" s");
+            return;
+        }
+        let nanos = time.as_nanos();
+        // Offsets from UTC are whole quarters of an hour nowadays, and change at such times only.
+        let quarter = nanos - nanos.rem_euclid(HOUR / 4);
+        if self.hour.as_ref().is_none_or(|(start, ..)| *start != quarter) {
+            let text = jiff::Timestamp::from_nanosecond(i128::from(quarter)).map(|at| {
+                let local = at.to_zoned(self.zone.clone());
+                let within = i64::from(local.minute()) * 60 + i64::from(local.second());
+                (quarter, within * 1_000_000_000, local.strftime("%Y-%m-%d %H:").to_string().into_bytes())
+            });
+            self.hour = text.ok();
+        }
+        let Some((start, within, text)) = &self.hour else {
+            write_seconds(time, out);
+            out.extend_from_slice(b" s");
+            return;
+        };
+        out.extend_from_slice(text);
+        let rest = within + (nanos - start);
+        let (minute, second) = (rest / 60_000_000_000, rest / 1_000_000_000 % 60);
+        let two = |n: i64| [b'0' + (n / 10) as u8, b'0' + (n % 10) as u8];
+        out.extend_from_slice(&two(minute));
+        out.push(b':');
+        out.extend_from_slice(&two(second));
+        let fraction = Timestamp::from_nanos(rest % 1_000_000_000);
+        if fraction != Timestamp::ZERO {
+            let before = out.len();
+            write_seconds(fraction, out);
+            // Without the zero before the point.
+            out.remove(before);
+        }
+    }
+
+    /// A time as text.
+    pub fn text(&mut self, time: Timestamp) -> String {
+        let mut out = Vec::new();
+        self.write(time, &mut out);
+        // It was written as text.
+        String::from_utf8(out).unwrap_or_default()
+    }
+}
+
+/// The present time of day, to the millisecond, for log lines.
+pub fn now() -> String {
+    jiff::Zoned::now().strftime("%H:%M:%S%.3f").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_times_are_seconds_and_calendar_times_are_dates() {
+        let mut times = TimeText { zone: TimeZone::fixed(jiff::tz::offset(2)), hour: None };
+        let mut text = |nanos: i64| times.text(Timestamp::from_nanos(nanos));
+        assert_eq!(text(7_500_000_000), "7.5 s");
+        assert_eq!(text(-1), "-0.000000001 s");
+        // 1,795,360,408 s after the epoch, two hours east of Greenwich.
+        assert_eq!(text(1_795_360_408_495_827_389), "2026-11-22 17:13:28.495827389");
+        assert_eq!(text(1_795_360_408_500_000_000), "2026-11-22 17:13:28.5");
+        assert_eq!(text(1_795_360_408_000_000_000), "2026-11-22 17:13:28");
+    }
+
+    #[test]
+    fn every_zone_is_written_as_the_library_does() {
+        for minutes in [0, 60, -210, 345, 765, -720] {
+            let zone = TimeZone::fixed(
+                jiff::tz::Offset::from_seconds(minutes * 60).unwrap_or(jiff::tz::Offset::UTC),
+            );
+            let mut times = TimeText { zone: zone.clone(), hour: None };
+            for i in 0..2_000_i64 {
+                let at = CALENDAR + i * 977_777_777_777_777;
+                let zoned =
+                    jiff::Timestamp::from_nanosecond(i128::from(at)).map(|t| t.to_zoned(zone.clone()));
+                let Ok(zoned) = zoned else { continue };
+                let expected = zoned.strftime("%Y-%m-%d %H:%M:%S%.f").to_string();
+                assert_eq!(times.text(Timestamp::from_nanos(at)), expected);
+            }
+        }
+    }
+}
