@@ -256,7 +256,7 @@ fn run(
         }
     };
     let Deployment { networks, exit_on_unreachable, .. } = deployment;
-    let networks = match Networks::open(networks, *exit_on_unreachable, || asked.yet()) {
+    let networks = match crate::networks::open(networks, *exit_on_unreachable, || asked.yet()) {
         Ok(networks) => networks,
         Err(status) => return status,
     };

@@ -16,7 +16,7 @@ use rondel_net::dds;
 
 use super::run::{Options, Running};
 use crate::deployment::{Address, Alignment, Binding, Deployment, time_of_event, time_unit};
-use crate::networks::{NetworkArguments, NetworkSettings, Networks};
+use crate::networks::{NetworkArguments, NetworkSettings};
 use crate::outlet::Sink;
 use crate::output::{Emit, Format};
 use crate::pipeline::Stop;
@@ -211,7 +211,7 @@ impl Tap {
             deployment.specification.spec.topics.iter().map(|topic| topic.name.clone()).collect();
         let view = View::new(form, io::stdout().is_terminal(), &self.field, &topics);
         let Deployment { networks, exit_on_unreachable, sources, .. } = &deployment;
-        let networks = Networks::open(networks, *exit_on_unreachable, || asked.yet())?;
+        let networks = crate::networks::open(networks, *exit_on_unreachable, || asked.yet())?;
         let addresses =
             sources.iter().map(|binding| binding.address.to_string()).collect::<Vec<_>>().join(", ");
         if self.aligned {

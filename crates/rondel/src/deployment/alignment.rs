@@ -6,7 +6,7 @@ use rondel_align::{
 use rondel_event::TopicId;
 use rondel_runtime::align::Rule;
 
-use super::address::Address;
+use super::Address;
 use super::yaml::{Item, Members, Mistakes};
 use super::{Binding, TimeOfEvent};
 

@@ -1,9 +1,7 @@
 //! Places on networks, as they are written: `zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC`, `stdout`; with an
 //! encoding, `zenoh+cdr_string:KEY`.
 
-use rondel_net::{dds, mqtt, zenoh};
-
-use super::yaml::suggest;
+use crate::{dds, mqtt, zenoh};
 
 /// A place on a network, or standard output.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -78,9 +76,11 @@ impl Address {
                 Ok(Address::Mqtt(name.to_owned(), mqtt::SubscriptionSettings::default(), Encoding::Json))
             }
             other => {
-                let hint = suggest(other, NETWORKS.into_iter()).map_or_else(
+                let likeness = |name: &&str| strsim::jaro_winkler(other, name);
+                let nearest = NETWORKS.into_iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+                let hint = nearest.filter(|name| likeness(name) > 0.8).map_or_else(
                     || format!("known are: {}", NETWORKS.join(", ")),
-                    |s| format!("did you mean '{s}'?"),
+                    |name| format!("did you mean '{name}'?"),
                 );
                 Err(format!("unknown network '{other}'; {hint}"))
             }

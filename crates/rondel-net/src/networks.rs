@@ -1,0 +1,270 @@
+//! Several networks behind one interface: joined together, subscribed to and published on by [`Address`].
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rondel_event::TopicId;
+
+use crate::adapter::{Publisher, Receiver, Subscription};
+use crate::address::{Address, Encoding};
+use crate::cdr_string::{Unwrapping, Wrapping};
+use crate::{dds, mqtt, zenoh};
+
+/// How long publishers may take at the end to get rid of what they were given.
+const FLUSH: Duration = Duration::from_secs(3);
+
+/// How to join the networks that are needed.
+#[derive(Clone, Debug, Default)]
+pub struct NetworkSettings {
+    /// How to join Zenoh.
+    pub zenoh: Option<zenoh::Settings>,
+    /// How to join DDS.
+    pub dds: Option<dds::Settings>,
+    /// How to join MQTT.
+    pub mqtt: Option<Mqtt>,
+}
+
+impl NetworkSettings {
+    /// Sees to it that the network of this address is joined.
+    pub fn need(&mut self, address: &Address) {
+        match address {
+            Address::Zenoh(..) => _ = self.zenoh.get_or_insert_default(),
+            Address::Dds(..) => _ = self.dds.get_or_insert_default(),
+            Address::Mqtt(..) => _ = self.mqtt.get_or_insert_default(),
+            Address::Stdout => {}
+        }
+    }
+}
+
+/// How to join MQTT.
+#[derive(Clone, Debug, Default)]
+pub struct Mqtt {
+    /// How to join the broker.
+    pub settings: mqtt::Settings,
+    /// How to publish there.
+    pub verdicts: mqtt::PublisherSettings,
+}
+
+/// The networks that were joined.
+pub struct Networks {
+    zenoh: Option<zenoh::Session>,
+    dds: Option<dds::Participant>,
+    mqtt: Option<(mqtt::Session, mqtt::PublisherSettings)>,
+}
+
+/// How often a network that cannot be reached yet is reported.
+const REMIND: Duration = Duration::from_secs(10);
+
+/// Why the networks were not joined.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JoinError {
+    /// A setting is wrong: trying again does not help.
+    #[error("{0}")]
+    Setting(String),
+    /// A network cannot be reached, or refuses.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The caller stopped waiting.
+    #[error("stopped before the networks were joined")]
+    Stopped,
+}
+
+/// News from joining networks, for whoever waits for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Joining {
+    /// A network cannot be reached yet, for this reason.
+    Retrying(String),
+    /// Every network is joined that could not be reached before.
+    Connected,
+}
+
+impl NetworkSettings {
+    /// Checks the settings without connecting.
+    ///
+    /// # Errors
+    /// [`JoinError::Setting`].
+    pub fn check(&self) -> Result<(), JoinError> {
+        let setting = |error: String| JoinError::Setting(error);
+        self.zenoh.as_ref().map_or(Ok(()), |s| s.check().map_err(|e| setting(e.to_string())))?;
+        self.mqtt.as_ref().map_or(Ok(()), |m| m.settings.check().map_err(|e| setting(e.to_string())))
+    }
+}
+
+impl Networks {
+    /// Joins the networks for which there are settings. Keeps trying to reach them for `patience` (without
+    /// it, for ever) and until `stopped`, and reports every 10 s that one cannot be reached.
+    ///
+    /// # Errors
+    /// [`JoinError`].
+    pub fn open(
+        settings: &NetworkSettings,
+        patience: Option<Duration>,
+        stopped: impl Fn() -> bool,
+        mut report: impl FnMut(Joining),
+    ) -> Result<Networks, JoinError> {
+        let started = Instant::now();
+        let mut reported: Option<Instant> = None;
+        let mut waiting = |reason: String| {
+            if stopped() || patience.is_some_and(|patience| started.elapsed() >= patience) {
+                return ControlFlow::Break(());
+            }
+            if reported.is_none_or(|at| at.elapsed() >= REMIND) {
+                reported = Some(Instant::now());
+                report(Joining::Retrying(reason));
+            }
+            ControlFlow::Continue(())
+        };
+        let failed = |error: String, unreachable: bool| match unreachable {
+            _ if stopped() => JoinError::Stopped,
+            true => JoinError::Unreachable(error),
+            false => JoinError::Setting(error),
+        };
+        let NetworkSettings { zenoh, dds, mqtt } = settings;
+        let zenoh = zenoh.as_ref().map(|s| zenoh::Session::open_connected(s, |e| waiting(e.to_string())));
+        let zenoh = zenoh.transpose().map_err(|error| {
+            failed(
+                error.to_string(),
+                matches!(error, zenoh::OpenError::Unreachable { .. } | zenoh::OpenError::Network(_)),
+            )
+        })?;
+        let mqtt = mqtt.as_ref().map(|Mqtt { settings, verdicts }| {
+            let opened = mqtt::Session::open_connected(settings, |e| waiting(e.to_string()));
+            Ok((opened?, *verdicts))
+        });
+        let mqtt = mqtt.transpose().map_err(|error: mqtt::OpenError| {
+            let setting = matches!(error, mqtt::OpenError::Setting(_) | mqtt::OpenError::Secret { .. });
+            failed(error.to_string(), !setting)
+        })?;
+        if reported.is_some() {
+            report(Joining::Connected);
+        }
+        let dds = dds.as_ref().map(dds::Participant::open).transpose();
+        let dds = dds.map_err(|error| failed(error.to_string(), true))?;
+        Ok(Networks { zenoh, dds, mqtt })
+    }
+
+    /// Subscribes to an address.
+    ///
+    /// # Errors
+    /// The reason, with the address.
+    pub fn subscribe<R: Receiver + ?Sized>(
+        &self,
+        address: &Address,
+        topic: TopicId,
+        receiver: Arc<R>,
+    ) -> Result<Box<dyn Subscription>, String> {
+        match address.encoding() {
+            Encoding::Json => self.subscribe_plainly(address, topic, receiver),
+            Encoding::CdrString => {
+                let unwrapping = Unwrapping::new(receiver, address.to_string());
+                let counting = unwrapping.counting();
+                let subscription = self.subscribe_plainly(address, topic, Arc::new(unwrapping))?;
+                Ok(Box::new(counting(subscription)))
+            }
+        }
+    }
+
+    /// Subscribes to every topic of DDS whose name is one of a pattern, as publishers of them are discovered.
+    ///
+    /// # Errors
+    /// The reason, with the pattern.
+    pub fn subscribe_matching<R: Receiver + ?Sized>(
+        &self,
+        (pattern, string_type): (&str, &dds::StringType),
+        topic: TopicId,
+        receiver: impl Fn(&str) -> Arc<R> + Send + 'static,
+    ) -> Result<Box<dyn Subscription>, String> {
+        let failed = |reason: String| format!("cannot subscribe to dds:{pattern}: {reason}");
+        let participant = self.dds.as_ref().ok_or_else(|| failed("DDS was not joined".to_owned()))?;
+        let made = participant.subscribe_matching(pattern, string_type, topic, receiver);
+        Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
+    }
+
+    fn subscribe_plainly<R: Receiver + ?Sized>(
+        &self,
+        address: &Address,
+        topic: TopicId,
+        receiver: Arc<R>,
+    ) -> Result<Box<dyn Subscription>, String> {
+        let failed = |reason: String| format!("cannot subscribe to {address}: {reason}");
+        match (address, &self.zenoh, &self.dds, &self.mqtt) {
+            (Address::Zenoh(key, _), Some(session), ..) => {
+                let made = session.subscribe(key, topic, receiver).map_err(|e| failed(e.to_string()))?;
+                Ok(Box::new(made))
+            }
+            (Address::Dds(name, string_type), _, Some(participant), _) => {
+                let made = participant.subscribe(name, string_type, topic, receiver);
+                Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
+            }
+            (Address::Mqtt(filter, settings, _), .., Some((session, _))) => {
+                let made = session.subscribe(filter, *settings, topic, receiver);
+                Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
+            }
+            _ => Err(failed("it is not on a network that was joined".to_owned())),
+        }
+    }
+
+    /// Makes a publisher at an address. One that is `batching` (Zenoh makes no difference) has to
+    /// be released after every batch.
+    ///
+    /// # Errors
+    /// The reason, with the address.
+    pub fn publisher(&self, address: &Address, batching: bool) -> Result<Box<dyn Publisher>, String> {
+        let publisher = self.plain_publisher(address, batching)?;
+        Ok(match address.encoding() {
+            Encoding::Json => publisher,
+            Encoding::CdrString => Box::new(Wrapping::new(publisher)),
+        })
+    }
+
+    fn plain_publisher(&self, address: &Address, batching: bool) -> Result<Box<dyn Publisher>, String> {
+        let failed = |reason: String| format!("cannot publish on {address}: {reason}");
+        match (address, &self.zenoh, &self.dds, &self.mqtt) {
+            (Address::Zenoh(key, _), Some(session), ..) => {
+                let encoding = match address.encoding() {
+                    Encoding::Json => "application/json",
+                    Encoding::CdrString => "application/cdr",
+                };
+                let settings = zenoh::PublisherSettings {
+                    encoding: Some(encoding.to_owned()),
+                    ..zenoh::PublisherSettings::default()
+                };
+                let made = session.publisher(key, &settings).map_err(|e| failed(e.to_string()))?;
+                Ok(Box::new(made))
+            }
+            (Address::Mqtt(topic, ..), .., Some((session, settings))) => {
+                let made = session.publisher(topic, &mqtt::PublisherSettings { batching, ..*settings });
+                Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
+            }
+            (Address::Dds(name, string_type), _, Some(participant), _) => {
+                let made = participant.publisher(name, string_type, dds::PublisherSettings { batching });
+                Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
+            }
+            _ => Err(failed("it is not on a network that was joined".to_owned())),
+        }
+    }
+
+    /// Leaves the networks, after what was published is on its way. Whether all of it was.
+    pub fn close(self) -> bool {
+        let dds = self.dds.as_ref().is_none_or(|participant| participant.close(FLUSH));
+        let zenoh = self.zenoh.as_ref().is_none_or(|session| session.close_within(FLUSH).is_ok());
+        let mqtt = self.mqtt.as_ref().is_none_or(|(session, _)| session.close_within(FLUSH));
+        if !(dds && zenoh && mqtt) {
+            // To drop it would be to try once more, and the process is about to end.
+            std::mem::forget(self);
+        }
+        dds && zenoh && mqtt
+    }
+
+    /// Wakes publishers that wait for a subscriber which takes nothing, where the network allows it:
+    /// DDS and MQTT do.
+    pub fn wake(&self) {
+        if let Some(participant) = &self.dds {
+            participant.close(Duration::ZERO);
+        }
+        if let Some((session, _)) = &self.mqtt {
+            session.wake();
+        }
+    }
+}
