@@ -3,7 +3,6 @@
 // Nothing outside uses a binary: `pub` here means the whole of it.
 #![allow(unreachable_pub)]
 
-mod bench;
 mod chains;
 mod clock;
 mod commands;

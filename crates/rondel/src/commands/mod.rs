@@ -1,6 +1,5 @@
 //! The subcommands, one file each.
 
-mod bench;
 mod check;
 mod demo;
 mod explain;
@@ -45,7 +44,6 @@ enum Command {
     Demo(demo::Demo),
     Publish(publish::Publish),
     Tap(tap::Tap),
-    Bench(bench::Bench),
     Help(help::Help),
 }
 
@@ -62,7 +60,6 @@ impl Arguments {
             Command::Demo(demo) => demo.run(),
             Command::Publish(publish) => publish.run(),
             Command::Tap(tap) => tap.run(),
-            Command::Bench(bench) => bench.run(),
             Command::Help(help) => help.run(),
         }
     }

@@ -1,0 +1,81 @@
+//! A trace from a local file: `rondel check` as a process of its own.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::child::{Child, Ended, Stdout};
+use crate::failure::{Result, same};
+
+/// How long checking a file may take.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// One check of a file.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Checked {
+    /// From the start of the process to its end.
+    pub seconds: f64,
+    /// The CPU time of the whole process.
+    pub cpu_seconds: f64,
+    /// Events checked.
+    pub events: u64,
+}
+
+impl Checked {
+    /// CPU nanoseconds per event.
+    pub fn cpu_ns(self) -> f64 {
+        self.cpu_seconds * 1e9 / self.events as f64
+    }
+}
+
+/// Checks a trace. `arguments` say what is checked and which verdicts are printed (as JSON, to
+/// nowhere); the process must have seen `events` events.
+///
+/// # Errors
+/// When it fails, or has checked more or fewer.
+pub fn check(rondel: &Path, arguments: &[String], trace: &Path, events: u64) -> Result<Checked> {
+    let ended = run(rondel, arguments, trace, Stdout::Nothing)?;
+    same(|| format!("events checked in {}", trace.display()), events, events_in(&ended)?)?;
+    Ok(Checked { seconds: ended.seconds, cpu_seconds: ended.cpu_seconds, events })
+}
+
+/// How many verdicts the same command prints, counted at the other end of a pipe.
+///
+/// # Errors
+/// When it fails.
+pub fn verdicts(rondel: &Path, arguments: &[String], trace: &Path) -> Result<u64> {
+    run(rondel, arguments, trace, Stdout::Counted).map(|ended| ended.lines)
+}
+
+fn run(rondel: &Path, arguments: &[String], trace: &Path, stdout: Stdout) -> Result<Ended> {
+    let mut all = vec!["check".to_owned(), "--format=json".to_owned()];
+    all.extend_from_slice(arguments);
+    all.push(trace.display().to_string());
+    let ended = Child::start("check", rondel, &all, stdout)?.wait(LIMIT)?;
+    // A violation is a result, not a failure.
+    if matches!(ended.status, Some(0 | 1 | 4)) { Ok(ended) } else { Err(ended.failed("check")) }
+}
+
+/// The number before "event" in the summary.
+fn events_in(ended: &Ended) -> Result<u64> {
+    let number = |line: &String| {
+        let (number, _) = line.split_once(" event")?;
+        number.replace(',', "").parse().ok()
+    };
+    ended.log.iter().find_map(number).ok_or_else(|| ended.failed("check, without a summary,"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_read_from_the_summary() {
+        let log = vec![String::new(), "1,000,000 events checked against 1 property in 0.020 s".to_owned()];
+        let mut ended = Ended { status: Some(0), seconds: 0.0, cpu_seconds: 0.0, lines: 0, log };
+        assert_eq!(events_in(&ended).unwrap(), 1_000_000);
+        ended.log.clear();
+        assert!(events_in(&ended).is_err());
+    }
+}

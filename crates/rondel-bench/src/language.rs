@@ -1,0 +1,410 @@
+//! What the whole language costs, from a file: properties by key, quantifiers, dense time, robustness, a
+//! thousand properties.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::failure::{Result, io_error};
+use crate::file;
+use crate::report::Mark;
+use crate::table::{Table, median};
+use crate::timescales::{Property, Random};
+use crate::traces::Folder;
+
+/// One thing to measure: a specification, and a trace.
+struct Work {
+    name: &'static str,
+    /// The arguments of `rondel check` before the trace, without the specification.
+    options: &'static [&'static str],
+    specification: String,
+    /// What the same trace is checked with besides, run by turns, with names of their own.
+    beside: Vec<(&'static str, String)>,
+    trace: Vec<u8>,
+    events: u64,
+    /// How many evaluations of a property an event stands for.
+    copies: u64,
+    mark: Option<Limit>,
+}
+
+/// What it must reach.
+#[derive(Clone, Copy)]
+enum Limit {
+    /// CPU nanoseconds per event.
+    Ns(f64),
+    /// Events per CPU second.
+    Events(f64),
+    /// Evaluations of single properties per CPU second.
+    Steps(f64),
+    /// Times what the work before it needs for an event.
+    Times(f64),
+}
+
+/// What came out of one.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cost {
+    /// What was measured.
+    pub name: String,
+    /// Events in the trace.
+    pub events: u64,
+    /// CPU seconds of the process: the median, or the least where several were run by turns.
+    pub cpu_seconds: f64,
+    /// CPU nanoseconds per event.
+    pub ns: f64,
+    /// Evaluations of single properties per CPU second, where there are copies.
+    pub steps_per_second: Option<f64>,
+    /// The largest memory of this child or of one before it, in bytes.
+    pub peak_bytes: u64,
+}
+
+/// Dense time beside steps, summed over properties.
+#[derive(Clone, Debug, Serialize)]
+pub struct Dense {
+    /// How many equal lines were left out at most; 1 for a trace with every line.
+    pub condensation: u64,
+    /// Lines in all traces.
+    pub events: u64,
+    /// CPU seconds over all traces, medians.
+    pub cpu_seconds: f64,
+}
+
+/// A line of a trace with a key: `{"topic": "grant", "time": 0.001, "id": 7}`.
+fn requests(events: u64, ids: u64, step_us: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut random = Random::new(7);
+    for i in 0..events {
+        let (us, id) = (i * step_us, random.within(1, ids));
+        // Every id is granted before it is asked for, first of all in turn.
+        let (topic, id) =
+            if i < ids { ("grant", i + 1) } else { (["request", "grant"][random.within(0, 1) as usize], id) };
+        // Writing to memory does not fail.
+        let _ = writeln!(
+            out,
+            "{{\"topic\": \"{topic}\", \"time\": {}.{:06}, \"id\": {id}}}",
+            us / 1_000_000,
+            us % 1_000_000
+        );
+    }
+    out
+}
+
+/// States of flights whose dates increase, and ends of tracks: `flight` and `completed`.
+fn flights(events: u64, keys: u64, completed: bool) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut random = Random::new(11);
+    for i in 0..events {
+        let key = random.within(0, keys - 1);
+        let sign = format!("{}{:04}", ["DLH", "AAL", "UAE", "QFA"][(key % 4) as usize], key);
+        let _ = if completed && random.within(0, 99) == 0 {
+            writeln!(out, "{{\"topic\": \"completed\", \"time\": {i}, \"call_sign\": \"{sign}\"}}")
+        } else {
+            writeln!(
+                out,
+                "{{\"topic\": \"flight\", \"time\": {i}, \"call_sign\": \"{sign}\", \"date\": {}}}",
+                10 * i
+            )
+        };
+    }
+    out
+}
+
+/// `count` copies of "dates increase for each flight", each with its own constant or all the same.
+fn sequence_order(count: u64, same: bool) -> String {
+    let mut text =
+        "topic flight { call_sign: string, date: int }\ntopic completed { call_sign: string }\n".to_owned();
+    for i in 0..count {
+        let slack = if same { 0 } else { i };
+        let _ = writeln!(
+            text,
+            "property order{i} for each cs in (flight.call_sign, completed.call_sign) until on(completed) =\n    \
+             flight.date + {slack} > prev(flight.date)"
+        );
+    }
+    text
+}
+
+/// Random properties over 50 topics: each over two or three fields, most with a bounded operator of the past.
+fn random_properties(count: u64) -> String {
+    let mut random = Random::new(3);
+    let mut text = String::new();
+    for topic in 0..50 {
+        let _ = writeln!(text, "topic t{topic} {{ b: bool, x: int }}");
+    }
+    for i in 0..count {
+        let mut atom = || {
+            let topic = random.within(0, 49);
+            match random.within(0, 2) {
+                0 => format!("t{topic}.b"),
+                1 => format!("t{topic}.x > {}", random.within(0, 9)),
+                _ => format!("changed(t{topic}.x)"),
+            }
+        };
+        let (p, q, r) = (atom(), atom(), atom());
+        let (a, b) = (random.within(0, 20), random.within(21, 500));
+        let formula = match random.within(0, 4) {
+            0 => format!("({p}) -> once[0, {b}] ({q})"),
+            1 => format!("({p}) and ({q}) -> not previously ({r})"),
+            2 => format!("({p}) -> (({q}) since[{a}, {b}] ({r}))"),
+            3 => format!("historically[{a}, {b}] (({p}) or ({q}))"),
+            _ => format!("once ({p}) -> once[{a}, {b}] (({q}) and ({r}))"),
+        };
+        let _ = writeln!(text, "property p{i} = {formula}");
+    }
+    text
+}
+
+fn random_events(events: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut random = Random::new(5);
+    for i in 0..events {
+        let (topic, b, x) = (random.within(0, 49), random.within(0, 1) == 1, random.within(0, 10));
+        let _ = writeln!(out, "{{\"topic\": \"t{topic}\", \"time\": {i}, \"b\": {b}, \"x\": {x}}}");
+    }
+    out
+}
+
+const GRANTED: &str = "topic request { id: int }\ntopic grant { id: int }\n\
+    property granted for each id in (request.id, grant.id) = on(request) -> once[0, 10 s] on(grant)\n";
+
+/// The same, said of all ids at once.
+const GRANTED_TO_ALL: &str = "topic request { id: int }\ntopic grant { id: int }\n\
+    property granted = forall x. request{id: x} -> once[0, 10 s] grant{id: x}\n";
+
+const INCREASING: &str = "topic flight { call_sign: string, date: int }\n\
+    property order for each cs in flight.call_sign = flight.date > prev(flight.date)\n";
+
+const ROBUST: &str = "topic t { q: bool, p: bool, r: bool }\n@robust\n\
+    property absent = historically (t.r and not t.q and once t.q) -> ((not t.p) since[3, 10] t.q)\n";
+
+/// The works, made one by one: each trace is large.
+fn work(number: usize, length: u64) -> Result<Option<Work>> {
+    const VIOLATIONS: &[&str] = &["--emit=violations"];
+    let with = |name, specification: &str, trace, events, mark| Work {
+        name,
+        options: VIOLATIONS,
+        specification: specification.to_owned(),
+        beside: Vec::new(),
+        trace,
+        events,
+        copies: 1,
+        mark: Some(mark),
+    };
+    let few = (length / 5).max(1);
+    let ids = length.max(2) / 2;
+    Ok(Some(match number {
+        0 => {
+            let trace = requests(length, 3000.min(ids), 1000);
+            with("request only after grant within 10 s, 3,000 ids", GRANTED, trace, length, Limit::Ns(100.0))
+        }
+        1 => with(
+            "request only after grant within 10 s, half as many ids as events",
+            GRANTED,
+            requests(2 * length, length, 1),
+            2 * length,
+            Limit::Times(3.0),
+        ),
+        2 => {
+            let trace = flights(length, 3000.min(ids), false);
+            with("increasing dates, 3,000 call signs", INCREASING, trace, length, Limit::Ns(80.0))
+        }
+        3 => with(
+            "increasing dates, half as many call signs as events",
+            INCREASING,
+            flights(2 * length, length, false),
+            2 * length,
+            Limit::Times(3.0),
+        ),
+        4 => {
+            let (copies, trace) = (2000, flights(few, 3215, true));
+            Work {
+                copies,
+                ..with(
+                    "sfdps-seq-order, 2,000 copies with constants of their own",
+                    &sequence_order(copies, false),
+                    trace,
+                    few,
+                    Limit::Steps(1e8),
+                )
+            }
+        }
+        5 => {
+            let (copies, trace) = (2000, flights(few, 3215, true));
+            let name = "sfdps-seq-order, 2,000 equal copies, merged";
+            Work {
+                copies,
+                mark: None,
+                ..with(name, &sequence_order(copies, true), trace, few, Limit::Steps(1e8))
+            }
+        }
+        6 => {
+            let mut trace = Vec::new();
+            if let Some(property) = Property::by_name("AbsentBQR10") {
+                property.write_trace(length, 1, &mut trace).map_err(io_error("trace"))?;
+            }
+            with("robustness of AbsentBQR10", ROBUST, trace, length, Limit::Ns(60.0))
+        }
+        7 => {
+            let (text, trace) = (random_properties(1000), random_events(length));
+            with("1,000 random properties over 50 topics", &text, trace, length, Limit::Events(1e6))
+        }
+        8 => {
+            let trace = requests(length, 3000.min(ids), 1000);
+            let relations = GRANTED_TO_ALL.replace("property", "@plan(relations) property");
+            let beside = vec![
+                ("the same with `forall`, by value", GRANTED_TO_ALL.to_owned()),
+                ("the same with `forall`, by relations", relations),
+            ];
+            let name = "request only after grant within 10 s, 3,000 ids, by turns: `for each`";
+            Work { beside, mark: None, ..with(name, GRANTED, trace, length, Limit::Ns(100.0)) }
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// Measures all works, each `repeat` times, and says what was reached.
+///
+/// # Errors
+/// When anything is lost or does not work.
+pub fn measure(rondel: &Path, length: u64, repeat: usize) -> Result<(Vec<Cost>, Vec<Mark>)> {
+    let folder = Folder::new("language")?;
+    let (mut costs, mut marks): (Vec<Cost>, Vec<Mark>) = (Vec::new(), Vec::new());
+    let mut number = 0;
+    while let Some(work) = work(number, length)? {
+        number += 1;
+        let trace = folder.write("work.jsonl", &work.trace)?;
+        let beside = work.beside.iter().map(|(name, text)| (*name, text));
+        let all: Vec<_> = std::iter::once((work.name, &work.specification)).chain(beside).collect();
+        let mut seconds = vec![Vec::new(); all.len()];
+        for _ in 0..repeat.max(1) {
+            for ((_, text), seconds) in all.iter().zip(&mut seconds) {
+                let specification = folder.write("work.rondel", text.as_bytes())?;
+                let mut arguments: Vec<String> =
+                    work.options.iter().map(|&option| option.to_owned()).collect();
+                arguments.push(specification.display().to_string());
+                seconds.push(file::check(rondel, &arguments, &trace, work.events)?.cpu_seconds);
+            }
+        }
+        folder.remove(&trace);
+        if let [_, _, ..] = all[..] {
+            for ((name, _), seconds) in all.iter().zip(&seconds) {
+                let least = seconds.iter().copied().fold(f64::INFINITY, f64::min);
+                costs.push(cost(name, &work, least)?);
+            }
+            continue;
+        }
+        let cpu_seconds = median(&seconds[0]);
+        let ns = cpu_seconds * 1e9 / work.events as f64;
+        let steps = work.events as f64 * work.copies as f64 / cpu_seconds;
+        marks.extend(work.mark.map(|mark| match mark {
+            Limit::Ns(limit) => Mark::at_most(work.name, ns, limit, "ns"),
+            Limit::Events(limit) => Mark::at_least(work.name, 1e9 / ns, limit, "events/s"),
+            Limit::Steps(limit) => Mark::at_least(work.name, steps, limit, "steps/s"),
+            Limit::Times(limit) => {
+                let before = costs.last().map_or(f64::NAN, |cost| cost.ns);
+                Mark::at_most(format!("{}: times the few", work.name), ns / before, limit, "")
+            }
+        }));
+        costs.push(cost(work.name, &work, cpu_seconds)?);
+    }
+    Ok((costs, marks))
+}
+
+/// What came out of a work, said aloud.
+fn cost(name: &str, work: &Work, cpu_seconds: f64) -> Result<Cost> {
+    let ns = cpu_seconds * 1e9 / work.events as f64;
+    crate::say(&format!("{name}: {ns:.1} ns per event"));
+    Ok(Cost {
+        name: name.to_owned(),
+        events: work.events,
+        cpu_seconds,
+        ns,
+        steps_per_second: (work.copies > 1).then(|| work.events as f64 * work.copies as f64 / cpu_seconds),
+        peak_bytes: crate::child::peak_of_children()?,
+    })
+}
+
+/// Measures the properties of the Timescales benchmark in steps on the whole traces, and in dense time on
+/// condensed ones.
+///
+/// # Errors
+/// When anything is lost or does not work.
+pub fn measure_dense(
+    rondel: &Path,
+    properties: &[Property],
+    length: u64,
+    repeat: usize,
+) -> Result<(Vec<Dense>, Vec<Mark>)> {
+    let folder = Folder::new("dense")?;
+    let mut results = Vec::new();
+    for (condensation, time) in [(1, "steps"), (10, "dense"), (100, "dense")] {
+        let (mut events, mut cpu_seconds) = (0, 0.0);
+        for property in properties {
+            let mut trace = Vec::new();
+            let lines =
+                property.write_condensed(length, 1, condensation, &mut trace).map_err(io_error("trace"))?;
+            let trace = folder.write("trace.jsonl", &trace)?;
+            let arguments = [
+                "--emit=violations",
+                "--syntax=rye",
+                &format!("--time={time}"),
+                "--formula",
+                &property.formula(),
+            ]
+            .map(str::to_owned);
+            let mut seconds = Vec::new();
+            for _ in 0..repeat.max(1) {
+                seconds.push(file::check(rondel, &arguments, &trace, lines)?.cpu_seconds);
+            }
+            folder.remove(&trace);
+            events += lines;
+            cpu_seconds += median(&seconds);
+        }
+        crate::say(&format!(
+            "condensation {condensation}, {time}: {cpu_seconds:.3} CPU s for {events} lines"
+        ));
+        results.push(Dense { condensation, events, cpu_seconds });
+    }
+    let mut marks = Vec::new();
+    for dense in &results[1..] {
+        let what = format!("dense time, condensation {}: times steps on every line", dense.condensation);
+        marks.push(Mark::at_most(what, dense.cpu_seconds / results[0].cpu_seconds, 1.0, ""));
+    }
+    Ok((results, marks))
+}
+
+/// The tables.
+pub fn tables(costs: &[Cost], dense: &[Dense]) -> [Table; 2] {
+    let mut first =
+        Table::new("The language, from a file", &["what", "events", "CPU s", "ns per event", "steps per s"]);
+    for cost in costs {
+        first.row(vec![
+            cost.name.clone(),
+            cost.events.to_string(),
+            format!("{:.3}", cost.cpu_seconds),
+            format!("{:.1}", cost.ns),
+            cost.steps_per_second.map_or("-".to_owned(), |steps| format!("{:.0} M", steps / 1e6)),
+        ]);
+    }
+    first.note(
+        "`rondel check --emit violations` as a process, CPU time of all of it, JSON lines decoded. A step is one property \
+         evaluated for one event. Where works are run by turns, it is the least time of each, otherwise the median.",
+    );
+    let mut second = Table::new("Dense time", &["traces", "lines", "CPU s", "ns per line"]);
+    for d in dense {
+        let name = if d.condensation == 1 {
+            "every line, steps".to_owned()
+        } else {
+            format!("a line when something changes or after {} equal ones, dense", d.condensation)
+        };
+        second.row(vec![
+            name,
+            d.events.to_string(),
+            format!("{:.3}", d.cpu_seconds),
+            format!("{:.1}", d.cpu_seconds * 1e9 / d.events as f64),
+        ]);
+    }
+    second.note("The properties of the Timescales benchmark, summed.");
+    [first, second]
+}
