@@ -12,7 +12,7 @@ use crate::failure::{Result, same};
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// One check of a file.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Checked {
     /// From the start of the process to its end.
     pub seconds: f64,

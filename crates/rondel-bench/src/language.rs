@@ -3,16 +3,15 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::Path;
 
 use serde::Serialize;
 
 use crate::failure::{Result, io_error};
-use crate::file;
 use crate::report::Mark;
 use crate::table::{Table, median};
 use crate::timescales::{Property, Random};
 use crate::traces::Folder;
+use crate::turns::{self, Programs, Turns};
 
 /// One thing to measure: a specification, and a trace.
 struct Work {
@@ -57,6 +56,8 @@ pub struct Cost {
     pub steps_per_second: Option<f64>,
     /// The largest memory of this child or of one before it, in bytes.
     pub peak_bytes: u64,
+    /// Every run.
+    pub turns: Turns,
 }
 
 /// Dense time beside steps, summed over properties.
@@ -68,6 +69,18 @@ pub struct Dense {
     pub events: u64,
     /// CPU seconds over all traces, medians.
     pub cpu_seconds: f64,
+    /// Every run, summed over all traces turn by turn.
+    pub turns: Turns,
+}
+
+impl Dense {
+    /// Names the traces.
+    fn name(&self) -> String {
+        match self.condensation {
+            1 => "every line, steps".to_owned(),
+            lines => format!("a line when something changes or after {lines} equal ones, dense"),
+        }
+    }
 }
 
 /// A line of a trace with a key: `{"topic": "grant", "time": 0.001, "id": 7}`.
@@ -267,7 +280,7 @@ fn work(number: usize, length: u64) -> Result<Option<Work>> {
 ///
 /// # Errors
 /// When anything is lost or does not work.
-pub fn measure(rondel: &Path, length: u64, repeat: usize) -> Result<(Vec<Cost>, Vec<Mark>)> {
+pub fn measure(programs: &Programs, length: u64, repeat: usize) -> Result<(Vec<Cost>, Vec<Mark>)> {
     let folder = Folder::new("language")?;
     let (mut costs, mut marks): (Vec<Cost>, Vec<Mark>) = (Vec::new(), Vec::new());
     let mut number = 0;
@@ -276,25 +289,26 @@ pub fn measure(rondel: &Path, length: u64, repeat: usize) -> Result<(Vec<Cost>, 
         let trace = folder.write("work.jsonl", &work.trace)?;
         let beside = work.beside.iter().map(|(name, text)| (*name, text));
         let all: Vec<_> = std::iter::once((work.name, &work.specification)).chain(beside).collect();
-        let mut seconds = vec![Vec::new(); all.len()];
+        let mut turns = vec![Turns::default(); all.len()];
         for _ in 0..repeat.max(1) {
-            for ((_, text), seconds) in all.iter().zip(&mut seconds) {
+            for ((_, text), turns) in all.iter().zip(&mut turns) {
                 let specification = folder.write("work.rondel", text.as_bytes())?;
                 let mut arguments: Vec<String> =
                     work.options.iter().map(|&option| option.to_owned()).collect();
                 arguments.push(specification.display().to_string());
-                seconds.push(file::check(rondel, &arguments, &trace, work.events)?.cpu_seconds);
+                turns.check(programs, &arguments, &trace, work.events)?;
             }
         }
         folder.remove(&trace);
         if let [_, _, ..] = all[..] {
-            for ((name, _), seconds) in all.iter().zip(&seconds) {
-                let least = seconds.iter().copied().fold(f64::INFINITY, f64::min);
-                costs.push(cost(name, &work, least)?);
+            for ((name, _), turns) in all.iter().zip(turns) {
+                let least = turns.cpu_seconds().into_iter().fold(f64::INFINITY, f64::min);
+                costs.push(cost(name, &work, least, turns)?);
             }
             continue;
         }
-        let cpu_seconds = median(&seconds[0]);
+        let turns = turns.swap_remove(0);
+        let cpu_seconds = median(&turns.cpu_seconds());
         let ns = cpu_seconds * 1e9 / work.events as f64;
         let steps = work.events as f64 * work.copies as f64 / cpu_seconds;
         marks.extend(work.mark.map(|mark| match mark {
@@ -306,13 +320,13 @@ pub fn measure(rondel: &Path, length: u64, repeat: usize) -> Result<(Vec<Cost>, 
                 Mark::at_most(format!("{}: times the few", work.name), ns / before, limit, "")
             }
         }));
-        costs.push(cost(work.name, &work, cpu_seconds)?);
+        costs.push(cost(work.name, &work, cpu_seconds, turns)?);
     }
     Ok((costs, marks))
 }
 
 /// What came out of a work, said aloud.
-fn cost(name: &str, work: &Work, cpu_seconds: f64) -> Result<Cost> {
+fn cost(name: &str, work: &Work, cpu_seconds: f64, turns: Turns) -> Result<Cost> {
     let ns = cpu_seconds * 1e9 / work.events as f64;
     crate::say(&format!("{name}: {ns:.1} ns per event"));
     Ok(Cost {
@@ -322,6 +336,7 @@ fn cost(name: &str, work: &Work, cpu_seconds: f64) -> Result<Cost> {
         ns,
         steps_per_second: (work.copies > 1).then(|| work.events as f64 * work.copies as f64 / cpu_seconds),
         peak_bytes: crate::child::peak_of_children()?,
+        turns,
     })
 }
 
@@ -331,7 +346,7 @@ fn cost(name: &str, work: &Work, cpu_seconds: f64) -> Result<Cost> {
 /// # Errors
 /// When anything is lost or does not work.
 pub fn measure_dense(
-    rondel: &Path,
+    programs: &Programs,
     properties: &[Property],
     length: u64,
     repeat: usize,
@@ -339,7 +354,7 @@ pub fn measure_dense(
     let folder = Folder::new("dense")?;
     let mut results = Vec::new();
     for (condensation, time) in [(1, "steps"), (10, "dense"), (100, "dense")] {
-        let (mut events, mut cpu_seconds) = (0, 0.0);
+        let (mut events, mut cpu_seconds, mut all) = (0, 0.0, Turns::default());
         for property in properties {
             let mut trace = Vec::new();
             let lines =
@@ -353,18 +368,19 @@ pub fn measure_dense(
                 &property.formula(),
             ]
             .map(str::to_owned);
-            let mut seconds = Vec::new();
+            let mut turns = Turns::default();
             for _ in 0..repeat.max(1) {
-                seconds.push(file::check(rondel, &arguments, &trace, lines)?.cpu_seconds);
+                turns.check(programs, &arguments, &trace, lines)?;
             }
             folder.remove(&trace);
             events += lines;
-            cpu_seconds += median(&seconds);
+            cpu_seconds += median(&turns.cpu_seconds());
+            all.add(&turns);
         }
         crate::say(&format!(
             "condensation {condensation}, {time}: {cpu_seconds:.3} CPU s for {events} lines"
         ));
-        results.push(Dense { condensation, events, cpu_seconds });
+        results.push(Dense { condensation, events, cpu_seconds, turns: all });
     }
     let mut marks = Vec::new();
     for dense in &results[1..] {
@@ -375,7 +391,7 @@ pub fn measure_dense(
 }
 
 /// The tables.
-pub fn tables(costs: &[Cost], dense: &[Dense]) -> [Table; 2] {
+pub fn tables(costs: &[Cost], dense: &[Dense]) -> Vec<Table> {
     let mut first =
         Table::new("The language, from a file", &["what", "events", "CPU s", "ns per event", "steps per s"]);
     for cost in costs {
@@ -393,18 +409,16 @@ pub fn tables(costs: &[Cost], dense: &[Dense]) -> [Table; 2] {
     );
     let mut second = Table::new("Dense time", &["traces", "lines", "CPU s", "ns per line"]);
     for d in dense {
-        let name = if d.condensation == 1 {
-            "every line, steps".to_owned()
-        } else {
-            format!("a line when something changes or after {} equal ones, dense", d.condensation)
-        };
         second.row(vec![
-            name,
+            d.name(),
             d.events.to_string(),
             format!("{:.3}", d.cpu_seconds),
             format!("{:.1}", d.cpu_seconds * 1e9 / d.events as f64),
         ]);
     }
     second.note("The properties of the Timescales benchmark, summed.");
-    [first, second]
+    let of_costs = costs.iter().map(|cost| (cost.name.clone(), cost.turns.clone()));
+    let of_dense = dense.iter().map(|d| (d.name(), d.turns.clone()));
+    let by_turns = turns::table(&of_costs.chain(of_dense).collect::<Vec<_>>());
+    [first, second].into_iter().chain(by_turns).collect()
 }

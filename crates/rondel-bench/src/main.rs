@@ -29,6 +29,7 @@ mod table;
 mod table1;
 mod timescales;
 mod traces;
+mod turns;
 mod wire;
 
 use std::fs::{self, File};
@@ -48,6 +49,7 @@ use crate::link::Network;
 use crate::peer::Peer;
 use crate::report::{Mark, Report};
 use crate::timescales::Property;
+use crate::turns::Programs;
 use crate::wire::Wire;
 
 /// Measure Rondel on this machine
@@ -100,6 +102,14 @@ enum Command {
     /// Take part in a measurement as a plain participant
     #[command(hide = true)]
     Peer(Peer),
+}
+
+/// The options for comparing.
+#[derive(Debug, Args)]
+struct Against {
+    /// Compare with this other program `rondel`, by turns, from files
+    #[arg(long, value_name = "PATH")]
+    against: Option<PathBuf>,
 }
 
 /// The options for results.
@@ -159,6 +169,8 @@ struct Timescales {
     #[command(flatten)]
     selection: Selection,
     #[command(flatten)]
+    against: Against,
+    #[command(flatten)]
     on: On,
     #[command(flatten)]
     places: Places,
@@ -193,6 +205,8 @@ struct PropertiesOptions {
     #[arg(long, value_name = "N", default_value_t = 3)]
     repeat: usize,
     #[command(flatten)]
+    against: Against,
+    #[command(flatten)]
     on: On,
     #[command(flatten)]
     places: Places,
@@ -202,6 +216,8 @@ struct PropertiesOptions {
 struct LanguageOptions {
     #[command(flatten)]
     selection: Selection,
+    #[command(flatten)]
+    against: Against,
     #[command(flatten)]
     places: Places,
 }
@@ -330,17 +346,19 @@ impl Arguments {
     /// Measures.
     fn run(self) -> Result<()> {
         let rondel = program::rondel(self.rondel.as_deref());
+        let programs =
+            |Against { against }: &Against| Programs { rondel: rondel.clone(), against: against.clone() };
         match &self.command {
             Command::All(all) => all.run(&rondel),
-            Command::Timescales(options) => {
-                reported(&options.places, |r| table_1(&rondel, &options.selection, &options.on, r))
-            }
+            Command::Timescales(options) => reported(&options.places, |r| {
+                table_1(programs(&options.against), &options.selection, &options.on, r)
+            }),
             Command::Latency(options) => {
                 reported(&options.places, |r| latencies(&rondel, &options.pings, &options.on, r))
             }
             Command::Properties(options) => reported(&options.places, |r| {
                 let zenoh = options.on.all().contains(&Network::Zenoh);
-                many(&rondel, options.length, options.repeat, zenoh, r)
+                many(&programs(&options.against), options.length, options.repeat, zenoh, r)
             }),
             Command::Footprint(options) => {
                 reported(&options.places, |r| footprints(&rondel, options.repeat, &options.on, r))
@@ -348,7 +366,7 @@ impl Arguments {
             Command::Mqtt(options) => reported(&options.places, |r| brokered(&rondel, options, r)),
             Command::Order(options) => reported(&options.places, |r| orders(options, r)),
             Command::Language(options) => {
-                reported(&options.places, |r| languages(&rondel, &options.selection, r))
+                reported(&options.places, |r| languages(&programs(&options.against), &options.selection, r))
             }
             Command::Engine(engine) => engine.run(),
             Command::Align(align) => align.run(),
@@ -387,9 +405,9 @@ impl Selection {
     }
 }
 
-fn table_1(rondel: &Path, selection: &Selection, on: &On, report: &mut Report) -> Result<()> {
+fn table_1(programs: Programs, selection: &Selection, on: &On, report: &mut Report) -> Result<()> {
     let plan = table1::Plan {
-        rondel: rondel.to_owned(),
+        programs,
         properties: selection.properties()?,
         length: selection.length,
         seed: selection.seed,
@@ -420,8 +438,8 @@ fn latencies(rondel: &Path, pings: &Pings, on: &On, report: &mut Report) -> Resu
     Ok(())
 }
 
-fn many(rondel: &Path, length: u64, repeat: usize, zenoh: bool, report: &mut Report) -> Result<()> {
-    let results = properties::measure(rondel, length, 1, repeat, zenoh)?;
+fn many(programs: &Programs, length: u64, repeat: usize, zenoh: bool, report: &mut Report) -> Result<()> {
+    let results = properties::measure(programs, length, 1, repeat, zenoh)?;
     if let Some(last) = results.last() {
         say(&format!("{} properties: {:.1} times one from a file", last.properties, last.file_ratio));
         let mark = |where_from: &str, ratio: f64| {
@@ -435,15 +453,15 @@ fn many(rondel: &Path, length: u64, repeat: usize, zenoh: bool, report: &mut Rep
         report.marks([mark("from a file", last.file_ratio)]);
         report.marks(last.zenoh_ratio.map(|ratio| mark("on Zenoh", ratio)));
     }
-    report.add("properties", &results, [properties::table(&results)]);
+    report.add("properties", &results, properties::tables(&results));
     Ok(())
 }
 
-fn languages(rondel: &Path, selection: &Selection, report: &mut Report) -> Result<()> {
+fn languages(programs: &Programs, selection: &Selection, report: &mut Report) -> Result<()> {
     let (length, repeat) = (selection.length, usize::from(selection.repeat));
-    let (costs, marks) = language::measure(rondel, length, repeat)?;
+    let (costs, marks) = language::measure(programs, length, repeat)?;
     report.marks(marks);
-    let (dense, marks) = language::measure_dense(rondel, &selection.properties()?, length, repeat)?;
+    let (dense, marks) = language::measure_dense(programs, &selection.properties()?, length, repeat)?;
     report.marks(marks);
     report.add("language", &(&costs, &dense), language::tables(&costs, &dense));
     Ok(())
@@ -501,10 +519,11 @@ impl All {
         let (out, json) = (self.out.join("results.md"), self.out.join("results.json"));
         report(Some(&out), Some(&json), |report| {
             let zenoh = self.on.all().contains(&Network::Zenoh);
+            let programs = Programs { rondel: rondel.to_owned(), against: None };
             footprints(rondel, 5, &self.on, report)?;
             latencies(rondel, &self.pings, &self.on, report)?;
-            many(rondel, self.selection.length, usize::from(self.selection.repeat).max(3), zenoh, report)?;
-            table_1(rondel, &self.selection, &self.on, report)
+            many(&programs, self.selection.length, usize::from(self.selection.repeat).max(3), zenoh, report)?;
+            table_1(programs, &self.selection, &self.on, report)
         })
     }
 }

@@ -1,17 +1,16 @@
 //! Many properties at once on one stream.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use serde::Serialize;
 
 use crate::failure::{Failure, Result};
-use crate::file;
 use crate::link::Network;
 use crate::network::{Monitor, Passage, Role, pass};
 use crate::table::{Table, median};
 use crate::timescales::Property;
 use crate::traces::{Folder, Trace};
+use crate::turns::{self, Programs, Turns};
 
 /// How many at once.
 pub const COUNTS: [usize; 4] = [1, 10, 100, 300];
@@ -25,6 +24,8 @@ pub struct Properties {
     pub messages: u64,
     /// From a local file: CPU seconds of the process, median.
     pub file_cpu_seconds: f64,
+    /// From a local file: every run.
+    pub file: Turns,
     /// The ratio to one property.
     pub file_ratio: f64,
     /// On Zenoh, verdicts on change: from the first message to the last.
@@ -64,13 +65,19 @@ pub fn specification(count: usize) -> String {
 ///
 /// # Errors
 /// When anything is lost or does not work.
-pub fn measure(rondel: &Path, length: u64, seed: u64, repeat: usize, zenoh: bool) -> Result<Vec<Properties>> {
+pub fn measure(
+    programs: &Programs,
+    length: u64,
+    seed: u64,
+    repeat: usize,
+    zenoh: bool,
+) -> Result<Vec<Properties>> {
     let property =
         Property::by_name("RespondBQR10").ok_or_else(|| Failure::Usage("no such property".to_owned()))?;
     let trace = Trace::of(property, length, seed)?;
     let folder = Folder::new("properties")?;
     let path = folder.write("trace.jsonl", trace.text())?;
-    let mut files = vec![Vec::new(); COUNTS.len()];
+    let mut files = vec![Turns::default(); COUNTS.len()];
     let mut passages: Vec<Vec<Passage>> = vec![Vec::new(); COUNTS.len()];
     for _ in 0..repeat.max(1) {
         for (i, count) in COUNTS.into_iter().enumerate() {
@@ -78,15 +85,15 @@ pub fn measure(rondel: &Path, length: u64, seed: u64, repeat: usize, zenoh: bool
             let specification = vec![specification.display().to_string()];
             let mut arguments = vec!["--emit=change".to_owned()];
             arguments.extend_from_slice(&specification);
-            files[i].push(file::check(rondel, &arguments, &path, length)?.cpu_seconds);
+            files[i].check(programs, &arguments, &path, length)?;
             if zenoh {
                 let answers = if count == 1 { "bench/out" } else { "bench/out/*" };
-                let monitor = Monitor { program: rondel.to_owned(), specification };
+                let monitor = Monitor { program: programs.rondel.clone(), specification };
                 passages[i].push(pass(Network::Zenoh, &trace, Role::MonitorChange(&monitor), answers)?);
             }
         }
     }
-    let file_seconds: Vec<f64> = files.iter().map(|runs| median(runs)).collect();
+    let file_seconds: Vec<f64> = files.iter().map(|turns| median(&turns.cpu_seconds())).collect();
     let seconds = |runs: &Vec<Passage>| median(&runs.iter().map(|p| p.seconds).collect::<Vec<_>>());
     let zenoh_seconds: Vec<Option<f64>> =
         passages.iter().map(|p| (!p.is_empty()).then(|| seconds(p))).collect();
@@ -94,6 +101,7 @@ pub fn measure(rondel: &Path, length: u64, seed: u64, repeat: usize, zenoh: bool
         properties,
         messages: length,
         file_cpu_seconds: file_seconds[i],
+        file: files[i].clone(),
         file_ratio: file_seconds[i] / file_seconds[0],
         zenoh_seconds: zenoh_seconds[i],
         zenoh_ratio: zenoh_seconds[i].zip(zenoh_seconds[0]).map(|(many, one)| many / one),
@@ -101,8 +109,14 @@ pub fn measure(rondel: &Path, length: u64, seed: u64, repeat: usize, zenoh: bool
     Ok(results.collect())
 }
 
-/// The table.
-pub fn table(results: &[Properties]) -> Table {
+/// The tables.
+pub fn tables(results: &[Properties]) -> Vec<Table> {
+    let name = |r: &Properties| format!("{} properties", r.properties);
+    let by_turns = results.iter().map(|r| (name(r), r.file.clone())).collect::<Vec<_>>();
+    [table(results)].into_iter().chain(turns::table(&by_turns)).collect()
+}
+
+fn table(results: &[Properties]) -> Table {
     let mut table = Table::new(
         "Many properties at once",
         &["properties", "file, CPU s", "ns per event", "ratio to one", "Zenoh, s", "ratio to one"],

@@ -1,7 +1,5 @@
 //! The thirty properties, each from a local file and through the networks, beside plain participants.
 
-use std::path::PathBuf;
-
 use serde::Serialize;
 
 use crate::failure::{Result, same};
@@ -13,12 +11,13 @@ use crate::say;
 use crate::table::{Table, mean, median};
 use crate::timescales::Property;
 use crate::traces::{Folder, Trace};
+use crate::turns::{self, Programs, Turns};
 
 /// What is measured.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The measured program.
-    pub rondel: PathBuf,
+    /// The measured program, and the one that it is compared with from files.
+    pub programs: Programs,
     /// The properties.
     pub properties: Vec<Property>,
     /// Messages in a trace.
@@ -44,6 +43,12 @@ pub struct Row {
     pub file_change: Vec<Checked>,
     /// From a local file, a verdict for every message.
     pub file_every: Vec<Checked>,
+    /// From a local file, verdicts on change, by the program of `--against`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub against_change: Vec<Checked>,
+    /// From a local file, a verdict for every message, by the program of `--against`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub against_every: Vec<Checked>,
     /// Through networks.
     pub networks: Vec<OnNetwork>,
 }
@@ -135,15 +140,15 @@ fn one(plan: &Plan, property: Property, folder: &Folder) -> Result<Row> {
     let with = |emit: &str| [formula.as_slice(), &[format!("--emit={emit}")]].concat();
     let (change, every) = (with("change"), with("every"));
     // Also warms up: the first to read a file finds it on the disk, perhaps.
-    let verdicts = file::verdicts(&plan.rondel, &every, &path)?;
+    let verdicts = file::verdicts(&plan.programs.rondel, &every, &path)?;
     same(|| format!("{}: verdicts from the file", property.name()), plan.length, verdicts)?;
-    let (mut file_change, mut file_every) = (Vec::new(), Vec::new());
+    let (mut file_change, mut file_every) = (Turns::default(), Turns::default());
     for _ in 0..plan.repeat {
-        file_change.push(file::check(&plan.rondel, &change, &path, plan.length)?);
-        file_every.push(file::check(&plan.rondel, &every, &path, plan.length)?);
+        file_change.check(&plan.programs, &change, &path, plan.length)?;
+        file_every.check(&plan.programs, &every, &path, plan.length)?;
     }
     folder.remove(&path);
-    let monitor = Monitor { program: plan.rondel.clone(), specification: formula };
+    let monitor = Monitor { program: plan.programs.rondel.clone(), specification: formula };
     let mut networks = Vec::new();
     for &network in &plan.networks {
         let (mut every, mut change) = (Pair::default(), Pair::default());
@@ -162,8 +167,10 @@ fn one(plan: &Plan, property: Property, folder: &Folder) -> Result<Row> {
         property: property.name(),
         messages: plan.length,
         message_bytes: trace.mean_bytes(),
-        file_change,
-        file_every,
+        file_change: file_change.rondel,
+        file_every: file_every.rondel,
+        against_change: file_change.against,
+        against_every: file_every.against,
         networks,
     })
 }
@@ -173,6 +180,7 @@ pub fn tables(rows: &[Row]) -> Vec<Table> {
     let Some(first) = rows.first() else { return Vec::new() };
     let networks: Vec<Network> = first.networks.iter().map(|on| on.network).collect();
     let mut tables = vec![table_1(rows, &networks), file_table(rows)];
+    tables.extend(turns::table(&by_turns(rows)));
     tables.extend(networks.iter().enumerate().map(|(i, &network)| network_table(rows, i, network)));
     tables
 }
@@ -233,6 +241,24 @@ fn file_table(rows: &[Row]) -> Table {
         mean_of(true)
     ));
     table
+}
+
+/// Both programs on each file, and on all of them.
+fn by_turns(rows: &[Row]) -> Vec<(String, Turns)> {
+    let mut all = Vec::new();
+    let of =
+        |rondel: &[Checked], against: &[Checked]| Turns { rondel: rondel.into(), against: against.into() };
+    for (verdicts, turns) in [
+        ("on change", rows.iter().map(|row| of(&row.file_change, &row.against_change)).collect::<Vec<_>>()),
+        ("every", rows.iter().map(|row| of(&row.file_every, &row.against_every)).collect()),
+    ] {
+        let mut sum = Turns::default();
+        turns.iter().for_each(|turns| sum.add(turns));
+        let names = rows.iter().map(|row| format!("{}, {verdicts}", row.property));
+        all.extend(names.zip(turns));
+        all.push((format!("all, {verdicts}"), sum));
+    }
+    all
 }
 
 fn network_table(rows: &[Row], index: usize, network: Network) -> Table {
@@ -328,6 +354,8 @@ mod tests {
             message_bytes: 30.0,
             file_change: vec![checked],
             file_every: vec![checked],
+            against_change: vec![checked],
+            against_every: vec![Checked { cpu_seconds: 0.00001, ..checked }],
             networks: vec![OnNetwork {
                 network: Network::Dds,
                 every: pair(2.0, 1.0),
@@ -338,6 +366,7 @@ mod tests {
         let text: String = tables(&rows).iter().map(Table::markdown).collect();
         assert!(text.contains("| P10 | 2.000 | 0.020 |"), "{text}");
         assert!(text.contains("| P10 | 30.0 | 0.020 | 0.000 | 20.0 | 0.020 | 0.000 | 20.0 |"), "{text}");
+        assert!(text.contains("| all, every | 1000 | 20.0 | 10.0 | 2.000 | 20.0 | 10.0 | 2.000 |"), "{text}");
         assert!(text.contains("| 0.50 |") && text.contains("| 0.98 |"), "{text}");
         let met: Vec<bool> = marks(&rows).iter().map(Mark::met).collect();
         assert_eq!(met, [true, true, false]);

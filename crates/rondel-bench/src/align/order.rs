@@ -69,16 +69,16 @@ fn measure(settings: &OrderSettings, stream: &Stream) -> (f64, u64, usize) {
     (stream.len() as f64 / best / 1e6, tardy, most)
 }
 
-/// Returns the resident memory of this process, in bytes.
+/// Returns the resident memory of this process without that of files, in bytes.
 fn resident() -> Result<u64> {
     let path = "/proc/self/status";
     let status = std::fs::read_to_string(path).map_err(io_error(path))?;
     let value = status
         .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix("kB")?.trim().parse().ok());
+        .find_map(|line| line.strip_prefix("RssAnon:")?.trim().strip_suffix("kB")?.trim().parse().ok());
     value
         .map(|kb: u64| kb * 1024)
-        .ok_or_else(|| Failure::Io(path.to_owned(), std::io::Error::other("no VmRSS")))
+        .ok_or_else(|| Failure::Io(path.to_owned(), std::io::Error::other("no RssAnon")))
 }
 
 /// Measures the memory of topics and of events that wait.
