@@ -268,3 +268,52 @@ impl Networks {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Settings of a broker that is not there.
+    fn nobody() -> NetworkSettings {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let broker = format!("127.0.0.1:{}", listener.local_addr().unwrap().port()).parse().unwrap();
+        let settings = mqtt::Settings { broker, ..mqtt::Settings::default() };
+        NetworkSettings { mqtt: Some(Mqtt { settings, ..Mqtt::default() }), ..NetworkSettings::default() }
+    }
+
+    fn open(settings: &NetworkSettings, stopped: bool) -> (Option<JoinError>, Vec<Joining>) {
+        let mut news = Vec::new();
+        let patience = Duration::from_millis(300);
+        let joined = Networks::open(settings, Some(patience), || stopped, |one| news.push(one));
+        (joined.err(), news)
+    }
+
+    #[test]
+    fn an_unreachable_network_is_reported_and_given_up() {
+        let (error, news) = open(&nobody(), false);
+        assert!(
+            matches!(&error, Some(JoinError::Unreachable(reason)) if reason.contains("127.0.0.1")),
+            "{error:?}"
+        );
+        assert!(matches!(&news[..], [Joining::Retrying(reason)] if reason.contains("127.0.0.1")), "{news:?}");
+    }
+
+    #[test]
+    fn whoever_stops_waiting_gets_no_reason() {
+        assert_eq!(open(&nobody(), true), (Some(JoinError::Stopped), Vec::new()));
+    }
+
+    #[test]
+    fn wrong_settings_are_told_from_unreachable_networks() {
+        let mut settings = nobody();
+        if let Some(mqtt) = &mut settings.mqtt {
+            mqtt.settings.user = Some("u".to_owned());
+            mqtt.settings.password = Some(mqtt::Password::File("/nonexistent/password".into()));
+        }
+        let (error, news) = open(&settings, false);
+        assert!(matches!(error, Some(JoinError::Setting(_))), "{error:?}");
+        assert!(news.is_empty(), "{news:?}");
+        // No network, nothing to join.
+        assert_eq!(open(&NetworkSettings::default(), false), (None, Vec::new()));
+    }
+}
