@@ -1,4 +1,4 @@
-//! A broker of our own for measurements on MQTT: mosquitto, on loopback.
+//! The MQTT broker of a measurement: mosquitto, on loopback.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use crate::failure::{Failure, Result, io_error};
 use crate::link::{PATIENCE, free_port};
 
-/// A broker, ended when dropped.
+/// A running broker. Dropping it ends it.
 #[derive(Debug)]
 pub struct Broker {
-    /// Where it listens, on 127.0.0.1.
+    /// The port on 127.0.0.1.
     pub port: u16,
     process: Child,
     settings: PathBuf,
@@ -20,7 +20,7 @@ impl Broker {
     /// Starts mosquitto, and waits until it listens.
     ///
     /// # Errors
-    /// When there is no mosquitto, or it does not listen.
+    /// When mosquitto is not installed, or does not listen.
     pub fn start() -> Result<Broker> {
         let port = free_port()?;
         let settings = std::env::temp_dir().join(format!("rondel-bench-{}-{port}.conf", std::process::id()));
@@ -31,7 +31,7 @@ impl Broker {
         );
         std::fs::write(&settings, text).map_err(io_error(settings.display().to_string()))?;
         let mut started = Err(std::io::Error::from(std::io::ErrorKind::NotFound));
-        // Where Debian puts it is not in everyone's path.
+        // Debian installs it in a folder that is not in the PATH of every user.
         for program in ["mosquitto", "/usr/sbin/mosquitto"] {
             started = Command::new(program)
                 .arg("-c")

@@ -1,4 +1,4 @@
-//! Child processes: started, listened to, measured, and ended by their own number.
+//! Child processes: started, measured, and ended by their process ids.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 
 use crate::failure::{Failure, Result, io_error};
 
-/// How long a child may take to end after it was asked to.
+/// The time that a child has to end after SIGTERM.
 const END: Duration = Duration::from_secs(20);
 
 /// A running child. Dropping it kills it.
@@ -26,7 +26,7 @@ pub struct Child {
     lines: Receiver<String>,
     output: Option<std::thread::JoinHandle<u64>>,
     log: Vec<String>,
-    /// Whether it is gone, so that its number may be another's.
+    /// Whether it has been reaped: from then on another process may have its id.
     reaped: Arc<Mutex<bool>>,
 }
 
@@ -35,22 +35,22 @@ pub struct Child {
 pub struct Ended {
     /// The exit status; `None` after a signal.
     pub status: Option<i32>,
-    /// From start to end.
+    /// Seconds from start to end.
     pub seconds: f64,
     /// The CPU time of the whole process, user and system, all threads, start and end included.
     pub cpu_seconds: f64,
-    /// The lines that it wrote to standard output, where they were counted.
+    /// The number of lines on its standard output; 0 where they were not counted.
     pub lines: u64,
-    /// What it wrote to standard error.
+    /// The lines of its standard error.
     pub log: Vec<String>,
 }
 
-/// What happens to a child's standard output.
+/// The destination of a child's standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stdout {
-    /// It is thrown away.
+    /// `/dev/null`.
     Nothing,
-    /// It goes through a pipe, and its lines are counted.
+    /// A pipe, whose lines are counted.
     Counted,
 }
 
@@ -90,7 +90,7 @@ impl Child {
         })
     }
 
-    /// Waits for a line on standard error that begins like this; returns it, and when it came.
+    /// Waits for a line on standard error that begins with `prefix`; returns the line and the time when it came.
     ///
     /// # Errors
     /// [`Failure::Late`] after `limit`; [`Failure::Child`] when the child has ended.
@@ -116,10 +116,10 @@ impl Child {
         }
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits until it ends by itself.
     ///
     /// # Errors
-    /// [`Failure::Late`] after `limit`: it is killed then.
+    /// [`Failure::Late`] after `limit`; then the child is killed.
     pub fn wait(mut self, limit: Duration) -> Result<Ended> {
         let deadline = Instant::now() + limit;
         loop {
@@ -132,7 +132,7 @@ impl Child {
         }
     }
 
-    /// Asks it to end (SIGTERM) and waits until it has.
+    /// Sends SIGTERM and waits until it ends.
     ///
     /// # Errors
     /// As [`Child::wait`].
@@ -142,35 +142,35 @@ impl Child {
         self.wait(END)
     }
 
-    /// Kills it after some time, should it still be there: whoever blocks on it then goes on.
+    /// Kills it after `limit`, unless it has ended: a publisher that blocks on it then goes on.
     pub fn kill_after(&self, limit: Duration) {
         let (reaped, id) = (Arc::clone(&self.reaped), self.process.id());
         std::thread::spawn(move || {
             std::thread::sleep(limit);
             let reaped = reaped.lock().unwrap_or_else(PoisonError::into_inner);
             if !*reaped {
-                // Not reaped, so the number is still its own.
+                // Not reaped, so the id is still its own.
                 let _ = kill(Pid::from_raw(id as i32), Signal::SIGKILL);
             }
         });
     }
 
-    /// The most memory that it ever had resident, in bytes.
+    /// Returns the peak of its resident memory, in bytes.
     ///
     /// # Errors
-    /// Where the system does not say.
+    /// When the system does not say.
     pub fn peak_memory(&self) -> Result<u64> {
         let path = format!("/proc/{}/status", self.process.id());
         let status = std::fs::read_to_string(&path).map_err(io_error(&path))?;
         peak_memory(&status).ok_or_else(|| Failure::Io(path, std::io::Error::other("no VmHWM")))
     }
 
-    /// When it was started.
+    /// Returns the time when it was started.
     pub fn started(&self) -> Instant {
         self.started
     }
 
-    /// A failure of this child, with what it said.
+    /// Returns a failure of this child, with its standard error.
     pub fn failed(&self, status: &str) -> Failure {
         Failure::Child { name: self.name.clone(), status: status.to_owned(), log: self.log.join("\n") }
     }
@@ -181,8 +181,8 @@ impl Child {
         Failure::Late { what: format!("{}, waiting for '{what}'{log}", self.name), limit }
     }
 
-    /// Takes the status and the CPU time. Nothing but children that have ended already is counted by
-    /// the system, and no other ends between the two looks at it: they are ended one by one, here.
+    /// Takes the status and the CPU time. The system counts only children that have been reaped, and no other child is
+    /// reaped between the two readings: children are reaped one by one, here.
     fn reap(&mut self) -> Result<Ended> {
         let before = children()?;
         *self.reaped.lock().unwrap_or_else(PoisonError::into_inner) = true;
@@ -207,13 +207,13 @@ impl Drop for Child {
 }
 
 impl Ended {
-    /// As a failure.
+    /// Returns a failure, with its standard error.
     pub fn failed(&self, name: &str) -> Failure {
         let status = self.status.map_or_else(|| "a signal".to_owned(), |status| format!("status {status}"));
         Failure::Child { name: name.to_owned(), status, log: self.log.join("\n") }
     }
 
-    /// The last line on standard error that is a JSON object.
+    /// Returns the summary: the last JSON object on standard error.
     ///
     /// # Errors
     /// [`Failure::Child`] when there is none, or the exit status is not 0.
@@ -224,7 +224,7 @@ impl Ended {
     }
 }
 
-/// What a subscriber says at its end: `{"received":…,"checked":…,"verdicts":…,"dropped":…,"seconds":…}`.
+/// The summary of a subscriber: `{"received":…,"checked":…,"verdicts":…,"dropped":…,"seconds":…}`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// Messages received.
@@ -235,7 +235,7 @@ pub struct Summary {
     pub verdicts: u64,
     /// Messages lost or not published.
     pub dropped: u64,
-    /// From the first message received to the last one.
+    /// Seconds from the first message received to the last one.
     pub seconds: f64,
 }
 
@@ -253,7 +253,7 @@ impl Summary {
     }
 }
 
-/// The CPU seconds of all children that have ended.
+/// Returns the CPU seconds of all children that have ended.
 fn children() -> Result<f64> {
     let seconds = |usage: Usage| {
         (usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 / 1e6
@@ -263,7 +263,7 @@ fn children() -> Result<f64> {
         .map_err(|e| Failure::Io("CPU time of child processes".to_owned(), e.into()))
 }
 
-/// The most memory that any child has had that has ended, in bytes.
+/// Returns the largest resident memory of any child that has ended, in bytes.
 ///
 /// # Errors
 /// When the system does not say.

@@ -1,43 +1,43 @@
-//! Why a measurement was given up.
+//! Failures of a measurement.
 
 use std::io;
 use std::time::Duration;
 
-/// Why a measurement was given up.
+/// The reason why a measurement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// A file or a process could not be used.
     #[error("{0}: {1}")]
     Io(String, #[source] io::Error),
-    /// A network could not be used. The reason may have been shown already.
+    /// A network could not be used.
     #[error("network: {0}")]
     Network(String),
-    /// Somebody did not answer in time.
+    /// Something did not happen in time.
     #[error("{what}: nothing after {} s", limit.as_secs())]
     Late {
-        /// What was waited for.
+        /// The event that was waited for.
         what: String,
-        /// How long.
+        /// The time limit.
         limit: Duration,
     },
     /// A child process failed.
     #[error("{name} ended with {status}:\n{log}")]
     Child {
-        /// What it was.
+        /// Its name.
         name: String,
-        /// How it ended.
+        /// Its exit status, or a signal.
         status: String,
-        /// What it had to say.
+        /// Its standard error.
         log: String,
     },
-    /// Something was lost or came twice.
+    /// Messages were lost or came twice.
     #[error("{what}: {got} instead of {expected}")]
     Count {
-        /// What was counted.
+        /// The name of the count.
         what: String,
-        /// How many there should be.
+        /// The expected count.
         expected: u64,
-        /// How many there are.
+        /// The actual count.
         got: u64,
     },
     /// An argument makes no sense.
@@ -63,13 +63,13 @@ impl Failure {
     }
 }
 
-/// Names what an input or output error was about.
+/// Returns a function that adds the file or process to an input or output error.
 pub fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> Failure {
     let what = what.into();
     move |error| Failure::Io(what, error)
 }
 
-/// Fails unless two counts are the same.
+/// Fails unless two counts are equal.
 ///
 /// # Errors
 /// [`Failure::Count`].
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_lost_is_status_1() {
+    fn lost_messages_are_status_1() {
         assert!(same(|| "sent".to_owned(), 3, 3).is_ok());
         let failure = same(|| "sent".to_owned(), 3, 2).unwrap_err();
         assert_eq!((failure.status(), failure.to_string().as_str()), (1, "sent: 2 instead of 3"));

@@ -1,4 +1,4 @@
-//! A trace from a local file: `rondel check` as a process of its own.
+//! Recorded traces: `rondel check` as a child process.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,39 +8,39 @@ use serde::Serialize;
 use crate::child::{Child, Ended, Stdout};
 use crate::failure::{Result, same};
 
-/// How long checking a file may take.
+/// The time limit for checking a file.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// One check of a file.
+/// The measured times of one check of a file.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Checked {
-    /// From the start of the process to its end.
+    /// Seconds from the start of the process to its end.
     pub seconds: f64,
-    /// The CPU time of the whole process.
+    /// CPU seconds of the whole process.
     pub cpu_seconds: f64,
-    /// Events checked.
+    /// The number of events.
     pub events: u64,
 }
 
 impl Checked {
-    /// CPU nanoseconds per event.
+    /// Returns CPU nanoseconds per event.
     pub fn cpu_ns(self) -> f64 {
         self.cpu_seconds * 1e9 / self.events as f64
     }
 }
 
-/// Checks a trace. `arguments` say what is checked and which verdicts are printed (as JSON, to
-/// nowhere); the process must have seen `events` events.
+/// Checks a trace with the program `rondel`. `arguments` name the specification and the emitted verdicts, which go to
+/// `/dev/null` as JSON; the process must report `events` events.
 ///
 /// # Errors
-/// When it fails, or has checked more or fewer.
+/// When it fails, or has checked more or fewer events.
 pub fn check(rondel: &Path, arguments: &[String], trace: &Path, events: u64) -> Result<Checked> {
     let ended = run(rondel, arguments, trace, Stdout::Nothing)?;
     same(|| format!("events checked in {}", trace.display()), events, events_in(&ended)?)?;
     Ok(Checked { seconds: ended.seconds, cpu_seconds: ended.cpu_seconds, events })
 }
 
-/// How many verdicts the same command prints, counted at the other end of a pipe.
+/// Returns the number of verdicts that the same command prints, counted through a pipe.
 ///
 /// # Errors
 /// When it fails.
@@ -57,7 +57,7 @@ fn run(rondel: &Path, arguments: &[String], trace: &Path, stdout: Stdout) -> Res
     if matches!(ended.status, Some(0 | 1 | 4)) { Ok(ended) } else { Err(ended.failed("check")) }
 }
 
-/// The number before "event" in the summary.
+/// Returns the number before "event" in the summary.
 fn events_in(ended: &Ended) -> Result<u64> {
     let number = |line: &String| {
         let (number, _) = line.split_once(" event")?;

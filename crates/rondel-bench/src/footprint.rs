@@ -1,4 +1,4 @@
-//! What a monitor needs before it does anything: time until it is ready, and memory.
+//! The footprint of a monitor: the time until it is ready, and its memory.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,9 +14,9 @@ use crate::table::{Table, median};
 use crate::timescales::Property;
 use crate::traces::Trace;
 
-/// After how many messages memory is looked at.
+/// The number of messages after which memory is measured.
 pub const MESSAGES: u64 = 100_000;
-/// How long they may take.
+/// The time limit for these messages.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// The footprint on one network.
@@ -24,18 +24,18 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub struct Footprint {
     /// The network.
     pub network: Network,
-    /// From the start of the process until it is ready, in milliseconds, median.
+    /// Milliseconds from the start of the process until it is ready, median.
     pub ready_ms: f64,
-    /// The most memory that was resident, in bytes, median.
+    /// Peak resident memory in bytes, median.
     pub peak_bytes: f64,
-    /// How often it was measured.
+    /// The number of measurements.
     pub repeat: usize,
 }
 
-/// Measures.
+/// Measures on one network.
 ///
 /// # Errors
-/// When anything is lost or does not work.
+/// When a message is lost, or the network cannot be used.
 pub fn measure(rondel: &Path, network: Network, repeat: usize) -> Result<Footprint> {
     let property =
         Property::by_name("RespondBQR1000").ok_or_else(|| Failure::Usage("no such property".to_owned()))?;
@@ -47,7 +47,7 @@ pub fn measure(rondel: &Path, network: Network, repeat: usize) -> Result<Footpri
         let name = format!("monitor on {}", network.name());
         let back = link.count("bench/out", MESSAGES)?;
         let publisher = link.publisher("bench/in", true)?;
-        // Without --wait-subscribers: what the network takes to find us is not the monitor's doing.
+        // Without --wait-subscribers: the time of discovery is not that of the monitor.
         let arguments = Role::MonitorEvery(&monitor)
             .arguments(network, &link, ("bench/in", "bench/out"), None)
             .into_iter()
@@ -69,7 +69,7 @@ pub fn measure(rondel: &Path, network: Network, repeat: usize) -> Result<Footpri
     Ok(Footprint { network, ready_ms: median(&ready), peak_bytes: median(&peak), repeat: repeat.max(1) })
 }
 
-/// The table.
+/// Returns the table.
 pub fn table(results: &[Footprint]) -> Table {
     let mut table = Table::new(
         "Footprint of the monitor",

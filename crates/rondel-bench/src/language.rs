@@ -1,5 +1,5 @@
-//! What the whole language costs, from a file: properties by key, quantifiers, dense time, robustness, a
-//! thousand properties.
+//! The cost of the whole language, from files: properties by key, quantifiers, dense time, robustness, a thousand
+//! properties.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -13,22 +13,22 @@ use crate::timescales::{Property, Random};
 use crate::traces::Folder;
 use crate::turns::{self, Programs, Turns};
 
-/// One thing to measure: a specification, and a trace.
+/// A workload: a specification and a trace.
 struct Work {
     name: &'static str,
     /// The arguments of `rondel check` before the trace, without the specification.
     options: &'static [&'static str],
     specification: String,
-    /// What the same trace is checked with besides, run by turns, with names of their own.
+    /// Further specifications for the same trace, by turns, each with its name.
     beside: Vec<(&'static str, String)>,
     trace: Vec<u8>,
     events: u64,
-    /// How many evaluations of a property an event stands for.
+    /// The number of evaluations of a property for each event.
     copies: u64,
     mark: Option<Limit>,
 }
 
-/// What it must reach.
+/// The limit that a workload must keep.
 #[derive(Clone, Copy)]
 enum Limit {
     /// CPU nanoseconds per event.
@@ -37,35 +37,35 @@ enum Limit {
     Events(f64),
     /// Evaluations of single properties per CPU second.
     Steps(f64),
-    /// Times what the work before it needs for an event.
+    /// The ratio to the time per event of the workload before.
     Times(f64),
 }
 
-/// What came out of one.
+/// The cost of a workload.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cost {
-    /// What was measured.
+    /// The name of the workload.
     pub name: String,
-    /// Events in the trace.
+    /// The number of events in the trace.
     pub events: u64,
-    /// CPU seconds of the process: the median, or the least where several were run by turns.
+    /// CPU seconds of the process: the median, or the least where several specifications took turns.
     pub cpu_seconds: f64,
     /// CPU nanoseconds per event.
     pub ns: f64,
-    /// Evaluations of single properties per CPU second, where there are copies.
+    /// Evaluations of single properties per CPU second, for workloads with copies.
     pub steps_per_second: Option<f64>,
-    /// The largest memory of this child or of one before it, in bytes.
+    /// The largest resident memory of all children so far, in bytes.
     pub peak_bytes: u64,
     /// Every run.
     pub turns: Turns,
 }
 
-/// Dense time beside steps, summed over properties.
+/// The cost of dense time beside steps, summed over properties.
 #[derive(Clone, Debug, Serialize)]
 pub struct Dense {
-    /// How many equal lines were left out at most; 1 for a trace with every line.
+    /// The largest number of equal lines for which one stands; 1 for a trace with every line.
     pub condensation: u64,
-    /// Lines in all traces.
+    /// The number of lines in all traces.
     pub events: u64,
     /// CPU seconds over all traces, medians.
     pub cpu_seconds: f64,
@@ -83,7 +83,7 @@ impl Dense {
     }
 }
 
-/// A line of a trace with a key: `{"topic": "grant", "time": 0.001, "id": 7}`.
+/// Returns a trace with a key: `{"topic": "grant", "time": 0.001, "id": 7}`.
 fn requests(events: u64, ids: u64, step_us: u64) -> Vec<u8> {
     let mut out = Vec::new();
     let mut random = Random::new(7);
@@ -103,7 +103,7 @@ fn requests(events: u64, ids: u64, step_us: u64) -> Vec<u8> {
     out
 }
 
-/// States of flights whose dates increase, and ends of tracks: `flight` and `completed`.
+/// Returns a trace of flights whose dates increase, and of ends of tracks: `flight` and `completed`.
 fn flights(events: u64, keys: u64, completed: bool) -> Vec<u8> {
     let mut out = Vec::new();
     let mut random = Random::new(11);
@@ -123,7 +123,7 @@ fn flights(events: u64, keys: u64, completed: bool) -> Vec<u8> {
     out
 }
 
-/// `count` copies of "dates increase for each flight", each with its own constant or all the same.
+/// Returns `count` copies of "dates increase for each flight", each with its own constant or all the same.
 fn sequence_order(count: u64, same: bool) -> String {
     let mut text =
         "topic flight { call_sign: string, date: int }\ntopic completed { call_sign: string }\n".to_owned();
@@ -138,7 +138,7 @@ fn sequence_order(count: u64, same: bool) -> String {
     text
 }
 
-/// Random properties over 50 topics: each over two or three fields, most with a bounded operator of the past.
+/// Returns random properties over 50 topics: each over two or three fields, most with a bounded operator of the past.
 fn random_properties(count: u64) -> String {
     let mut random = Random::new(3);
     let mut text = String::new();
@@ -181,7 +181,7 @@ fn random_events(events: u64) -> Vec<u8> {
 const GRANTED: &str = "topic request { id: int }\ntopic grant { id: int }\n\
     property granted for each id in (request.id, grant.id) = on(request) -> once[0, 10 s] on(grant)\n";
 
-/// The same, said of all ids at once.
+/// The same for all ids at once.
 const GRANTED_TO_ALL: &str = "topic request { id: int }\ntopic grant { id: int }\n\
     property granted = forall x. request{id: x} -> once[0, 10 s] grant{id: x}\n";
 
@@ -191,7 +191,7 @@ const INCREASING: &str = "topic flight { call_sign: string, date: int }\n\
 const ROBUST: &str = "topic t { q: bool, p: bool, r: bool }\n@robust\n\
     property absent = historically (t.r and not t.q and once t.q) -> ((not t.p) since[3, 10] t.q)\n";
 
-/// The works, made one by one: each trace is large.
+/// Returns a workload. They are made one by one, because each trace is large.
 fn work(number: usize, length: u64) -> Result<Option<Work>> {
     const VIOLATIONS: &[&str] = &["--emit=violations"];
     let with = |name, specification: &str, trace, events, mark| Work {
@@ -276,10 +276,10 @@ fn work(number: usize, length: u64) -> Result<Option<Work>> {
     }))
 }
 
-/// Measures all works, each `repeat` times, and says what was reached.
+/// Measures all workloads, each `repeat` times.
 ///
 /// # Errors
-/// When anything is lost or does not work.
+/// When `rondel` fails, or has not checked all events.
 pub fn measure(programs: &Programs, length: u64, repeat: usize) -> Result<(Vec<Cost>, Vec<Mark>)> {
     let folder = Folder::new("language")?;
     let (mut costs, mut marks): (Vec<Cost>, Vec<Mark>) = (Vec::new(), Vec::new());
@@ -325,7 +325,7 @@ pub fn measure(programs: &Programs, length: u64, repeat: usize) -> Result<(Vec<C
     Ok((costs, marks))
 }
 
-/// What came out of a work, said aloud.
+/// Returns the cost of a workload, after showing it on standard error.
 fn cost(name: &str, work: &Work, cpu_seconds: f64, turns: Turns) -> Result<Cost> {
     let ns = cpu_seconds * 1e9 / work.events as f64;
     crate::say(&format!("{name}: {ns:.1} ns per event"));
@@ -344,7 +344,7 @@ fn cost(name: &str, work: &Work, cpu_seconds: f64, turns: Turns) -> Result<Cost>
 /// condensed ones.
 ///
 /// # Errors
-/// When anything is lost or does not work.
+/// When `rondel` fails, or has not checked all events.
 pub fn measure_dense(
     programs: &Programs,
     properties: &[Property],
@@ -390,7 +390,7 @@ pub fn measure_dense(
     Ok((results, marks))
 }
 
-/// The tables.
+/// Returns the tables.
 pub fn tables(costs: &[Cost], dense: &[Dense]) -> Vec<Table> {
     let mut first =
         Table::new("The language, from a file", &["what", "events", "CPU s", "ns per event", "steps per s"]);
@@ -405,7 +405,7 @@ pub fn tables(costs: &[Cost], dense: &[Dense]) -> Vec<Table> {
     }
     first.note(
         "`rondel check --emit violations` as a process, CPU time of all of it, JSON lines decoded. A step is one property \
-         evaluated for one event. Where works are run by turns, it is the least time of each, otherwise the median.",
+         evaluated for one event. The time is the median, or the least where several specifications take turns.",
     );
     let mut second = Table::new("Dense time", &["traces", "lines", "CPU s", "ns per line"]);
     for d in dense {

@@ -1,5 +1,4 @@
-//! The way there and back, one message at a time: through an echo, and through the monitor, which adds
-//! its own work to the same way.
+//! Round trips, one message at a time: through an echo, and through the monitor, which adds its own work.
 
 use std::hint::spin_loop;
 use std::path::Path;
@@ -16,9 +15,9 @@ use crate::table::{Table, median, quantile};
 use crate::timescales::Property;
 use crate::traces::Trace;
 
-/// How long is waited for an answer without letting others run.
+/// The time to wait for an answer without yielding the processor.
 const SPIN: Duration = Duration::from_micros(20);
-/// Pings that are not measured, at the beginning.
+/// The number of pings at the beginning that are not measured.
 const WARM_UP: usize = 1000;
 
 /// Round trips of one network, in microseconds.
@@ -26,18 +25,17 @@ const WARM_UP: usize = 1000;
 pub struct Latency {
     /// The network.
     pub network: Network,
-    /// Pings of each kind.
+    /// The number of pings to each participant.
     pub pings: usize,
-    /// Through the echo: median, 99th percentile.
+    /// Through the echo: median and 99th percentile.
     pub echo_us: [f64; 2],
-    /// Through the monitor.
+    /// Through the monitor: median and 99th percentile.
     pub monitor_us: [f64; 2],
-    /// How much the monitor adds: the median over the pairs of batches of the difference of their
-    /// medians.
+    /// The time that the monitor adds: the median, over the pairs of batches, of the difference of their medians.
     pub difference_us: f64,
 }
 
-/// One child, and the ways to it and back.
+/// A child that answers, with a publisher to it and a subscription to its answers.
 struct Partner {
     child: Child,
     publisher: Box<dyn Publisher>,
@@ -49,7 +47,7 @@ impl Partner {
     fn start(link: &Link, network: Network, role: Role<'_>, name: &str) -> Result<Partner> {
         let (input, output) = (format!("ping/{name}"), format!("pong/{name}"));
         let back = link.count(&output, u64::MAX)?;
-        // Each message by itself: there is nothing to wait for.
+        // Each message by itself: a batch would never fill.
         let publisher = link.publisher(&input, false)?;
         let arguments = role.arguments(network, link, (&input, &output), None);
         let mut child = Child::start(name, &role.program()?, &arguments, Stdout::Nothing)?;
@@ -58,13 +56,13 @@ impl Partner {
         Ok(Partner { child, publisher, back, sent: 0 })
     }
 
-    /// Sends a message and waits for its answer, in microseconds.
+    /// Sends a message and returns the time until its answer, in microseconds.
     fn ping(&mut self, line: &[u8]) -> Result<f64> {
         self.sent += 1;
         ping(&*self.publisher, &self.back.counter, self.sent, line)
     }
 
-    /// Ends the child, which must have handled all that was sent.
+    /// Ends the child, which must have received and answered every message.
     fn end(self, name: &str) -> Result<()> {
         let summary = self.child.end()?.summary(name)?;
         same(|| format!("{name}: received"), self.sent, summary.received)?;
@@ -72,10 +70,10 @@ impl Partner {
     }
 }
 
-/// Sends a message, which is one of so many, and waits until as many answers are there, in microseconds.
+/// Publishes the message with this number, from 1, and returns the time until as many answers have come, in microseconds.
 ///
 /// # Errors
-/// When there is no answer.
+/// When no answer comes.
 pub fn ping(publisher: &dyn Publisher, answers: &Counter, sent: u64, line: &[u8]) -> Result<f64> {
     let started = Instant::now();
     publisher.publish(line).map_err(|e| Failure::Network(e.to_string()))?;
@@ -94,10 +92,10 @@ pub fn ping(publisher: &dyn Publisher, answers: &Counter, sent: u64, line: &[u8]
     }
 }
 
-/// Measures: as many pings to each, in batches, in turn, both being there all the time.
+/// Measures as many pings to the echo as to the monitor, in batches by turns. Both run all the time.
 ///
 /// # Errors
-/// When anything is lost or does not work.
+/// When a message is lost, or the network cannot be used.
 pub fn measure(rondel: &Path, network: Network, pings: usize, batch: usize) -> Result<Latency> {
     let property =
         Property::by_name("RespondBQR10").ok_or_else(|| Failure::Usage("no such property".to_owned()))?;
@@ -116,7 +114,7 @@ pub fn measure(rondel: &Path, network: Network, pings: usize, batch: usize) -> R
     for (turn, lines) in measured.chunks(batch.max(1)).enumerate() {
         let round =
             |partner: &mut Partner| lines.iter().map(|line| partner.ping(line)).collect::<Result<Vec<f64>>>();
-        // Whoever comes second may find the machine in another state: each comes first as often.
+        // The second may find the machine in another state: each comes first as often as the other.
         let (e, m) = if turn % 2 == 0 {
             let e = round(&mut echo)?;
             (e, round(&mut monitor)?)
@@ -141,7 +139,7 @@ pub fn measure(rondel: &Path, network: Network, pings: usize, batch: usize) -> R
     })
 }
 
-/// The table.
+/// Returns the table.
 pub fn table(results: &[Latency]) -> Table {
     let mut table = Table::new(
         "Round trip, one message at a time",

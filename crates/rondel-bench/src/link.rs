@@ -1,4 +1,4 @@
-//! This process's end of a network: loopback only, found by nobody but the children.
+//! This process's end of a network: on loopback, and found only by its children.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::TcpListener;
@@ -16,9 +16,9 @@ use crate::broker::Broker;
 use crate::failure::{Failure, Result, io_error};
 use crate::join::Join;
 
-/// How long anything may take that should take a moment.
+/// The time limit for everything that should take a moment.
 pub const PATIENCE: Duration = Duration::from_secs(20);
-/// How long both sides take to know of each other, once one of them does.
+/// The time until both sides have discovered each other, once one of them has.
 const SETTLE: Duration = Duration::from_millis(150);
 
 /// A kind of network.
@@ -29,12 +29,12 @@ pub enum Network {
     Zenoh,
     /// DDS, over UDP.
     Dds,
-    /// MQTT, over TCP through a broker of our own.
+    /// MQTT, over TCP through a broker that is started for it.
     Mqtt,
 }
 
 impl Network {
-    /// As it stands in an address.
+    /// Returns the scheme of addresses.
     pub fn scheme(self) -> &'static str {
         match self {
             Network::Zenoh => "zenoh",
@@ -43,7 +43,7 @@ impl Network {
         }
     }
 
-    /// For people.
+    /// Returns the name for people.
     pub fn name(self) -> &'static str {
         match self {
             Network::Zenoh => "Zenoh",
@@ -52,7 +52,7 @@ impl Network {
         }
     }
 
-    /// The address of a topic.
+    /// Returns the address of a topic.
     pub fn address(self, topic: &str) -> String {
         format!("{}:{topic}", self.scheme())
     }
@@ -63,13 +63,13 @@ pub struct Link {
     network: Network,
     networks: Networks,
     join: Vec<String>,
-    /// Ended after the network was left.
+    /// Dropped last: it must outlive the connections to it.
     broker: Option<Broker>,
 }
 
 impl Link {
-    /// Joins: on Zenoh by listening on a free port of 127.0.0.1, on DDS in some domain on the
-    /// interface `lo`, on MQTT with a broker that is started for it.
+    /// Joins a network: listens on a free port of 127.0.0.1 on Zenoh, joins a random domain on the interface `lo` on
+    /// DDS, starts a broker on MQTT.
     ///
     /// # Errors
     /// When the network cannot be joined.
@@ -100,12 +100,12 @@ impl Link {
         Ok(Link { network, networks, join, broker })
     }
 
-    /// Where the broker listens on 127.0.0.1, if there is one.
+    /// Returns the port of the broker on 127.0.0.1, if there is one.
     pub fn broker_port(&self) -> Option<u16> {
         self.broker.as_ref().map(|broker| broker.port)
     }
 
-    /// The arguments with which a child joins.
+    /// Returns the arguments with which a child joins.
     pub fn join(&self) -> impl Iterator<Item = String> + '_ {
         self.join.iter().cloned()
     }
@@ -119,7 +119,7 @@ impl Link {
         self.networks.publisher(&address, batching).map_err(Failure::Network)
     }
 
-    /// Subscribes to a topic and counts what is published there.
+    /// Subscribes to a topic and counts its messages.
     ///
     /// # Errors
     /// When the network refuses.
@@ -145,7 +145,7 @@ impl Link {
 
     /// Leaves the network.
     pub fn close(self) {
-        // What it was for has been counted already.
+        // Messages that are still under way have been counted already.
         self.networks.close();
     }
 }
@@ -158,7 +158,7 @@ pub fn parse(address: &str) -> Result<Address> {
     Address::parse(address).map_err(Failure::Usage)
 }
 
-/// Waits until somebody has subscribed, and a moment longer, so that the other side knows as well.
+/// Waits for a subscriber, and a moment longer, so that the other side has discovered the publisher as well.
 ///
 /// # Errors
 /// [`Failure::Late`].
@@ -170,7 +170,7 @@ pub fn wait_subscribed(publisher: &dyn Publisher) -> Result<()> {
     Ok(())
 }
 
-/// A port of 127.0.0.1 that nobody listens on.
+/// Returns a free port of 127.0.0.1.
 ///
 /// # Errors
 /// When there is none.
@@ -179,27 +179,27 @@ pub fn free_port() -> Result<u16> {
     Ok(listener.local_addr().map_err(io_error("a free port"))?.port())
 }
 
-/// A subscription that only counts.
+/// A subscription and its counter.
 pub struct Counted {
-    /// What it has counted.
+    /// The counter.
     pub counter: Arc<Counter>,
-    /// Ends when dropped.
+    /// The subscription. Dropping it ends it.
     pub subscription: Box<dyn Subscription>,
 }
 
-/// Counts messages: all that can be done with less work than checking them.
+/// Counts messages, and notes the time when their number reaches a goal.
 #[derive(Debug)]
 pub struct Counter {
     received: AtomicU64,
     goal: u64,
-    /// Nanoseconds since the Unix epoch.
+    /// The arrival of the first message, in nanoseconds since the Unix epoch.
     first: AtomicU64,
     end: Mutex<Option<(Instant, Timestamp)>>,
     ended: Condvar,
 }
 
 impl Counter {
-    /// Counts up to a goal, and beyond.
+    /// Returns a counter with this goal.
     pub fn new(goal: u64) -> Counter {
         Counter {
             received: AtomicU64::new(0),
@@ -210,20 +210,20 @@ impl Counter {
         }
     }
 
-    /// Begins again, where the goal was not reached; how many there were.
+    /// Begins again at 0, before the goal is reached; returns the count so far.
     pub fn restart(&self) -> u64 {
         self.received.swap(0, Ordering::AcqRel)
     }
 
-    /// How many there were.
+    /// Returns the number of messages so far.
     pub fn received(&self) -> u64 {
         self.received.load(Ordering::Acquire)
     }
 
-    /// Waits until the goal is reached; when that was.
+    /// Waits until the goal is reached, and returns the time when it was.
     ///
     /// # Errors
-    /// [`Failure::Count`] when the goal was not reached in time.
+    /// [`Failure::Count`] when the goal is not reached in time.
     pub fn wait(&self, what: &str, limit: Duration) -> Result<Instant> {
         let end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.ended.wait_timeout_while(end, limit, |end| end.is_none());
@@ -235,7 +235,7 @@ impl Counter {
         })
     }
 
-    /// From the first message to the one that reached the goal, in seconds.
+    /// Returns the seconds from the first message to the one that reached the goal.
     pub fn seconds(&self) -> f64 {
         let first = self.first.load(Ordering::Acquire) as i64;
         match *self.end.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -244,7 +244,7 @@ impl Counter {
         }
     }
 
-    /// Counts.
+    /// Counts samples.
     #[inline]
     pub fn add(&self, samples: &[Sample<'_>]) {
         let count = samples.len() as u64;

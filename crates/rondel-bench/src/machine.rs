@@ -1,22 +1,21 @@
-//! On what, when and with which command was measured: without it no figure means anything.
+//! The machine, the date and the command of a measurement: without them no figure means anything.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
-/// What stands above every table.
+/// The head of a report.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
     /// The processor's name.
     pub cpu: String,
-    /// How many of its cores may be used.
+    /// The number of cores that this process may use.
     pub cores: usize,
-    /// The kernel.
+    /// The kernel and its version.
     pub kernel: String,
-    /// How many processes wanted to run in the minute before: the figures are those of a quiet
-    /// machine only where it was well below 1.
+    /// The load average of the minute before: on a quiet machine it is well below 1.
     pub load: String,
-    /// The command.
+    /// The command line.
     pub command: String,
     /// The day, in UTC.
     pub date: String,
@@ -25,7 +24,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This machine, now.
+    /// Reads the state of this machine.
     pub fn this() -> Machine {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let unknown = || "unknown".to_owned();
@@ -45,7 +44,7 @@ impl Machine {
         }
     }
 
-    /// A line for a report.
+    /// Returns a line for a report.
     pub fn line(&self) -> String {
         let Machine { cpu, cores, kernel, load, command, date, version } = self;
         format!(
@@ -59,13 +58,13 @@ fn cpu(info: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// The command without the folder in which the program happens to lie.
+/// Returns the command line without the folder of the program.
 fn command(mut arguments: impl Iterator<Item = String>) -> String {
     arguments.next();
     std::iter::once("rondel-bench".to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
 }
 
-/// The date of a day counted from 1970-01-01, by the rules of the Gregorian calendar.
+/// Returns the date of a day, counted from 1970-01-01, in the Gregorian calendar.
 fn date(day: u64) -> String {
     let leap = |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
     let (mut year, mut left) = (1970, day);

@@ -1,7 +1,7 @@
 //! `rondel-bench`: the benchmarks of Rondel.
 //!
 //! The measured program `rondel` runs as a child process, as in production. This process publishes its
-//! messages and counts its verdicts. A message too few or too many fails the whole measurement.
+//! messages and counts its verdicts. A message too few or too many fails the measurement.
 
 // Nothing outside uses a binary: `pub` here means the whole of it.
 #![allow(unreachable_pub)]
@@ -85,7 +85,7 @@ enum Command {
     Properties(PropertiesOptions),
     /// Measure properties by key, quantifiers, dense time, robustness and a thousand properties, from a file
     Language(LanguageOptions),
-    /// Measure what each setting of alignment makes of the messages of two topics
+    /// Measure order, losses and latency of two topics, for each setting of alignment
     Order(OrderOptions),
     /// Measure MQTT beside mosquitto's own clients
     Mqtt(MqttOptions),
@@ -135,7 +135,7 @@ struct Selection {
     /// Measure only these properties, such as RespondBQR10,RecurGLB1000
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<String>,
-    /// Measure each N times, by turns with what it is compared with
+    /// Measure each N times, by turns
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     repeat: u16,
 }
@@ -238,10 +238,10 @@ struct OrderOptions {
     /// Measure on these networks: zenoh, dds, mqtt (which starts mosquitto)
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "zenoh,dds,mqtt", value_enum)]
     networks: Vec<Network>,
-    /// Send a burst of four messages each of these times
+    /// Send a burst of four messages every TIME, for each of these
     #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "1us,10us,100us,1ms,10ms,100ms", value_parser = duration)]
     periods: Vec<Duration>,
-    /// Send the messages of the second topic later than their times by this
+    /// Delay the messages of the second topic by each of these times
     #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "0ms,2ms", value_parser = duration)]
     delays: Vec<Duration>,
     /// Send at most N messages for each network, period and delay
@@ -269,7 +269,7 @@ struct MqttOptions {
     places: Places,
 }
 
-/// A time such as `10us`.
+/// Reads a time such as `10us`.
 fn duration(text: &str) -> std::result::Result<Duration, String> {
     let wrong = || "a time such as 10us, 1ms or 1s".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
@@ -377,7 +377,7 @@ impl Arguments {
     }
 }
 
-/// Measures and reports, also what was measured before something failed.
+/// Measures and writes a report, also when the measurement fails halfway.
 fn reported(places: &Places, measure: impl FnOnce(&mut Report) -> Result<()>) -> Result<()> {
     report(places.out.as_deref(), places.json.as_deref(), measure)
 }

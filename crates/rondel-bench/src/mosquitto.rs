@@ -1,4 +1,4 @@
-//! MQTT beside mosquitto's own clients: the same broker, the same messages, quality of service 1 everywhere.
+//! MQTT beside mosquitto's own clients: the same broker, the same messages, quality of service 1.
 
 use std::fs::File;
 use std::path::Path;
@@ -17,34 +17,34 @@ use crate::table::{Table, median, quantile};
 use crate::timescales::Property;
 use crate::traces::Trace;
 
-/// How long one passage may take.
+/// The time limit for one run.
 const LIMIT: Duration = Duration::from_secs(300);
-/// How long a client that does not say when it is ready has for that.
+/// The time to get ready for a client that does not report it.
 const FOREIGN: Duration = Duration::from_secs(1);
-/// Pings that are not measured, at the beginning.
+/// The number of pings at the beginning that are not measured.
 const WARM_UP: usize = 500;
 
-/// What was measured of one client.
+/// The figures of one client.
 #[derive(Clone, Debug, Serialize)]
 pub struct Client {
-    /// What it does.
+    /// Its task.
     pub does: &'static str,
-    /// Which it is.
+    /// Its name.
     pub who: &'static str,
-    /// Messages a second, of every turn.
+    /// Messages per second, turn by turn.
     pub rates: Vec<f64>,
-    /// Round trips in microseconds: median, 99th percentile.
+    /// Round trips in microseconds: median and 99th percentile.
     pub round_us: Option<[f64; 2]>,
 }
 
-/// A process that is not ours, killed when dropped.
+/// A client of mosquitto. Dropping it kills it.
 struct Foreign(std::process::Child);
 
 impl Foreign {
     fn start(program: &str, link: &Link, arguments: &[&str], io: (Stdio, Stdio)) -> Result<Foreign> {
         let port = link.broker_port().unwrap_or(1883).to_string();
         let mut command = Command::new(program);
-        // Lines leave when they are there, also into a pipe.
+        // Without stdbuf, lines wait in a buffer before they enter a pipe.
         if program == "stdbuf" {
             command.args(["-oL", "mosquitto_sub"]);
         }
@@ -62,7 +62,7 @@ impl Foreign {
         })
     }
 
-    /// Waits until it has ended by itself, as it should.
+    /// Waits until it ends by itself.
     fn wait(mut self, name: &str) -> Result<()> {
         let deadline = Instant::now() + LIMIT;
         loop {
@@ -88,10 +88,10 @@ impl Drop for Foreign {
     }
 }
 
-/// Measures: each in turn, so many times.
+/// Measures each client `repeat` times, by turns.
 ///
 /// # Errors
-/// When anything is lost or does not work.
+/// When a message is lost, or a client cannot be started.
 pub fn measure(rondel: &Path, length: u64, pings: usize, repeat: usize, file: &Path) -> Result<Vec<Client>> {
     let property =
         Property::by_name("RespondBQR10").ok_or_else(|| Failure::Usage("no such property".to_owned()))?;
@@ -104,16 +104,16 @@ pub fn measure(rondel: &Path, length: u64, pings: usize, repeat: usize, file: &P
     let client = |does, who| Client { does, who, rates: Vec::new(), round_us: None };
     let mut clients = vec![
         client("receives", "rondel run, verdicts on change"),
-        client("receives", "a subscriber of Rondel's that only counts"),
+        client("receives", "Rondel's subscriber that only counts"),
         client("receives", "mosquitto_sub"),
-        client("publishes", "a publisher of Rondel's"),
+        client("publishes", "Rondel's publisher"),
         client("publishes", "mosquitto_pub -l"),
         client("both", "rondel run, a verdict for every message"),
-        client("both", "an echo of Rondel's"),
+        client("both", "Rondel's echo"),
         client("both", "mosquitto_sub to mosquitto_pub -l"),
     ];
     for turn in 0..repeat {
-        // Whoever comes first may find the machine in another state.
+        // The first may find the machine in another state.
         let forward = 0..5;
         let order: Vec<usize> = if turn % 2 == 0 { forward.collect() } else { forward.rev().collect() };
         for which in order {
@@ -134,7 +134,7 @@ pub fn measure(rondel: &Path, length: u64, pings: usize, repeat: usize, file: &P
     Ok(clients)
 }
 
-/// From before the first message is published until a process of ours has received all and ended.
+/// Returns the seconds from before the first message is published until a subscriber of Rondel has received all and ended.
 fn ours(trace: &Trace, role: Role<'_>) -> Result<f64> {
     let link = Link::open(Network::Mqtt)?;
     let publisher = link.publisher("bench/in", true)?;
@@ -143,7 +143,7 @@ fn ours(trace: &Trace, role: Role<'_>) -> Result<f64> {
     let mut child = Child::start("subscriber", &role.program()?, &arguments, Stdout::Nothing)?;
     child.kill_after(LIMIT);
     child.wait_for("ready", PATIENCE)?;
-    // What counts verdicts is there for `run`, which waits for somebody; now it would only cost.
+    // The subscriber of verdicts is there because `rondel run` waits for one; from now on it would only cost.
     drop(verdicts);
     wait_subscribed(&*publisher)?;
     let started = Instant::now();
@@ -156,7 +156,7 @@ fn ours(trace: &Trace, role: Role<'_>) -> Result<f64> {
     Ok(seconds)
 }
 
-/// The same with mosquitto's own.
+/// Returns the same for `mosquitto_sub`.
 fn theirs(trace: &Trace) -> Result<f64> {
     let link = Link::open(Network::Mqtt)?;
     let publisher = link.publisher("bench/in", true)?;
@@ -174,8 +174,8 @@ fn theirs(trace: &Trace) -> Result<f64> {
     Ok(seconds)
 }
 
-/// From before the first message is published until the last was counted here; by mosquitto's own client, which is
-/// started meanwhile, if there is a file for it.
+/// Returns the seconds from before the first message is published until the last has arrived here. With a file,
+/// `mosquitto_pub` publishes it, and its start counts.
 fn sends(trace: &Trace, file: Option<&Path>) -> Result<f64> {
     let link = Link::open(Network::Mqtt)?;
     let counted = link.count("bench/in", trace.len())?;
@@ -202,7 +202,7 @@ fn sends(trace: &Trace, file: Option<&Path>) -> Result<f64> {
     Ok(seconds)
 }
 
-/// Round trips, one message at a time: through a process of ours, or through mosquitto's two clients and a pipe.
+/// Measures round trips, one message at a time: through a participant of Rondel, or through mosquitto's two clients and a pipe.
 fn round_trips(lines: &[&[u8]], role: Option<Role<'_>>) -> Result<[f64; 2]> {
     let link = Link::open(Network::Mqtt)?;
     let back = link.count("bench/out", u64::MAX)?;
@@ -236,7 +236,7 @@ fn round_trips(lines: &[&[u8]], role: Option<Role<'_>>) -> Result<[f64; 2]> {
     Ok([median(measured), quantile(measured, 0.99)])
 }
 
-/// The table.
+/// Returns the table.
 pub fn table(clients: &[Client]) -> Table {
     let mut table = Table::new(
         "MQTT beside mosquitto's own clients",
@@ -256,9 +256,9 @@ pub fn table(clients: &[Client]) -> Table {
         ]);
     }
     table.note(
-        "Quality of service 1 everywhere, one broker (mosquitto) on loopback, started anew for each turn. Who receives is \
-         measured from before the first message is published, by a publisher of Rondel's, until the process that received \
-         them has ended; who publishes, until a subscriber of Rondel's has them all. Medians over the turns.",
+        "Quality of service 1, one broker (mosquitto) on loopback, which is started for each turn. A subscriber is measured \
+         from before Rondel's publisher publishes the first message until the subscriber has ended, a publisher until \
+         Rondel's subscriber has received all messages. Medians of the turns.",
     );
     table
 }

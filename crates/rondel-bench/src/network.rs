@@ -13,14 +13,14 @@ use crate::program;
 use crate::timescales::Property;
 use crate::traces::Trace;
 
-/// How long a trace may take, besides what its length explains.
+/// The time limit for a trace, besides the time for its messages.
 const LIMIT: Duration = Duration::from_secs(60);
-/// The slowest that anything may be: 10,000 messages a second.
+/// The time limit for each message: 10,000 messages a second.
 const SLOWEST: Duration = Duration::from_micros(100);
-/// How long nothing must come for nothing more to come.
+/// The silence after which no more messages are expected.
 const QUIET: Duration = Duration::from_millis(50);
 
-/// `rondel run`, and what it checks.
+/// A monitor: `rondel run` with a specification.
 #[derive(Clone, Debug)]
 pub struct Monitor {
     /// The program.
@@ -30,7 +30,7 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// A monitor of a property.
+    /// Returns a monitor of a property.
     pub fn of(rondel: &Path, property: Property) -> Monitor {
         Monitor { program: rondel.to_owned(), specification: formula(&property.formula()) }
     }
@@ -49,17 +49,17 @@ pub enum Role<'a> {
     Count,
 }
 
-/// One passage.
+/// The figures of one trace through a network.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Passage {
-    /// With an answer to every message: from before the first one was published until the last answer
-    /// was back. Otherwise: from the first message at the subscriber to the last one there.
+    /// With an answer to every message: seconds from before the first message is published until the last answer is back.
+    /// Otherwise: seconds from the first message at the subscriber to the last one there.
     pub seconds: f64,
-    /// The CPU time of the other end, its whole process.
+    /// CPU seconds of the whole process at the other end.
     pub cpu_seconds: f64,
-    /// Messages sent and, as was checked, received.
+    /// The number of messages; as many were sent as received.
     pub messages: u64,
-    /// Messages that came back, as many as the other end says that it has sent.
+    /// The number of answers; as many were received as the other end reports.
     pub answers: u64,
 }
 
@@ -77,7 +77,7 @@ impl Role<'_> {
         }
     }
 
-    /// The program of the child.
+    /// Returns the program of the child.
     ///
     /// # Errors
     /// When the system does not say where this program is.
@@ -88,7 +88,7 @@ impl Role<'_> {
         }
     }
 
-    /// The arguments of the child, which ends after `count` messages.
+    /// Returns the arguments of the child, which ends after `count` messages.
     pub fn arguments(
         self,
         network: Network,
@@ -121,16 +121,16 @@ impl Role<'_> {
     }
 }
 
-/// The arguments for a formula in Reelay's format.
+/// Returns the arguments for a formula in Reelay's format.
 pub fn formula(formula: &str) -> Vec<String> {
     vec!["--syntax=rye".into(), format!("--formula={formula}")]
 }
 
-/// Sends a trace to somebody, waits until it was handled, and counts at both ends. `answers` is where
-/// to listen for answers: below `bench/out`.
+/// Sends a trace to a participant, waits until it has handled all messages, and counts at both ends. `answers` is the
+/// topic of the answers, or a pattern of topics.
 ///
 /// # Errors
-/// [`Failure::Count`] when anything was lost or came twice; otherwise when it did not work.
+/// [`Failure::Count`] when a message was lost or came twice; another when the network or the participant failed.
 pub fn pass(network: Network, trace: &Trace, role: Role<'_>, answers: &str) -> Result<Passage> {
     let link = Link::open(network)?;
     let all = trace.len();
@@ -146,7 +146,7 @@ pub fn pass(network: Network, trace: &Trace, role: Role<'_>, answers: &str) -> R
     let started = Instant::now();
     publish(&*publisher, trace)?;
     let round = if role.answers_all() {
-        // A child that has failed has more to say than that messages are missing.
+        // A child that has failed knows more than that messages are missing.
         match back.counter.wait(&format!("{name}: answers"), limit) {
             Ok(ended) => Some(ended.duration_since(started).as_secs_f64()),
             Err(failure) => {

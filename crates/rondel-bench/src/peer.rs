@@ -1,5 +1,5 @@
-//! What the monitor is compared with: the plainest participants that do the same to the network, on
-//! the same layer. Each is a process of its own, as the monitor is.
+//! Plain participants, which the monitor is compared with: the same use of the network, on the same layer, without
+//! checking. Each is a process of its own, as the monitor is.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::order::Sender;
 use crate::say;
 use crate::traces::Trace;
 
-/// How long what was published may take to arrive.
+/// The time limit for delivering published messages.
 const FLUSH: Duration = Duration::from_secs(10);
-/// How long a whole trace may take.
+/// The time limit for a whole trace.
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// Take part in a measurement
@@ -34,13 +34,13 @@ pub struct Peer {
 
 #[derive(Debug, Subcommand)]
 enum Role {
-    /// Count messages, nothing else
+    /// Count messages
     Count(Subscriber),
     /// Publish every message again as it is
     Echo(Subscriber),
     /// Publish the lines of a file, count what comes back, and print both as JSON
     Drive(Driver),
-    /// Publish bursts on two topics, from one cause
+    /// Publish bursts on two topics
     Bursts(Sender),
 }
 
@@ -75,9 +75,9 @@ struct Driver {
 
 /// Counts messages, and publishes each of them again where there is a publisher.
 pub struct Echo {
-    /// What counts.
+    /// The counter.
     pub counter: Counter,
-    /// What publishes.
+    /// The publisher of the echo.
     pub publisher: Option<Box<dyn Publisher>>,
     /// Whether it needs [`Receiver::idle`] to release messages: DDS calls that anyway, and Zenoh holds nothing back.
     pub wants_idle: bool,
@@ -107,10 +107,10 @@ impl Receiver for Echo {
 }
 
 impl Peer {
-    /// Takes part until it is over.
+    /// Takes part until the measurement ends.
     ///
     /// # Errors
-    /// When the network cannot be used, or something was lost.
+    /// When the network cannot be used, or a message is lost.
     pub fn run(&self) -> Result<()> {
         match &self.role {
             Role::Count(subscriber) => subscriber.run(false),
@@ -197,7 +197,7 @@ impl Driver {
     }
 }
 
-/// Publishes a trace as fast as it is taken.
+/// Publishes a trace as fast as the network takes it.
 ///
 /// # Errors
 /// When a message is refused.

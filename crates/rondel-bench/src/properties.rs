@@ -12,30 +12,30 @@ use crate::timescales::Property;
 use crate::traces::{Folder, Trace};
 use crate::turns::{self, Programs, Turns};
 
-/// How many at once.
+/// The numbers of properties.
 pub const COUNTS: [usize; 4] = [1, 10, 100, 300];
 
-/// The time of so many properties.
+/// The figures of one number of properties.
 #[derive(Clone, Debug, Serialize)]
 pub struct Properties {
-    /// How many.
+    /// The number of properties.
     pub properties: usize,
-    /// Messages.
+    /// The number of messages.
     pub messages: u64,
     /// From a local file: CPU seconds of the process, median.
     pub file_cpu_seconds: f64,
     /// From a local file: every run.
     pub file: Turns,
-    /// The ratio to one property.
+    /// The ratio to the time of one property.
     pub file_ratio: f64,
-    /// On Zenoh, verdicts on change: from the first message to the last.
+    /// On Zenoh, verdicts on change: seconds from the first message to the last, median.
     pub zenoh_seconds: Option<f64>,
-    /// The ratio to one property.
+    /// The ratio to the time of one property.
     pub zenoh_ratio: Option<f64>,
 }
 
-/// A specification of so many properties over one topic: the ten families in turn, each time with
-/// wider bounds, no two alike. They share what the families share, such as `once t.q`.
+/// Returns a specification of `count` properties over one topic: the ten families in turn, each round with wider bounds,
+/// no two alike. They share the subformulas of the families, such as `once t.q`.
 pub fn specification(count: usize) -> String {
     let mut text = "topic t { q: bool, p: bool, s: bool, r: bool }\n".to_owned();
     for i in 0..count {
@@ -61,10 +61,10 @@ pub fn specification(count: usize) -> String {
     text
 }
 
-/// Measures, each `repeat` times, in turn.
+/// Measures each number of properties `repeat` times, by turns.
 ///
 /// # Errors
-/// When anything is lost or does not work.
+/// When a message is lost, or a network cannot be used.
 pub fn measure(
     programs: &Programs,
     length: u64,
@@ -109,7 +109,7 @@ pub fn measure(
     Ok(results.collect())
 }
 
-/// The tables.
+/// Returns the tables.
 pub fn tables(results: &[Properties]) -> Vec<Table> {
     let name = |r: &Properties| format!("{} properties", r.properties);
     let by_turns = results.iter().map(|r| (name(r), r.file.clone())).collect::<Vec<_>>();
@@ -134,9 +134,9 @@ fn table(results: &[Properties]) -> Table {
         ]);
     }
     table.note(
-        "One stream of messages with four fields, verdicts on change. The properties are the ten families in \
-         turn, each time round with wider bounds (3 + k, 10 + 7 k), so that no two are alike; equal parts of \
-         them are computed once.",
+        "One stream of messages with four fields, verdicts on change. The properties are the ten families in turn, \
+         each round with wider bounds (3 + k, 10 + 7 k), so that no two are alike; common subformulas are computed \
+         once.",
     );
     table
 }

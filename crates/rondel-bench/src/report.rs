@@ -1,4 +1,4 @@
-//! What comes of a measurement: tables for people, JSON for plots, and whether the marks are met.
+//! The report of a measurement: tables for people, JSON for plots, and whether the marks are met.
 
 use std::fs;
 use std::path::Path;
@@ -9,44 +9,44 @@ use crate::failure::{Result, io_error};
 use crate::machine::Machine;
 use crate::table::Table;
 
-/// Something to be reached.
+/// A mark: a limit for a measured value.
 #[derive(Clone, Debug, Serialize)]
 pub struct Mark {
-    /// What is measured.
+    /// The name of the value.
     pub what: String,
-    /// The value.
+    /// The measured value.
     pub value: f64,
-    /// What it must not exceed, or not fall below.
+    /// The limit.
     pub limit: f64,
-    /// Whether it must not fall below.
+    /// Whether the limit is a lower one.
     pub at_least: bool,
     /// The unit, for people.
     pub unit: &'static str,
 }
 
 impl Mark {
-    /// A value that should not exceed the limit.
+    /// Returns a mark with an upper limit.
     pub fn at_most(what: impl Into<String>, value: f64, limit: f64, unit: &'static str) -> Mark {
         Mark { what: what.into(), value, limit, at_least: false, unit }
     }
 
-    /// A value that should not fall below the limit.
+    /// Returns a mark with a lower limit.
     pub fn at_least(what: impl Into<String>, value: f64, limit: f64, unit: &'static str) -> Mark {
         Mark { what: what.into(), value, limit, at_least: true, unit }
     }
 
-    /// Whether it is met.
+    /// Returns whether it is met.
     pub fn met(&self) -> bool {
         if self.at_least { self.value >= self.limit } else { self.value <= self.limit }
     }
 
-    /// How far the value is on the wrong side, in percent of the limit.
+    /// Returns how far the value misses the limit, in percent of the limit.
     fn missed_by(&self) -> f64 {
         (self.value - self.limit).abs() / self.limit * 100.0
     }
 }
 
-/// A report.
+/// The report of a measurement.
 #[derive(Debug)]
 pub struct Report {
     machine: Machine,
@@ -56,7 +56,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// An empty report about this machine.
+    /// Returns an empty report about this machine.
     pub fn new() -> Report {
         Report {
             machine: Machine::this(),
@@ -66,7 +66,7 @@ impl Report {
         }
     }
 
-    /// Adds results, under a name.
+    /// Adds results and tables, under a name.
     pub fn add(&mut self, name: &str, results: &impl Serialize, tables: impl IntoIterator<Item = Table>) {
         // Plain structures always have a JSON form.
         self.results.insert(name.to_owned(), serde_json::to_value(results).unwrap_or_default());
@@ -78,7 +78,7 @@ impl Report {
         self.marks.extend(marks);
     }
 
-    /// In Markdown.
+    /// Returns the tables in Markdown.
     pub fn markdown(&self) -> String {
         let mut out = format!("{}\n\n", self.machine.line());
         if !self.marks.is_empty() {
@@ -107,7 +107,7 @@ impl Report {
         out
     }
 
-    /// As JSON.
+    /// Returns all results as JSON.
     pub fn json(&self) -> String {
         let mut all = serde_json::Map::new();
         all.insert("machine".to_owned(), serde_json::to_value(&self.machine).unwrap_or_default());
@@ -116,7 +116,7 @@ impl Report {
         format!("{:#}\n", serde_json::Value::Object(all))
     }
 
-    /// Writes both where they are wanted; the tables to standard output where no file is named.
+    /// Writes the tables and the JSON to these files; the tables to standard output without a file.
     ///
     /// # Errors
     /// When a file cannot be written.
@@ -140,7 +140,7 @@ impl Report {
     }
 }
 
-/// So many digits after the point that three count.
+/// Returns the number of decimals that leaves three significant digits.
 fn digits(value: f64) -> usize {
     match value.abs() {
         v if v >= 100.0 => 0,

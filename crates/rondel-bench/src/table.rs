@@ -1,4 +1,4 @@
-//! Tables in Markdown, and the few statistics that they need.
+//! Tables in Markdown, and their statistics.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// An empty table.
+    /// Returns an empty table.
     pub fn new(title: impl Into<String>, heads: &[&str]) -> Table {
         let heads = heads.iter().map(|&h| h.to_owned()).collect();
         Table { title: title.into(), heads, rows: Vec::new(), notes: Vec::new() }
@@ -28,7 +28,7 @@ impl Table {
         self.notes.push(text.into());
     }
 
-    /// As Markdown: title, table, lines below it.
+    /// Returns Markdown: title, table, lines below it.
     pub fn markdown(&self) -> String {
         let mut out = format!("### {}\n\n", self.title);
         let line = |out: &mut String, cells: &[String]| {
@@ -48,12 +48,12 @@ impl Table {
     }
 }
 
-/// The value in the middle; of an even number, the mean of the two there. NaN without values.
+/// Returns the median. NaN without values.
 pub fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
 }
 
-/// The value below which this part of the values lies, between neighbours in proportion.
+/// Returns a quantile, by linear interpolation between neighbours. NaN without values.
 pub fn quantile(values: &[f64], part: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -63,7 +63,7 @@ pub fn quantile(values: &[f64], part: f64) -> f64 {
     low + (high - low) * place.fract()
 }
 
-/// The mean. NaN without values.
+/// Returns the mean. NaN without values.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }

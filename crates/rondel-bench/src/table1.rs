@@ -13,7 +13,7 @@ use crate::timescales::Property;
 use crate::traces::{Folder, Trace};
 use crate::turns::{self, Programs, Turns};
 
-/// What is measured.
+/// The plan of a measurement.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The measured program, and the one that it is compared with from files.
@@ -24,18 +24,18 @@ pub struct Plan {
     pub length: u64,
     /// The seed of the generator.
     pub seed: u64,
-    /// How often everything is measured.
+    /// The number of turns.
     pub repeat: usize,
-    /// On which networks, besides the file.
+    /// The networks, besides the file.
     pub networks: Vec<Network>,
 }
 
 /// The figures of one property.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// Its name.
+    /// The name of the property.
     pub property: String,
-    /// Messages in its trace.
+    /// The number of messages in its trace.
     pub messages: u64,
     /// The mean length of a message, in bytes.
     pub message_bytes: f64,
@@ -64,23 +64,23 @@ pub struct OnNetwork {
     pub change: Pair,
 }
 
-/// The monitor, and a plain participant in turn with it.
+/// The monitor and a plain participant, by turns.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Pair {
-    /// The monitor.
+    /// The runs of the monitor.
     pub monitor: Vec<Passage>,
-    /// The plain participant.
+    /// The runs of the plain participant.
     pub plain: Vec<Passage>,
 }
 
 impl Pair {
-    /// The monitor's messages per second over the plain participant's: the median over the turns.
+    /// Returns the monitor's messages per second over the plain participant's: the median of the turns.
     pub fn ratio(&self) -> f64 {
         let turns = self.monitor.iter().zip(&self.plain);
         median(&turns.map(|(m, p)| p.seconds / m.seconds).collect::<Vec<_>>())
     }
 
-    /// The monitor's median time.
+    /// Returns the monitor's median seconds.
     fn seconds(&self) -> f64 {
         median_of(&self.monitor, |p| p.seconds)
     }
@@ -99,10 +99,10 @@ fn median_of<T: Copy>(values: &[T], of: impl Fn(T) -> f64) -> f64 {
     median(&values.iter().map(|&v| of(v)).collect::<Vec<_>>())
 }
 
-/// Measures one property after another; what is done so far is left in `rows` when something fails.
+/// Measures one property after another. When something fails, `rows` has the properties before.
 ///
 /// # Errors
-/// When anything is lost or does not work.
+/// When a message is lost, or a network cannot be used.
 pub fn measure(plan: &Plan, rows: &mut Vec<Row>) -> Result<()> {
     let folder = Folder::new("timescales")?;
     for (i, &property) in plan.properties.iter().enumerate() {
@@ -139,7 +139,7 @@ fn one(plan: &Plan, property: Property, folder: &Folder) -> Result<Row> {
     let formula = formula(&property.formula());
     let with = |emit: &str| [formula.as_slice(), &[format!("--emit={emit}")]].concat();
     let (change, every) = (with("change"), with("every"));
-    // Also warms up: the first to read a file finds it on the disk, perhaps.
+    // Also warms up: the first run may have to read the file from the disk.
     let verdicts = file::verdicts(&plan.programs.rondel, &every, &path)?;
     same(|| format!("{}: verdicts from the file", property.name()), plan.length, verdicts)?;
     let (mut file_change, mut file_every) = (Turns::default(), Turns::default());
@@ -175,7 +175,7 @@ fn one(plan: &Plan, property: Property, folder: &Folder) -> Result<Row> {
     })
 }
 
-/// The tables: Table 1 as it is known, then the details of the file and of each network.
+/// Returns the tables: Table 1 of the Timescales paper, then the details of the file and of each network.
 pub fn tables(rows: &[Row]) -> Vec<Table> {
     let Some(first) = rows.first() else { return Vec::new() };
     let networks: Vec<Network> = first.networks.iter().map(|on| on.network).collect();
@@ -243,7 +243,7 @@ fn file_table(rows: &[Row]) -> Table {
     table
 }
 
-/// Both programs on each file, and on all of them.
+/// Returns the turns of both programs on each file, and their sums over all files.
 fn by_turns(rows: &[Row]) -> Vec<(String, Turns)> {
     let mut all = Vec::new();
     let of =
@@ -303,7 +303,7 @@ fn network_table(rows: &[Row], index: usize, network: Network) -> Table {
     table
 }
 
-/// The medians, over all turns of all properties, of monitor : echo and monitor : count.
+/// Returns the medians, over all turns of all properties, of monitor : echo and monitor : count.
 fn ratios(rows: &[Row], index: usize) -> [f64; 2] {
     [|on: &OnNetwork| on.every.clone(), |on: &OnNetwork| on.change.clone()].map(|pair| {
         let mut all = Pair::default();
@@ -316,7 +316,7 @@ fn ratios(rows: &[Row], index: usize) -> [f64; 2] {
     })
 }
 
-/// The marks.
+/// Returns the marks.
 pub fn marks(rows: &[Row]) -> Vec<Mark> {
     let Some(first) = rows.first() else { return Vec::new() };
     let ns: Vec<f64> = rows.iter().map(|row| median_of(&row.file_change, Checked::cpu_ns)).collect();

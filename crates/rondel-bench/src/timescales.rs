@@ -2,8 +2,8 @@
 //! which they hold.
 //!
 //! Families and formulas are those of Ulus, "Timescales: A Benchmark Generator for MTL Monitoring
-//! Tools" (RV 2019), as the study that Rondel compares itself with uses them. The generator is our
-//! own; traces are a function of family, bound, length and seed.
+//! Tools" (RV 2019), in the form of the study that Rondel is compared with. The generator is Rondel's
+//! own; a trace is a function of family, bound, length and seed.
 
 use std::io::{self, Write};
 
@@ -58,23 +58,23 @@ const FAMILIES: [Family; 10] = [
 
 const BOUNDS: [(u64, u64); 3] = [(3, 10), (30, 100), (300, 1000)];
 
-/// The thirty properties, family by family.
+/// Returns the thirty properties, family by family.
 pub fn all() -> impl Iterator<Item = Property> {
     FAMILIES.into_iter().flat_map(|family| BOUNDS.map(|(lower, upper)| Property { family, lower, upper }))
 }
 
 impl Property {
-    /// The name: family and farther bound, as in `RecurBQR100`.
+    /// Returns the name: family and farther bound, as in `RecurBQR100`.
     pub fn name(self) -> String {
         format!("{:?}{}", self.family, self.upper)
     }
 
-    /// The property of this name.
+    /// Returns the property of this name.
     pub fn by_name(name: &str) -> Option<Property> {
         all().find(|p| p.name().eq_ignore_ascii_case(name))
     }
 
-    /// The formula in Reelay's format.
+    /// Returns the formula in Reelay's format.
     pub fn formula(self) -> String {
         let (l, u) = (self.lower, self.upper);
         let between = |x: &str| format!("historically(({{r}} && !{{q}} && once{{q}}) -> {x})");
@@ -96,7 +96,7 @@ impl Property {
         }
     }
 
-    /// The propositions that a line carries, in their order there.
+    /// Returns the propositions of a line, in their order.
     fn propositions(self) -> &'static [u8] {
         match self.family {
             Family::AbsentAQ | Family::AlwaysAQ => b"qp",
@@ -111,16 +111,16 @@ impl Property {
     /// Writes a trace of `length` lines on which the property holds at every step.
     ///
     /// # Errors
-    /// What `out` says.
+    /// When `out` fails.
     pub fn write_trace(self, length: u64, seed: u64, out: &mut impl Write) -> io::Result<()> {
         self.write_condensed(length, seed, 1, out).map(drop)
     }
 
-    /// Writes the same trace, but of equal lines that follow each other only the first, and then one in
-    /// `condensation`. Returns how many lines it has.
+    /// Writes the same trace condensed: of successive equal lines the first, and then one in `condensation`. Returns the
+    /// number of lines.
     ///
     /// # Errors
-    /// What `out` says.
+    /// When `out` fails.
     pub fn write_condensed(
         self,
         length: u64,
@@ -206,15 +206,15 @@ struct Trace<'w, W> {
     length: u64,
     random: Random,
     condensation: u64,
-    /// Which propositions held on the line before, as bits.
+    /// The propositions that held on the line before, as bits.
     last: Option<u8>,
-    /// How many lines were left out since the last one that was written.
+    /// The number of lines left out since the last one written.
     left_out: u64,
     written: u64,
 }
 
 impl<W: Write> Trace<'_, W> {
-    /// One line on which the propositions `held` are true and the others false.
+    /// Writes one line on which the propositions `held` are true and the others false.
     fn line(&mut self, held: &[u8]) -> io::Result<()> {
         if self.time == self.length {
             return Ok(());
@@ -239,7 +239,7 @@ impl<W: Write> Trace<'_, W> {
         (0..count).try_for_each(|_| self.line(held))
     }
 
-    /// Lines on which p is anything and nothing else holds.
+    /// Writes lines on which p is random and nothing else holds.
     fn random_lines(&mut self, count: u64) -> io::Result<()> {
         (0..count).try_for_each(|_| {
             let p = self.random.next() & 1 == 1;
@@ -247,7 +247,7 @@ impl<W: Write> Trace<'_, W> {
         })
     }
 
-    /// p, and s between l+1 and u lines later.
+    /// Writes p, and s between l+1 and u lines later.
     fn response(&mut self, lower: u64, upper: u64) -> io::Result<()> {
         self.line(b"p")?;
         let after = self.random.within(lower + 1, upper);
@@ -256,13 +256,13 @@ impl<W: Write> Trace<'_, W> {
     }
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, and the same on every machine and in every version,
-/// which the traces have to be.
+/// SplitMix64 (Steele, Lea, Flood 2014): small, and the same on every machine and in every version, as
+/// traces must be.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// A sequence of its own for each seed.
+    /// Returns a sequence of its own for each seed.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
@@ -274,7 +274,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number of `low..=high`. The ranges are tiny, so the remainder's bias is too.
+    /// Returns a number of `low..=high`. The ranges are tiny, so the remainder's bias is too.
     pub fn within(&mut self, low: u64, high: u64) -> u64 {
         low + self.next() % (high - low + 1)
     }
@@ -290,7 +290,7 @@ mod tests {
 
     use super::*;
 
-    /// The verdicts at every step of a trace: how many there are, and how many are not satisfied.
+    /// Returns the number of verdicts on a trace, and the number of those that are not satisfied.
     fn run(property: Property, trace: &[u8]) -> (u64, u64) {
         let spec = rondel_spec::parse_rye(&property.formula(), None, "p").spec.unwrap();
         let program = Arc::new(Program::compile(&spec).unwrap());

@@ -1,4 +1,4 @@
-//! Traces that a measurement uses: in memory to be published, in files to be checked.
+//! Traces: in memory to be published, in files to be checked.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::failure::{Result, io_error};
 use crate::timescales::Property;
 
-/// The lines of a trace, in memory, split already.
+/// A trace in memory, split into lines.
 #[derive(Debug)]
 pub struct Trace {
     text: Vec<u8>,
@@ -20,17 +20,17 @@ impl Trace {
         Trace { text, ends }
     }
 
-    /// The trace of a property.
+    /// Returns the trace of a property.
     ///
     /// # Errors
-    /// None that could happen in memory.
+    /// None: memory takes everything.
     pub fn of(property: Property, length: u64, seed: u64) -> Result<Trace> {
         let mut text = Vec::new();
         property.write_trace(length, seed, &mut text).map_err(io_error("trace"))?;
         Ok(Trace::new(text))
     }
 
-    /// The lines, without line breaks.
+    /// Returns the lines, without line breaks.
     pub fn lines(&self) -> impl Iterator<Item = &[u8]> {
         let mut start = 0;
         self.ends.iter().map(move |&end| {
@@ -40,28 +40,28 @@ impl Trace {
         })
     }
 
-    /// How many lines.
+    /// Returns the number of lines.
     pub fn len(&self) -> u64 {
         self.ends.len() as u64
     }
 
-    /// The mean length of a line, in bytes.
+    /// Returns the mean length of a line, in bytes.
     pub fn mean_bytes(&self) -> f64 {
         (self.text.len() - self.ends.len()) as f64 / self.ends.len() as f64
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 }
 
-/// A folder for the time of a measurement.
+/// The folder of a measurement. Dropping it removes it.
 #[derive(Debug)]
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes it, where temporary files belong.
+    /// Makes a temporary folder.
     ///
     /// # Errors
     /// When it cannot be made.
@@ -83,7 +83,7 @@ impl Folder {
 
     /// Removes a file from it.
     pub fn remove(&self, path: &Path) {
-        // What is left goes with the folder.
+        // A file that is left goes with the folder.
         let _ = fs::remove_file(path);
     }
 }

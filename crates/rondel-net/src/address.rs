@@ -1,28 +1,28 @@
-//! Places on networks, as they are written: `zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC`, `stdout`; with an
+//! Addresses on networks, in their written form: `zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC`, `stdout`; with an
 //! encoding, `zenoh+cdr_string:KEY`.
 
 use crate::{dds, mqtt, zenoh};
 
-/// A place on a network, or standard output.
+/// An address on a network, or standard output.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
-    /// A key expression, and what its payloads are.
+    /// A key expression, and the encoding of its payloads.
     Zenoh(String, Encoding),
     /// A topic and its type.
     Dds(String, dds::StringType),
-    /// A topic or a filter, how it is subscribed to, and what its payloads are.
+    /// A topic or a filter, the settings to subscribe to it, and the encoding of its payloads.
     Mqtt(String, mqtt::SubscriptionSettings, Encoding),
     /// Standard output.
     Stdout,
 }
 
-/// What a payload is.
+/// The encoding of a payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Encoding {
     /// JSON.
     #[default]
     Json,
-    /// JSON in a string of DDS, as a sample in CDR: what a bridge makes of a sample, and what it takes.
+    /// JSON in a string of DDS, as a sample in CDR: the form in which bridges pass samples on.
     CdrString,
 }
 
@@ -30,7 +30,7 @@ impl Encoding {
     /// Reads its name.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The mistake, in words.
     pub fn parse(text: &str) -> Result<Encoding, String> {
         match text {
             "json" => Ok(Encoding::Json),
@@ -40,7 +40,7 @@ impl Encoding {
     }
 }
 
-/// The names of the networks, as they stand before the colon of an address.
+/// The names of the networks, which stand before the colon of an address.
 const NETWORKS: [&str; 3] = ["zenoh", "dds", "mqtt"];
 
 impl Address {
@@ -48,7 +48,7 @@ impl Address {
     /// is not JSON.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The mistake, in words.
     pub fn parse(text: &str) -> Result<Address, String> {
         if text == "stdout" {
             return Ok(Address::Stdout);
@@ -91,10 +91,10 @@ impl Address {
         }
     }
 
-    /// The same place, its payloads being this.
+    /// Returns the same address with this encoding.
     ///
     /// # Errors
-    /// When they cannot be.
+    /// When the network does not allow it.
     pub fn encoded(self, encoding: Encoding) -> Result<Address, String> {
         match self {
             Address::Zenoh(key, _) => Ok(Address::Zenoh(key, encoding)),
@@ -104,19 +104,19 @@ impl Address {
         }
     }
 
-    /// What its payloads are.
+    /// Returns the encoding of its payloads.
     pub fn encoding(&self) -> Encoding {
         match self {
             Address::Zenoh(_, encoding) | Address::Mqtt(.., encoding) => *encoding,
-            // What is around them on DDS is between DDS and those who read or write it.
+            // The string around JSON on DDS is read and written by the network itself.
             Address::Dds(..) | Address::Stdout => Encoding::Json,
         }
     }
 
-    /// Reads the address of something that messages come from.
+    /// Reads an address to subscribe to.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The mistake, in words.
     pub fn parse_source(text: &str) -> Result<Address, String> {
         match Address::parse(text)? {
             Address::Stdout => Err("stdout is a place for verdicts, not a source".to_owned()),
@@ -124,10 +124,10 @@ impl Address {
         }
     }
 
-    /// Reads the address of something that messages are published on.
+    /// Reads an address to publish on.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The mistake, in words.
     pub fn parse_sink(text: &str) -> Result<Address, String> {
         match Address::parse(text)? {
             Address::Zenoh(key, _) if key.contains(['*', '$']) => {
@@ -140,13 +140,13 @@ impl Address {
         }
     }
 
-    /// Whether a publisher there may hold verdicts back to fill a packet, so that it has to be told when
-    /// nothing more comes.
+    /// Returns whether a publisher there may hold verdicts back to fill a packet, and must be released when no more
+    /// come.
     pub fn holds_back(&self) -> bool {
         matches!(self, Address::Dds(..) | Address::Mqtt(..))
     }
 
-    /// The place below this one that is named after a property.
+    /// Returns the address below this one that is named after a property.
     ///
     /// # Errors
     /// When the name cannot stand there.
@@ -187,8 +187,11 @@ impl std::fmt::Display for Address {
     }
 }
 
-/// The sinks of every property: the places themselves for a single property, else one below each
-/// place for every property.
+/// Returns the sinks of every property: the addresses themselves for a single property, else an address below each of
+/// them, named after the property.
+///
+/// # Errors
+/// When the name of a property cannot be part of an address.
 pub fn spread(to: &[Address], properties: &[String]) -> Result<Vec<Vec<Address>>, String> {
     properties
         .iter()
@@ -204,7 +207,7 @@ pub fn spread(to: &[Address], properties: &[String]) -> Result<Vec<Vec<Address>>
         .collect()
 }
 
-/// What is wrong where verdicts would come back as messages: a monitor that answers itself.
+/// Returns a message when verdicts would come back as messages: a monitor that answers itself.
 pub fn returns<'a>(
     sources: impl Iterator<Item = &'a Address> + Clone,
     sinks: &[Vec<Address>],

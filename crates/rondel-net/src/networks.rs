@@ -11,10 +11,10 @@ use crate::address::{Address, Encoding};
 use crate::cdr_string::{Unwrapping, Wrapping};
 use crate::{dds, mqtt, zenoh};
 
-/// How long publishers may take at the end to get rid of what they were given.
+/// The time limit for delivering published messages at the end.
 const FLUSH: Duration = Duration::from_secs(3);
 
-/// How to join the networks that are needed.
+/// The settings of the networks to join.
 #[derive(Clone, Debug, Default)]
 pub struct NetworkSettings {
     /// How to join Zenoh.
@@ -26,7 +26,7 @@ pub struct NetworkSettings {
 }
 
 impl NetworkSettings {
-    /// Sees to it that the network of this address is joined.
+    /// Adds default settings for the network of this address, unless it has settings.
     pub fn need(&mut self, address: &Address) {
         match address {
             Address::Zenoh(..) => _ = self.zenoh.get_or_insert_default(),
@@ -37,7 +37,7 @@ impl NetworkSettings {
     }
 }
 
-/// How to join MQTT.
+/// The settings of MQTT.
 #[derive(Clone, Debug, Default)]
 pub struct Mqtt {
     /// How to join the broker.
@@ -165,7 +165,7 @@ impl Networks {
         }
     }
 
-    /// Subscribes to every topic of DDS whose name is one of a pattern, as publishers of them are discovered.
+    /// Subscribes to every topic of DDS whose name matches a pattern, as publishers are discovered.
     ///
     /// # Errors
     /// The reason, with the pattern.
@@ -205,8 +205,8 @@ impl Networks {
         }
     }
 
-    /// Makes a publisher at an address. One that is `batching` (Zenoh makes no difference) has to
-    /// be released after every batch.
+    /// Makes a publisher at an address. One that is `batching` must be released after every batch; on Zenoh it makes no
+    /// difference.
     ///
     /// # Errors
     /// The reason, with the address.
@@ -245,20 +245,19 @@ impl Networks {
         }
     }
 
-    /// Leaves the networks, after what was published is on its way. Whether all of it was.
+    /// Leaves the networks once published messages are delivered. Returns whether all were.
     pub fn close(self) -> bool {
         let dds = self.dds.as_ref().is_none_or(|participant| participant.close(FLUSH));
         let zenoh = self.zenoh.as_ref().is_none_or(|session| session.close_within(FLUSH).is_ok());
         let mqtt = self.mqtt.as_ref().is_none_or(|(session, _)| session.close_within(FLUSH));
         if !(dds && zenoh && mqtt) {
-            // To drop it would be to try once more, and the process is about to end.
+            // Dropping it would wait once more, and the process is about to end.
             std::mem::forget(self);
         }
         dds && zenoh && mqtt
     }
 
-    /// Wakes publishers that wait for a subscriber which takes nothing, where the network allows it:
-    /// DDS and MQTT do.
+    /// Wakes publishers that wait for a slow subscriber, where the network allows it: DDS and MQTT do.
     pub fn wake(&self) {
         if let Some(participant) = &self.dds {
             participant.close(Duration::ZERO);

@@ -10,7 +10,7 @@ use rondel_event::{Timestamp, TopicId};
 use crate::failure::{Failure, Result, io_error};
 
 const EVENTS: usize = 1_000_000;
-/// Between one event and the next.
+/// Nanoseconds from one event to the next.
 const PERIOD: i64 = 1_000;
 const MILLISECOND: u64 = 1_000_000;
 
@@ -31,7 +31,7 @@ fn bursts(topics: u32) -> Stream {
     (0..EVENTS).map(event).collect()
 }
 
-/// One topic in ten speaks.
+/// One topic in ten has events.
 fn idle(topics: u32) -> Stream {
     let speaking = (topics / 10).max(1);
     (0..EVENTS).map(|i| (i as u32 % speaking * (topics / speaking), i as i64 * PERIOD)).collect()
@@ -48,7 +48,7 @@ fn settings(topics: u32, topic: impl Fn(u32) -> TopicOrder) -> OrderSettings {
     }
 }
 
-/// Millions of events per second, how many were tardy, and the greatest number that waited.
+/// Returns millions of events per second, the number of late events, and the largest number that waited.
 fn measure(settings: &OrderSettings, stream: &Stream) -> (f64, u64, usize) {
     let mut best = f64::INFINITY;
     let (mut tardy, mut most) = (0, 0);
@@ -88,7 +88,7 @@ fn memory() -> Result<()> {
     let mut order = Order::new(settings(topics, |_| TopicOrder::default()));
     let empty = resident()? - before;
     for i in 0..EVENTS as i64 {
-        // The last topic says nothing.
+        // The last topic has no events.
         let topic = TopicId(i as u32 % (topics - 1));
         order.push(topic, Timestamp::from_nanos(i), None, Timestamp::from_nanos(i), i);
     }
@@ -105,7 +105,7 @@ fn memory() -> Result<()> {
 /// # Errors
 /// When the system does not say how much memory is in use.
 pub fn run() -> Result<()> {
-    // First of all: memory that was used and freed before would be used again, unseen.
+    // First: memory that was freed before would be used again, and not be seen.
     memory()?;
     let fifo = |wait: u64| TopicOrder {
         max_wait: MaxWait::Fixed(wait * MILLISECOND),

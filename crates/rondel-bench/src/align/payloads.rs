@@ -11,7 +11,7 @@ use rondel_event::{Timestamp, TopicId};
 const EVENTS: i64 = 1_000_000;
 const TOPICS: i64 = 4;
 
-/// An order in which about so many wait.
+/// Returns an order in which about `waiting` events wait.
 fn order<T>(waiting: i64) -> Order<T> {
     let max_wait = MaxWait::Fixed(waiting.unsigned_abs());
     Order::new(OrderSettings {
@@ -24,7 +24,7 @@ fn order<T>(waiting: i64) -> Order<T> {
     })
 }
 
-/// Nanoseconds for each event, the least of some runs.
+/// Returns nanoseconds per event, the least of seven runs.
 fn measure<T>(waiting: i64, mut keep: impl FnMut(i64) -> T, mut leave: impl FnMut(T)) -> f64 {
     let mut least = f64::INFINITY;
     for _ in 0..7 {

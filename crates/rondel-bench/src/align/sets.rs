@@ -9,11 +9,11 @@ use rondel_event::{Timestamp, TopicId};
 
 const MS: u64 = 1_000_000;
 
-/// Topic, stamp and clock of each message, as they come.
+/// Topic, stamp and clock of each message, in the order of arrival.
 type Stream = Vec<(TopicId, Timestamp, Timestamp)>;
 
-/// Each topic with its period in ms, in turn, and up to so much jitter; each message 1 to 20 ms on
-/// its way. The first `dead` topics never come.
+/// Returns a stream: each topic with its period in ms, in turn, and up to `jitter` ms of jitter; each message takes 1 to
+/// 20 ms. The first `dead` topics have no messages.
 fn stream(topics: usize, periods: &[u64], jitter: u64, dead: usize, len: usize) -> Stream {
     let mut random = 1u64;
     let mut below = |n: u64| {

@@ -9,7 +9,7 @@ use rondel_engine::{CompileError, Monitor, Program};
 use rondel_event::{Block, Comparison, Path, Slot, Timestamp, TopicId, Value, ValueType};
 use rondel_spec::{Bounds, Expr, ExprId, Property, Spec, Topic};
 
-/// Formulas one after the other.
+/// Formulas in one graph.
 #[derive(Default)]
 struct Formulas {
     nodes: Vec<Expr>,
@@ -100,7 +100,7 @@ impl Random {
     }
 }
 
-/// `one_in` events has a field; a boolean is true once in `true_in` times.
+/// Returns blocks of random events: one event in `one_in` has a field; a boolean is true once in `true_in` times.
 fn blocks(program: &Program, len: usize, count: usize, one_in: u64, true_in: u64) -> Vec<Block> {
     let mut random = Random(0x5EED_1234_5678_9ABC);
     let mut make = |_| {

@@ -32,7 +32,7 @@ fn spec(model: TimeModel, text: bool, make: impl Fn(&mut Vec<Expr>) -> Expr) -> 
     }
 }
 
-/// `on(request) -> eventually[0, 10 s] on(grant)`, for each id.
+/// Returns `on(request) -> eventually[0, 10 s] on(grant)` for each id.
 fn divided(model: TimeModel) -> Spec {
     let bounds = Bounds { lower: 0, upper: Some(10 * SECOND) };
     let whole = spec(model, false, |nodes| nodes[0].clone());
@@ -51,7 +51,7 @@ fn divided(model: TimeModel) -> Spec {
     Spec { nodes, slices, properties: vec![property], ..whole }
 }
 
-/// Requests and grants of random ids; every id about once in `period` nanoseconds.
+/// Returns blocks of requests and grants of random ids; every id about once in `period` nanoseconds.
 fn blocks(program: &Program, len: usize, ids: u64, period: u64) -> Vec<Block> {
     let mut x = 0x5EED_1234_5678_9ABC_u64;
     let mut time = 0;

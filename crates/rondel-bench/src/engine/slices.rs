@@ -9,7 +9,7 @@ use rondel_engine::{CompileError, Monitor, Program};
 use rondel_event::{Block, Path, Slot, Timestamp, TopicId, ValueType};
 use rondel_spec::{Bounds, Expr, ExprId, Key, Property, Slice, SliceId, Spec, TimeModel, Topic};
 
-/// `on(request) -> once[0, upper] on(grant)` for each `id`.
+/// Returns `on(request) -> once[0, upper] on(grant)` for each `id`.
 fn granted(time: TimeModel, upper: u64) -> Spec {
     let topic = |name: &str| Topic { name: name.into(), address: name.into(), type_name: None, schema: None };
     let (request, grant) = (TopicId(0), TopicId(1));

@@ -1,8 +1,8 @@
-//! The ordering experiment: two topics from one cause over connections of their own, and what each setting of
-//! alignment makes of what arrives.
+//! The ordering experiment: one sender publishes on two topics over separate connections, and each setting of alignment
+//! orders the messages that arrive.
 //!
-//! What arrives is written down once. Every setting is then given the very same arrivals, by the clock with which they
-//! were written down, through the code that `rondel run` has for it: [`rondel_align::Order`].
+//! Arrivals are recorded once. Every setting replays the same arrivals, with the recorded clock, through the code of
+//! `rondel run`: [`rondel_align::Order`].
 
 mod record;
 mod sender;
@@ -25,65 +25,65 @@ use crate::table::{Table, quantile};
 
 /// The topics.
 const TOPICS: [&str; 2] = ["order/a", "order/b"];
-/// Where markers are published.
+/// The topic of markers.
 const PROGRESS: &str = "order/progress";
-/// Messages in a burst, on the topics in turn.
+/// The number of messages in a burst, on the topics in turn.
 const BURST: u64 = 4;
-/// How long everything may take to arrive once all of it was sent.
+/// The time limit for arrivals once all messages are sent.
 const ARRIVE: Duration = Duration::from_secs(10);
-/// How long a sender may take, besides its bursts.
+/// The time limit for a sender, besides its bursts.
 const SEND: Duration = Duration::from_secs(60);
 
-/// What is measured.
+/// The plan of the experiment.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// On which networks.
+    /// The networks.
     pub networks: Vec<Network>,
-    /// From one burst to the next.
+    /// The times from one burst to the next.
     pub periods: Vec<Duration>,
-    /// How much later the second topic is sent.
+    /// The delays of the second topic.
     pub delays: Vec<Duration>,
-    /// At most so many events of each kind.
+    /// The largest number of events for each network, period and delay.
     pub events: u64,
-    /// For at most so long, but at least a burst.
+    /// The most seconds for each of them; at least one burst is sent.
     pub seconds: f64,
 }
 
-/// One network, period and delay.
+/// The results for one network, period and delay.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cell {
     /// The network.
     pub network: Network,
     /// Microseconds from one burst to the next.
     pub period_us: f64,
-    /// By how many milliseconds the second topic is sent later.
+    /// Milliseconds by which the second topic is delayed.
     pub delay_ms: f64,
-    /// How many events were sent.
+    /// The number of events sent.
     pub events: u64,
-    /// How many of them arrived.
+    /// The number of events that arrived.
     pub arrived: u64,
-    /// What the settings made of them.
+    /// The result of each setting.
     pub settings: Vec<Released>,
 }
 
-/// What one setting made of the events of a cell.
+/// The result of one setting.
 #[derive(Clone, Debug, Serialize)]
 pub struct Released {
     /// The setting.
     pub setting: Setting,
-    /// How many were released after one with a later time.
+    /// The number of events released after one with a later time.
     pub misordered: u64,
-    /// How many came too late and were left out.
+    /// The number of late events, which were dropped.
     pub tardy: u64,
-    /// How many were not released: the tardy ones among them.
+    /// The number of events that were not released, late ones included.
     pub never: u64,
-    /// From its time until it was released, in microseconds: median, 99th percentile, most.
+    /// Microseconds from the time of an event until its release: median, 99th percentile, maximum.
     pub latency_us: [f64; 3],
     #[serde(skip)]
     latencies: Vec<f64>,
 }
 
-/// Measures, cell by cell.
+/// Runs the experiment, cell by cell.
 ///
 /// # Errors
 /// When a network cannot be used.
@@ -166,7 +166,7 @@ impl Cell {
         self.settings.iter().find(|result| result.setting == setting)
     }
 
-    /// For people.
+    /// Returns a line for people.
     pub fn line(&self) -> String {
         let misordered = self.of(Setting::Arrival).map_or(0, |result| result.misordered);
         let markers = self.of(Setting::Markers).map_or(f64::NAN, |result| result.latency_us[0]);
@@ -179,8 +179,7 @@ impl Cell {
         )
     }
 
-    /// How much longer the median with markers is than the shortest of a setting by time that lost nothing. None: all lost
-    /// something.
+    /// Returns the median latency with markers minus the shortest of a setting by time that lost no event, if one lost none.
     fn excess_us(&self) -> Option<f64> {
         let markers = self.of(Setting::Markers)?.latency_us[0];
         let others = self.settings.iter().filter(|result| {
@@ -196,7 +195,7 @@ fn period(us: f64) -> String {
     if us < 1e3 { format!("{us} us") } else { format!("{} ms", us / 1e3) }
 }
 
-/// What must come out.
+/// Returns the marks.
 pub fn marks(cells: &[Cell]) -> Vec<Mark> {
     let mut marks = Vec::new();
     for network in networks(cells) {
@@ -226,7 +225,7 @@ fn networks(cells: &[Cell]) -> Vec<Network> {
     networks
 }
 
-/// The tables.
+/// Returns the tables.
 pub fn tables(cells: &[Cell]) -> Vec<Table> {
     vec![by_setting(cells), by_period(cells)]
 }
@@ -241,7 +240,7 @@ fn later(delay_ms: f64) -> String {
 
 fn by_setting(cells: &[Cell]) -> Table {
     let mut table = Table::new(
-        "What is released, over all periods",
+        "Released events, over all periods",
         &[
             "network",
             "b later",
@@ -278,8 +277,8 @@ fn by_setting(cells: &[Cell]) -> Table {
         }
     }
     table.note(
-        "All settings are given the same arrivals, by the clock with which these were written down. Latency is from the time of an event, before it \
-         is held back or sent, until it is released; what is never released has none. Tardy events are left out (`tardy: drop`).",
+        "All settings replay the same arrivals, with the recorded clock. Latency is from the time of an event, before it is delayed or sent, until it \
+         is released; an event that is never released has none. Late events are dropped (`tardy: drop`).",
     );
     table
 }

@@ -1,4 +1,4 @@
-//! What arrives, written down once for all settings.
+//! Arrivals, recorded once for all settings.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,24 +13,24 @@ use super::TOPICS;
 /// A message that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When.
+    /// The arrival time.
     pub at: Timestamp,
-    /// Of which topic it is, or speaks.
+    /// The topic of the event, or the one that the marker is about.
     pub topic: TopicId,
-    /// What it is.
+    /// The content.
     pub what: What,
 }
 
-/// What a message is.
+/// The content of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// An event of this time.
+    /// An event with this time.
     Event(Timestamp),
-    /// How far its topic is.
+    /// A progress marker.
     Marker(Marker),
 }
 
-/// Writes down what arrives, as it is: it is read afterwards.
+/// Records arrivals as bytes, which are decoded afterwards.
 #[derive(Debug, Default)]
 pub struct Recorder {
     arrived: Mutex<Vec<(Timestamp, TopicId, Vec<u8>)>>,
@@ -53,7 +53,7 @@ impl Receiver for Recorder {
     fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
         let mut arrived = self.arrived.lock().unwrap_or_else(PoisonError::into_inner);
         for sample in samples {
-            // Warm-up is empty. Under the lock, so that what is first has the earlier time.
+            // Warm-up messages are empty. The clock is read under the lock, so that the first has the earlier time.
             if sample.payload != b"{}" {
                 arrived.push((now(), topic, sample.payload.to_vec()));
             }
@@ -62,7 +62,7 @@ impl Receiver for Recorder {
 }
 
 impl Recorder {
-    /// Waits until so many messages have arrived, at most `limit`; whether they have.
+    /// Waits until `count` messages have arrived, at most `limit`; returns whether they have.
     pub fn wait(&self, count: usize, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         loop {
@@ -74,7 +74,7 @@ impl Recorder {
         }
     }
 
-    /// All that arrived, in order.
+    /// Returns all arrivals, in order.
     pub fn arrivals(&self) -> Vec<Arrival> {
         let arrived = self.arrived.lock().unwrap_or_else(PoisonError::into_inner);
         arrived.iter().filter_map(|(at, topic, payload)| read(*at, *topic, payload)).collect()
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_arrives_is_read_afterwards() {
+    fn arrivals_are_decoded_afterwards() {
         let recorder = Recorder::default();
         let receive =
             |topic, payload: &[u8]| recorder.receive(TopicId(topic), &[Sample::new(payload, None, None)]);

@@ -1,4 +1,4 @@
-//! The sender of the ordering experiment: one cause, two topics, a connection for each.
+//! The sender of the ordering experiment: two topics, a connection for each.
 
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
@@ -14,11 +14,11 @@ use crate::failure::{Failure, Result};
 use crate::join::Join;
 use crate::link::{Network, parse, wait_subscribed};
 
-/// How long what was published may take to leave.
+/// The time limit for delivering published messages.
 const FLUSH: Duration = Duration::from_secs(10);
-/// Messages on each topic before those that count, so that connections and buffers have their size.
+/// The number of warm-up messages on each topic, so that connections and buffers have their size.
 const WARM_UP: usize = 100;
-/// What is shorter is waited for without sleeping: that would take longer.
+/// The longest wait without sleeping: sleeping would take longer.
 const SPIN: Duration = Duration::from_micros(80);
 
 /// Publish bursts on two topics
@@ -40,23 +40,23 @@ pub struct Sender {
     network: Join,
 }
 
-/// A topic with a connection of its own.
+/// A topic and its connection.
 struct Topic {
     events: Box<dyn Publisher>,
     markers: Box<dyn Publisher>,
     progress: Progress,
-    /// Last: what publishes goes first.
+    /// Dropped last, after the publishers.
     networks: Networks,
 }
 
-/// Something to be published.
+/// An event or a marker to publish.
 #[derive(Clone, Copy, Debug)]
 enum Send {
     Event {
         number: u64,
         stamp: Timestamp,
     },
-    /// That everything up to here is published.
+    /// A marker: everything up to this time is published.
     Complete(Timestamp),
 }
 
@@ -120,7 +120,7 @@ fn wait_until(due: Instant) {
     }
 }
 
-/// Publishes what comes, each when it is due.
+/// Publishes each message when it is due.
 fn late(mut topic: Topic, waiting: &Receiver<(Instant, Send)>) -> Result<Topic> {
     for (due, what) in waiting {
         wait_until(due);
@@ -140,7 +140,7 @@ impl Sender {
         first.warm_up()?;
         second.warm_up()?;
         std::thread::sleep(Duration::from_millis(50));
-        // Nothing that counts is earlier.
+        // No measured event is earlier.
         let started = now();
         first.send(Send::Complete(started))?;
         second.send(Send::Complete(started))?;
@@ -170,14 +170,14 @@ impl Sender {
         Ok(())
     }
 
-    /// All bursts: messages on the two topics in turn, then how far both are.
+    /// Sends all bursts: messages on the two topics in turn, then a marker for each.
     fn bursts(&self, started: Timestamp, mut send: impl FnMut(usize, Send) -> Result<()>) -> Result<()> {
         let start = Instant::now();
         let mut stamp = started;
         for burst in 0..self.bursts {
             wait_until(start + Duration::from_nanos(self.period.saturating_mul(burst)));
             for place in 0..BURST {
-                // No two are of the same time, so that there is one order.
+                // No two events have the same time, so that there is one order.
                 stamp = now().max(Timestamp::from_nanos(stamp.as_nanos() + 1));
                 let number = burst * BURST + place;
                 send((place % 2) as usize, Send::Event { number, stamp })?;

@@ -1,4 +1,4 @@
-//! The settings of alignment that are compared, and what each makes of the same arrivals.
+//! The settings of alignment that are compared, and the replay of arrivals through them.
 
 use rondel_align::{MaxWait, Order, OrderPolicy, OrderSettings, Tardy, TopicOrder};
 use rondel_event::Timestamp;
@@ -10,20 +10,20 @@ use super::record::{Arrival, What};
 /// A setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
-    /// As they come.
+    /// In the order of arrival.
     Arrival,
-    /// By their times, waiting at most so many milliseconds.
+    /// In the order of times, with a `max_wait`.
     Wait {
-        /// The `max_wait`.
+        /// The `max_wait` in milliseconds.
         ms: u64,
         /// Whether topics are `in_order`.
         known: bool,
     },
-    /// By their times, as markers say.
+    /// In the order of times, released by markers.
     Markers,
 }
 
-/// All that are compared.
+/// All settings.
 pub const SETTINGS: [Setting; 8] = [
     Setting::Arrival,
     Setting::Wait { ms: 1, known: false },
@@ -36,7 +36,7 @@ pub const SETTINGS: [Setting; 8] = [
 ];
 
 impl Setting {
-    /// For people.
+    /// Returns the name for people.
     pub fn name(self) -> String {
         match self {
             Setting::Arrival => "arrival".to_owned(),
@@ -69,19 +69,18 @@ impl Serialize for Setting {
     }
 }
 
-/// What a setting made of the arrivals.
+/// The result of a replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Released after one with a later time.
+    /// The number of events released after one with a later time.
     pub misordered: u64,
-    /// Came too late for its place, and was left out.
+    /// The number of late events, which were dropped.
     pub tardy: u64,
-    /// From its time until it was released, in nanoseconds: for each that was.
+    /// Nanoseconds from the time of each released event until its release.
     pub latencies: Vec<i64>,
 }
 
-/// Lets the arrivals through, by the clock that they were written down with: what is waited for ends when it is due,
-/// and not when a thread wakes.
+/// Replays arrivals with the recorded clock: a wait ends when it is due, not when a thread wakes.
 pub fn replay(arrivals: &[Arrival], setting: Setting) -> Outcome {
     let mut replay =
         Replay { order: Order::new(setting.order()), latest: i64::MIN, outcome: Outcome::default() };
@@ -97,20 +96,20 @@ pub fn replay(arrivals: &[Arrival], setting: Setting) -> Outcome {
         replay.release(arrival.at);
     }
     replay.pass(None);
-    // Whatever waits now was never let go.
+    // Events that wait now are never released.
     replay.outcome.tardy = replay.order.statistics().iter().map(|topic| topic.dropped).sum();
     replay.outcome
 }
 
 struct Replay {
     order: Order<Timestamp>,
-    /// The latest time that was released.
+    /// The latest time of a released event.
     latest: i64,
     outcome: Outcome,
 }
 
 impl Replay {
-    /// Lets time go on, up to this or without end.
+    /// Advances the clock to `until`, or until nothing is due.
     fn pass(&mut self, until: Option<Timestamp>) {
         let mut before = None;
         while let Some(due) = self.order.deadline()
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn each_setting_sees_the_same_and_makes_its_own_of_it() {
+    fn each_setting_orders_the_same_arrivals() {
         let arrivals = [
             marker(0, 99, None, None, 99),
             marker(1, 99, None, None, 99),
@@ -177,13 +176,13 @@ mod tests {
         assert_eq!(wait(5, false), (0, 1, vec![5, 5]));
         assert_eq!(wait(5, true), (0, 1, vec![5, 5]));
         assert_eq!(wait(20, false), (0, 0, vec![20, 20, 20]));
-        // The event of the second topic says that nothing of it comes before; what is behind it waits.
+        // The event of the second topic shows that no earlier one follows; the event behind it waits.
         assert_eq!(wait(20, true), (0, 0, vec![8, 7, 20]));
         assert_eq!(outcome(Setting::Markers), (0, 0, vec![8, 7, 7]));
     }
 
     #[test]
-    fn what_no_marker_speaks_of_is_never_released() {
+    fn events_without_a_marker_are_never_released() {
         let arrivals = [event(0, 100, 101), marker(0, 100, None, None, 101)];
         assert_eq!(replay(&arrivals, Setting::Markers).latencies.len(), 0);
     }
