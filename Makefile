@@ -6,7 +6,7 @@ export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 test: export RONDEL_TEST_PYTHON := $(CURDIR)/.venv/bin/python3
 test: export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-# Where `make bench` leaves its results, and what else it tells `rondel bench all`, such as --length 100000.
+# Where `make bench` leaves its results, and the further options of `rondel-bench all`, such as --length 100000.
 BENCH_OUT ?= out/bench
 BENCH_ARGUMENTS ?=
 
@@ -32,12 +32,12 @@ test-long: setup ## compare the engine with the definitions on very many random 
 	RONDEL_CASES=$(or $(RONDEL_CASES),200) cargo test --release --locked --package rondel-engine
 
 bench: setup ## the Timescales benchmark on this machine (file, Zenoh, DDS)
-	cargo build --release --locked --package rondel
+	cargo build --release --locked --package rondel --package rondel-bench
 	@$(MAKE) --no-print-directory .venv/plots
-	target/release/rondel bench all --out $(BENCH_OUT) $(BENCH_ARGUMENTS)
+	target/release/rondel-bench all --out $(BENCH_OUT) $(BENCH_ARGUMENTS)
 	.venv/bin/python3 bench/plot.py $(BENCH_OUT)
 
-bench-containers: image ## the same through container networks
+bench-containers: setup image ## the same through container networks
 	scripts/bench-containers
 
 image: ## build the container image `rondel`

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Draws results as SVG: plot.py FOLDER, which holds results.json or order.json.
 
-Of `rondel bench all --out FOLDER`:
+Of `rondel-bench all --out FOLDER`:
 timescales.svg: seconds for each property, from a local file and through the networks.
 ratios.svg:     the monitor's throughput over that of a plain participant, every turn a point.
 
-Of `rondel bench order --json FOLDER/order.json`:
+Of `rondel-bench order --json FOLDER/order.json`:
 order.svg:      latency and what went wrong, for each setting of alignment.
 """
 

@@ -1,11 +1,16 @@
-//! Transports: one module for each network, behind one interface ([`adapter`]).
+//! Transports: one module for each network, behind one interface ([`adapter`]). With every network compiled in,
+//! [`networks`] joins several of them and finds the one of an [`address`].
 
 pub mod adapter;
+#[cfg(all(feature = "dds", feature = "mqtt", feature = "zenoh"))]
+pub mod address;
 pub mod cdr_string;
 #[cfg(feature = "dds")]
 pub mod dds;
 #[cfg(feature = "mqtt")]
 pub mod mqtt;
+#[cfg(all(feature = "dds", feature = "mqtt", feature = "zenoh"))]
+pub mod networks;
 pub mod progress;
 #[cfg(feature = "zenoh")]
 pub mod zenoh;

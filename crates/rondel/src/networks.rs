@@ -1,20 +1,17 @@
-//! The networks that a command takes part in.
+//! The networks that a command takes part in: their options, and what it says while it joins them.
 
-use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rondel_event::TopicId;
-use rondel_net::adapter::{Publisher, Receiver, Subscription};
-use rondel_net::cdr_string::{Unwrapping, Wrapping};
+use rondel_net::networks::{JoinError, Joining};
+pub use rondel_net::networks::{Mqtt, NetworkSettings, Networks};
 use rondel_net::{dds, mqtt, zenoh};
 
-use crate::deployment::{Address, Encoding};
-use crate::{complain, exit, say};
+use crate::deployment::Address;
+use crate::{complain, exit, say, warn};
 
-/// How long publishers may take at the end to get rid of what they were given.
-const FLUSH: Duration = Duration::from_secs(3);
+/// How long to try to reach a network with `--exit-on-unreachable`.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How to join the networks, from the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
@@ -139,8 +136,7 @@ impl NetworkArguments {
             dds: on(|a| matches!(a, Address::Dds(..))).then(|| self.dds()),
             mqtt: on(|a| matches!(a, Address::Mqtt(..))).then(|| self.mqtt()),
         };
-        settings.zenoh.as_ref().map_or(Ok(()), |s| s.check().map_err(|e| e.to_string()))?;
-        settings.mqtt.as_ref().map_or(Ok(()), |m| m.settings.check().map_err(|e| e.to_string()))?;
+        settings.check().map_err(|error| error.to_string())?;
         Ok(settings)
     }
 
@@ -157,8 +153,32 @@ impl NetworkArguments {
             complain(&error);
             exit::USAGE
         })?;
-        Networks::open(&settings, self.exit_on_unreachable, stopped)
+        open(&settings, self.exit_on_unreachable, stopped)
     }
+}
+
+/// Joins networks, and shows on standard error which cannot be reached yet.
+///
+/// # Errors
+/// The exit status, after the reason was shown.
+pub fn open(
+    settings: &NetworkSettings,
+    exit_on_unreachable: bool,
+    stopped: impl Fn() -> bool,
+) -> Result<Networks, u8> {
+    let report = |news| match news {
+        Joining::Retrying(reason) => warn(&format!("{reason}; trying again")),
+        Joining::Connected => say("connected"),
+    };
+    Networks::open(settings, exit_on_unreachable.then_some(PATIENCE), stopped, report).map_err(|error| {
+        let status = match error {
+            JoinError::Stopped => return exit::SATISFIED,
+            JoinError::Setting(_) => exit::USAGE,
+            JoinError::Unreachable(_) => exit::NETWORK,
+        };
+        complain(&error.to_string());
+        status
+    })
 }
 
 fn broker(text: &str) -> Result<mqtt::Broker, String> {
@@ -171,227 +191,4 @@ fn version(text: &str) -> Result<mqtt::Version, &'static str> {
 
 fn qos(text: &str) -> Result<mqtt::Qos, &'static str> {
     text.parse().ok().and_then(mqtt::Qos::from_number).ok_or("0, 1 or 2")
-}
-
-/// How to join the networks that are needed.
-#[derive(Clone, Debug, Default)]
-pub struct NetworkSettings {
-    /// How to join Zenoh.
-    pub zenoh: Option<zenoh::Settings>,
-    /// How to join DDS.
-    pub dds: Option<dds::Settings>,
-    /// How to join MQTT.
-    pub mqtt: Option<Mqtt>,
-}
-
-impl NetworkSettings {
-    /// Sees to it that the network of this address is joined.
-    pub fn need(&mut self, address: &Address) {
-        match address {
-            Address::Zenoh(..) => _ = self.zenoh.get_or_insert_default(),
-            Address::Dds(..) => _ = self.dds.get_or_insert_default(),
-            Address::Mqtt(..) => _ = self.mqtt.get_or_insert_default(),
-            Address::Stdout => {}
-        }
-    }
-}
-
-/// How to join MQTT.
-#[derive(Clone, Debug, Default)]
-pub struct Mqtt {
-    /// How to join the broker.
-    pub settings: mqtt::Settings,
-    /// How to publish there.
-    pub verdicts: mqtt::PublisherSettings,
-}
-
-/// Sessions and participants that are open.
-pub struct Networks {
-    zenoh: Option<zenoh::Session>,
-    dds: Option<dds::Participant>,
-    mqtt: Option<(mqtt::Session, mqtt::PublisherSettings)>,
-}
-
-/// After how long an unreachable network is given up, if it is to be given up at all.
-const GIVE_UP: Duration = Duration::from_secs(5);
-/// How often it is said that a network is not there yet.
-const REMIND: Duration = Duration::from_secs(10);
-
-impl Networks {
-    /// Joins the networks for which there are settings. Waits for one that cannot be reached, and
-    /// says so, unless it is to be given up or the command was `stopped`.
-    ///
-    /// # Errors
-    /// The exit status, after the reason was shown.
-    pub fn open(
-        settings: &NetworkSettings,
-        exit_on_unreachable: bool,
-        stopped: impl Fn() -> bool,
-    ) -> Result<Networks, u8> {
-        let started = Instant::now();
-        let mut said: Option<Instant> = None;
-        let mut waiting = |reason: String| {
-            if stopped() || exit_on_unreachable && started.elapsed() >= GIVE_UP {
-                return ControlFlow::Break(());
-            }
-            if said.is_none_or(|at| at.elapsed() >= REMIND) {
-                said = Some(Instant::now());
-                crate::warn(&format!("{reason}; trying again"));
-            }
-            ControlFlow::Continue(())
-        };
-        let failed = |error: String, unreachable: bool| {
-            if stopped() {
-                return exit::SATISFIED;
-            }
-            complain(&error);
-            if unreachable { exit::NETWORK } else { exit::USAGE }
-        };
-        let NetworkSettings { zenoh, dds, mqtt } = settings;
-        let zenoh = zenoh.as_ref().map(|s| zenoh::Session::open_connected(s, |e| waiting(e.to_string())));
-        let zenoh = zenoh.transpose().map_err(|error| {
-            failed(
-                error.to_string(),
-                matches!(error, zenoh::OpenError::Unreachable { .. } | zenoh::OpenError::Network(_)),
-            )
-        })?;
-        let mqtt = mqtt.as_ref().map(|Mqtt { settings, verdicts }| {
-            let opened = mqtt::Session::open_connected(settings, |e| waiting(e.to_string()));
-            Ok((opened?, *verdicts))
-        });
-        let mqtt = mqtt.transpose().map_err(|error: mqtt::OpenError| {
-            let setting = matches!(error, mqtt::OpenError::Setting(_) | mqtt::OpenError::Secret { .. });
-            failed(error.to_string(), !setting)
-        })?;
-        if said.is_some() {
-            say("connected");
-        }
-        let dds = dds.as_ref().map(dds::Participant::open).transpose();
-        let dds = dds.map_err(|error| failed(error.to_string(), true))?;
-        Ok(Networks { zenoh, dds, mqtt })
-    }
-
-    /// Subscribes to an address.
-    ///
-    /// # Errors
-    /// The reason, with the address.
-    pub fn subscribe<R: Receiver + ?Sized>(
-        &self,
-        address: &Address,
-        topic: TopicId,
-        receiver: Arc<R>,
-    ) -> Result<Box<dyn Subscription>, String> {
-        match address.encoding() {
-            Encoding::Json => self.subscribe_plainly(address, topic, receiver),
-            Encoding::CdrString => {
-                let unwrapping = Unwrapping::new(receiver, address.to_string());
-                let counting = unwrapping.counting();
-                let subscription = self.subscribe_plainly(address, topic, Arc::new(unwrapping))?;
-                Ok(Box::new(counting(subscription)))
-            }
-        }
-    }
-
-    /// Subscribes to every topic of DDS whose name is one of a pattern, as publishers of them are discovered.
-    ///
-    /// # Errors
-    /// The reason, with the pattern.
-    pub fn subscribe_matching<R: Receiver + ?Sized>(
-        &self,
-        (pattern, string_type): (&str, &dds::StringType),
-        topic: TopicId,
-        receiver: impl Fn(&str) -> Arc<R> + Send + 'static,
-    ) -> Result<Box<dyn Subscription>, String> {
-        let failed = |reason: String| format!("cannot subscribe to dds:{pattern}: {reason}");
-        let participant = self.dds.as_ref().ok_or_else(|| failed("DDS was not joined".to_owned()))?;
-        let made = participant.subscribe_matching(pattern, string_type, topic, receiver);
-        Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
-    }
-
-    fn subscribe_plainly<R: Receiver + ?Sized>(
-        &self,
-        address: &Address,
-        topic: TopicId,
-        receiver: Arc<R>,
-    ) -> Result<Box<dyn Subscription>, String> {
-        let failed = |reason: String| format!("cannot subscribe to {address}: {reason}");
-        match (address, &self.zenoh, &self.dds, &self.mqtt) {
-            (Address::Zenoh(key, _), Some(session), ..) => {
-                let made = session.subscribe(key, topic, receiver).map_err(|e| failed(e.to_string()))?;
-                Ok(Box::new(made))
-            }
-            (Address::Dds(name, string_type), _, Some(participant), _) => {
-                let made = participant.subscribe(name, string_type, topic, receiver);
-                Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
-            }
-            (Address::Mqtt(filter, settings, _), .., Some((session, _))) => {
-                let made = session.subscribe(filter, *settings, topic, receiver);
-                Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
-            }
-            _ => Err(failed("it is not on a network that was joined".to_owned())),
-        }
-    }
-
-    /// Makes a publisher at an address. One that is `batching` (Zenoh makes no difference) has to
-    /// be released after every batch.
-    ///
-    /// # Errors
-    /// The reason, with the address.
-    pub fn publisher(&self, address: &Address, batching: bool) -> Result<Box<dyn Publisher>, String> {
-        let publisher = self.plain_publisher(address, batching)?;
-        Ok(match address.encoding() {
-            Encoding::Json => publisher,
-            Encoding::CdrString => Box::new(Wrapping::new(publisher)),
-        })
-    }
-
-    fn plain_publisher(&self, address: &Address, batching: bool) -> Result<Box<dyn Publisher>, String> {
-        let failed = |reason: String| format!("cannot publish on {address}: {reason}");
-        match (address, &self.zenoh, &self.dds, &self.mqtt) {
-            (Address::Zenoh(key, _), Some(session), ..) => {
-                let encoding = match address.encoding() {
-                    Encoding::Json => "application/json",
-                    Encoding::CdrString => "application/cdr",
-                };
-                let settings = zenoh::PublisherSettings {
-                    encoding: Some(encoding.to_owned()),
-                    ..zenoh::PublisherSettings::default()
-                };
-                let made = session.publisher(key, &settings).map_err(|e| failed(e.to_string()))?;
-                Ok(Box::new(made))
-            }
-            (Address::Mqtt(topic, ..), .., Some((session, settings))) => {
-                let made = session.publisher(topic, &mqtt::PublisherSettings { batching, ..*settings });
-                Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
-            }
-            (Address::Dds(name, string_type), _, Some(participant), _) => {
-                let made = participant.publisher(name, string_type, dds::PublisherSettings { batching });
-                Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
-            }
-            _ => Err(failed("it is not on a network that was joined".to_owned())),
-        }
-    }
-
-    /// Leaves the networks, after what was published is on its way. Whether all of it was.
-    pub fn close(self) -> bool {
-        let dds = self.dds.as_ref().is_none_or(|participant| participant.close(FLUSH));
-        let zenoh = self.zenoh.as_ref().is_none_or(|session| session.close_within(FLUSH).is_ok());
-        let mqtt = self.mqtt.as_ref().is_none_or(|(session, _)| session.close_within(FLUSH));
-        if !(dds && zenoh && mqtt) {
-            // To drop it would be to try once more, and the process is about to end.
-            std::mem::forget(self);
-        }
-        dds && zenoh && mqtt
-    }
-
-    /// Wakes publishers that wait for a subscriber which takes nothing, where the network allows it:
-    /// DDS and MQTT do.
-    pub fn wake(&self) {
-        if let Some(participant) = &self.dds {
-            participant.close(Duration::ZERO);
-        }
-        if let Some((session, _)) = &self.mqtt {
-            session.wake();
-        }
-    }
 }

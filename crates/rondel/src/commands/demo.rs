@@ -13,7 +13,7 @@ use rondel_runtime::{Alignment, Clock, Emit, Input, SystemClock, TimeSource};
 
 use crate::deployment::{Address, AlignmentSection, Binding, Deployment, Encoding};
 use crate::live::{Options, Running};
-use crate::networks::{NetworkSettings, Networks};
+use crate::networks::{self, NetworkSettings};
 use crate::output::Format;
 use crate::pipeline::Stop;
 use crate::specification::Specification;
@@ -105,9 +105,9 @@ impl Demo {
         let listen = zenoh::Settings { listen: endpoint.clone(), ..zenoh::Settings::default() };
         let connect = zenoh::Settings { connect: endpoint.clone(), ..zenoh::Settings::default() };
         let (vehicle_side, monitor_side) = (on_zenoh(listen), on_zenoh(connect));
-        let vehicle = Networks::open(&vehicle_side, true, || false)
+        let vehicle = networks::open(&vehicle_side, true, || false)
             .map_err(|_| "the vehicle cannot join Zenoh".to_owned())?;
-        let monitor = Networks::open(&monitor_side, true, || false)
+        let monitor = networks::open(&monitor_side, true, || false)
             .map_err(|_| "the monitor cannot join Zenoh".to_owned())?;
 
         let topics = &specification.spec.topics;

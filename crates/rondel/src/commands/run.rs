@@ -10,7 +10,7 @@ use rondel_runtime::{Input, Session, SessionPlan, SystemClock};
 
 use crate::deployment::{self, Address, AlignmentSection, Binding, Deployment, spread, time_source};
 use crate::live::{Options, Running};
-use crate::networks::{NetworkArguments, Networks};
+use crate::networks::{self, NetworkArguments};
 use crate::output::{Emit, Format};
 use crate::pipeline::Stop;
 use crate::resume;
@@ -242,8 +242,8 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
             return exit::USAGE;
         }
     };
-    let Deployment { networks, exit_on_unreachable, .. } = deployment;
-    let networks = match Networks::open(networks, *exit_on_unreachable, || asked.yet()) {
+    let Deployment { networks: settings, exit_on_unreachable, .. } = deployment;
+    let networks = match networks::open(settings, *exit_on_unreachable, || asked.yet()) {
         Ok(networks) => networks,
         Err(status) => return status,
     };

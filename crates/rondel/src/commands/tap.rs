@@ -18,7 +18,7 @@ use rondel_runtime::{Clock, Emit, Input, SystemClock};
 use super::deployment_file as is_deployment;
 use crate::deployment::{Address, AlignmentSection, Binding, Deployment, time_source, time_unit};
 use crate::live::{Options, Running};
-use crate::networks::{NetworkArguments, NetworkSettings, Networks};
+use crate::networks::{NetworkArguments, NetworkSettings};
 use crate::output::Format;
 use crate::pipeline::Stop;
 use crate::sinks::Sink;
@@ -214,7 +214,7 @@ impl Tap {
             deployment.specification.spec.topics.iter().map(|topic| topic.name.clone()).collect();
         let view = View::new(form, terminal::colours_stdout(), &self.field, &topics);
         let Deployment { networks, exit_on_unreachable, sources, .. } = &deployment;
-        let networks = Networks::open(networks, *exit_on_unreachable, || asked.yet())?;
+        let networks = crate::networks::open(networks, *exit_on_unreachable, || asked.yet())?;
         let addresses =
             sources.iter().map(|binding| binding.address.to_string()).collect::<Vec<_>>().join(", ");
         if self.aligned {

@@ -4,7 +4,7 @@ use rondel_event::TopicId;
 use rondel_runtime::alignment::{Alignment, Late, MaxWait, Policy, QUANTILE, TopicAlignment, WaitFor};
 use rondel_runtime::{AlignmentClock, Input, TimeSource};
 
-use super::address::Address;
+use super::Address;
 use super::yaml::{Item, Members, Mistakes};
 
 /// The section `alignment:`.

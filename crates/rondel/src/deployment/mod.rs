@@ -1,6 +1,5 @@
 //! Where a specification runs: networks, topics and sinks, from `rondel.yaml` or from arguments.
 
-mod address;
 mod alignment;
 mod mqtt;
 mod networks;
@@ -10,19 +9,19 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use rondel_event::{Path as FieldPath, TimeUnit};
+pub use rondel_net::address::{Address, Encoding, returns, spread};
 use rondel_net::dds;
 use rondel_runtime::{Emit, Input, Options, SessionPlan, TimeSource};
 use rondel_spec::Spec;
 
 use crate::networks::NetworkSettings;
 use crate::specification::{Reading, Specification, Syntax, TimeModel};
-pub use address::{Address, Encoding, returns, spread};
 pub use alignment::Section as AlignmentSection;
 use alignment::{TopicSettings, alignment};
 use mqtt::{OfTopic, mqtt_settings};
 use networks::{dds_settings, zenoh_settings};
-use yaml::{Item, Mistakes};
-pub use yaml::{Mistake, suggest};
+pub use yaml::Mistake;
+use yaml::{Item, Mistakes, suggest};
 
 /// A checked deployment: everything that `rondel run` needs to start.
 #[derive(Debug)]

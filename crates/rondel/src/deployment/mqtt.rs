@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rondel_net::mqtt::{Broker, Password, PublisherSettings, Qos, Settings, SubscriptionSettings, Tls};
 
-use super::address::Address;
+use super::Address;
 use super::yaml::{Item, Members, Mistakes};
 use crate::networks::Mqtt;
 

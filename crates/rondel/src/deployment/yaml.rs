@@ -191,7 +191,7 @@ impl<'y> Members<'y> {
 }
 
 /// The most similar of the candidates, if any is similar.
-pub fn suggest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
+pub(super) fn suggest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     candidates
         .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
         .filter(|(similarity, _)| *similarity > 0.8)

@@ -1,0 +1,210 @@
+//! Plain participants, which the monitor is compared with: the same use of the network, on the same layer, without
+//! checking. Each is a process of its own, as the monitor is.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::{Args, Subcommand};
+use rondel_event::TopicId;
+use rondel_net::adapter::{Publisher, Receiver, Sample};
+use rondel_net::address::Address;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use crate::failure::{Failure, Result, io_error, same};
+use crate::join::Join;
+use crate::link::{Counter, PATIENCE, parse, wait_subscribed};
+use crate::order::Sender;
+use crate::say;
+use crate::traces::Trace;
+
+/// The time limit for delivering published messages.
+const FLUSH: Duration = Duration::from_secs(10);
+/// The time limit for a whole trace.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// Take part in a measurement
+#[derive(Debug, Args)]
+pub struct Peer {
+    #[command(subcommand)]
+    role: Role,
+}
+
+#[derive(Debug, Subcommand)]
+enum Role {
+    /// Count messages
+    Count(Subscriber),
+    /// Publish every message again as it is
+    Echo(Subscriber),
+    /// Publish the lines of a file, count what comes back, and print both as JSON
+    Drive(Driver),
+    /// Publish bursts on two topics
+    Bursts(Sender),
+}
+
+#[derive(Debug, Args)]
+struct Subscriber {
+    /// Subscribe to this address
+    #[arg(long)]
+    topic: String,
+    /// Publish echoes on this address
+    #[arg(long)]
+    publish: Option<String>,
+    /// Stop after N messages
+    #[arg(long)]
+    count: Option<u64>,
+    #[command(flatten)]
+    network: Join,
+}
+
+#[derive(Debug, Args)]
+struct Driver {
+    /// Publish the messages on this address
+    #[arg(long)]
+    to: String,
+    /// Expect as many messages on this address
+    #[arg(long)]
+    expect: String,
+    /// Publish the lines of this file
+    trace: PathBuf,
+    #[command(flatten)]
+    network: Join,
+}
+
+/// Counts messages, and publishes each of them again where there is a publisher.
+pub struct Echo {
+    /// The counter.
+    pub counter: Counter,
+    /// The publisher of the echo.
+    pub publisher: Option<Box<dyn Publisher>>,
+    /// Whether it needs [`Receiver::idle`] to release messages: DDS calls that anyway, and Zenoh holds nothing back.
+    pub wants_idle: bool,
+}
+
+impl Receiver for Echo {
+    fn receive(&self, _: TopicId, samples: &[Sample<'_>]) {
+        if let Some(publisher) = &self.publisher {
+            for sample in samples {
+                if let Err(error) = publisher.publish(sample.payload) {
+                    say(&format!("an echo could not be published: {error}"));
+                }
+            }
+        }
+        self.counter.add(samples);
+    }
+
+    fn idle(&self) {
+        if let Some(publisher) = &self.publisher {
+            publisher.release();
+        }
+    }
+
+    fn wants_idle(&self) -> bool {
+        self.wants_idle
+    }
+}
+
+impl Peer {
+    /// Takes part until the measurement ends.
+    ///
+    /// # Errors
+    /// When the network cannot be used, or a message is lost.
+    pub fn run(&self) -> Result<()> {
+        match &self.role {
+            Role::Count(subscriber) => subscriber.run(false),
+            Role::Echo(subscriber) => subscriber.run(true),
+            Role::Drive(driver) => driver.run(),
+            Role::Bursts(sender) => sender.run(),
+        }
+    }
+}
+
+/// Returns a flag that the first SIGINT or SIGTERM sets; the second ends the process.
+fn stop_signal() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // In this order: the first signal finds the flag unset, and sets it.
+        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))
+            .and_then(|_| flag::register(signal, Arc::clone(&stop)))
+            .map_err(io_error("signals"))?;
+    }
+    Ok(stop)
+}
+
+impl Subscriber {
+    fn run(&self, echo: bool) -> Result<()> {
+        let from = parse(&self.topic)?;
+        let to = self.publish.as_deref().filter(|_| echo).map(parse).transpose()?;
+        let asked = stop_signal()?;
+        let addresses: Vec<_> = std::iter::once(&from).chain(&to).collect();
+        let networks = self.network.open(&addresses, || asked.load(Ordering::Relaxed))?;
+        let publisher =
+            to.as_ref().map(|to| networks.publisher(to, true)).transpose().map_err(Failure::Network)?;
+        if let Some(publisher) = &publisher {
+            // As `rondel run --wait-subscribers`: the first echo must not be lost.
+            publisher.wait_matched(PATIENCE);
+        }
+        let counter = Counter::new(self.count.unwrap_or(u64::MAX));
+        let wants_idle = matches!(to, Some(Address::Mqtt(..)));
+        let receiver = Arc::new(Echo { counter, publisher, wants_idle });
+        let subscription =
+            networks.subscribe(&from, TopicId(0), Arc::clone(&receiver)).map_err(Failure::Network)?;
+        say(&format!("ready: {}", self.topic));
+        while !asked.load(Ordering::Relaxed)
+            && receiver.counter.wait("peer", Duration::from_millis(100)).is_err()
+        {}
+        subscription.close(FLUSH);
+        let flushed = receiver.publisher.as_ref().is_none_or(|publisher| publisher.flush(FLUSH));
+        drop(subscription);
+        let received = receiver.counter.received();
+        let verdicts = if receiver.publisher.is_some() { received } else { 0 };
+        let seconds = receiver.counter.seconds();
+        let lost = u64::from(!flushed);
+        drop(receiver);
+        networks.close();
+        say(&format!(
+            "{{\"received\":{received},\"checked\":{received},\"verdicts\":{verdicts},\"dropped\":{lost},\"seconds\":{seconds}}}"
+        ));
+        Ok(())
+    }
+}
+
+impl Driver {
+    fn run(&self) -> Result<()> {
+        let (to, from) = (parse(&self.to)?, parse(&self.expect)?);
+        let text = std::fs::read(&self.trace).map_err(io_error(self.trace.display().to_string()))?;
+        let trace = Trace::new(text);
+        let asked = stop_signal()?;
+        let networks = self.network.open(&[&to, &from], || asked.load(Ordering::Relaxed))?;
+        let counter = Arc::new(Counter::new(trace.len()));
+        let subscription =
+            networks.subscribe(&from, TopicId(0), Arc::clone(&counter)).map_err(Failure::Network)?;
+        let publisher = networks.publisher(&to, true).map_err(Failure::Network)?;
+        wait_subscribed(&*publisher)?;
+        let started = Instant::now();
+        publish(&*publisher, &trace)?;
+        let ended = counter.wait("came back", LIMIT)?;
+        let seconds = ended.duration_since(started).as_secs_f64();
+        subscription.drain(Duration::from_millis(100), FLUSH);
+        let (sent, received) = (trace.len(), counter.received());
+        drop((subscription, publisher));
+        networks.close();
+        say(&format!("{{\"sent\":{sent},\"received\":{received},\"seconds\":{seconds:.3}}}"));
+        same(|| "came back".to_owned(), sent, received)?;
+        Ok(())
+    }
+}
+
+/// Publishes a trace as fast as the network takes it.
+///
+/// # Errors
+/// When a message is refused.
+pub fn publish(publisher: &dyn Publisher, trace: &Trace) -> Result<()> {
+    for line in trace.lines() {
+        publisher.publish(line).map_err(|e| Failure::Network(e.to_string()))?;
+    }
+    publisher.release();
+    Ok(())
+}

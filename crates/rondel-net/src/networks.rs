@@ -1,0 +1,318 @@
+//! Several networks behind one interface: joined together, subscribed to and published on by [`Address`].
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rondel_event::TopicId;
+
+use crate::adapter::{Publisher, Receiver, Subscription};
+use crate::address::{Address, Encoding};
+use crate::cdr_string::{Unwrapping, Wrapping};
+use crate::{dds, mqtt, zenoh};
+
+/// The time limit for delivering published messages at the end.
+const FLUSH: Duration = Duration::from_secs(3);
+
+/// The settings of the networks to join.
+#[derive(Clone, Debug, Default)]
+pub struct NetworkSettings {
+    /// How to join Zenoh.
+    pub zenoh: Option<zenoh::Settings>,
+    /// How to join DDS.
+    pub dds: Option<dds::Settings>,
+    /// How to join MQTT.
+    pub mqtt: Option<Mqtt>,
+}
+
+impl NetworkSettings {
+    /// Adds default settings for the network of this address, unless it has settings.
+    pub fn need(&mut self, address: &Address) {
+        match address {
+            Address::Zenoh(..) => _ = self.zenoh.get_or_insert_default(),
+            Address::Dds(..) => _ = self.dds.get_or_insert_default(),
+            Address::Mqtt(..) => _ = self.mqtt.get_or_insert_default(),
+            Address::Stdout => {}
+        }
+    }
+}
+
+/// The settings of MQTT.
+#[derive(Clone, Debug, Default)]
+pub struct Mqtt {
+    /// How to join the broker.
+    pub settings: mqtt::Settings,
+    /// How to publish there.
+    pub verdicts: mqtt::PublisherSettings,
+}
+
+/// The networks that were joined.
+pub struct Networks {
+    zenoh: Option<zenoh::Session>,
+    dds: Option<dds::Participant>,
+    mqtt: Option<(mqtt::Session, mqtt::PublisherSettings)>,
+}
+
+/// How often a network that cannot be reached yet is reported.
+const REMIND: Duration = Duration::from_secs(10);
+
+/// Why the networks were not joined.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JoinError {
+    /// A setting is wrong: trying again does not help.
+    #[error("{0}")]
+    Setting(String),
+    /// A network cannot be reached, or refuses.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The caller stopped waiting.
+    #[error("stopped before the networks were joined")]
+    Stopped,
+}
+
+/// News from joining networks, for whoever waits for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Joining {
+    /// A network cannot be reached yet, for this reason.
+    Retrying(String),
+    /// Every network is joined that could not be reached before.
+    Connected,
+}
+
+impl NetworkSettings {
+    /// Checks the settings without connecting.
+    ///
+    /// # Errors
+    /// [`JoinError::Setting`].
+    pub fn check(&self) -> Result<(), JoinError> {
+        let setting = |error: String| JoinError::Setting(error);
+        self.zenoh.as_ref().map_or(Ok(()), |s| s.check().map_err(|e| setting(e.to_string())))?;
+        self.mqtt.as_ref().map_or(Ok(()), |m| m.settings.check().map_err(|e| setting(e.to_string())))
+    }
+}
+
+impl Networks {
+    /// Joins the networks for which there are settings. Keeps trying to reach them for `patience` (without
+    /// it, for ever) and until `stopped`, and reports every 10 s that one cannot be reached.
+    ///
+    /// # Errors
+    /// [`JoinError`].
+    pub fn open(
+        settings: &NetworkSettings,
+        patience: Option<Duration>,
+        stopped: impl Fn() -> bool,
+        mut report: impl FnMut(Joining),
+    ) -> Result<Networks, JoinError> {
+        let started = Instant::now();
+        let mut reported: Option<Instant> = None;
+        let mut waiting = |reason: String| {
+            if stopped() || patience.is_some_and(|patience| started.elapsed() >= patience) {
+                return ControlFlow::Break(());
+            }
+            if reported.is_none_or(|at| at.elapsed() >= REMIND) {
+                reported = Some(Instant::now());
+                report(Joining::Retrying(reason));
+            }
+            ControlFlow::Continue(())
+        };
+        let failed = |error: String, unreachable: bool| match unreachable {
+            _ if stopped() => JoinError::Stopped,
+            true => JoinError::Unreachable(error),
+            false => JoinError::Setting(error),
+        };
+        let NetworkSettings { zenoh, dds, mqtt } = settings;
+        let zenoh = zenoh.as_ref().map(|s| zenoh::Session::open_connected(s, |e| waiting(e.to_string())));
+        let zenoh = zenoh.transpose().map_err(|error| {
+            failed(
+                error.to_string(),
+                matches!(error, zenoh::OpenError::Unreachable { .. } | zenoh::OpenError::Network(_)),
+            )
+        })?;
+        let mqtt = mqtt.as_ref().map(|Mqtt { settings, verdicts }| {
+            let opened = mqtt::Session::open_connected(settings, |e| waiting(e.to_string()));
+            Ok((opened?, *verdicts))
+        });
+        let mqtt = mqtt.transpose().map_err(|error: mqtt::OpenError| {
+            let setting = matches!(error, mqtt::OpenError::Setting(_) | mqtt::OpenError::Secret { .. });
+            failed(error.to_string(), !setting)
+        })?;
+        if reported.is_some() {
+            report(Joining::Connected);
+        }
+        let dds = dds.as_ref().map(dds::Participant::open).transpose();
+        let dds = dds.map_err(|error| failed(error.to_string(), true))?;
+        Ok(Networks { zenoh, dds, mqtt })
+    }
+
+    /// Subscribes to an address.
+    ///
+    /// # Errors
+    /// The reason, with the address.
+    pub fn subscribe<R: Receiver + ?Sized>(
+        &self,
+        address: &Address,
+        topic: TopicId,
+        receiver: Arc<R>,
+    ) -> Result<Box<dyn Subscription>, String> {
+        match address.encoding() {
+            Encoding::Json => self.subscribe_plainly(address, topic, receiver),
+            Encoding::CdrString => {
+                let unwrapping = Unwrapping::new(receiver, address.to_string());
+                let counting = unwrapping.counting();
+                let subscription = self.subscribe_plainly(address, topic, Arc::new(unwrapping))?;
+                Ok(Box::new(counting(subscription)))
+            }
+        }
+    }
+
+    /// Subscribes to every topic of DDS whose name matches a pattern, as publishers are discovered.
+    ///
+    /// # Errors
+    /// The reason, with the pattern.
+    pub fn subscribe_matching<R: Receiver + ?Sized>(
+        &self,
+        (pattern, string_type): (&str, &dds::StringType),
+        topic: TopicId,
+        receiver: impl Fn(&str) -> Arc<R> + Send + 'static,
+    ) -> Result<Box<dyn Subscription>, String> {
+        let failed = |reason: String| format!("cannot subscribe to dds:{pattern}: {reason}");
+        let participant = self.dds.as_ref().ok_or_else(|| failed("DDS was not joined".to_owned()))?;
+        let made = participant.subscribe_matching(pattern, string_type, topic, receiver);
+        Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
+    }
+
+    fn subscribe_plainly<R: Receiver + ?Sized>(
+        &self,
+        address: &Address,
+        topic: TopicId,
+        receiver: Arc<R>,
+    ) -> Result<Box<dyn Subscription>, String> {
+        let failed = |reason: String| format!("cannot subscribe to {address}: {reason}");
+        match (address, &self.zenoh, &self.dds, &self.mqtt) {
+            (Address::Zenoh(key, _), Some(session), ..) => {
+                let made = session.subscribe(key, topic, receiver).map_err(|e| failed(e.to_string()))?;
+                Ok(Box::new(made))
+            }
+            (Address::Dds(name, string_type), _, Some(participant), _) => {
+                let made = participant.subscribe(name, string_type, topic, receiver);
+                Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
+            }
+            (Address::Mqtt(filter, settings, _), .., Some((session, _))) => {
+                let made = session.subscribe(filter, *settings, topic, receiver);
+                Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
+            }
+            _ => Err(failed("it is not on a network that was joined".to_owned())),
+        }
+    }
+
+    /// Makes a publisher at an address. One that is `batching` must be released after every batch; on Zenoh it makes no
+    /// difference.
+    ///
+    /// # Errors
+    /// The reason, with the address.
+    pub fn publisher(&self, address: &Address, batching: bool) -> Result<Box<dyn Publisher>, String> {
+        let publisher = self.plain_publisher(address, batching)?;
+        Ok(match address.encoding() {
+            Encoding::Json => publisher,
+            Encoding::CdrString => Box::new(Wrapping::new(publisher)),
+        })
+    }
+
+    fn plain_publisher(&self, address: &Address, batching: bool) -> Result<Box<dyn Publisher>, String> {
+        let failed = |reason: String| format!("cannot publish on {address}: {reason}");
+        match (address, &self.zenoh, &self.dds, &self.mqtt) {
+            (Address::Zenoh(key, _), Some(session), ..) => {
+                let encoding = match address.encoding() {
+                    Encoding::Json => "application/json",
+                    Encoding::CdrString => "application/cdr",
+                };
+                let settings = zenoh::PublisherSettings {
+                    encoding: Some(encoding.to_owned()),
+                    ..zenoh::PublisherSettings::default()
+                };
+                let made = session.publisher(key, &settings).map_err(|e| failed(e.to_string()))?;
+                Ok(Box::new(made))
+            }
+            (Address::Mqtt(topic, ..), .., Some((session, settings))) => {
+                let made = session.publisher(topic, &mqtt::PublisherSettings { batching, ..*settings });
+                Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
+            }
+            (Address::Dds(name, string_type), _, Some(participant), _) => {
+                let made = participant.publisher(name, string_type, dds::PublisherSettings { batching });
+                Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
+            }
+            _ => Err(failed("it is not on a network that was joined".to_owned())),
+        }
+    }
+
+    /// Leaves the networks once published messages are delivered. Returns whether all were.
+    pub fn close(self) -> bool {
+        let dds = self.dds.as_ref().is_none_or(|participant| participant.close(FLUSH));
+        let zenoh = self.zenoh.as_ref().is_none_or(|session| session.close_within(FLUSH).is_ok());
+        let mqtt = self.mqtt.as_ref().is_none_or(|(session, _)| session.close_within(FLUSH));
+        if !(dds && zenoh && mqtt) {
+            // Dropping it would wait once more, and the process is about to end.
+            std::mem::forget(self);
+        }
+        dds && zenoh && mqtt
+    }
+
+    /// Wakes publishers that wait for a slow subscriber, where the network allows it: DDS and MQTT do.
+    pub fn wake(&self) {
+        if let Some(participant) = &self.dds {
+            participant.close(Duration::ZERO);
+        }
+        if let Some((session, _)) = &self.mqtt {
+            session.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Settings of a broker that is not there.
+    fn nobody() -> NetworkSettings {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let broker = format!("127.0.0.1:{}", listener.local_addr().unwrap().port()).parse().unwrap();
+        let settings = mqtt::Settings { broker, ..mqtt::Settings::default() };
+        NetworkSettings { mqtt: Some(Mqtt { settings, ..Mqtt::default() }), ..NetworkSettings::default() }
+    }
+
+    fn open(settings: &NetworkSettings, stopped: bool) -> (Option<JoinError>, Vec<Joining>) {
+        let mut news = Vec::new();
+        let patience = Duration::from_millis(300);
+        let joined = Networks::open(settings, Some(patience), || stopped, |one| news.push(one));
+        (joined.err(), news)
+    }
+
+    #[test]
+    fn an_unreachable_network_is_reported_and_given_up() {
+        let (error, news) = open(&nobody(), false);
+        assert!(
+            matches!(&error, Some(JoinError::Unreachable(reason)) if reason.contains("127.0.0.1")),
+            "{error:?}"
+        );
+        assert!(matches!(&news[..], [Joining::Retrying(reason)] if reason.contains("127.0.0.1")), "{news:?}");
+    }
+
+    #[test]
+    fn whoever_stops_waiting_gets_no_reason() {
+        assert_eq!(open(&nobody(), true), (Some(JoinError::Stopped), Vec::new()));
+    }
+
+    #[test]
+    fn wrong_settings_are_told_from_unreachable_networks() {
+        let mut settings = nobody();
+        if let Some(mqtt) = &mut settings.mqtt {
+            mqtt.settings.user = Some("u".to_owned());
+            mqtt.settings.password = Some(mqtt::Password::File("/nonexistent/password".into()));
+        }
+        let (error, news) = open(&settings, false);
+        assert!(matches!(error, Some(JoinError::Setting(_))), "{error:?}");
+        assert!(news.is_empty(), "{news:?}");
+        // No network, nothing to join.
+        assert_eq!(open(&NetworkSettings::default(), false), (None, Vec::new()));
+    }
+}
