@@ -153,8 +153,8 @@ impl<'a> Lexer<'a> {
         };
         let kind = kind.unwrap_or_else(|| {
             self.diagnostics.push(
-                Diagnostic::new(Code::InvalidNumber, span, "this number is too large")
-                    .help("an integer has 64 bits; write a fraction, such as `1.0e30`, for a larger number"),
+                Diagnostic::new(Code::InvalidNumber, span, "number is too large")
+                    .help("integers have 64 bits; write a larger number as a float, such as `1.0e30`"),
             );
             if fraction { TokenKind::Float(0.0) } else { TokenKind::Int(0) }
         });
@@ -169,8 +169,8 @@ impl<'a> Lexer<'a> {
             // A text ends with its line, so that one forgotten quote does not swallow the file.
             let Some(c) = self.rest().chars().next().filter(|c| *c != '\n') else {
                 self.diagnostics.push(
-                    Diagnostic::new(Code::UnclosedText, Span::new(start, self.at), "this text has no end")
-                        .help("end it with the quote that it began with, on the same line"),
+                    Diagnostic::new(Code::UnclosedText, Span::new(start, self.at), "unterminated string")
+                        .help("close the string with the same quote on the same line"),
                 );
                 break;
             };
@@ -188,9 +188,9 @@ impl<'a> Lexer<'a> {
                     Diagnostic::new(
                         Code::InvalidEscape,
                         Span::new(place, self.at),
-                        "unknown escape in a text",
+                        "unknown escape in a string",
                     )
-                    .help("the escapes are \\\\ \\\" \\' \\n \\r \\t and \\u{…} with hexadecimal digits"),
+                    .help("valid escapes are \\\\ \\\" \\' \\n \\r \\t and \\u{…} with hexadecimal digits"),
                 ),
             }
         }
@@ -242,8 +242,8 @@ impl<'a> Lexer<'a> {
             None => {
                 let opening = Span::new(start, body);
                 self.diagnostics.push(
-                    Diagnostic::new(Code::UnclosedText, opening, "this formula has no end")
-                        .help(format!("it ends with `{closing}`")),
+                    Diagnostic::new(Code::UnclosedText, opening, "unterminated formula in Reelay's format")
+                        .help(format!("close the formula with `{closing}`")),
                 );
                 self.at = self.text.len();
                 self.push(TokenKind::Unknown, start);

@@ -93,7 +93,7 @@ pub const DEFAULT_TOPIC: &str = "trace";
 /// ```
 /// let outcome = rondel_spec::parse("topic a { x: int }  property p = a.y > 0");
 /// assert!(outcome.spec.is_none());
-/// assert_eq!(outcome.diagnostics[0].message, "no field 'y' in topic 'a'");
+/// assert_eq!(outcome.diagnostics[0].message, "unknown field 'y' in topic 'a'");
 /// ```
 pub fn parse(text: &str) -> Outcome {
     parse_with(text, &ParseOptions::default())

@@ -56,20 +56,21 @@ impl Checker<'_> {
             (Aggregate::Count, false) => self.expect(operand, Kind::Bool),
             (Aggregate::Rate, false) => {
                 if !self.is_broken(operand) {
-                    let message = "`rate` is how often messages of a topic come, and this is not a topic";
+                    let message = "`rate` takes a topic";
                     let span = self.span(operand);
                     self.broken(
                         operand,
-                        Diagnostic::new(Code::WrongArguments, span, message)
-                            .help("name the topic alone, or write `count(…) over …` for how often something is true"),
+                        Diagnostic::new(Code::WrongArguments, span, message).help(
+                            "name a topic, or write `count(…) over …` to count how often a condition holds",
+                        ),
                     );
                 }
             }
             (_, true) => {
                 let span = self.span(operand);
                 let NodeKind::Samples(name) = &self.ast.nodes[operand].kind else { return };
-                let message = format!("the topic '{}' is not a value", name.text);
-                let help = "name one of its fields; `count` and `rate` take a topic";
+                let message = format!("topic '{}' is not a value", name.text);
+                let help = "name one of its fields; only `count` and `rate` take a topic";
                 self.broken(operand, Diagnostic::new(Code::TopicIsNotAValue, span, message).help(help));
             }
             (_, false) => self.expect(operand, Kind::Number),

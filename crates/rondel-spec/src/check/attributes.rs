@@ -105,10 +105,11 @@ impl Checker<'_> {
                 None => unknown(attribute),
                 Some(takes) if !takes.fits(attribute) => Some(misused(attribute, takes)),
                 Some(_) => said_before(attribute, &attributes[..i]).or_else(|| {
-                    let message = "a limit counts instances, and without `for each` there are none";
+                    let message = "`@limit` counts instances, and this declaration has no `for each`";
                     (name == "limit" && !divided).then(|| {
-                        Diagnostic::new(Code::InvalidAttribute, attribute.span, message)
-                            .help("leave it out, or divide by key: `property p for each id in topic.id = …`")
+                        Diagnostic::new(Code::InvalidAttribute, attribute.span, message).help(
+                            "remove `@limit`, or add a parameter: `property p for each id in topic.id = …`",
+                        )
                     })
                 }),
             };
@@ -133,12 +134,12 @@ impl Checker<'_> {
             let name = &name.text;
             let message = match is_machine {
                 true => format!(
-                    "of a machine `{written}` is about `exists` and `forall` behind `error`, and '{name}' has none there"
+                    "`{written}` applies to `exists` and `forall` in the `error` conditions of a machine, and '{name}' has none there"
                 ),
-                false => format!("`{written}` is about `exists` and `forall`, and '{name}' has none"),
+                false => format!("`{written}` applies to `exists` and `forall`, and '{name}' has none"),
             };
             let diagnostic = Diagnostic::new(Code::InvalidAttribute, attribute.span, message);
-            self.diagnostics.push(diagnostic.help("leave it out"));
+            self.diagnostics.push(diagnostic.help("remove the attribute"));
         }
     }
 
@@ -164,8 +165,8 @@ fn unknown(attribute: &Attribute) -> Option<Diagnostic> {
     let fitting = KNOWN.iter().filter(|(_, takes)| takes.fits(attribute)).map(|(name, _)| *name);
     let meant = OTHERWISE.iter().find(|(word, _)| *word == name).map(|(_, meant)| (*meant).to_owned());
     let meant = meant.or_else(|| nearest(name, fitting).map(|meant| format!("@{meant}")))?;
-    let message = format!("the attribute '{name}' means nothing here; did you mean `{meant}`?");
-    let help = "attributes that the language does not know are kept for whoever reads the verdicts";
+    let message = format!("unknown attribute '{name}'; did you mean `{meant}`?");
+    let help = "Rondel ignores unknown attributes and passes them on with the verdicts";
     Some(Diagnostic::new(Code::UnknownAttribute, attribute.name.span, message).help(help))
 }
 
@@ -175,18 +176,18 @@ fn misused(attribute: &Attribute, takes: &Takes) -> Diagnostic {
     let message = match (takes, attribute.argument) {
         (Takes::Nothing, _) => format!("`@{name}` takes no value"),
         (_, None) => format!("`@{name}` needs a value"),
-        (Takes::Count, _) => format!("`@{name}` takes a whole number of instances, at least 1"),
+        (Takes::Count, _) => format!("`@{name}` takes a positive whole number of instances"),
         (Takes::Word(words), _) => {
             let suggestion = did_you_mean(value, words.iter().copied());
-            format!("`@{name}` does not take '{value}'{suggestion}")
+            format!("`@{name}` does not accept '{value}'{suggestion}")
         }
     };
     let help = match (name.as_str(), value.as_str()) {
-        ("time", "linear") => "numbers that run straight between messages are asked for with `@linear`".to_owned(),
+        ("time", "linear") => "write `@linear` to interpolate numbers linearly".to_owned(),
         ("linear", "") => takes.forms(name),
         ("linear", "constant" | "false" | "off" | "none") => "write `@interpolate(constant)`".to_owned(),
         ("plan", "values" | "value") => {
-            "formulas are evaluated by value wherever that is possible: leave it out, or write `@plan(relations)`"
+            "remove the attribute, as evaluation by value is the default, or write `@plan(relations)`"
                 .to_owned()
         }
         _ => takes.forms(name),
@@ -207,9 +208,9 @@ fn said_before(attribute: &Attribute, earlier: &[Attribute]) -> Option<Diagnosti
     };
     let other = earlier.iter().find(is_sound)?;
     let message = match says(other).1 == value {
-        true => "this has been said already",
-        false => "this contradicts what has been said before",
+        true => "duplicate attribute",
+        false => "this attribute contradicts an earlier one",
     };
     let diagnostic = Diagnostic::new(Code::InvalidAttribute, attribute.span, message);
-    Some(diagnostic.label(other.span, "here").help("leave one of them out"))
+    Some(diagnostic.label(other.span, "earlier attribute").help("remove one of them"))
 }

@@ -22,9 +22,9 @@ impl<'a> Checker<'a> {
             match self.topic(topic, names) {
                 Ok(_) => {
                     if let Some(first) = chain.topics[..i].iter().find(|other| other.text == topic.text) {
-                        let message = format!("the topic '{}' is in the chain twice", topic.text);
+                        let message = format!("topic '{}' appears twice in the chain", topic.text);
                         let diagnostic = Diagnostic::new(Code::ChainTopics, topic.span, message)
-                            .label(first.span, "first here");
+                            .label(first.span, "first appears here");
                         self.diagnostics.push(diagnostic);
                         wrong = true;
                     }
@@ -60,13 +60,13 @@ impl<'a> Checker<'a> {
         let diagnostic = match (chains.iter().position(|c| c.name.text == name.text), measure.of_chain()) {
             (Some(chain), Some(measure)) => return Meaning::Chain(ChainId(chain as u32), measure),
             (Some(_), None) => {
-                let message = format!("'{}' is a chain, and a chain has no jitter", name.text);
+                let message = format!("'{}' is a chain, and chains have no jitter", name.text);
                 Diagnostic::new(Code::UnknownTopic, name.span, message)
-                    .help("of a chain there are `latency`, `age` and `reaction`")
+                    .help("a chain has `latency`, `age` and `reaction`")
             }
             (None, _) => {
                 let suggestion = did_you_mean(&name.text, chains.iter().map(|c| c.name.text.as_str()));
-                let message = format!("no chain '{}'{suggestion}", name.text);
+                let message = format!("unknown chain '{}'{suggestion}", name.text);
                 Diagnostic::new(Code::UnknownName, name.span, message)
             }
         };
@@ -111,7 +111,7 @@ impl<'a> Checker<'a> {
         let chain = &self.ast.chains[index];
         let Some((model, _)) = self.chain_reaches.get(index).copied().flatten() else { return };
         if model == TimeModel::Steps {
-            let message = "age and reaction time are measured in time, and this chain counts steps";
+            let message = "`age` and `reaction` are durations, but this chain counts steps";
             self.begin(&chain.name, &chain.attributes);
             let diagnostic = Diagnostic::new(Code::WrongTimeModel, bound.span, message)
                 .help("give every bound of the chain a unit, such as `150 ms`");
@@ -146,10 +146,10 @@ impl<'a> Checker<'a> {
             let node = &spec.nodes[id.index()];
             if let Expr::Chain(chain, _) = node {
                 let chain = spec.chains.get(chain.0 as usize).map_or("?", |chain| &chain.name);
-                let message = format!("'{}' is divided by key, and measures the chain '{chain}'", name.text);
+                let message = format!("'{}' has `for each` and cannot measure chain '{chain}'", name.text);
                 self.diagnostics.push(
                     Diagnostic::new(Code::DividedChain, name.span, message)
-                        .help("write the measurement in a property of its own, without `for each`"),
+                        .help("move the measurement to a property without `for each`"),
                 );
                 return;
             }

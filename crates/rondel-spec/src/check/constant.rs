@@ -21,9 +21,9 @@ pub(crate) fn constant_property(
     };
     let message = match graph.constant(formula) {
         Some(Value::Bool(value)) => {
-            format!("the property '{name}' is always {value}: it can never be {never}")
+            format!("property '{name}' is always {value} and can never be {never}")
         }
-        _ => format!("the property '{name}' can never be {never}"),
+        _ => format!("property '{name}' can never be {never}"),
     };
     Some(Diagnostic::new(Code::ConstantProperty, span, message))
 }
@@ -44,7 +44,7 @@ pub(super) fn comparison(
     let reach = graph.reach(id);
     if !(reach.can_be_true && reach.can_be_false) {
         let never = if reach.can_be_true { "false" } else { "true" };
-        let message = format!("this compares something with itself and is never {never}");
+        let message = format!("both sides are the same expression, so the comparison is never {never}");
         return Some(Diagnostic::new(Code::ConstantComparison, span, message));
     }
     let fraction = |x: ExprId, i: ExprId| {
@@ -53,8 +53,9 @@ pub(super) fn comparison(
     };
     let equality = matches!(op, Comparison::Equal | Comparison::NotEqual);
     if equality && (fraction(a, b) || fraction(b, a)) {
-        let never = if op == Comparison::Equal { "never" } else { "always" };
-        let message = format!("an integer equals no number with a fraction: this is {never} true");
+        let always = op != Comparison::Equal;
+        let message =
+            format!("an integer never equals a number with a fraction, so the comparison is always {always}");
         return Some(Diagnostic::new(Code::ImpossibleEquality, span, message));
     }
     let rounded = |i: ExprId, x: ExprId| match graph.constant(i) {
@@ -65,7 +66,7 @@ pub(super) fn comparison(
         _ => None,
     };
     let (int, float) = rounded(a, b).or_else(|| rounded(b, a))?;
-    let message = format!("{int} is compared with a float, which can only be {float:.0}");
+    let message = format!("{int} has no exact float value and is compared as {float:.0}");
     Some(
         Diagnostic::new(Code::InexactNumber, span, message)
             .help("declare the field as `int` in the schema of its topic"),

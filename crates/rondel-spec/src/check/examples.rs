@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use rondel_event::{Segment, Timestamp, TopicId, Value, ValueType};
 
 use super::Checker;
+use super::fields::unknown_field;
 use super::kinds::article;
 use super::names::Names;
 use crate::diagnostic::{Code, Diagnostic, Span};
@@ -48,9 +49,10 @@ impl<'a> Checker<'a> {
         let ast = self.ast;
         for (i, test) in ast.tests.iter().enumerate() {
             if let Some(other) = ast.tests[..i].iter().find(|other| other.name == test.name) {
-                let message = format!("the name '{}' is declared twice", test.name);
+                let message = format!("test '{}' is declared twice", test.name);
                 self.diagnostics.push(
-                    Diagnostic::new(Code::DuplicateName, test.span, message).label(other.span, "first here"),
+                    Diagnostic::new(Code::DuplicateName, test.span, message)
+                        .label(other.span, "first declared here"),
                 );
             }
             self.check_order(test);
@@ -66,10 +68,10 @@ impl<'a> Checker<'a> {
                 expectations.extend(self.lower_expectation(expectation));
             }
             if test.complete && test.expectations.is_empty() {
-                let message = "this test expects nothing";
+                let message = "this test has no expectation";
                 self.diagnostics.push(
                     Diagnostic::new(Code::EmptyTest, test.span, message)
-                        .help("say what must come out: `expect property violated at 2 s`"),
+                        .help("add an expectation: `expect property violated at 2 s`"),
                 );
             }
             // Messages of one time keep their order.
@@ -84,10 +86,10 @@ impl<'a> Checker<'a> {
         let mut last: Option<(i64, Span)> = None;
         for message in &test.messages {
             if let Some((time, span)) = last.filter(|(time, _)| *time > message.time) {
-                let said = "this message comes earlier than the one before it";
+                let said = "this message is earlier than the one before it";
                 let diagnostic = Diagnostic::new(Code::UnorderedTest, message.time_span, said)
                     .label(span, format!("at {} s", Timestamp::from_nanos(time)))
-                    .help("the messages of a test come in the order of their times");
+                    .help("write the messages of a test in the order of their times");
                 self.diagnostics.push(diagnostic);
             } else {
                 last = Some((message.time, message.time_span));
@@ -131,10 +133,8 @@ impl<'a> Checker<'a> {
     ) {
         let SchemaType::Object(schema) = schema else { return };
         let Some((_, field)) = schema.fields.iter().find(|(field, _)| *field == name.text) else {
-            let suggestion = did_you_mean(&name.text, schema.fields.iter().map(|(field, _)| field.as_str()));
             let place = if root { format!("topic '{path}'") } else { format!("'{path}'") };
-            let message = format!("no field '{}' in {place}{suggestion}", name.text);
-            self.diagnostics.push(Diagnostic::new(Code::UnknownField, name.span, message));
+            self.diagnostics.push(unknown_field(&name.text, name.span, &place, schema));
             return;
         };
         self.check_content(field, &format!("{path}.{}", name.text), content);
@@ -177,7 +177,7 @@ impl<'a> Checker<'a> {
     }
 
     fn wrong_content(&mut self, span: Span, path: &str, expected: &str, found: &str) {
-        let message = format!("'{path}' is {expected}, and this is {found}");
+        let message = format!("expected {expected} for '{path}', found {found}");
         self.diagnostics.push(Diagnostic::new(Code::TypeMismatch, span, message));
     }
 
@@ -189,10 +189,10 @@ impl<'a> Checker<'a> {
         });
         if let Some((key, path)) = missing {
             let topic = &message.topic;
-            let said = format!("this message has no '{path}' and belongs to no '{key}'");
+            let said = format!("this message has no field '{path}' for parameter '{key}'");
             self.diagnostics.push(
                 Diagnostic::new(Code::MissingKey, topic.span, said)
-                    .help("a message without its key is refused by the properties that are divided by it"),
+                    .help("properties with this parameter reject a message without the field"),
             );
         }
     }
@@ -261,7 +261,7 @@ impl<'a> Checker<'a> {
             // One that is declared, and could not be read, has been reported.
             if claims.clone().all(|claim| *claim != name.text) {
                 let suggestion = did_you_mean(&name.text, claims.map(String::as_str));
-                let message = format!("no property '{}'{suggestion}", name.text);
+                let message = format!("unknown property '{}'{suggestion}", name.text);
                 self.diagnostics.push(Diagnostic::new(Code::UnknownProperty, name.span, message));
             }
             return None;
@@ -285,20 +285,15 @@ impl<'a> Checker<'a> {
         let keys =
             slice.and_then(|slice| self.graph.spec().slices.get(slice)).map(|slice| slice.keys.clone());
         let Some(keys) = keys else {
-            let message = format!("'{name}' has one instance only, and no keys");
+            let message = format!("'{name}' has no parameters");
             self.diagnostics.push(Diagnostic::new(Code::WrongKeys, span, message));
             return None;
         };
         if keys.len() != expect.keys.len() {
             let names: Vec<_> = keys.iter().map(|key| key.name.as_str()).collect();
-            let message = format!(
-                "'{name}' has {} here, and its keys are {}",
-                match expect.keys.len() {
-                    1 => "1 value of a key".to_owned(),
-                    n => format!("{n} values of keys"),
-                },
-                names.join(", ")
-            );
+            let plural = if keys.len() == 1 { "value" } else { "values" };
+            let message =
+                format!("'{name}' takes {} parameter {plural} but got {}", keys.len(), expect.keys.len());
             self.diagnostics.push(
                 Diagnostic::new(Code::WrongKeys, span, message)
                     .help(format!("write `{name}[{}]`", names.join(", "))),
@@ -315,9 +310,17 @@ impl<'a> Checker<'a> {
             match value.clone().and_then(|value| convert(value, key.value_type)) {
                 Some(value) => values.push(value),
                 None => {
-                    let found = value.map_or("no single value", |value| article(value.value_type()));
-                    let message =
-                        format!("the key '{}' is {}, and this is {found}", key.name, article(key.value_type));
+                    let found = match (value, &content.kind) {
+                        (Some(value), _) => article(value.value_type()),
+                        (None, ContentKind::Object(_)) => "an object",
+                        (None, ContentKind::Array(_)) => "an array",
+                        (None, _) => "no value",
+                    };
+                    let message = format!(
+                        "expected {} for parameter '{}', found {found}",
+                        article(key.value_type),
+                        key.name
+                    );
                     self.diagnostics.push(Diagnostic::new(Code::WrongKeys, content.span, message));
                     return None;
                 }

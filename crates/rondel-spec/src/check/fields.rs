@@ -6,7 +6,7 @@ use rondel_event::{Segment, ValueType};
 
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::{Schema, SchemaType};
-use crate::suggest::did_you_mean;
+use crate::suggest::{did_you_mean, list};
 
 /// The schema of a topic and where it was written.
 #[derive(Clone, Copy, Debug)]
@@ -40,15 +40,12 @@ impl<'a> Fields<'a> {
                 Segment::Key(key) => {
                     let Some(schema) = fields else {
                         let what = found.map_or("an object", describe);
-                        let message = format!("no field '{key}' in {}, which is {what}", so_far());
+                        let message = format!("{} is {what} and has no field '{key}'", so_far());
                         return Err(Box::new(Diagnostic::new(Code::UnknownField, *span, message)));
                     };
                     let field = schema.fields.iter().find(|(name, _)| **name == **key);
                     let Some((_, field)) = field else {
-                        let names = schema.fields.iter().map(|(name, _)| name.as_str());
-                        let suggestion = did_you_mean(key, names);
-                        let message = format!("no field '{key}' in {}{suggestion}", so_far());
-                        return Err(Box::new(Diagnostic::new(Code::UnknownField, *span, message)));
+                        return Err(Box::new(unknown_field(key, *span, &so_far(), schema)));
                     };
                     if !place.is_empty() {
                         place.push('.');
@@ -59,7 +56,7 @@ impl<'a> Fields<'a> {
                 Segment::Index(index) => {
                     let Some(SchemaType::Array(element)) = found else {
                         let what = found.map_or("an object", describe);
-                        let message = format!("no element [{index}] in {}, which is {what}", so_far());
+                        let message = format!("{} is {what} and has no element [{index}]", so_far());
                         return Err(Box::new(Diagnostic::new(Code::UnknownField, *span, message)));
                     };
                     place.push_str("[]");
@@ -73,7 +70,7 @@ impl<'a> Fields<'a> {
         match found {
             Some(found) => Ok((found, declared)),
             None => {
-                let message = format!("the topic '{}' is not a value", self.topic);
+                let message = format!("topic '{}' is not a value", self.topic);
                 Err(Box::new(Diagnostic::new(Code::TopicIsNotAValue, whole, message)))
             }
         }
@@ -89,7 +86,7 @@ impl<'a> Fields<'a> {
         if let SchemaType::Value(value_type) = found {
             return Ok((*value_type, declared));
         }
-        let message = format!("this is {}, not a single value", describe(found));
+        let message = format!("expected a single value, found {}", describe(found));
         let mut diagnostic = Diagnostic::new(Code::NotASingleValue, whole, message);
         if let Some(declared) = declared {
             diagnostic = diagnostic.label(declared, "declared here");
@@ -102,6 +99,18 @@ impl<'a> Fields<'a> {
         };
         Err(Box::new(diagnostic))
     }
+}
+
+/// The error about a field that an object does not have: the nearest field, or else the fields that there are.
+pub(super) fn unknown_field(field: &str, span: Span, object: &str, schema: &Schema) -> Diagnostic {
+    let names = || schema.fields.iter().map(|(name, _)| name.as_str());
+    let suggestion = did_you_mean(field, names());
+    let message = format!("unknown field '{field}' in {object}{suggestion}");
+    let mut diagnostic = Diagnostic::new(Code::UnknownField, span, message);
+    if suggestion.is_empty() {
+        diagnostic.help = list(names()).map(|names| format!("fields of {object}: {names}"));
+    }
+    diagnostic
 }
 
 fn describe(found: &SchemaType) -> &'static str {

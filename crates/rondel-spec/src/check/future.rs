@@ -5,7 +5,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::syntax::ast::{Body, Function, Infix, NodeId, NodeKind, Prefix};
 
 const LATER: &str =
-    "its answer comes later than it is needed here; look ahead on the outside and back inside";
+    "put future operators outside: they may contain past operators, but not the other way round";
 
 impl Checker<'_> {
     /// Finds operators of the future, and refuses them inside what has a memory of answers: that would
@@ -17,7 +17,7 @@ impl Checker<'_> {
         }
         for until in ast.eaches.iter().filter_map(|each| each.until) {
             until.nodes().for_each(|node| self.check_future_of(node));
-            self.no_future(until, "what ends an instance");
+            self.no_future(until, "the `until` of a `for each`");
         }
         for body in ast.machines.iter().flat_map(|machine| machine.bodies()) {
             body.nodes().for_each(|node| self.check_future_of(node));
@@ -39,9 +39,9 @@ impl Checker<'_> {
 
     fn refuse_future(&mut self, node: NodeId, ahead: NodeId, inside: &str, help: &str) {
         if !self.is_broken(node) {
-            let message = format!("an operator of the future cannot stand inside {inside}");
+            let message = format!("{inside} cannot contain a future operator");
             let diagnostic = Diagnostic::new(Code::FutureInside, self.span(node), message);
-            self.broken(node, diagnostic.label(self.span(ahead), "this looks ahead").help(help));
+            self.broken(node, diagnostic.label(self.span(ahead), "future operator").help(help));
         }
     }
 
@@ -75,14 +75,14 @@ impl Checker<'_> {
                 _ => "a function",
             },
             NodeKind::Window { .. } => "a window",
-            NodeKind::If(_, yes, _) if !self.is_truth(*yes) => "the condition of a value",
+            NodeKind::If(_, yes, _) if !self.is_truth(*yes) => "the condition of an `if` between values",
             _ => {
                 self.future[node] = Some(ahead);
                 return;
             }
         };
         let help = match inside {
-            "a comparison" => "truths are compared with `<->`, which can wait for an answer",
+            "a comparison" => "compare booleans with `<->`, which can contain future operators",
             _ => LATER,
         };
         self.refuse_future(node, ahead, inside, help);

@@ -79,10 +79,10 @@ impl Checker<'_> {
             let places = &graph.spec().places;
             let place = |node: ExprId| self.place_in(name, node).or_else(|| places.node(node));
             let Some(span) = place(edge) else { continue };
-            let message = "this is an instant, and misses what changes just after one";
+            let message = "this edge is missed where the value changes just after a time point";
             let mut diagnostic = Diagnostic::new(Code::NoInstant, span, message).help(instead(graph, late));
             if let Some(late) = place(late).filter(|late| *late != span) {
-                diagnostic = diagnostic.label(late, "this changes just after an instant");
+                diagnostic = diagnostic.label(late, "changes just after a time point");
             }
             if is_straight && self.unsaid == Some(name.span) {
                 diagnostic = diagnostic.label(name.span, OPTION);
@@ -197,7 +197,7 @@ fn instead(graph: &Graph, late: ExprId) -> String {
     match &nodes[late.index()] {
         Expr::Compare(comparison, ..) => match comparison {
             Comparison::Equal | Comparison::NotEqual => {
-                "the sides are equal at an instant in passing; compare with `<=` or `>=`".to_owned()
+                "both sides are equal only at the time point of crossing; compare with `<=` or `>=`".to_owned()
             }
             other => {
                 let meant = match other {
@@ -206,18 +206,18 @@ fn instead(graph: &Graph, late: ExprId) -> String {
                     Comparison::Greater => ">=",
                     _ => ">",
                 };
-                format!("in passing the sides are equal for an instant: with `{meant}` that is the first one")
+                format!("both sides are equal at the time point of crossing; with `{meant}` the edge is at that time point")
             }
         },
         Expr::Once(..) | Expr::Historically(..) | Expr::Since(..) => {
-            "what is an instant stays within bounds up to and with the last moment; a window ends just there: \
-             `count(p) over 2 s > 0` for `once[0, 2 s] p`"
+            "bounds include their far end and a window does not: write `count(p) over 2 s > 0` instead of \
+             `once[0, 2 s] p`"
                 .to_owned()
         }
         Expr::InState(..) => {
-            "what goes by itself goes just after its time has run out; ask for the state itself, with `in(…)`".to_owned()
+            "a transition with `after` is taken just after its time has passed; test the state itself with `in(…)`".to_owned()
         }
-        Expr::Previously(_) => "leave `previously` out".to_owned(),
-        _ => "an instant is over as soon as it is: ask for it itself".to_owned(),
+        Expr::Previously(_) => "remove `previously`".to_owned(),
+        _ => "an event is true at one time point only and false just after it: use the event itself".to_owned(),
     }
 }

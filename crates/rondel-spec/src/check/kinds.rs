@@ -65,7 +65,7 @@ impl Kind {
 }
 
 /// What to do about a number where a duration is wanted.
-const UNIT: &str = "a number becomes a duration by a unit, such as `200 ms` or `2 s`";
+const UNIT: &str = "add a unit to make the number a duration, such as `200 ms` or `2 s`";
 
 /// A type for a message, with its article.
 pub(crate) fn article(value_type: ValueType) -> &'static str {
@@ -222,10 +222,12 @@ impl Checker<'_> {
         for node in guessed {
             let span = self.span(node);
             let field = span.of(self.text);
-            let message = format!("nothing says of which type '{field}' is; it is read as a float");
+            let message = format!("cannot infer the type of '{field}': a float is assumed");
             let help = match self.ast.single {
-                true => "in a specification, a schema of the topic says the types of its fields",
-                false => "give its topic a schema, such as `topic name { field: string }`",
+                true => "a specification can declare the types of fields in a schema",
+                false => {
+                    "declare the field in the schema of its topic, such as `topic name { field: string }`"
+                }
             };
             self.diagnostics.push(Diagnostic::new(Code::GuessedType, span, message).help(help));
         }
@@ -402,8 +404,10 @@ impl Checker<'_> {
             None if self.untyped(b) => self.mismatch(b, kind_a),
             None => {
                 let what = match self.ast.nodes[whole].kind {
-                    NodeKind::Binary(..) => "these cannot be compared with each other",
-                    NodeKind::If(..) => "both branches must be of one type",
+                    NodeKind::Binary(..) => {
+                        format!("cannot compare {} with {}", kind_a.article(), kind_b.article())
+                    }
+                    NodeKind::If(..) => "the branches of `if` have different types".to_owned(),
                     _ => return self.mismatch(whole, kind_a),
                 };
                 let (span_a, span_b) = (self.span(a), self.span(b));
@@ -415,8 +419,7 @@ impl Checker<'_> {
                     diagnostic = diagnostic.help(UNIT);
                 }
                 if kind_a == Kind::Bool || kind_b == Kind::Bool {
-                    diagnostic = diagnostic
-                        .help("a truth stands by itself, or is compared with a truth: `p`, `not p`");
+                    diagnostic = diagnostic.help("use a boolean without a comparison: `p` or `not p`");
                 }
                 self.broken(whole, diagnostic);
             }
@@ -436,7 +439,7 @@ impl Checker<'_> {
         let words = span.of(self.text);
         let diagnostic = if self.untyped(node) {
             let message =
-                format!("'{words}' is used as {} here, elsewhere as {}", wanted.article(), kind.article());
+                format!("'{words}' is used as {} here and as {} elsewhere", wanted.article(), kind.article());
             let diagnostic = Diagnostic::new(Code::ConflictingUse, span, message);
             match elsewhere {
                 Some(r) => diagnostic.label(r.span, format!("used as {} here", kind.article())),
@@ -447,7 +450,7 @@ impl Checker<'_> {
             let diagnostic = Diagnostic::new(Code::TypeMismatch, span, message);
             match elsewhere {
                 Some(r) if r.declared => diagnostic.label(r.span, "declared here"),
-                Some(r) => diagnostic.label(r.span, format!("{} because of this", kind.article())),
+                Some(r) => diagnostic.label(r.span, format!("{} because of this use", kind.article())),
                 None => diagnostic,
             }
         };
@@ -455,7 +458,7 @@ impl Checker<'_> {
             && matches!(kind, Kind::Number | Kind::Text)
             && !matches!(self.ast.nodes[node].kind, NodeKind::Literal(Value::String(_)));
         let diagnostic = match (compare, wanted, kind) {
-            (true, ..) => diagnostic.help("compare it with something, for example with `==`"),
+            (true, ..) => diagnostic.help("compare it with a value, for example with `==`"),
             (_, Kind::Duration, Kind::Number) => diagnostic.help(UNIT),
             _ => diagnostic,
         };

@@ -10,11 +10,11 @@ use crate::graph::Graph;
 use crate::spec::{BinaryOp, Expr, ExprId, SliceId, TimeModel, UnaryOp};
 use crate::syntax::ast::{Attribute, Name};
 
-const SECOND: &str = "write a second property for it, with `@interpolate(constant)`";
+const SECOND: &str = "write a second property for it with `@interpolate(constant)`";
 
 /// What the option that asks for straight lines is called where it is given.
 pub(super) const OPTION: &str =
-    "numbers run straight here because of `--time linear` (`time: linear` of a deployment)";
+    "numbers are interpolated linearly because of `--time linear` (`time: linear` in a deployment)";
 
 impl Checker<'_> {
     /// Whether numbers run straight in a property. What cannot is refused at its place.
@@ -41,25 +41,24 @@ impl Checker<'_> {
         }
         let place = attribute.map_or(name.span, |attribute| attribute.span);
         let without = match attribute {
-            Some(attribute) => format!("leave `{}` out", attribute.span.of(self.text)),
+            Some(attribute) => format!("remove `{}`", attribute.span.of(self.text)),
             None => "write `@interpolate(constant)` before it".to_owned(),
         };
         let is_chain = ast.chains.iter().any(|chain| chain.name.span == name.span);
         let is_machine = ast.machines.iter().any(|machine| machine.name.span == name.span);
         let refused = if time != TimeModel::Dense {
-            let message =
-                "values run straight in dense time only: elsewhere there is nothing between messages";
+            let message = "linear interpolation needs dense time";
             let diagnostic = Diagnostic::new(Code::WrongTimeModel, place, message);
-            Some(diagnostic.help("write `@time(dense)`, or leave `@time` out"))
+            Some(diagnostic.help("write `@time(dense)`, or remove `@time`"))
         } else if is_chain || is_machine {
             let what = if is_chain { "a chain" } else { "a machine" };
             Some(about_messages(what, place).help(without))
         } else if slice.is_some() {
-            let message = "what is divided by key has values that are constant between messages";
+            let message = "linear interpolation cannot be combined with `for each`";
             let diagnostic = Diagnostic::new(Code::NotStraight, place, message);
-            Some(diagnostic.help(format!("{without}, or write a property without `for each`")))
+            Some(diagnostic.help(format!("{without}, or remove `for each`")))
         } else if attributes::find(attributes, "robust").is_some() {
-            let message = "a robustness is measured of values that are constant between messages";
+            let message = "linear interpolation cannot be combined with `@robust`";
             let diagnostic = Diagnostic::new(Code::NotStraight, place, message);
             Some(diagnostic.help(format!("{without}, or write two properties")))
         } else {
@@ -138,7 +137,7 @@ impl Bent {
         let diagnostic = if self.about_messages {
             about_messages(self.what, span)
         } else {
-            let message = format!("{} does not run straight between messages", self.what);
+            let message = format!("{} is not piecewise linear", self.what);
             Diagnostic::new(Code::NotStraight, span, message)
         };
         diagnostic.help(self.instead)
@@ -146,7 +145,8 @@ impl Bent {
 }
 
 fn about_messages(what: &str, span: Span) -> Diagnostic {
-    let message = format!("{what} is about messages, and cannot be where numbers run straight between them");
+    let message =
+        format!("{what} depends on individual messages and cannot be combined with linear interpolation");
     Diagnostic::new(Code::NotStraight, span, message)
 }
 
@@ -211,14 +211,14 @@ fn strange(graph: &Graph, expr: &Expr, moves: &dyn Fn(ExprId) -> bool) -> Option
         Expr::Age(_) => "`age`",
         Expr::Latency(_) => "`latency`",
         Expr::Jitter(_) => "`jitter`",
-        Expr::Chain(..) => "what is measured of a chain",
+        Expr::Chain(..) => "a measurement of a chain",
         Expr::InState(..) | Expr::Ambiguous(_) | Expr::MachineVariable(..) => "a machine",
         Expr::Exists(..) | Expr::ForAll(..) => "a quantifier",
         Expr::And(on, change) => return changed(graph, *on, *change, moves),
         Expr::Prev(x) if !moves(*x) => return None,
         Expr::Prev(x) if graph.value_type(*x) == ValueType::Bool => {
-            let instead = "`previously p` is the truth just before; for that at the last message write a second \
-                           property, with `@interpolate(constant)`";
+            let instead = "write `previously p` for the value just before this time point; for the value at the last \
+                           message, write a second property with `@interpolate(constant)`";
             return Some(Bent::messages("`prev` of a comparison of numbers", instead));
         }
         Expr::Prev(_) => return Some(PREV),
@@ -229,7 +229,7 @@ fn strange(graph: &Graph, expr: &Expr, moves: &dyn Fn(ExprId) -> bool) -> Option
 
 const PREV: Bent = Bent::messages(
     "`prev` of a number",
-    "`changed(topic.field)` asks whether a message brought another value; for the rest write a second property, with \
+    "write `changed(topic.field)` to detect a new value; otherwise write a second property with \
      `@interpolate(constant)`",
 );
 
@@ -246,11 +246,11 @@ fn changed(graph: &Graph, on: ExprId, change: ExprId, moves: &dyn Fn(ExprId) -> 
     Some(match graph.value_type(x) {
         ValueType::Bool => Bent::messages(
             "`changed` of a comparison of numbers",
-            "write `rising(p) or falling(p)` for where a truth changes",
+            "write `rising(p) or falling(p)` to detect a change of a boolean",
         ),
         _ => Bent::messages(
-            "`changed` of what is computed",
-            "ask for each field by itself: `changed(topic.a) or changed(topic.b)`",
+            "`changed` of a computed value",
+            "check each field by itself: `changed(topic.a) or changed(topic.b)`",
         ),
     })
 }
@@ -268,23 +268,22 @@ fn bent(graph: &Graph, expr: &Expr) -> Option<Bent> {
         }
         Expr::Binary(BinaryOp::Multiply, x, y) if constant(x) || constant(y) => return None,
         Expr::Binary(BinaryOp::Multiply, ..) => Bent::number(
-            "a product of two numbers that change",
-            "with a constant in place of one of them it does; otherwise write a second property for it, with \
-             `@interpolate(constant)`",
+            "a product of two variable numbers",
+            "make one factor a constant; otherwise write a second property for it with `@interpolate(constant)`",
         ),
         Expr::Binary(BinaryOp::Divide, _, y) if constant(y) => return None,
         Expr::Binary(BinaryOp::Divide, ..) => Bent::number(
-            "what is divided by a number that changes",
-            "where `y` is above zero, `x / y > 3` is `x > 3 * y`; otherwise write a second property for it, with \
-             `@interpolate(constant)`",
+            "a quotient with a variable divisor",
+            "for positive `y`, write `x > 3 * y` instead of `x / y > 3`; otherwise write a second property for it \
+             with `@interpolate(constant)`",
         ),
-        Expr::Binary(BinaryOp::Remainder, ..) => Bent::number("what `%` leaves", SECOND),
+        Expr::Binary(BinaryOp::Remainder, ..) => Bent::number("a remainder (`%`)", SECOND),
         Expr::If(..) => Bent::number(
-            "a choice between numbers",
-            "choose between comparisons: `if p then x < 3 else y < 3`",
+            "an `if` between numbers",
+            "write an `if` between comparisons: `if p then x < 3 else y < 3`",
         ),
         Expr::Prev(_) => PREV,
-        other => strange(graph, other, &|_| true).unwrap_or(Bent::number("this", SECOND)),
+        other => strange(graph, other, &|_| true).unwrap_or(Bent::number("this expression", SECOND)),
     })
 }
 

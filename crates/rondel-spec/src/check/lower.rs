@@ -161,10 +161,10 @@ impl Checker<'_> {
             && binding.constant
             && self.graph.constant(lowered).is_none()
         {
-            let message = format!("the `const` '{}' is not a constant", binding.name.text);
+            let message = format!("`const` '{}' is not a constant", binding.name.text);
             self.diagnostics.push(
                 Diagnostic::new(Code::NotConstant, self.span(root), message)
-                    .help("for what changes with messages write `let` instead of `const`"),
+                    .help("declare a value that changes with messages with `let` instead of `const`"),
             );
         }
     }
@@ -346,7 +346,7 @@ impl Checker<'_> {
         if model != TimeModel::Dense {
             return Some(self.graph.add(Expr::Next(a)));
         }
-        let message = "between two moments there is always another: in dense time nothing is `next`";
+        let message = "`next` is not defined in dense time";
         let diagnostic = Diagnostic::new(Code::WrongTimeModel, self.span(node), message)
             .help("write `eventually[0, 1 s] p`, or count steps with `@time(steps)` before the property");
         let diagnostic = self.because_of_option(diagnostic);
@@ -371,14 +371,15 @@ impl Checker<'_> {
             }
         };
         let diagnostic = if length == 0 {
-            Diagnostic::new(Code::InvalidBounds, over.span, "there is nothing in a window of no length")
+            Diagnostic::new(Code::InvalidBounds, over.span, "a window needs a length above zero")
         } else if topics.is_empty() {
-            let message = "this mentions no topic, so that there is nothing to measure";
+            let message = "this window measures nothing, because it mentions no topic";
             Diagnostic::new(Code::NeverUpdated, self.span(node), message)
         } else if aggregate == Aggregate::Rate && model == TimeModel::Steps {
-            let message = "a rate is in messages per second, and this property counts steps";
-            let diagnostic = Diagnostic::new(Code::WrongTimeModel, over.span, message)
-                .help("write a duration, such as `over 1 s`, or `count(…) over 10` for a number of steps");
+            let message = "`rate` is in messages per second, but this property counts steps";
+            let diagnostic = Diagnostic::new(Code::WrongTimeModel, over.span, message).help(
+                "write a duration, such as `over 1 s`, or count messages in steps with `count(…) over 10`",
+            );
             self.because_of_option(diagnostic)
         } else {
             let operand = match (operand, aggregate) {
@@ -406,7 +407,7 @@ impl Checker<'_> {
             Function::Changed => {
                 let topics = self.graph.topics_of(a);
                 if topics.is_empty() {
-                    let message = "this mentions no topic, so that no message can change it";
+                    let message = "no message changes this value, because it mentions no topic";
                     let operand = self.ast.nodes[node].kind.operands().first().copied();
                     let span = operand.map_or(self.span(node), |a| self.span(a));
                     self.diagnostics.push(Diagnostic::new(Code::NeverUpdated, span, message));
@@ -425,11 +426,11 @@ impl Checker<'_> {
             (ValueType::Duration, ValueType::Float) | (ValueType::Float, ValueType::Duration)
         );
         if scaled && (self.graph.constant(a).is_none() || self.graph.constant(b).is_none()) {
-            let message = "a duration that is no constant is multiplied and divided by whole numbers only";
+            let message = "a variable duration can be multiplied and divided only by integers";
             let span = self.span(node);
             self.diagnostics.push(
                 Diagnostic::new(Code::TypeMismatch, span, message)
-                    .help("multiply by one whole number and divide by another: `x * 3 / 2` for `x * 1.5`"),
+                    .help("write `x * 3 / 2` instead of `x * 1.5`"),
             );
             return None;
         }
@@ -450,9 +451,9 @@ impl Checker<'_> {
             );
             let duration = self.is_duration(node);
             let message = match (division, duration) {
-                (true, false) => "this division of integers has no result",
-                (false, false) => "the result of this does not fit into an int (64 bits)",
-                (_, true) => "the result of this is no duration (64 bits of nanoseconds)",
+                (true, false) => "this integer division has no result",
+                (false, false) => "the result does not fit into an int (64 bits)",
+                (_, true) => "the result does not fit into a duration (64-bit nanoseconds)",
             };
             let span = self.span(node);
             self.diagnostics.push(Diagnostic::new(Code::NoResult, span, message));

@@ -48,9 +48,10 @@ impl<'a> States<'a> {
     fn find(&self, name: &Name, machine: &ast::Machine) -> Result<u32, Diagnostic> {
         self.places.get(name.text.as_str()).copied().ok_or_else(|| {
             let suggestion = did_you_mean(&name.text, self.names.iter().map(|name| name.text.as_str()));
-            let message = format!("no state '{}' in machine '{}'{suggestion}", name.text, machine.name.text);
+            let message =
+                format!("unknown state '{}' in machine '{}'{suggestion}", name.text, machine.name.text);
             Diagnostic::new(Code::UnknownState, name.span, message)
-                .label(machine.name.span, "its states are those of its transitions")
+                .label(machine.name.span, "transitions and `state` declare the states of this machine")
         })
     }
 }
@@ -88,7 +89,7 @@ impl<'a> Checker<'a> {
         let machines = &self.ast.machines;
         let Some(index) = machines.iter().position(|m| m.name.text == machine.text) else {
             let names = machines.iter().map(|m| m.name.text.as_str());
-            let message = format!("no machine '{}'{}", machine.text, did_you_mean(&machine.text, names));
+            let message = format!("unknown machine '{}'{}", machine.text, did_you_mean(&machine.text, names));
             self.diagnostics.push(Diagnostic::new(Code::UnknownName, machine.span, message));
             return Meaning::Broken;
         };
@@ -152,10 +153,10 @@ impl<'a> Checker<'a> {
         let id = self.lower_root(variable.initial, model)?;
         let span = self.span(root);
         let Some(value) = self.graph.constant(id).cloned() else {
-            let message = format!("the variable '{}' does not begin with a constant", variable.name.text);
+            let message = format!("the initial value of '{}' is not a constant", variable.name.text);
             self.diagnostics.push(
                 Diagnostic::new(Code::NotConstant, span, message)
-                    .help("a transition can give it a value that messages bring: `do n := topic.field`"),
+                    .help("assign a value from a message in a transition: `do n := topic.field`"),
             );
             return None;
         };
@@ -170,11 +171,11 @@ impl<'a> Checker<'a> {
     }
 
     fn not_whole(&mut self, variable: &Name, span: Span) {
-        let message = format!("expected an int, found a float, and '{}' is an int", variable.text);
+        let message = format!("cannot assign a float to '{}', which is an int", variable.text);
         self.diagnostics.push(
             Diagnostic::new(Code::TypeMismatch, span, message)
                 .label(variable.span, "declared here")
-                .help(format!("write `var {}: float`", variable.text)),
+                .help(format!("declare it as `var {}: float`", variable.text)),
         );
     }
 
@@ -259,8 +260,7 @@ impl<'a> Checker<'a> {
             return self.state(all, initial, machine);
         }
         if machine.complete {
-            let message =
-                format!("the machine '{}' does not say in which state it begins", machine.name.text);
+            let message = format!("machine '{}' has no initial state", machine.name.text);
             let first = machine.transitions.first().map_or("a", |t| t.from.text.as_str());
             self.diagnostics.push(
                 Diagnostic::new(Code::InitialState, machine.name.span, message)
@@ -282,19 +282,19 @@ impl<'a> Checker<'a> {
         let after = transition.after.as_ref().and_then(|reach| self.lower_reach(reach, model));
         let complete = self.ast.machines[machine].complete;
         if complete && transition.guard.is_none() && transition.after.is_none() {
-            let message = "nothing says when this transition is taken";
+            let message = "this transition has neither `when` nor `after`";
             self.diagnostics.push(
                 Diagnostic::new(Code::Unconditional, transition.span, message)
-                    .help("add `when` and a condition, or `after` and a time"),
+                    .help("add `when` with a condition, or `after` with a time"),
             );
         }
         if let (Some(within), Some(after)) = (within, after)
             && within <= after
         {
-            let message = "this transition is never taken: it may be taken only before, and only after";
+            let message = "this transition is never taken: its `within` ends no later than its `after`";
             self.diagnostics.push(
                 Diagnostic::new(Code::EmptyInterval, transition.span, message)
-                    .help("`after a within b` is from a to b after the state was entered"),
+                    .help("write `after a within b` with a < b; both count from the entry into the state"),
             );
         }
         let place = |name: &Name| all.places.get(name.text.as_str()).copied().unwrap_or(0);
@@ -321,19 +321,19 @@ impl<'a> Checker<'a> {
         for (name, value) in assignments {
             let value_id = self.lower_root(*value, model);
             if let Some(first) = seen.insert(&name.text, name.span) {
-                let message = format!("the variable '{}' gets two values", name.text);
+                let message = format!("variable '{}' is assigned twice in one transition", name.text);
                 self.diagnostics.push(
-                    Diagnostic::new(Code::DuplicateName, name.span, message).label(first, "first here"),
+                    Diagnostic::new(Code::DuplicateName, name.span, message).label(first, "first assignment"),
                 );
                 continue;
             }
             let Some(place) = variables.iter().position(|variable| variable.name.text == name.text) else {
                 let suggestion =
                     did_you_mean(&name.text, variables.iter().map(|variable| variable.name.text.as_str()));
-                let message = format!("no variable '{}'{suggestion}", name.text);
+                let message = format!("unknown variable '{}'{suggestion}", name.text);
                 self.diagnostics.push(
                     Diagnostic::new(Code::UnknownName, name.span, message)
-                        .help(format!("a machine declares its variables: `var {}: int = 0`", name.text)),
+                        .help(format!("declare it in the machine: `var {}: int = 0`", name.text)),
                 );
                 continue;
             };
@@ -373,7 +373,7 @@ impl<'a> Checker<'a> {
             if !reached.contains(&place) {
                 let others = all.names.iter().map(|name| name.text.as_str());
                 let message = format!(
-                    "the machine '{}' never enters its state '{}'{}",
+                    "machine '{}' never enters state '{}'{}",
                     machine.name.text,
                     name.text,
                     did_you_mean(&name.text, others)
@@ -424,15 +424,15 @@ impl<'a> Checker<'a> {
             let name = &self.ast.machines[start].name;
             let (message, help) = match asked[start].contains(&start) {
                 true => (
-                    format!("the transitions of '{}' ask in which state it is itself", name.text),
-                    "a transition is taken only from the state that it leaves; nothing more need be asked",
+                    format!("the transitions of '{}' depend on its own state", name.text),
+                    "remove the condition on the state: a transition is taken only from its source state",
                 ),
                 false => (
                     format!(
-                        "the transitions of '{}' refer to its own state through other machines",
+                        "the transitions of '{}' depend on its own state through other machines",
                         name.text
                     ),
-                    "of two machines only one can ask for the state of the other",
+                    "remove the cycle: only one of two machines can use the state of the other",
                 ),
             };
             self.diagnostics.push(Diagnostic::new(Code::CyclicDefinition, name.span, message).help(help));
@@ -480,16 +480,19 @@ impl<'a> Checker<'a> {
             let (how, help) = if other.slice != slice && !broken {
                 let help = match machine.each {
                     Some(_) => "give both the same `for each`, with the same `until` and `@limit`",
-                    None => "a machine without `for each` is one for all; give it the same `for each`",
+                    None => "give the machine the same `for each`",
                 };
-                ("is divided otherwise", help)
+                (
+                    if machine.each.is_some() { "has a different `for each`" } else { "has no `for each`" },
+                    help,
+                )
             } else if other.time != time {
-                ("measures time otherwise", "write the same `@time(dense)` or `@time(steps)` before both")
+                ("measures time differently", "write the same `@time(dense)` or `@time(steps)` before both")
             } else {
                 continue;
             };
             let message =
-                format!("'{}' asks for the state of '{}', which {how}", name.text, machine.name.text);
+                format!("'{}' uses the state of machine '{}', which {how}", name.text, machine.name.text);
             self.diagnostics.push(
                 Diagnostic::new(Code::ForeignMachine, name.span, message)
                     .label(machine.name.span, "this machine")

@@ -170,8 +170,12 @@ pub(crate) fn check(
     if ast.claims.is_empty() && !checker.diagnostics.iter().any(Diagnostic::is_error) {
         let span = Span::new(text.len(), text.len());
         checker.diagnostics.push(
-            Diagnostic::new(Code::NoProperty, span, "there is no property, so nothing is checked")
-                .help("add one: `property name = formula`"),
+            Diagnostic::new(
+                Code::NoProperty,
+                span,
+                "the specification has no property, so nothing is checked",
+            )
+            .help("add a property: `property name = formula`"),
         );
     }
     checker.graph.finish()

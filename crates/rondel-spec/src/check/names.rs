@@ -8,7 +8,7 @@ use super::fields::Fields;
 use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::rye;
-use crate::suggest::did_you_mean;
+use crate::suggest::{did_you_mean, list};
 use crate::syntax::ast::{Ast, Bound, BoundKind, Infix, Name, NodeId, NodeKind};
 
 /// What a name was declared as.
@@ -78,9 +78,10 @@ impl<'a> Checker<'a> {
     }
 
     pub(super) fn declared_twice(&mut self, name: &Name, first: Span) {
-        let message = format!("the name '{}' is declared twice", name.text);
-        self.diagnostics
-            .push(Diagnostic::new(Code::DuplicateName, name.span, message).label(first, "first here"));
+        let message = format!("'{}' is declared twice", name.text);
+        self.diagnostics.push(
+            Diagnostic::new(Code::DuplicateName, name.span, message).label(first, "first declared here"),
+        );
     }
 
     pub(super) fn resolve(&mut self, node: NodeId, within: Option<usize>, names: &Names<'a>) {
@@ -139,10 +140,10 @@ impl<'a> Checker<'a> {
             }
             _ => {
                 let suggestion = self.similar(name, names);
-                let message = format!("no constant '{name}'{suggestion}");
+                let message = format!("unknown constant '{name}'{suggestion}");
                 let mut diagnostic = Diagnostic::new(Code::UnknownName, bound.span, message);
                 if matches!(name.to_lowercase().as_str(), "inf" | "infinity" | "infty" | "oo" | "end") {
-                    diagnostic.help = Some("a bound that is no bound is left out: `[0,]`".to_owned());
+                    diagnostic.help = Some("leave out an infinite bound: `[0,]`".to_owned());
                 }
                 Err(Box::new(diagnostic))
             }
@@ -159,14 +160,14 @@ impl<'a> Checker<'a> {
                 self.diagnostics.push(
                     diagnostic
                         .label(*declared, "declared here")
-                        .help("for what never changes write `const` instead of `let`"),
+                        .help("declare a value that never changes with `const` instead of `let`"),
                 );
             }
             _ => {
                 let suggestion = self.similar(name, names);
-                let message = format!("no constant '{name}'{suggestion}");
+                let message = format!("unknown constant '{name}'{suggestion}");
                 self.diagnostics
-                    .push(Diagnostic::new(Code::UnknownName, span, message).help("a text stands in quotes"));
+                    .push(Diagnostic::new(Code::UnknownName, span, message).help("put strings in quotes"));
             }
         }
     }
@@ -218,7 +219,7 @@ impl<'a> Checker<'a> {
             }
             Some((Declared::Topic(topic), declared)) => {
                 if steps.is_empty() {
-                    let message = format!("the topic '{}' is not a value", name.text);
+                    let message = format!("topic '{}' is not a value", name.text);
                     Diagnostic::new(Code::TopicIsNotAValue, name.span, message)
                         .label(*declared, "declared here")
                         .help(format!(
@@ -234,12 +235,12 @@ impl<'a> Checker<'a> {
                 let code = if steps.is_empty() { Code::UnknownName } else { Code::UnknownTopic };
                 let suggestion = self.similar(&name.text, names);
                 let mut diagnostic =
-                    Diagnostic::new(code, name.span, format!("no {what} '{}'{suggestion}", name.text));
+                    Diagnostic::new(code, name.span, format!("unknown {what} '{}'{suggestion}", name.text));
                 let constant = match name.text.to_lowercase().as_str() {
                     "true" => Some("write `true`"),
                     "false" => Some("write `false`"),
                     "null" | "none" | "nil" | "nan" => Some(
-                        "nothing is compared with it: a field without value is unknown, and so is what depends on it",
+                        "remove the comparison: a field without a value is unknown, and so is every expression that uses it",
                     ),
                     _ => None,
                 };
@@ -255,8 +256,10 @@ impl<'a> Checker<'a> {
                 {
                     diagnostic = diagnostic.help(help);
                 } else if steps.is_empty() && self.ast.variables.iter().any(|l| l.text == name.text) {
-                    let help = "there is a variable of that name elsewhere: it is known in the formula behind its quantifier";
+                    let help = "a variable of this name is visible only in the formula of its quantifier";
                     diagnostic = diagnostic.help(help);
+                } else if !steps.is_empty() && suggestion.is_empty() {
+                    diagnostic.help = self.declared_topics();
                 } else if steps.is_empty()
                     && suggestion.is_empty()
                     && let Some(left) = self.compared_with(node)
@@ -264,12 +267,14 @@ impl<'a> Checker<'a> {
                     let word = &name.text;
                     diagnostic = diagnostic.help(match left {
                         NodeKind::AtomField(..) => format!(
-                            "for a variable write `exists {word}. …` before the formula, for a text `\"{word}\"`"
+                            "write `exists {word}. …` before the formula for a variable, `\"{word}\"` for a string"
                         ),
                         _ => format!(
-                            "a text stands in quotes: `\"{word}\"`; a number has a name by `const {word} = 2`"
+                            "write `\"{word}\"` for a string, or declare a constant with `const {word} = 2`"
                         ),
                     });
+                } else if suggestion.is_empty() {
+                    diagnostic.help = self.visible_names(names);
                 }
                 diagnostic
             }
@@ -314,10 +319,10 @@ impl<'a> Checker<'a> {
             keys.iter().any(|key| key.name.text == word)
         });
         if let Some((owner, _)) = key {
-            return Some(format!("'{word}' is a key of '{}', and known only there", owner.text));
+            return Some(format!("'{word}' is a parameter of '{}' and visible only there", owner.text));
         }
         let owner = ast.machines.iter().find(|m| m.variables.iter().any(|v| v.name.text == word))?;
-        Some(format!("'{word}' is a variable of the machine '{}', and known only there", owner.name.text))
+        Some(format!("'{word}' is a variable of machine '{}' and visible only there", owner.name.text))
     }
 
     /// Machines and their states are asked for in one way only.
@@ -333,12 +338,29 @@ impl<'a> Checker<'a> {
         let first = machine.transitions.first().map_or("a", |transition| transition.from.text.as_str());
         Some(match word == name {
             true => format!(
-                "'{name}' is a machine: `in({name}, {first})` is true while it is in the state '{first}'"
+                "'{name}' is a machine: write `in({name}, {first})` to test whether it is in state '{first}'"
             ),
-            false => format!(
-                "'{word}' is a state of the machine '{name}': `in({name}, {word})` is true while it is in it"
-            ),
+            false => {
+                format!("'{word}' is a state of machine '{name}': write `in({name}, {word})` to test it")
+            }
         })
+    }
+
+    fn declared_topics(&self) -> Option<String> {
+        let topics = list(self.ast.topics.iter().map(|topic| topic.name.text.as_str()))?;
+        Some(format!("declared topics: {topics}"))
+    }
+
+    /// The parameters, variables and definitions that an expression can name here.
+    fn visible_names(&self, names: &Names<'_>) -> Option<String> {
+        let bindings = names.iter().filter(|(_, (declared, _))| matches!(declared, Declared::Binding(_)));
+        let mut visible: Vec<_> = bindings.map(|(name, (_, span))| (*span, *name)).collect();
+        visible.extend(self.locals.iter().map(|(name, (_, span))| (*span, *name)));
+        visible.sort();
+        match list(visible.into_iter().map(|(_, name)| name)) {
+            Some(visible) => Some(format!("names in scope: {visible}; write a field as `topic.field`")),
+            None => Some("write a field as `topic.field`".to_owned()),
+        }
     }
 
     /// Who forgets the topic before a field is told where the field is.
@@ -346,7 +368,10 @@ impl<'a> Checker<'a> {
         let topic = self.ast.topics.iter().find(|topic| {
             topic.schema.as_ref().is_some_and(|schema| schema.fields.iter().any(|(name, _)| name == word))
         })?;
-        Some(format!("'{}' has a field of that name: `{}.{word}`", topic.name.text, topic.name.text))
+        Some(format!(
+            "topic '{}' has a field of this name: write `{}.{word}`",
+            topic.name.text, topic.name.text
+        ))
     }
 
     pub(super) fn fields(&self, topic: TopicId) -> Option<Fields<'a>> {
@@ -361,10 +386,10 @@ impl<'a> Checker<'a> {
             if name.text == *only {
                 return Ok(TopicId(0));
             }
-            let message = format!("no topic '{}' in a single formula", name.text);
+            let message = format!("unknown topic '{}' in a single formula", name.text);
             return Err(Box::new(
                 Diagnostic::new(Code::UnknownTopic, name.span, message)
-                    .help(format!("its one topic is called '{only}': `on({only})`")),
+                    .help(format!("a single formula has one topic, '{only}': write `on({only})`")),
             ));
         }
         match names.get(name.text.as_str()) {
@@ -377,9 +402,11 @@ impl<'a> Checker<'a> {
             }
             None => {
                 let topics = self.ast.topics.iter().map(|topic| topic.name.text.as_str());
-                let message = format!("no topic '{}'{}", name.text, did_you_mean(&name.text, topics));
+                let suggestion = did_you_mean(&name.text, topics);
+                let message = format!("unknown topic '{}'{suggestion}", name.text);
                 let mut diagnostic = Diagnostic::new(Code::UnknownTopic, name.span, message);
-                diagnostic.help = self.machine_of_that_name(&name.text);
+                let topics = || self.declared_topics().filter(|_| suggestion.is_empty());
+                diagnostic.help = self.machine_of_that_name(&name.text).or_else(topics);
                 Err(Box::new(diagnostic))
             }
         }
@@ -392,8 +419,8 @@ impl<'a> Checker<'a> {
             None => {
                 let start = self.span(node).start;
                 let message = match self.ast.topics.len() {
-                    0 => "this formula has no topic, as none is declared",
-                    _ => "this formula does not say which topic it is about",
+                    0 => "this formula has no topic, because none is declared",
+                    _ => "this formula does not name its topic",
                 };
                 Err(Box::new(
                     Diagnostic::new(Code::UnclearTopic, Span::new(start, start + "rye".len()), message)
@@ -465,16 +492,19 @@ impl<'a> Checker<'a> {
         let name = &ast.bindings[*first].name;
         let message = match others.len() {
             0 => format!("the definition of '{}' refers to itself", name.text),
-            _ => format!("the definition of '{}' refers to itself through others", name.text),
+            _ => format!("the definition of '{}' refers to itself through other definitions", name.text),
         };
         let mut diagnostic = Diagnostic::new(Code::CyclicDefinition, name.span, message);
         for (i, other) in others.iter().enumerate() {
             let name = &ast.bindings[*other].name;
-            let text =
-                if i + 1 == others.len() { "… which refers to the first" } else { "through this …" };
+            let text = if i + 1 == others.len() {
+                "refers to the first definition"
+            } else {
+                "through this definition"
+            };
             diagnostic = diagnostic.label(name.span, text);
         }
-        self.diagnostics.push(diagnostic.help("`prev` or `previously` cannot break a circle of definitions"));
+        self.diagnostics.push(diagnostic.help("remove the cycle; `prev` and `previously` do not break it"));
         for binding in circle {
             if let Some(root) = ast.bindings[*binding].body.root {
                 self.meanings[root] = Meaning::Broken;

@@ -55,10 +55,11 @@ impl<'a> Checker<'a> {
                     let topic = *topic;
                     if let Some((_, first)) = fields.iter().find(|(t, _)| *t == topic) {
                         let name = self.topic_name(topic);
-                        let message = format!("the key '{}' is in topic '{name}' twice", key.name.text);
+                        let message =
+                            format!("parameter '{}' has two fields in topic '{name}'", key.name.text);
                         let diagnostic = Diagnostic::new(Code::KeyTopics, span, message)
-                            .label(self.span(*first), "first here")
-                            .help("a message belongs to one instance, so that each topic has a key once");
+                            .label(self.span(*first), "first field")
+                            .help("name one field per topic: a message belongs to one instance");
                         self.broken(node, diagnostic);
                     } else {
                         fields.push((topic, node));
@@ -66,9 +67,9 @@ impl<'a> Checker<'a> {
                 }
                 Meaning::Broken => {}
                 _ => {
-                    let message = format!("the key '{}' is not a field of a topic here", key.name.text);
+                    let message = format!("parameter '{}' is not read from a field", key.name.text);
                     let diagnostic = Diagnostic::new(Code::KeyTopics, span, message)
-                        .help("a key is read from each message: name the field, such as `topic.id`");
+                        .help("name a field, such as `topic.id`");
                     self.broken(node, diagnostic);
                 }
             }
@@ -93,15 +94,12 @@ impl<'a> Checker<'a> {
             let Some((topic, node)) = missing else { continue };
             let topic = self.topic_name(*topic).to_owned();
             let message = format!(
-                "the key '{}' is not in topic '{topic}', where '{}' is",
+                "parameter '{}' has no field in topic '{topic}', but parameter '{}' has one",
                 lacks.name.text, has.name.text
             );
             let diagnostic = Diagnostic::new(Code::KeyTopics, lacks.name.span, message)
-                .label(self.span(*node), "here")
-                .help(format!(
-                    "name the field of '{topic}' that has it: `{} in (…, {topic}.{0})`",
-                    lacks.name.text
-                ));
+                .label(self.span(*node), format!("field of '{}'", has.name.text))
+                .help(format!("add the field of '{topic}': `{} in (…, {topic}.{0})`", lacks.name.text));
             self.diagnostics.push(diagnostic);
             return;
         }
@@ -139,8 +137,9 @@ impl<'a> Checker<'a> {
                 if !self.is_broken(node) && self.kinds.settle_key(node, guess) && !chain && sound {
                     let span = self.span(node);
                     let field = span.of(self.text);
-                    let message = format!("nothing says of which type '{field}' is; it is read as a string");
-                    let help = "give its topic a schema, such as `topic name { field: int }`";
+                    let message = format!("cannot infer the type of '{field}': a string is assumed");
+                    let help =
+                        "declare the field in the schema of its topic, such as `topic name { field: int }`";
                     self.diagnostics.push(Diagnostic::new(Code::GuessedType, span, message).help(help));
                 }
             }
@@ -156,13 +155,12 @@ impl<'a> Checker<'a> {
         let Some((first, first_type)) = fields.first().copied() else { return };
         for (node, value_type) in fields {
             let diagnostic = if value_type == ValueType::Float {
-                let message = format!("a float cannot be a key, and '{}' is one", key.name.text);
-                Diagnostic::new(Code::KeyType, self.span(node), message).help(
-                    "floats that should be equal seldom are; a key is a string, an int, a bool or a time",
-                )
+                let message = format!("parameter '{}' cannot be a float", key.name.text);
+                Diagnostic::new(Code::KeyType, self.span(node), message)
+                    .help("use a string, an int, a bool or a time; floats are rarely exactly equal")
             } else if value_type != first_type {
                 let message = format!(
-                    "the key '{}' is {} here and {} elsewhere",
+                    "parameter '{}' is {} here and {} elsewhere",
                     key.name.text,
                     article(value_type),
                     article(first_type)
@@ -235,7 +233,7 @@ impl<'a> Checker<'a> {
     pub(super) fn robust(&mut self, attributes: &[Attribute], formula: ExprId) -> bool {
         let Some(attribute) = attributes::find(attributes, "robust") else { return false };
         if !self.compares_numbers(formula) {
-            let message = "this property compares no numbers, so that its robustness says nothing";
+            let message = "`@robust` has no effect, because this property compares no numbers";
             self.diagnostics.push(Diagnostic::new(Code::NothingToMeasure, attribute.span, message));
         }
         true
@@ -269,7 +267,7 @@ impl<'a> Checker<'a> {
         let named: Vec<_> =
             key.fields.iter().map(|(topic, _)| format!("'{}'", self.topic_name(*topic))).collect();
         let message = format!(
-            "'{}' reads nothing of {}: it says the same for every '{}'",
+            "'{}' does not read {}, so its verdict is the same for every '{}'",
             name.text,
             named.join(" or "),
             key.name

@@ -100,11 +100,11 @@ impl Checker<'_> {
         }
         match units {
             Units { with: Some(with), without: Some(without), .. } => {
-                let message = "this bound has no unit of time, and another one has";
+                let message = "this bound has no unit, but another bound of the property has one";
                 self.diagnostics.push(
                     Diagnostic::new(Code::MixedUnits, without, message)
-                        .label(with, "this one has a unit")
-                        .help("a property counts steps or measures time: give every bound a unit, or none"),
+                        .label(with, "this bound has a unit")
+                        .help("give every bound a unit to measure time, or none to count steps"),
                 );
                 TimeModel::Dense
             }
@@ -127,7 +127,7 @@ impl Checker<'_> {
             TimeModel::Dense if self.linear => "linear",
             TimeModel::Dense => "dense",
         };
-        let text = format!("measures time so because of `--time {word}` (`time: {word}` of a deployment)");
+        let text = format!("time model chosen by `--time {word}` (`time: {word}` in a deployment)");
         diagnostic.label(span, text)
     }
 
@@ -142,10 +142,10 @@ impl Checker<'_> {
         };
         let bounds = Bounds { lower, upper };
         if is_empty(bounds) {
-            let message = "there is nothing between these bounds";
+            let message = "the bounds are empty";
             self.diagnostics.push(
                 Diagnostic::new(Code::EmptyInterval, syntax.span, message)
-                    .help("the bound nearer to the present comes first: `[a,b]` reaches from a to b"),
+                    .help("write the bound nearer to the present first"),
             );
         }
         Some(bounds)
@@ -161,8 +161,8 @@ impl Checker<'_> {
             },
             BoundKind::Fraction(nanos) if model != TimeModel::Steps => return u64::try_from(*nanos).ok(),
             BoundKind::Fraction(_) => {
-                let message = "steps are counted in whole numbers, and this is a fraction";
-                let help = "for time write a unit, such as `0.5 s`, or `@time(dense)` before the property";
+                let message = "a number of steps must be whole";
+                let help = "add a unit to measure time, such as `0.5 s`, or write `@time(dense)` before the property";
                 let diagnostic = Diagnostic::new(Code::InvalidBounds, bound.span, message).help(help);
                 let diagnostic = self.because_of_option(diagnostic);
                 self.diagnostics.push(diagnostic);
@@ -186,7 +186,8 @@ impl Checker<'_> {
                     Some(_) => "is not an integer",
                     None => "is not a constant",
                 };
-                let message = format!("a bound is a whole number or a duration, but '{name}' {found}");
+                let message =
+                    format!("expected a non-negative whole number or a duration, but '{name}' {found}");
                 let constant = found != "is not a constant";
                 let code = if constant { Code::InvalidBounds } else { Code::NotConstant };
                 let diagnostic = Diagnostic::new(code, bound.span, message);
@@ -201,7 +202,7 @@ impl Checker<'_> {
         let nanos = match value {
             Value::Int(steps) if model == TimeModel::Steps => return u64::try_from(steps).ok(),
             Value::Duration(_) if model == TimeModel::Steps => {
-                let message = "this bound has a unit of time, but the property counts steps";
+                let message = "this bound has a unit, but the property counts steps";
                 let help = "write a whole number of steps, or `@time(dense)` before the property";
                 let diagnostic = Diagnostic::new(Code::WrongTimeModel, span, message).help(help);
                 let diagnostic = self.because_of_option(diagnostic);
@@ -220,10 +221,10 @@ impl Checker<'_> {
     }
 
     fn too_far<T>(&mut self, span: Span) -> Option<T> {
-        let message = "this reaches too far: a bound without a unit counts seconds here";
+        let message = "bound is too large: without a unit it counts seconds here";
         self.diagnostics.push(
             Diagnostic::new(Code::InvalidBounds, span, message)
-                .help("times have 64 bits of nanoseconds, up to 292 years"),
+                .help("durations are limited to 292 years (64-bit nanoseconds)"),
         );
         None
     }

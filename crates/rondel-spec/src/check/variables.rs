@@ -27,12 +27,12 @@ impl<'a> Checker<'a> {
                 let Name { text, span } = &ast.variables[*variable];
                 match first_use[*variable] {
                     None => {
-                        let message = format!("the variable '{text}' is never used");
+                        let message = format!("variable '{text}' is never used");
                         self.diagnostics.push(Diagnostic::new(Code::Unused, *span, message));
                     }
                     Some(place) if !bound[*variable] => {
-                        let message = format!("nothing gives values to the variable '{text}'");
-                        let help = format!("some atom must bind it to a field: `topic{{field: {text}}}`");
+                        let message = format!("variable '{text}' is not bound to a field");
+                        let help = format!("bind it in an atom: `topic{{field: {text}}}`");
                         let diagnostic = Diagnostic::new(Code::UnboundVariable, *span, message);
                         self.broken(i, diagnostic.label(place, "used here").help(help));
                     }
@@ -82,7 +82,7 @@ impl<'a> Checker<'a> {
                 Some((first, place)) if first != found && !self.is_broken(*node) => {
                     let name = &ast.variables[*variable].text;
                     let message = format!(
-                        "'{name}' is bound to {} here, elsewhere to {}",
+                        "'{name}' is bound to {} here and to {} elsewhere",
                         article(found),
                         article(first)
                     );
@@ -101,8 +101,9 @@ impl<'a> Checker<'a> {
             if self.kinds.settle_bound(field) && sound {
                 let span = self.span(field);
                 let message =
-                    format!("nothing says of which type '{}' is; it is read as a string", span.of(self.text));
-                let help = "give its topic a schema, such as `topic name { field: int }`";
+                    format!("cannot infer the type of '{}': a string is assumed", span.of(self.text));
+                let help =
+                    "declare the field in the schema of its topic, such as `topic name { field: int }`";
                 self.diagnostics.push(Diagnostic::new(Code::GuessedType, span, message).help(help));
             }
         }
@@ -123,6 +124,6 @@ impl<'a> Checker<'a> {
 
 /// A warning about a name that hides another.
 pub(crate) fn hiding(name: &str, span: Span, hidden: Span) -> Diagnostic {
-    let message = format!("'{name}' hides what has that name outside");
-    Diagnostic::new(Code::Shadowed, span, message).label(hidden, "declared here")
+    let message = format!("'{name}' shadows an outer declaration");
+    Diagnostic::new(Code::Shadowed, span, message).label(hidden, "outer declaration")
 }

@@ -114,7 +114,7 @@ impl Parser<'_> {
     fn not_a_number(&mut self) -> GivenUp {
         let given_up = self.expected("a number");
         if let Some(last) = self.target.diagnostics.last_mut() {
-            last.help = Some("texts and truth values are compared with `key: value`".to_owned());
+            last.help = Some("compare strings and booleans with `key: value`".to_owned());
         }
         given_up
     }
@@ -132,7 +132,7 @@ impl Parser<'_> {
                 };
                 match index {
                     Some(index) => Segment::Index(index),
-                    None => return Err(self.expected("the position of an element")),
+                    None => return Err(self.expected("an array index")),
                 }
             }
             _ => return Err(self.expected("a key")),
@@ -163,7 +163,7 @@ impl Parser<'_> {
                 }
                 return Ok(Wanted::Carried);
             }
-            _ => return Err(self.expected("`true`, `false`, a number, a text or `*`")),
+            _ => return Err(self.expected("`true`, `false`, a number, a string or `*`")),
         };
         self.advance();
         Ok(Wanted::Equals(value))
@@ -250,7 +250,7 @@ impl Parser<'_> {
         let value_type = *known.value_type.get_or_insert(declared.unwrap_or(ValueType::String));
         if declared.is_some_and(|declared| declared != value_type) {
             let message = format!(
-                "'{}' is {} here, elsewhere {}",
+                "'{}' is {} here and {} elsewhere",
                 known.name,
                 article(declared.unwrap_or(value_type)),
                 article(value_type)
@@ -273,12 +273,12 @@ impl Parser<'_> {
         result: &mut ExprId,
     ) -> Parsed<()> {
         if matches!(place, Place::Elements(_)) {
-            return Err(self.not_in_this_version(start, "`any` or `all` inside another"));
+            return Err(self.not_in_this_version(start, "`any` or `all` inside another `any` or `all`"));
         }
         if let Some(found) = self.declared(prefix, start)?
             && !matches!(found, SchemaType::Array(_))
         {
-            let message = "`any` and `all` are about the elements of an array, and this is none";
+            let message = "`any` and `all` apply to arrays, and this field is not an array";
             self.report(Diagnostic::new(Code::TypeMismatch, start, message));
         }
         let mut inner = Place::Elements(Vec::new());
@@ -315,7 +315,7 @@ impl Parser<'_> {
             }
             Ok((found, declared)) => {
                 let wanted = if wanted == ValueType::Float { "a number" } else { article(wanted) };
-                let message = format!("this pair asks for {wanted}, the field is {}", article(found));
+                let message = format!("expected {wanted}, but the field is {}", article(found));
                 let mut diagnostic = Diagnostic::new(Code::TypeMismatch, whole, message);
                 if let Some(declared) = declared {
                     diagnostic = diagnostic.label(declared, "declared here");

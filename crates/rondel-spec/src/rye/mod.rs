@@ -132,7 +132,7 @@ impl<'a> Parser<'a> {
 
     fn expected(&mut self, what: &str) -> GivenUp {
         let found = match self.kind() {
-            RyeKind::End => "the end".to_owned(),
+            RyeKind::End => "end of input".to_owned(),
             _ => format!("`{}`", self.span().of(self.text)),
         };
         let message = format!("expected {what}, found {found}");
@@ -144,12 +144,12 @@ impl<'a> Parser<'a> {
     }
 
     fn not_in_this_version(&mut self, span: Span, what: &str) -> GivenUp {
-        self.report(Diagnostic::new(Code::NotInThisVersion, span, format!("{what} is not in this version")))
+        self.report(Diagnostic::new(Code::NotInThisVersion, span, format!("{what} is not supported")))
     }
 
     fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth >= DEPTH {
-            let message = format!("this is nested more than {DEPTH} levels deep");
+            let message = format!("expression is nested more than {DEPTH} levels deep");
             return Err(self.report(Diagnostic::new(Code::TooDeep, self.span(), message)));
         }
         self.depth += 1;
@@ -181,7 +181,7 @@ impl<'a> Parser<'a> {
             p.advance();
             let right = p.disjunction()?;
             if p.symbol() == "->" || p.word() == "implies" {
-                return Err(p.side_by_side("an implication"));
+                return Err(p.side_by_side("implication"));
             }
             p.at_words_from(start);
             Ok(p.target.graph.implies(left, right))
@@ -213,8 +213,9 @@ impl<'a> Parser<'a> {
                 let diagnostic = match hidden < outer {
                     true => crate::check::hiding(&name, span, first),
                     false => {
-                        let message = format!("the variable '{name}' is declared twice");
-                        Diagnostic::new(Code::DuplicateName, span, message).label(first, "first here")
+                        let message = format!("variable '{name}' is declared twice");
+                        Diagnostic::new(Code::DuplicateName, span, message)
+                            .label(first, "first declared here")
                     }
                 };
                 self.report(diagnostic);
@@ -230,7 +231,7 @@ impl<'a> Parser<'a> {
         let mut body = self.expression()?;
         for variable in self.scope.split_off(outer).into_iter().rev() {
             if variable.value_type.is_none() {
-                let message = format!("the variable '{}' is never used", variable.name);
+                let message = format!("variable '{}' is never used", variable.name);
                 self.report(Diagnostic::new(Code::Unused, variable.span, message));
             }
             self.at_words_from(start);
@@ -245,16 +246,16 @@ impl<'a> Parser<'a> {
             return Ok(variable);
         }
         let suggestion = did_you_mean(name, self.scope.iter().map(|v| v.name.as_str()));
-        let message = format!("no variable '{name}'{suggestion}");
+        let message = format!("unknown variable '{name}'{suggestion}");
         let mut diagnostic = Diagnostic::new(Code::UnboundVariable, span, message);
         if suggestion.is_empty() {
-            diagnostic = diagnostic.help(format!("bind it before the formula: `exists[{name}]. …`"));
+            diagnostic = diagnostic.help(format!("declare it before the formula: `exists[{name}]. …`"));
         }
         Err(self.report(diagnostic))
     }
 
     fn side_by_side(&mut self, what: &str) -> GivenUp {
-        let message = format!("{what} beside another needs parentheses");
+        let message = format!("chained {what} needs parentheses");
         self.report(
             Diagnostic::new(Code::NeedsParentheses, self.span(), message)
                 .help("put one of the two in parentheses"),
@@ -335,10 +336,10 @@ impl<'a> Parser<'a> {
     fn operand_of(&mut self, operator: &str) -> Parsed<ExprId> {
         let unary = ["not", "pre", "Y", "once", "P", "historically", "H"];
         if self.symbol() == "!" || unary.contains(&self.word()) {
-            let message = format!("an operator right behind `{operator}` needs parentheses");
+            let message = format!("an operator after `{operator}` needs parentheses");
             return Err(self.report(
                 Diagnostic::new(Code::NeedsParentheses, self.span(), message)
-                    .help("an operator stands before an atom `{…}` or parentheses"),
+                    .help("write an atom `{…}` or parentheses after an operator"),
             ));
         }
         self.operand()
@@ -373,9 +374,9 @@ impl<'a> Parser<'a> {
                         Diagnostic::new(
                             Code::NeedsParentheses,
                             self.span(),
-                            "a quantifier behind an operator needs parentheses",
+                            "a quantifier after an operator needs parentheses",
                         )
-                        .help("it reaches as far to the right as it can: `(exists[x]. …)`"),
+                        .help("write `(exists[x]. …)`"),
                     ));
                 }
                 let operators = ["not", "pre", "once", "historically", "exists", "forall"];
@@ -383,7 +384,7 @@ impl<'a> Parser<'a> {
                 if suggestion.is_empty() {
                     return Err(self.expected("an atom `{…}`, `(` or an operator"));
                 }
-                let message = format!("no operator '{word}'{suggestion}");
+                let message = format!("unknown operator '{word}'{suggestion}");
                 Err(self.report(Diagnostic::new(Code::UnexpectedToken, self.span(), message)))
             }
         }
@@ -397,7 +398,7 @@ impl<'a> Parser<'a> {
         }
         let lower = self.bound()?;
         if self.symbol() == "," {
-            return Err(self.bad_bounds("in Reelay's format bounds are written with a colon"));
+            return Err(self.bad_bounds("expected `:` between the bounds, found `,`"));
         }
         self.expect(":")?;
         let endless = self.word() == "inf";
@@ -406,15 +407,15 @@ impl<'a> Parser<'a> {
         }
         let upper = if endless { None } else { self.bound()? };
         if lower.is_none() && upper.is_none() {
-            return Err(self.bad_bounds("these bounds have neither a lower nor an upper end"));
+            return Err(self.bad_bounds("expected a lower or an upper bound"));
         }
         let span = start.to(self.span());
         self.expect("]")?;
         let bounds = Bounds { lower: lower.unwrap_or(0), upper };
         if is_empty(bounds) {
-            let message = "there is nothing between these bounds";
+            let message = "the bounds are empty";
             self.report(
-                Diagnostic::new(Code::EmptyInterval, span, message).help("the nearer bound comes first"),
+                Diagnostic::new(Code::EmptyInterval, span, message).help("write the smaller bound first"),
             );
         }
         Ok(bounds)
@@ -423,7 +424,7 @@ impl<'a> Parser<'a> {
     fn bad_bounds(&mut self, message: &str) -> GivenUp {
         self.report(
             Diagnostic::new(Code::InvalidBounds, self.span(), message)
-                .help("write `[a:b]`, `[a:]` or `[:b]`, in distance back from the present"),
+                .help("write `[a:b]`, `[a:]` or `[:b]`; bounds are distances back from the present"),
         )
     }
 
@@ -434,17 +435,17 @@ impl<'a> Parser<'a> {
         let digits = self.span().of(self.text);
         let steps = self.target.model == Some(TimeModel::Steps);
         if digits.starts_with('-') {
-            return Err(self.bad_bounds("a bound is not negative"));
+            return Err(self.bad_bounds("a bound cannot be negative"));
         }
         if steps && digits.contains('.') {
-            return Err(self.bad_bounds("a bound is a whole number of steps, not a fraction"));
+            return Err(self.bad_bounds("a number of steps must be whole"));
         }
         let bound = match self.target.model {
             // The order of two bounds is kept, and that is all that is asked of them.
             None => digits.parse().ok().map(|seconds: f64| (seconds * 1e9) as u64),
             Some(TimeModel::Steps) => digits.parse().ok(),
             Some(_) => match nanos(digits, 1_000_000_000) {
-                Err(NoDuration::TooFine) => return Err(self.bad_bounds("this is finer than a nanosecond")),
+                Err(NoDuration::TooFine) => return Err(self.bad_bounds("bound is finer than a nanosecond")),
                 bound => bound.ok().and_then(|bound| u64::try_from(bound).ok()),
             },
         };
@@ -452,7 +453,7 @@ impl<'a> Parser<'a> {
             return Err(self.report(Diagnostic::new(
                 Code::InvalidNumber,
                 self.span(),
-                "this number is too large",
+                "number is too large",
             )));
         };
         self.advance();
@@ -466,7 +467,7 @@ impl<'a> Parser<'a> {
             return Err(self.report(Diagnostic::new(
                 Code::InvalidNumber,
                 self.span(),
-                "this number is too large",
+                "number is too large",
             )));
         }
         self.advance();

@@ -53,12 +53,8 @@ pub(super) fn tokens(text: &str, body: Span, diagnostics: &mut Vec<Diagnostic>) 
                 Some(length) => (RyeKind::Quoted(rest[1..=length].to_owned()), length + 2),
                 None => {
                     diagnostics.push(
-                        Diagnostic::new(
-                            Code::UnclosedText,
-                            Span::new(at, text.len()),
-                            "this text has no end",
-                        )
-                        .help(format!("it ends with {c}, which cannot stand inside")),
+                        Diagnostic::new(Code::UnclosedText, Span::new(at, text.len()), "unterminated string")
+                            .help(format!("close the string with {c}; there are no escapes")),
                     );
                     (RyeKind::Quoted(rest[1..].to_owned()), rest.len())
                 }
@@ -70,7 +66,7 @@ pub(super) fn tokens(text: &str, body: Span, diagnostics: &mut Vec<Diagnostic>) 
             let message = format!("unexpected character `{}`", c.escape_debug());
             let mut diagnostic = Diagnostic::new(Code::UnexpectedCharacter, span, message);
             if tokens.last().is_some_and(|t: &RyeToken| t.kind == RyeKind::Word && t.span.end == at) {
-                diagnostic = diagnostic.help("put keys and texts with such characters in quotes");
+                diagnostic = diagnostic.help("quote keys and strings that contain this character");
             }
             diagnostics.push(diagnostic);
             // One report is enough for a formula that is of another kind altogether.

@@ -26,7 +26,7 @@ impl Parser<'_> {
         if self.word(0) != "by" {
             let given_up = self.expected("`->` or `by`");
             self.help_last(
-                "what tells that messages belong together comes after `by`: `by header.stamp within 100 ms`",
+                "name the field that relates the messages after `by`: `by header.stamp within 100 ms`",
             );
             return Err(given_up);
         }
@@ -35,13 +35,13 @@ impl Parser<'_> {
         let fields =
             if self.symbol(0) == "(" { self.fields_by_topic(&topics)? } else { self.field_of_all(&topics)? };
         self.mark(Mark::Part);
-        self.keyword_or("within", "in how long a stamp comes out stands after `within`: `within 100 ms`")?;
+        self.keyword_or("within", "write the latency bound after `within`: `within 100 ms`")?;
         let within = self.bound()?;
         let mut further = Vec::new();
         while let Some(measure) = self.chain_measure() {
             let word = self.span();
             if further.iter().any(|(_, other, _, _)| *other == measure) {
-                let message = format!("the chain has a bound for `{}` already", self.word(0));
+                let message = format!("the chain already has a bound for `{}`", self.word(0));
                 return Err(self.report(Diagnostic::new(Code::UnexpectedToken, word, message)));
             }
             self.mark(Mark::Part);
@@ -49,7 +49,7 @@ impl Parser<'_> {
             self.advance();
             if self.symbol(0) != "<=" {
                 let given_up = self.expected("`<=`");
-                self.help_last("a chain says how much it may be at most: `age <= 150 ms`");
+                self.help_last("write an upper bound: `age <= 150 ms`");
                 return Err(given_up);
             }
             self.advance();
@@ -120,11 +120,14 @@ impl Parser<'_> {
         self.expect(")")?;
         let span = start.to(self.last_span());
         if fields.len() != topics.len() {
-            let message =
-                format!("the chain has {} topics, but the fields named here: {}", topics.len(), fields.len());
+            let fields = match fields.len() {
+                1 => "1 field is".to_owned(),
+                count => format!("{count} fields are"),
+            };
+            let message = format!("the chain has {} topics, but {fields} named here", topics.len());
             return Err(self.report(
                 Diagnostic::new(Code::ChainTopics, span, message)
-                    .help("name the field of each topic, in the order of the chain"),
+                    .help("name one field per topic, in the order of the chain"),
             ));
         }
         for (field, topic) in fields.iter().zip(topics) {
@@ -133,11 +136,11 @@ impl Parser<'_> {
                 _ => continue,
             };
             let place: Span = place;
-            let message = format!("expected a field of '{}' here, found one of '{other}'", topic.text);
+            let message = format!("expected a field of '{}', found a field of '{other}'", topic.text);
             return Err(self.report(
                 Diagnostic::new(Code::ChainTopics, place, message)
-                    .label(topic.span, "of this topic")
-                    .help("name the field of each topic, in the order of the chain"),
+                    .label(topic.span, "the next topic of the chain")
+                    .help("name one field per topic, in the order of the chain"),
             ));
         }
         Ok(fields)

@@ -1,6 +1,6 @@
 //! What is about messages and their data: atoms that bind, quantifiers, measurements.
 
-use rondel_event::{Comparison, Segment};
+use rondel_event::{Comparison, Segment, Value};
 
 use super::ast::{Infix, Measure, Name, NodeId, NodeKind, Pair, Prefix};
 use super::expression::level;
@@ -8,7 +8,7 @@ use super::parser::{GivenUp, Parsed, Parser, RESERVED};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::TokenKind;
 use crate::spec::Aggregate;
-use crate::suggest::did_you_mean;
+use crate::suggest::{did_you_mean, translation};
 
 /// What is called like a function, besides functions.
 pub(super) const MEASUREMENTS: [&str; 8] = ["on", "count", "sum", "mean", "rate", "age", "latency", "jitter"];
@@ -40,10 +40,11 @@ impl Parser<'_> {
             let name = self.name("a variable")?;
             let twice = variables.iter().find(|v: &&usize| self.ast.variables[**v].text == name.text);
             if let Some(first) = twice.copied() {
-                let message = format!("the variable '{}' is declared twice", name.text);
+                let message = format!("variable '{}' is declared twice", name.text);
                 let first = self.ast.variables[first].span;
                 self.report(
-                    Diagnostic::new(Code::DuplicateName, name.span, message).label(first, "first here"),
+                    Diagnostic::new(Code::DuplicateName, name.span, message)
+                        .label(first, "first declared here"),
                 );
             }
             if let (None, Some(outer)) = (twice, self.variable(&name.text)) {
@@ -131,10 +132,9 @@ impl Parser<'_> {
                 let equals = self.symbol(0) == "=";
                 let given_up = self.expected("`:`, a comparison, `,` or `}`");
                 if equals {
-                    return Err(self.with_help(given_up, "equality is written `:` or `==`"));
+                    return Err(self.with_help(given_up, "write equality as `:` or `==`"));
                 }
-                let help =
-                    "a pair is `field: value`, `field: variable`, `field < value`, `field` or `not field`";
+                let help = "write `field: value`, `field: variable`, `field < value`, `field` or `not field`";
                 return Err(self.with_help(given_up, help));
             }
         };
@@ -186,16 +186,16 @@ impl Parser<'_> {
         }
         self.advance();
         if self.symbol(0) == "." {
-            let message = format!("`{word}` takes a topic, not a field of one");
+            let message = format!("`{word}` takes a topic, not a field");
             let help = match measure {
-                None => format!("write `on({topic})`, or `changed(…)` for a change of the field"),
+                None => format!("write `on({topic})`, or `changed(…)` to detect a change of the field"),
                 Some(_) => format!("write `{word}({topic})`"),
             };
             return Err(self.report(Diagnostic::new(Code::UnexpectedToken, self.span(), message).help(help)));
         }
         if self.symbol(0) == "{" && measure.is_none() {
             let given_up = self.expected("`)`");
-            self.help_last(format!("`{topic}{{…}}` is true at a message by itself: leave `on` out"));
+            self.help_last(format!("`{topic}{{…}}` is already true at a matching message: remove `on`"));
             return Err(given_up);
         }
         self.expect(")")?;
@@ -225,25 +225,52 @@ impl Parser<'_> {
             "max" if over && arguments.len() == 1 => Aggregate::Max,
             _ if over => {
                 let known = ["count", "sum", "mean", "min", "max", "rate"];
+                let suggestion = || match translation(word).filter(|meant| known.contains(meant)) {
+                    Some(meant) => format!("; did you mean '{meant}'?"),
+                    None => did_you_mean(word, known),
+                };
                 let message = match known.contains(&word) {
-                    true => format!("`{word}` of two values has no window"),
-                    false => format!("no measurement '{word}'{}", did_you_mean(word, known)),
+                    true => format!("`{word}` of two values takes no window"),
+                    false => format!("unknown aggregate '{word}'{}", suggestion()),
                 };
                 let code = if known.contains(&word) { Code::WrongArguments } else { Code::UnknownFunction };
                 return Err(self.report(
                     Diagnostic::new(code, span, message)
-                        .help("over a window there are count, sum, mean, min, max and rate of one thing"),
+                        .help("write `over` after count, sum, mean, min, max or rate with one argument"),
                 ));
             }
             _ => return Ok(None),
         };
         if !over {
-            let message = format!("`{word}` is measured over a window, and here is none");
-            let help = format!("write `{word}(…) over 10 s`, or `over 10` for the last ten steps");
+            let message = format!("`{word}` needs a window");
+            let help = self.window_advice(aggregate, word, arguments);
             let whole = span.to(self.last_span());
             return Err(self.report(Diagnostic::new(Code::WrongArguments, whole, message).help(help)));
         }
         Ok(Some(aggregate))
+    }
+
+    /// How to write the window of an aggregate that has none.
+    fn window_advice(&self, aggregate: Aggregate, word: &str, arguments: &[NodeId]) -> String {
+        let is_rate = aggregate == Aggregate::Rate;
+        let written = |node: NodeId| self.ast.nodes[node].span.of(self.text);
+        // The window as a second argument, as other libraries have it.
+        if let [operand, length] = *arguments {
+            let is_length = match self.ast.nodes[length].kind {
+                NodeKind::Literal(Value::Int(_)) => !is_rate,
+                NodeKind::Literal(Value::Duration(_)) => true,
+                _ => false,
+            };
+            if is_length {
+                return format!("write `{word}({}) over {}`", written(operand), written(length));
+            }
+        }
+        match is_rate {
+            true => format!("write `{word}(…) over 10 s`"),
+            false => {
+                format!("write `{word}(…) over 10 s` in time, `{word}(…) over 10` in steps")
+            }
+        }
     }
 
     /// What stands behind the parentheses of a measurement: `over 10 s`.
@@ -257,7 +284,7 @@ impl Parser<'_> {
         let over = self.bound()?;
         let span = whole.to(self.last_span());
         let [operand] = *arguments else {
-            let message = format!("a window measures one thing, here are {}", arguments.len());
+            let message = format!("a window takes 1 argument but got {}", arguments.len());
             self.report(Diagnostic::new(Code::WrongArguments, whole, message));
             return Ok(self.node(NodeKind::Broken, span));
         };

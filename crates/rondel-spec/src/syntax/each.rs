@@ -9,7 +9,7 @@ impl Parser<'_> {
     pub(super) fn each(&mut self) -> Parsed<usize> {
         self.mark(Mark::Each);
         self.advance();
-        self.keyword_or("each", "keys are named with `for each id in topic.id`")?;
+        self.keyword_or("each", "declare a parameter with `for each id in topic.id`")?;
         let mut keys = vec![self.each_key()?];
         while self.eat(",") {
             keys.push(self.each_key()?);
@@ -28,16 +28,16 @@ impl Parser<'_> {
 
     fn each_key(&mut self) -> Parsed<EachKey> {
         if self.symbol(0) == "(" {
-            let message = "each key has a name of its own";
+            let message = "each parameter needs a name of its own";
             return Err(self.report(
                 Diagnostic::new(Code::UnexpectedToken, self.span(), message)
                     .help("write `for each a in (t.a, u.x), b in (t.b, u.y)`"),
             ));
         }
-        let name = self.name("a key")?;
+        let name = self.name("a parameter")?;
         self.keyword_or(
             "in",
-            "each key is `name in topic.field`, with several fields `name in (a.id, b.id)`",
+            "write a parameter as `name in topic.field`, or `name in (a.id, b.id)` for several topics",
         )?;
         let mut fields = Vec::new();
         if self.eat("(") {

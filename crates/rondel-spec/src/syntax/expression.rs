@@ -98,10 +98,10 @@ impl<'a> Parser<'a> {
 
     fn side_by_side(&mut self, level: u8, span: Span) -> GivenUp {
         let (message, help) = if level == level::COMPARE {
-            ("comparisons cannot be chained", "compare twice: write `a < x and x < b` for `a < x < b`")
+            ("comparisons cannot be chained", "write `a < x and x < b` instead of `a < x < b`")
         } else {
             (
-                "`since` or `until` beside another needs parentheses",
+                "chained `since` and `until` need parentheses",
                 "write `(a since b) since c` or `a since (b since c)`",
             )
         };
@@ -134,7 +134,7 @@ impl<'a> Parser<'a> {
             let message = format!("{found} after this operator needs parentheses");
             return Err(self.report(
                 Diagnostic::new(Code::NeedsParentheses, start, message)
-                    .help(format!("{found} reaches as far as a comparison does; put it in parentheses")),
+                    .help(format!("put {found} and its operand in parentheses")),
             ));
         }
         self.advance();
@@ -142,8 +142,8 @@ impl<'a> Parser<'a> {
             "previously" => {
                 if self.symbol(0) == "[" {
                     return Err(self.report(
-                        Diagnostic::new(Code::InvalidBounds, self.span(), "`previously` has no bounds")
-                            .help("write `once[2,2] p` for what held two steps ago"),
+                        Diagnostic::new(Code::InvalidBounds, self.span(), "`previously` takes no bounds")
+                            .help("write `once[2,2] p` for the value of `p` two steps ago"),
                     ));
                 }
                 Prefix::Previously
@@ -153,8 +153,8 @@ impl<'a> Parser<'a> {
             "next" => {
                 if self.symbol(0) == "[" {
                     return Err(self.report(
-                        Diagnostic::new(Code::InvalidBounds, self.span(), "`next` has no bounds")
-                            .help("write `eventually[2,2] p` for what holds two steps ahead"),
+                        Diagnostic::new(Code::InvalidBounds, self.span(), "`next` takes no bounds")
+                            .help("write `eventually[2,2] p` for the value of `p` two steps ahead"),
                     ));
                 }
                 Prefix::Next
@@ -176,15 +176,15 @@ impl<'a> Parser<'a> {
         let (message, help) = match operator {
             "eventually" => (
                 "`eventually` without an upper bound can never be violated",
-                "say by when: `eventually[,5] p` in steps, `eventually[0, 2 s] p` in time",
+                "add an upper bound: `eventually[,5] p` in steps, `eventually[0, 2 s] p` in time",
             ),
             "always" => (
                 "`always` without an upper bound can never be satisfied",
-                "leave it out, as a property is checked at every moment; or say until when: `always[0, 2 s] p`",
+                "remove `always`, as a property is checked at every time point, or add an upper bound: `always[0, 2 s] p`",
             ),
             _ => (
                 "`until` without an upper bound may never be decided",
-                "say by when: `p until[,5] q` in steps, `p until[0, 2 s] q` in time",
+                "add an upper bound: `p until[,5] q` in steps, `p until[0, 2 s] q` in time",
             ),
         };
         self.report(Diagnostic::new(Code::UnboundedFuture, place, message).help(help));
@@ -229,8 +229,7 @@ impl<'a> Parser<'a> {
         let last = self.last_span().of(self.text);
         if word == "over" {
             let message = "expected an operator, found `over`";
-            let help =
-                "`over` stands behind `count`, `sum`, `mean`, `min`, `max` or `rate` with one argument";
+            let help = "write `over` after `count`, `sum`, `mean`, `min`, `max` or `rate` with one argument";
             return self.report(Diagnostic::new(Code::UnexpectedToken, span, message).help(help));
         }
         if *self.peek() == TokenKind::Unknown {
@@ -255,7 +254,7 @@ impl<'a> Parser<'a> {
         }
         if let Some(meant) = translation(found) {
             let help = match meant {
-                "==" => "equality is written `==`".to_owned(),
+                "==" => "use `==` for equality".to_owned(),
                 _ => format!("write `{meant}`"),
             };
             let message = format!("expected an operator, found `{found}`");
@@ -269,7 +268,7 @@ impl<'a> Parser<'a> {
         }
         // `globally p`: the word of another language was taken for a name.
         if let Some(help) = hint(last) {
-            let message = format!("no operator '{last}'");
+            let message = format!("unknown operator '{last}'");
             return self.report(Diagnostic::new(Code::UnexpectedToken, self.last_span(), message).help(help));
         }
         let operators = INFIX.iter().take(4).copied();
@@ -294,25 +293,25 @@ impl<'a> Parser<'a> {
             let message = format!("expected `(` after '{last}', found {}", self.found());
             return self.report(
                 Diagnostic::new(Code::UnexpectedToken, span, message)
-                    .help(format!("`{last}` takes what it is about in parentheses: `{last}(…)`")),
+                    .help(format!("put the argument of `{last}` in parentheses: `{last}(…)`")),
             );
         }
         // `previusly p`: the misspelt word was taken for a name, and what follows is too much.
         if let Some(meant) = nearest(last, prefixes).or_else(|| translation(last)) {
-            let message = format!("no operator '{last}'; did you mean '{meant}'?");
+            let message = format!("unknown operator '{last}'; did you mean '{meant}'?");
             return self.report(Diagnostic::new(Code::UnexpectedToken, self.last_span(), message));
         }
         let given_up = self.expected(what);
         if self.symbol(0) == "[" {
-            self.help_last("bounds stand behind their operator, before its operand: `once[0, 5 s] p`");
+            self.help_last("write bounds between the operator and its operand: `once[0, 5 s] p`");
         }
         if self.symbol(0) == "," && self.is_behind_operator() {
-            self.help_last(
-                "how far an operator reaches stands in brackets before its operand: `once[0, 5 s] p`",
-            );
+            self.help_last("write bounds in brackets between the operator and its operand: `once[0, 5 s] p`");
         }
         if at_word && last.starts_with(|c: char| c.is_ascii_digit()) {
-            self.help_last("units are those of time: ns, us, ms, s, min, h, d; other numbers have none");
+            self.help_last(
+                "only times have units (ns, us, ms, s, min, h, d); write other numbers without a unit",
+            );
         }
         given_up
     }

@@ -73,10 +73,10 @@ impl Parser<'_> {
                 let first = self.ast.machines[machine].initial.as_ref().map(|first| first.span);
                 match first {
                     Some(first) => {
-                        let message = "a machine begins in one state";
+                        let message = "a machine has only one initial state";
                         self.report(
                             Diagnostic::new(Code::InitialState, span.to(name.span), message)
-                                .label(first, "this is another one"),
+                                .label(first, "first initial state"),
                         );
                     }
                     None => self.ast.machines[machine].initial = Some(name),
@@ -100,7 +100,7 @@ impl Parser<'_> {
             }
             _ if !PARTS.contains(&word) && self.is_behind_formula() => {
                 let known: Vec<_> = STATEMENTS.into_iter().chain(PARTS).collect();
-                return Err(self.after_expression(&known, "an operator, a statement of the machine or `}`"));
+                return Err(self.after_expression(&known, "an operator, a machine statement or `}`"));
             }
             _ => {
                 let known = STATEMENTS.into_iter().chain(PARTS);
@@ -109,22 +109,22 @@ impl Parser<'_> {
                     _ => did_you_mean(word, known),
                 };
                 let message =
-                    format!("expected a statement of a machine or `}}`, found {}{suggestion}", self.found());
+                    format!("expected a machine statement or `}}`, found {}{suggestion}", self.found());
                 let help = match word {
-                    "init" | "start" => "a machine begins with `initial a`",
+                    "init" | "start" => "declare the initial state with `initial a`",
                     "states" | "transition" | "transitions" => {
-                        "states need not be declared: `a -> b when p` does; one without transitions is `state a`"
+                        "transitions declare their states: `a -> b when p`; declare a state without transitions with `state a`"
                     }
-                    "if" | "whenever" => "what a transition waits for stands behind `when`: `a -> b when p`",
-                    "on" => "what a transition waits for stands behind `when`: `a -> b when on(topic)`",
+                    "if" | "whenever" => "write the condition of a transition after `when`: `a -> b when p`",
+                    "on" => "write the condition of a transition after `when`: `a -> b when on(topic)`",
                     "" if self.symbol(0) == ":" => {
-                        "what a transition waits for stands behind `when`: `a -> b when p`"
+                        "write the condition of a transition after `when`: `a -> b when p`"
                     }
                     _ if PARTS.contains(&word) => {
-                        "after a transition come `when`, `within`, `after` and `do`, each at most once"
+                        "a transition takes `when`, `within`, `after` and `do`, each at most once"
                     }
                     _ => {
-                        "a machine has `initial a`, `a -> b when p`, `var n: int = 0`, `error a` and `final a`"
+                        "machine statements are `initial a`, `a -> b when p`, `var n: int = 0`, `error a` and `final a`"
                     }
                 };
                 return Err(self.report(Diagnostic::new(Code::UnexpectedToken, span, message).help(help)));
@@ -167,10 +167,9 @@ impl Parser<'_> {
             declared = value_type(word);
             if declared.is_none() {
                 let message = format!("expected the type of a variable, found {}", self.found());
-                return Err(self.report(
-                    Diagnostic::new(Code::UnexpectedToken, self.span(), message)
-                        .help("write `var n: int = 0`; the types are those of schemas"),
-                ));
+                return Err(self.report(Diagnostic::new(Code::UnexpectedToken, self.span(), message).help(
+                    "write `var n: int = 0`; the types are bool, int, float, string, time and duration",
+                )));
             }
             self.advance();
         }
@@ -235,7 +234,7 @@ impl Parser<'_> {
             let message = format!("expected `:=`, found {}", self.found());
             return Err(self.report(
                 Diagnostic::new(Code::UnexpectedToken, self.span(), message)
-                    .help("a variable gets a new value by `do n := n + 1`"),
+                    .help("assign a variable with `do n := n + 1`"),
             ));
         }
         self.advance();

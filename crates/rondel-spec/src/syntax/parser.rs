@@ -38,9 +38,9 @@ pub(super) const RESERVED: [&str; 18] = [
 pub(super) const INFIX: [&str; 6] = ["and", "or", "since", "until", "then", "else"];
 
 pub(super) const ADDRESS: &str =
-    "a topic has a name, and its address behind it in quotes: `topic odom \"/robot/odom\"`";
+    "write the name of the topic first, then its address in quotes: `topic odom \"/robot/odom\"`";
 
-const NO_QUOTES: &str = "a name is a word without quotes, of letters, digits and `_`";
+const NO_QUOTES: &str = "write the name without quotes; names consist of letters, digits and `_`";
 
 /// A declaration was given up; why has been reported.
 pub(super) struct GivenUp;
@@ -192,7 +192,15 @@ impl<'a> Parser<'a> {
         found
     }
 
-    pub(super) fn report(&mut self, diagnostic: Diagnostic) -> GivenUp {
+    pub(super) fn report(&mut self, mut diagnostic: Diagnostic) -> GivenUp {
+        // The end of the text is often an empty line after what is incomplete.
+        let [.., last, end] = self.tokens.as_slice() else {
+            self.diagnostics.push(diagnostic);
+            return GivenUp;
+        };
+        if diagnostic.span == end.span {
+            diagnostic.span = Span::new(last.span.end, last.span.end);
+        }
         self.diagnostics.push(diagnostic);
         GivenUp
     }
@@ -205,8 +213,8 @@ impl<'a> Parser<'a> {
     /// What stands here, for a message.
     pub(super) fn found(&self) -> String {
         match self.peek() {
-            TokenKind::End => "the end".to_owned(),
-            TokenKind::Text(_) => "a text".to_owned(),
+            TokenKind::End => "end of input".to_owned(),
+            TokenKind::Text(_) => "a string".to_owned(),
             TokenKind::Rye { .. } => "a formula in Reelay's format".to_owned(),
             _ => format!("`{}`", self.span().of(self.text)),
         }
@@ -238,7 +246,7 @@ impl<'a> Parser<'a> {
         if word.is_empty() || reserved {
             let given_up = self.expected(&format!("the name of {what}"));
             if reserved && !self.at_declaration() {
-                self.help_last(format!("`{word}` is a word of the language and cannot be a name"));
+                self.help_last(format!("`{word}` is a keyword and cannot be a name"));
             }
             if matches!(self.peek(), TokenKind::Text(_)) {
                 self.help_last(NO_QUOTES);
@@ -258,10 +266,9 @@ impl<'a> Parser<'a> {
     /// Runs `parse` one level deeper, unless that is too deep.
     pub(super) fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth >= DEPTH {
-            let message = format!("this is nested more than {DEPTH} levels deep");
+            let message = format!("expression is nested more than {DEPTH} levels deep");
             return Err(self.report(
-                Diagnostic::new(Code::TooDeep, self.span(), message)
-                    .help("give a name to a part of it with `let`"),
+                Diagnostic::new(Code::TooDeep, self.span(), message).help("name a part of it with `let`"),
             ));
         }
         self.depth += 1;
@@ -367,7 +374,7 @@ impl<'a> Parser<'a> {
         let word = self.word(0);
         if !attributes.is_empty() && !matches!(word, "property" | "machine" | "chain") {
             let span = attributes_from.to(self.last_span());
-            let message = "an attribute belongs before a property, a machine or a chain";
+            let message = "attributes apply only to properties, machines and chains";
             self.report(Diagnostic::new(Code::MisplacedAttribute, span, message));
         }
         let start = self.span();
@@ -382,7 +389,7 @@ impl<'a> Parser<'a> {
                 let suggestion = did_you_mean(word, DECLARATIONS);
                 let message = format!("expected a declaration, found {}{suggestion}", self.found());
                 let help = self.foreign_declaration().filter(|_| suggestion.is_empty()).unwrap_or_else(|| {
-                    "a declaration begins with `topic`, `const`, `let`, `property`, `machine`, `chain` or `test`"
+                    "declarations start with `topic`, `const`, `let`, `property`, `machine`, `chain` or `test`"
                         .to_owned()
                 });
                 Err(self.report(Diagnostic::new(Code::UnexpectedToken, start, message).help(help)))
@@ -403,8 +410,11 @@ impl<'a> Parser<'a> {
             return Some(help.to_owned());
         }
         let is_named = !word.is_empty() && matches!(self.symbol(1), "=" | ":" | "==");
-        is_named
-            .then(|| format!("what must hold is `property {word} = …`, and a part of it `let {word} = …`"))
+        is_named.then(|| {
+            format!(
+                "declare a property with `property {word} = …`, or name a subformula with `let {word} = …`"
+            )
+        })
     }
 
     /// Whether what stands here begins a line.
@@ -430,13 +440,13 @@ impl<'a> Parser<'a> {
                 TokenKind::Int(_) | TokenKind::Float(_) | TokenKind::Duration => {
                     format!("{}{}", if minus { "-" } else { "" }, self.span().of(self.text))
                 }
-                _ => return Err(self.expected("a word, a number or a text")),
+                _ => return Err(self.expected("a word, a number or a string")),
             };
             self.advance();
             argument = Some(from.to(self.last_span()));
             if !self.eat(")") {
                 let given_up = self.expected("`)`");
-                self.help_last("an attribute has one value: a word, a number or a text in quotes");
+                self.help_last("an attribute takes one value: a word, a number or a quoted string");
                 return Err(given_up);
             }
         }
@@ -454,8 +464,8 @@ impl<'a> Parser<'a> {
         if let sign @ (":" | "(") = self.symbol(0) {
             let given_up = self.expected("`=`");
             self.help_last(match sign {
-                "(" => format!("it has no parameters: `{keyword} name = …`"),
-                _ => format!("it has the type of what it stands for: `{keyword} name = …`"),
+                "(" => format!("`{keyword}` takes no parameters: write `{keyword} name = …`"),
+                _ => format!("the type of a `{keyword}` is inferred: write `{keyword} name = …`"),
             });
             return Err(given_up);
         }
@@ -479,7 +489,7 @@ impl<'a> Parser<'a> {
         if matches!(self.symbol(0), ":" | "(" | ":=" | "{") || matches!(self.word(0), "foreach" | "per") {
             let given_up = self.expected("`=`");
             self.help_last(
-                "a property is `property p = …`, or for each key `property p for each k in topic.field = …`",
+                "write `property p = …`, or `property p for each k in topic.field = …` for one instance per value of a field",
             );
             return Err(given_up);
         }
@@ -498,7 +508,7 @@ impl<'a> Parser<'a> {
         let is_cut = matches!(self.symbol(0), "-" | "." | "/");
         let given_up = self.expected("`=`");
         if is_cut {
-            self.help_last("a name is of letters, digits and `_`");
+            self.help_last("names consist of letters, digits and `_`");
         }
         Err(given_up)
     }

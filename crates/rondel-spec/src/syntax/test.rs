@@ -57,10 +57,10 @@ impl Parser<'_> {
                     self.keyword("at")?;
                     let (time, span) = self.time()?;
                     if let Some((_, first)) = test.end {
-                        let message = "a test ends once";
+                        let message = "a test has only one end";
                         self.report(
                             Diagnostic::new(Code::DuplicateName, start.to(span), message)
-                                .label(first, "first here"),
+                                .label(first, "first end"),
                         );
                     }
                     test.end = Some((time, span));
@@ -98,8 +98,8 @@ impl Parser<'_> {
             self.advance();
             return Ok((0, start.to(self.last_span())));
         }
-        let given_up = self.expected(if number { "a time with its unit" } else { "a time" });
-        self.help_last("a time is written like `2 s` or `200 ms`");
+        let given_up = self.expected(if number { "a time with a unit" } else { "a time" });
+        self.help_last("write a time as in `2 s` or `200 ms`");
         Err(given_up)
     }
 
@@ -175,8 +175,8 @@ impl Parser<'_> {
         }
         let span = self.span();
         let too_large = |parser: &mut Self| {
-            let diagnostic = Diagnostic::new(Code::InvalidNumber, span, "this number is too large");
-            parser.report(diagnostic.help("an integer has 64 bits"))
+            let diagnostic = Diagnostic::new(Code::InvalidNumber, span, "number is too large");
+            parser.report(diagnostic.help("integers have 64 bits"))
         };
         let kind = match self.peek().clone() {
             TokenKind::Symbol("{") => return self.object(),
@@ -237,9 +237,9 @@ impl Parser<'_> {
             self.expect(":")?;
             let content = self.content()?;
             if let Some((first, _)) = fields.iter().find(|(name, _)| name.text == text) {
-                let message = format!("the field '{text}' is given twice");
+                let message = format!("field '{text}' appears twice");
                 let diagnostic =
-                    Diagnostic::new(Code::DuplicateName, span, message).label(first.span, "first here");
+                    Diagnostic::new(Code::DuplicateName, span, message).label(first.span, "first value");
                 self.report(diagnostic);
             }
             fields.push((Name { text, span }, content));

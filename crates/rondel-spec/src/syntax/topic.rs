@@ -99,7 +99,7 @@ impl Parser<'_> {
             self.advance();
             if !self.eat(":") {
                 let given_up = self.expected("`:`");
-                self.help_last("a field is written `name: type`");
+                self.help_last("write a field as `name: type`");
                 return Err(given_up);
             }
             if outer > 0 {
@@ -107,12 +107,9 @@ impl Parser<'_> {
             }
             path.push_str(&name);
             if let Some(first) = places.get(path.as_str()) {
-                let diagnostic = Diagnostic::new(
-                    Code::DuplicateName,
-                    span,
-                    format!("the field '{name}' is declared twice"),
-                )
-                .label(*first, "first here");
+                let diagnostic =
+                    Diagnostic::new(Code::DuplicateName, span, format!("field '{name}' is declared twice"))
+                        .label(*first, "first declared here");
                 self.report(diagnostic);
             }
             let field = self.schema_type(path, places)?;
@@ -148,7 +145,7 @@ impl Parser<'_> {
                     parser.advance();
                     SchemaType::Value(value_type(word).unwrap_or_else(|| {
                         let suggestion = did_you_mean(word, TYPES.iter().map(|(name, _)| *name));
-                        let message = format!("no type '{word}'{suggestion}");
+                        let message = format!("unknown type '{word}'{suggestion}");
                         parser.report(
                             Diagnostic::new(Code::UnknownType, span, message)
                                 .help("the types are bool, int, float, string, time and duration"),
