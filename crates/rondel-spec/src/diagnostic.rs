@@ -398,12 +398,12 @@ impl Diagnostic {
             Severity::Error => ("error", "1;31"),
             Severity::Warning => ("warning", "1;33"),
         };
-        let mut spots = vec![Spot::new(self.span, "", true, text)];
-        spots.extend(self.labels.iter().map(|l| Spot::new(l.span, &l.text, false, text)));
-        let (line, column) = (spots[0].line, spots[0].column);
-        let margin = spots.iter().map(|s| s.line.to_string().len()).max().unwrap_or(1);
+        let mut underlines = vec![Underline::new(self.span, "", true, text)];
+        underlines.extend(self.labels.iter().map(|l| Underline::new(l.span, &l.text, false, text)));
+        let (line, column) = (underlines[0].line, underlines[0].column);
+        let margin = underlines.iter().map(|s| s.line.to_string().len()).max().unwrap_or(1);
         // Stable: the primary place comes first among those of its line.
-        spots.sort_by_key(|s| s.line);
+        underlines.sort_by_key(|s| s.line);
 
         let mut out = String::new();
         // Writing to a String does not fail.
@@ -419,20 +419,21 @@ impl Diagnostic {
         let _ = writeln!(out, "{bar}");
         let mut previous = None;
         let mut window = Window { from: 0 };
-        for spot in &spots {
-            if previous != Some(spot.line) {
-                if previous.is_some_and(|p| p + 1 < spot.line) {
+        for underline in &underlines {
+            if previous != Some(underline.line) {
+                if previous.is_some_and(|p| p + 1 < underline.line) {
                     let _ = writeln!(out, "{}", paint.with("1;34", &format!("{:margin$} ⋮", "")));
                 }
-                let number = paint.with("1;34", &format!("{:>margin$} |", spot.line));
-                window = Window::around(spot);
-                let _ = writeln!(out, "{}", format!("{number} {}", window.cut(spot.line_text)).trim_end());
-                previous = Some(spot.line);
+                let number = paint.with("1;34", &format!("{:>margin$} |", underline.line));
+                window = Window::around(underline);
+                let _ =
+                    writeln!(out, "{}", format!("{number} {}", window.cut(underline.line_text)).trim_end());
+                previous = Some(underline.line);
             }
-            let (indent, width) = window.mark(spot);
-            let mark = if spot.primary { "^" } else { "-" }.repeat(width);
-            let mark = format!("{mark} {}", spot.label);
-            let colour = if spot.primary { heading.1 } else { "1;34" };
+            let (indent, width) = window.mark(underline);
+            let mark = if underline.primary { "^" } else { "-" }.repeat(width);
+            let mark = format!("{mark} {}", underline.label);
+            let colour = if underline.primary { heading.1 } else { "1;34" };
             let _ = writeln!(out, "{bar} {:indent$}{}", "", paint.with(colour, mark.trim_end()));
         }
         if let Some(help) = &self.help {
@@ -447,7 +448,7 @@ impl Diagnostic {
 }
 
 /// A place to underline within one line of the text.
-struct Spot<'a> {
+struct Underline<'a> {
     line: usize,
     column: usize,
     line_text: &'a str,
@@ -457,8 +458,8 @@ struct Spot<'a> {
     primary: bool,
 }
 
-impl<'a> Spot<'a> {
-    fn new(span: Span, label: &'a str, primary: bool, text: &'a str) -> Spot<'a> {
+impl<'a> Underline<'a> {
+    fn new(span: Span, label: &'a str, primary: bool, text: &'a str) -> Underline<'a> {
         let start = floor(text, span.start);
         let end = floor(text, span.end).max(start);
         let before = &text[..start];
@@ -466,7 +467,7 @@ impl<'a> Spot<'a> {
         let line_end = text[start..].find('\n').map_or(text.len(), |i| start + i);
         // Of a place that spans several lines the first one is shown.
         let marked = &text[start..end.min(line_end)];
-        Spot {
+        Underline {
             line: before.matches('\n').count() + 1,
             column: text[line_start..start].chars().count(),
             line_text: text[line_start..line_end].trim_end_matches('\r'),
@@ -486,10 +487,10 @@ struct Window {
 impl Window {
     const WIDTH: usize = 240;
 
-    fn around(spot: &Spot<'_>) -> Window {
-        let room = Window::WIDTH.saturating_sub(spot.width) / 2;
-        let long = visible(spot.line_text).chars().nth(Window::WIDTH).is_some();
-        Window { from: if long { spot.indent.saturating_sub(room) } else { 0 } }
+    fn around(underline: &Underline<'_>) -> Window {
+        let room = Window::WIDTH.saturating_sub(underline.width) / 2;
+        let long = visible(underline.line_text).chars().nth(Window::WIDTH).is_some();
+        Window { from: if long { underline.indent.saturating_sub(room) } else { 0 } }
     }
 
     fn cut(&self, line: &str) -> String {
@@ -507,9 +508,9 @@ impl Window {
     }
 
     /// Where the mark of a place begins in the window and how wide it is.
-    fn mark(&self, spot: &Spot<'_>) -> (usize, usize) {
-        let indent = spot.indent.saturating_sub(self.from).min(Window::WIDTH);
-        let end = (spot.indent + spot.width).saturating_sub(self.from).min(Window::WIDTH);
+    fn mark(&self, underline: &Underline<'_>) -> (usize, usize) {
+        let indent = underline.indent.saturating_sub(self.from).min(Window::WIDTH);
+        let end = (underline.indent + underline.width).saturating_sub(self.from).min(Window::WIDTH);
         (indent, end.saturating_sub(indent).max(1))
     }
 }

@@ -11,7 +11,7 @@ use crate::spec::{BinaryOp, Bounds, Expr, ExprId, Spec, UnaryOp, VariableId};
 pub(crate) struct Graph {
     spec: Spec,
     types: Vec<ValueType>,
-    reach: Vec<Reach>,
+    possible_values: Vec<PossibleValues>,
     // Expressions contain doubles and so cannot be keys themselves; as text they can.
     known: HashMap<String, ExprId>,
     /// Where what is added now comes from.
@@ -20,13 +20,13 @@ pub(crate) struct Graph {
 
 /// Which truth values a node can have at all, as far as its form tells; both for what is no formula.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Reach {
+pub(crate) struct PossibleValues {
     pub(crate) can_be_true: bool,
     pub(crate) can_be_false: bool,
 }
 
-impl Reach {
-    const BOTH: Reach = Reach { can_be_true: true, can_be_false: true };
+impl PossibleValues {
+    const BOTH: PossibleValues = PossibleValues { can_be_true: true, can_be_false: true };
 }
 
 /// Whether nothing is within these bounds.
@@ -114,7 +114,7 @@ impl Graph {
         }
         let id = ExprId(self.spec.nodes.len() as u32);
         self.types.push(expr.type_with(|operand| self.types[operand.index()]));
-        self.reach.push(self.reach_of(&expr));
+        self.possible_values.push(self.possible_values_of(&expr));
         self.spec.nodes.push(expr);
         self.spec.places.nodes.push(self.place);
         self.known.insert(key, id);
@@ -122,49 +122,56 @@ impl Graph {
     }
 
     /// Which truth values a formula can have, at any position of any trace.
-    pub(crate) fn reach(&self, id: ExprId) -> Reach {
-        self.reach[id.index()]
+    pub(crate) fn possible_values(&self, id: ExprId) -> PossibleValues {
+        self.possible_values[id.index()]
     }
 
-    fn reach_of(&self, expr: &Expr) -> Reach {
-        let of = |id: &ExprId| self.reach[id.index()];
+    fn possible_values_of(&self, expr: &Expr) -> PossibleValues {
+        let of = |id: &ExprId| self.possible_values[id.index()];
         match expr {
-            Expr::Literal(Value::Bool(value)) => Reach { can_be_true: *value, can_be_false: !value },
-            Expr::Not(a) => Reach { can_be_true: of(a).can_be_false, can_be_false: of(a).can_be_true },
-            Expr::And(a, b) => Reach {
+            Expr::Literal(Value::Bool(value)) => PossibleValues { can_be_true: *value, can_be_false: !value },
+            Expr::Not(a) => {
+                PossibleValues { can_be_true: of(a).can_be_false, can_be_false: of(a).can_be_true }
+            }
+            Expr::And(a, b) => PossibleValues {
                 can_be_true: of(a).can_be_true && of(b).can_be_true && !self.opposite(*a, *b),
                 can_be_false: of(a).can_be_false || of(b).can_be_false,
             },
-            Expr::Or(a, b) => Reach {
+            Expr::Or(a, b) => PossibleValues {
                 can_be_true: of(a).can_be_true || of(b).can_be_true,
                 can_be_false: of(a).can_be_false && of(b).can_be_false && !self.opposite(*a, *b),
             },
-            Expr::If(_, a, b) => Reach {
+            Expr::If(_, a, b) => PossibleValues {
                 can_be_true: of(a).can_be_true || of(b).can_be_true,
                 can_be_false: of(a).can_be_false || of(b).can_be_false,
             },
             // What is unknown becomes false, and so does what is before the first position.
             Expr::Definitely(a) | Expr::Previously(a) => {
-                Reach { can_be_true: of(a).can_be_true, can_be_false: true }
+                PossibleValues { can_be_true: of(a).can_be_true, can_be_false: true }
             }
-            Expr::Once(bounds, a) | Expr::Since(bounds, _, a) => {
-                Reach { can_be_true: of(a).can_be_true, can_be_false: of(a).can_be_false || bounds.lower > 0 }
-            }
-            Expr::Eventually(bounds, a) | Expr::Until(bounds, _, a) => {
-                Reach { can_be_true: of(a).can_be_true, can_be_false: of(a).can_be_false || bounds.lower > 0 }
-            }
-            Expr::Exists(_, a) | Expr::ForAll(_, a) | Expr::Next(a) => of(a),
-            Expr::Historically(bounds, a) | Expr::Always(bounds, a) => {
-                Reach { can_be_true: of(a).can_be_true || bounds.lower > 0, can_be_false: of(a).can_be_false }
-            }
-            Expr::Compare(comparison, a, b) if a == b => match comparison {
-                Comparison::Less | Comparison::Greater => Reach { can_be_true: false, can_be_false: true },
-                // A NaN does not even equal itself.
-                _ if self.value_type(*a) == ValueType::Float => Reach::BOTH,
-                Comparison::NotEqual => Reach { can_be_true: false, can_be_false: true },
-                _ => Reach { can_be_true: true, can_be_false: false },
+            Expr::Once(bounds, a) | Expr::Since(bounds, _, a) => PossibleValues {
+                can_be_true: of(a).can_be_true,
+                can_be_false: of(a).can_be_false || bounds.lower > 0,
             },
-            _ => Reach::BOTH,
+            Expr::Eventually(bounds, a) | Expr::Until(bounds, _, a) => PossibleValues {
+                can_be_true: of(a).can_be_true,
+                can_be_false: of(a).can_be_false || bounds.lower > 0,
+            },
+            Expr::Exists(_, a) | Expr::ForAll(_, a) | Expr::Next(a) => of(a),
+            Expr::Historically(bounds, a) | Expr::Always(bounds, a) => PossibleValues {
+                can_be_true: of(a).can_be_true || bounds.lower > 0,
+                can_be_false: of(a).can_be_false,
+            },
+            Expr::Compare(comparison, a, b) if a == b => match comparison {
+                Comparison::Less | Comparison::Greater => {
+                    PossibleValues { can_be_true: false, can_be_false: true }
+                }
+                // A NaN does not even equal itself.
+                _ if self.value_type(*a) == ValueType::Float => PossibleValues::BOTH,
+                Comparison::NotEqual => PossibleValues { can_be_true: false, can_be_false: true },
+                _ => PossibleValues { can_be_true: true, can_be_false: false },
+            },
+            _ => PossibleValues::BOTH,
         }
     }
 
@@ -537,12 +544,12 @@ mod tests {
         assert_eq!(g.unary(UnaryOp::Abs, least), None);
         let not = g.not(on);
         let vacuous = g.or(on, not);
-        assert!(!g.reach(vacuous).can_be_false);
+        assert!(!g.possible_values(vacuous).can_be_false);
         let within = g.historically(past(1, None), vacuous);
-        assert!(!g.reach(within).can_be_false);
+        assert!(!g.possible_values(within).can_be_false);
         let within = g.and(on, not);
         let within = g.previously(within);
-        assert!(!g.reach(within).can_be_true && g.reach(within).can_be_false);
+        assert!(!g.possible_values(within).can_be_true && g.possible_values(within).can_be_false);
         let minus = g.literal(Value::Int(-1));
         assert_eq!(g.binary(BinaryOp::Divide, least, minus), None);
     }

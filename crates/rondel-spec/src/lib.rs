@@ -178,7 +178,7 @@ pub fn parse_rye_with(formula: &str, topic: Option<&str>, property: &str, option
     let spec = root.map(|formula| {
         diagnostics.extend(check::constant_property(&graph, formula, property, body));
         let linear = options.linear && model == TimeModel::Dense;
-        diagnostics.extend(check::not_straight(&graph, formula, body).filter(|_| linear));
+        diagnostics.extend(check::not_piecewise_linear(&graph, formula, body).filter(|_| linear));
         let property = Property { time: model, linear, ..Property::new(property, formula) };
         graph.spec_mut().properties.push(property);
         graph.finish()

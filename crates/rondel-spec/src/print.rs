@@ -152,26 +152,26 @@ fn bounds(bounds: Bounds) -> String {
 
 impl fmt::Display for Printed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        enum Piece {
+        enum PrintItem {
             Node(ExprId),
             Text(&'static str),
         }
         let mut length = 0;
         // Not recursive: graphs may be deeper than the stack.
-        let mut pieces = vec![Piece::Node(self.id)];
-        while let Some(piece) = pieces.pop() {
-            let text = match piece {
-                Piece::Text(text) => text.to_owned(),
-                Piece::Node(id) => {
+        let mut items = vec![PrintItem::Node(self.id)];
+        while let Some(item) = items.pop() {
+            let text = match item {
+                PrintItem::Text(text) => text.to_owned(),
+                PrintItem::Node(id) => {
                     let node = &self.spec.nodes[id.index()];
                     let operands: Vec<_> = node.operands().collect();
                     if operands.is_empty() {
                         self.spec.head(node)
                     } else {
-                        pieces.push(Piece::Text(")"));
+                        items.push(PrintItem::Text(")"));
                         for operand in operands.into_iter().rev() {
-                            pieces.push(Piece::Node(operand));
-                            pieces.push(Piece::Text(" "));
+                            items.push(PrintItem::Node(operand));
+                            items.push(PrintItem::Text(" "));
                         }
                         format!("({}", self.spec.head(node))
                     }

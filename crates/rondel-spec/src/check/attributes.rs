@@ -9,7 +9,7 @@ use crate::suggest::{did_you_mean, nearest};
 use crate::syntax::ast::{Attribute, Name};
 
 /// What an attribute takes in parentheses.
-enum Takes {
+enum AttributeValue {
     Nothing,
     /// A whole number of instances.
     Count,
@@ -17,18 +17,18 @@ enum Takes {
 }
 
 /// The attributes that mean something here; all others are for whoever reads the verdicts.
-const KNOWN: [(&str, Takes); 7] = [
-    ("limit", Takes::Count),
-    ("unbounded", Takes::Nothing),
-    ("plan", Takes::Word(&["relations"])),
-    ("time", Takes::Word(&["steps", "points", "dense"])),
-    ("robust", Takes::Nothing),
-    ("interpolate", Takes::Word(&["constant", "linear"])),
-    ("linear", Takes::Nothing),
+const KNOWN: [(&str, AttributeValue); 7] = [
+    ("limit", AttributeValue::Count),
+    ("unbounded", AttributeValue::Nothing),
+    ("plan", AttributeValue::Word(&["relations"])),
+    ("time", AttributeValue::Word(&["steps", "points", "dense"])),
+    ("robust", AttributeValue::Nothing),
+    ("interpolate", AttributeValue::Word(&["constant", "linear"])),
+    ("linear", AttributeValue::Nothing),
 ];
 
 /// What somebody may call one of them, and what is written.
-const OTHERWISE: [(&str, &str); 6] = [
+const SYNONYMS: [(&str, &str); 6] = [
     ("steps", "@time(steps)"),
     ("points", "@time(points)"),
     ("dense", "@time(dense)"),
@@ -37,16 +37,16 @@ const OTHERWISE: [(&str, &str); 6] = [
     ("robustness", "@robust"),
 ];
 
-impl Takes {
-    fn named(name: &str) -> Option<&'static Takes> {
+impl AttributeValue {
+    fn named(name: &str) -> Option<&'static AttributeValue> {
         KNOWN.iter().find(|(known, _)| *known == name).map(|(_, takes)| takes)
     }
 
     fn fits(&self, attribute: &Attribute) -> bool {
         match (self, attribute.argument) {
-            (Takes::Nothing, argument) => argument.is_none(),
-            (Takes::Count, Some(_)) => count(&attribute.value).is_some(),
-            (Takes::Word(words), Some(_)) => words.contains(&attribute.value.as_str()),
+            (AttributeValue::Nothing, argument) => argument.is_none(),
+            (AttributeValue::Count, Some(_)) => count(&attribute.value).is_some(),
+            (AttributeValue::Word(words), Some(_)) => words.contains(&attribute.value.as_str()),
             (_, None) => false,
         }
     }
@@ -54,9 +54,9 @@ impl Takes {
     /// How the attribute is written.
     fn forms(&self, name: &str) -> String {
         match self {
-            Takes::Nothing => format!("write `@{name}`"),
-            Takes::Count => format!("write `@{name}(100000)`"),
-            Takes::Word(words) => {
+            AttributeValue::Nothing => format!("write `@{name}`"),
+            AttributeValue::Count => format!("write `@{name}(100000)`"),
+            AttributeValue::Word(words) => {
                 let forms: Vec<_> = words.iter().map(|word| format!("`@{name}({word})`")).collect();
                 match forms.split_last() {
                     Some((last, others)) if !others.is_empty() => {
@@ -76,7 +76,7 @@ fn count(value: &str) -> Option<u64> {
 
 /// The last attribute of this name that is written as it has to be.
 pub(super) fn find<'a>(attributes: &'a [Attribute], name: &str) -> Option<&'a Attribute> {
-    let takes = Takes::named(name)?;
+    let takes = AttributeValue::named(name)?;
     attributes.iter().rev().find(|attribute| attribute.name.text == name && takes.fits(attribute))
 }
 
@@ -86,7 +86,7 @@ pub(super) fn limit(attributes: &[Attribute]) -> Option<u64> {
 }
 
 /// The attribute that says that numbers run straight, if one does.
-pub(super) fn straight(attributes: &[Attribute]) -> Option<&Attribute> {
+pub(super) fn linear_interpolation(attributes: &[Attribute]) -> Option<&Attribute> {
     let long = find(attributes, "interpolate").filter(|attribute| attribute.value == "linear");
     find(attributes, "linear").or(long)
 }
@@ -101,10 +101,10 @@ impl Checker<'_> {
     pub(super) fn check_attributes(&mut self, attributes: &[Attribute], divided: bool) {
         for (i, attribute) in attributes.iter().enumerate() {
             let name = attribute.name.text.as_str();
-            let diagnostic = match Takes::named(name) {
+            let diagnostic = match AttributeValue::named(name) {
                 None => unknown(attribute),
                 Some(takes) if !takes.fits(attribute) => Some(misused(attribute, takes)),
-                Some(_) => said_before(attribute, &attributes[..i]).or_else(|| {
+                Some(_) => duplicate(attribute, &attributes[..i]).or_else(|| {
                     let message = "`@limit` counts instances, and this declaration has no `for each`";
                     (name == "limit" && !divided).then(|| {
                         Diagnostic::new(Code::InvalidAttribute, attribute.span, message).help(
@@ -122,7 +122,7 @@ impl Checker<'_> {
         let about = |attribute: &&Attribute| {
             let name = attribute.name.text.as_str();
             matches!(name, "unbounded" | "plan")
-                && Takes::named(name).is_some_and(|takes| takes.fits(attribute))
+                && AttributeValue::named(name).is_some_and(|takes| takes.fits(attribute))
         };
         let mut about = attributes.iter().filter(about).peekable();
         if about.peek().is_none() || self.is_quantified(roots) {
@@ -163,7 +163,7 @@ fn unknown(attribute: &Attribute) -> Option<Diagnostic> {
     let name = attribute.name.text.as_str();
     // Anybody may have attributes of his own: it is a mistake only if the rest fits too.
     let fitting = KNOWN.iter().filter(|(_, takes)| takes.fits(attribute)).map(|(name, _)| *name);
-    let meant = OTHERWISE.iter().find(|(word, _)| *word == name).map(|(_, meant)| (*meant).to_owned());
+    let meant = SYNONYMS.iter().find(|(word, _)| *word == name).map(|(_, meant)| (*meant).to_owned());
     let meant = meant.or_else(|| nearest(name, fitting).map(|meant| format!("@{meant}")))?;
     let message = format!("unknown attribute '{name}'; did you mean `{meant}`?");
     let help = "Rondel ignores unknown attributes and passes them on with the verdicts";
@@ -171,13 +171,13 @@ fn unknown(attribute: &Attribute) -> Option<Diagnostic> {
 }
 
 /// An attribute with another argument than it takes.
-fn misused(attribute: &Attribute, takes: &Takes) -> Diagnostic {
+fn misused(attribute: &Attribute, takes: &AttributeValue) -> Diagnostic {
     let (name, value) = (&attribute.name.text, &attribute.value);
     let message = match (takes, attribute.argument) {
-        (Takes::Nothing, _) => format!("`@{name}` takes no value"),
+        (AttributeValue::Nothing, _) => format!("`@{name}` takes no value"),
         (_, None) => format!("`@{name}` needs a value"),
-        (Takes::Count, _) => format!("`@{name}` takes a positive whole number of instances"),
-        (Takes::Word(words), _) => {
+        (AttributeValue::Count, _) => format!("`@{name}` takes a positive whole number of instances"),
+        (AttributeValue::Word(words), _) => {
             let suggestion = did_you_mean(value, words.iter().copied());
             format!("`@{name}` does not accept '{value}'{suggestion}")
         }
@@ -197,14 +197,15 @@ fn misused(attribute: &Attribute, takes: &Takes) -> Diagnostic {
 }
 
 /// An attribute about something that an earlier one is about too.
-fn said_before(attribute: &Attribute, earlier: &[Attribute]) -> Option<Diagnostic> {
+fn duplicate(attribute: &Attribute, earlier: &[Attribute]) -> Option<Diagnostic> {
     let says = |attribute: &Attribute| match (attribute.name.text.as_str(), attribute.value.as_str()) {
         ("linear", _) => ("interpolate".to_owned(), "linear".to_owned()),
         (name, value) => (name.to_owned(), value.to_owned()),
     };
     let (subject, value) = says(attribute);
     let is_sound = |other: &&Attribute| {
-        says(other).0 == subject && Takes::named(&other.name.text).is_some_and(|takes| takes.fits(other))
+        says(other).0 == subject
+            && AttributeValue::named(&other.name.text).is_some_and(|takes| takes.fits(other))
     };
     let other = earlier.iter().find(is_sound)?;
     let message = match says(other).1 == value {

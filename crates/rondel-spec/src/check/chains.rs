@@ -40,7 +40,7 @@ impl<'a> Checker<'a> {
                 self.diagnostics.push(*diagnostic);
             }
         }
-        let key = &self.ast.eaches[chain.each].keys[0];
+        let key = &self.ast.for_eaches[chain.each].keys[0];
         if wrong {
             // What is wrong with the topics is wrong with their fields too, and is said once.
             key.fields.iter().for_each(|node| self.meanings[*node] = Meaning::Broken);
@@ -77,7 +77,7 @@ impl<'a> Checker<'a> {
     /// What is known of the chains before any formula is looked at.
     pub(super) fn lower_chains(&mut self) {
         for chain in &self.ast.chains {
-            let key = &self.ast.eaches[chain.each].keys[0];
+            let key = &self.ast.for_eaches[chain.each].keys[0];
             let mut links = Vec::new();
             let mut value_type = ValueType::Time;
             for node in &key.fields {

@@ -13,8 +13,8 @@ pub(crate) fn constant_property(
     name: &str,
     span: Span,
 ) -> Option<Diagnostic> {
-    let reach = graph.reach(formula);
-    let never = match (reach.can_be_true, reach.can_be_false) {
+    let possible = graph.possible_values(formula);
+    let never = match (possible.can_be_true, possible.can_be_false) {
         (true, true) => return None,
         (false, _) => "satisfied",
         (true, false) => "violated",
@@ -41,9 +41,9 @@ pub(super) fn comparison(
         let message = format!("this comparison of constants is always {value}");
         return Some(Diagnostic::new(Code::ConstantComparison, span, message));
     }
-    let reach = graph.reach(id);
-    if !(reach.can_be_true && reach.can_be_false) {
-        let never = if reach.can_be_true { "false" } else { "true" };
+    let possible = graph.possible_values(id);
+    if !(possible.can_be_true && possible.can_be_false) {
+        let never = if possible.can_be_true { "false" } else { "true" };
         let message = format!("both sides are the same expression, so the comparison is never {never}");
         return Some(Diagnostic::new(Code::ConstantComparison, span, message));
     }

@@ -257,10 +257,11 @@ impl<'a> Checker<'a> {
         let properties = &self.graph.spec().properties;
         let name = &expect.property;
         let Some(index) = properties.iter().position(|property| property.name == name.text) else {
-            let claims = self.ast.claims.iter().map(|claim| &self.ast.claim_name(*claim).text);
+            let property_sources =
+                self.ast.property_sources.iter().map(|source| &self.ast.source_name(*source).text);
             // One that is declared, and could not be read, has been reported.
-            if claims.clone().all(|claim| *claim != name.text) {
-                let suggestion = did_you_mean(&name.text, claims.map(String::as_str));
+            if property_sources.clone().all(|source| *source != name.text) {
+                let suggestion = did_you_mean(&name.text, property_sources.map(String::as_str));
                 let message = format!("unknown property '{}'{suggestion}", name.text);
                 self.diagnostics.push(Diagnostic::new(Code::UnknownProperty, name.span, message));
             }

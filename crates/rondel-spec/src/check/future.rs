@@ -15,7 +15,7 @@ impl Checker<'_> {
         for binding in self.order.clone() {
             ast.bindings[binding].body.nodes().for_each(|node| self.check_future_of(node));
         }
-        for until in ast.eaches.iter().filter_map(|each| each.until) {
+        for until in ast.for_eaches.iter().filter_map(|each| each.until) {
             until.nodes().for_each(|node| self.check_future_of(node));
             self.no_future(until, "the `until` of a `for each`");
         }

@@ -15,7 +15,7 @@ use crate::syntax::ast::Name;
 
 /// How the truth of a node changes in dense time.
 #[derive(Clone, Copy, Default)]
-struct Turns {
+struct EdgeTiming {
     /// The part because of which it may become true just after an instant.
     rises: Option<ExprId>,
     /// Likewise false.
@@ -25,18 +25,18 @@ struct Turns {
     is_gap: bool,
 }
 
-impl Turns {
-    fn instant(id: ExprId) -> Turns {
-        Turns { falls: Some(id), is_instant: true, ..Turns::default() }
+impl EdgeTiming {
+    fn instant(id: ExprId) -> EdgeTiming {
+        EdgeTiming { falls: Some(id), is_instant: true, ..EdgeTiming::default() }
     }
 
-    fn not(self) -> Turns {
-        Turns { rises: self.falls, falls: self.rises, is_instant: self.is_gap, is_gap: self.is_instant }
+    fn not(self) -> EdgeTiming {
+        EdgeTiming { rises: self.falls, falls: self.rises, is_instant: self.is_gap, is_gap: self.is_instant }
     }
 
-    fn and(self, other: Turns) -> Turns {
+    fn and(self, other: EdgeTiming) -> EdgeTiming {
         let is_instant = self.is_instant || other.is_instant;
-        Turns {
+        EdgeTiming {
             rises: self.rises.or(other.rises).filter(|_| !is_instant),
             falls: self.falls.or(other.falls),
             is_instant,
@@ -45,8 +45,8 @@ impl Turns {
     }
 
     /// The one or the other.
-    fn either(self, other: Turns) -> Turns {
-        Turns {
+    fn either(self, other: EdgeTiming) -> EdgeTiming {
+        EdgeTiming {
             rises: self.rises.or(other.rises),
             falls: self.falls.or(other.falls),
             is_instant: self.is_instant && other.is_instant,
@@ -57,7 +57,7 @@ impl Turns {
 
 impl Checker<'_> {
     /// Warns of instants in these parts of a declaration in dense time that what they are about may not have.
-    pub(super) fn warn_of_no_instant(&mut self, name: &Name, roots: Vec<ExprId>, is_straight: bool) {
+    pub(super) fn warn_of_no_instant(&mut self, name: &Name, roots: Vec<ExprId>, is_linear: bool) {
         let graph = &self.graph;
         let nodes = &graph.spec().nodes;
         let mut seen: HashSet<ExprId> = roots.iter().copied().collect();
@@ -69,9 +69,9 @@ impl Checker<'_> {
             open.extend(node.operands().filter(|operand| seen.insert(*operand)));
         }
         let Some(last) = edges.iter().map(|(_, becomes)| becomes.index()).max() else { return };
-        let mut turns: Vec<Turns> = Vec::with_capacity(last + 1);
+        let mut turns: Vec<EdgeTiming> = Vec::with_capacity(last + 1);
         for id in (0..=last as u32).map(ExprId) {
-            let found = turns_of(graph, id, &turns, is_straight);
+            let found = edge_timing(graph, id, &turns, is_linear);
             turns.push(found);
         }
         for (edge, becomes) in edges {
@@ -84,7 +84,7 @@ impl Checker<'_> {
             if let Some(late) = place(late).filter(|late| *late != span) {
                 diagnostic = diagnostic.label(late, "changes just after a time point");
             }
-            if is_straight && self.unsaid == Some(name.span) {
+            if is_linear && self.implicit_time == Some(name.span) {
                 diagnostic = diagnostic.label(name.span, OPTION);
             }
             self.diagnostics.push(diagnostic);
@@ -108,43 +108,43 @@ fn edge(nodes: &[Expr], node: &Expr) -> Option<ExprId> {
     becomes(*y, *x).then_some(*y)
 }
 
-fn turns_of(graph: &Graph, id: ExprId, turns: &[Turns], is_straight: bool) -> Turns {
+fn edge_timing(graph: &Graph, id: ExprId, turns: &[EdgeTiming], is_linear: bool) -> EdgeTiming {
     let spec = graph.spec();
     let expr = &spec.nodes[id.index()];
     let of = |x: &ExprId| turns[x.index()];
     // What an operator of the past makes of these, which is what it is about.
     let own = |late: Option<ExprId>| late.map(|_| id);
     match expr {
-        Expr::On(_) | Expr::Bind { .. } | Expr::Carried { .. } => Turns::instant(id),
-        Expr::And(..) if edge(&spec.nodes, expr).is_some() => Turns::instant(id),
+        Expr::On(_) | Expr::Bind { .. } | Expr::Carried { .. } => EdgeTiming::instant(id),
+        Expr::And(..) if edge(&spec.nodes, expr).is_some() => EdgeTiming::instant(id),
         Expr::Not(x) => of(x).not(),
         Expr::Definitely(x) | Expr::Exists(_, x) | Expr::ForAll(_, x) => of(x),
         Expr::And(x, y) => of(x).and(of(y)),
         Expr::Or(x, y) => of(x).not().and(of(y).not()).not(),
         Expr::If(c, x, y) if graph.value_type(*x) == ValueType::Bool => {
-            let Turns { rises, falls, .. } = of(c);
+            let EdgeTiming { rises, falls, .. } = of(c);
             let late = rises.or(falls);
-            Turns { rises: late, falls: late, ..Turns::default() }.either(of(x)).either(of(y))
+            EdgeTiming { rises: late, falls: late, ..EdgeTiming::default() }.either(of(x)).either(of(y))
         }
         Expr::Previously(x) if !of(x).is_instant => {
-            Turns { rises: Some(id), falls: Some(id), ..Turns::default() }
+            EdgeTiming { rises: Some(id), falls: Some(id), ..EdgeTiming::default() }
         }
         Expr::Once(bounds, x) => {
             let ends = own(of(x).falls).filter(|_| bounds.upper.is_some());
-            Turns { rises: of(x).rises, falls: ends, ..Turns::default() }
+            EdgeTiming { rises: of(x).rises, falls: ends, ..EdgeTiming::default() }
         }
         Expr::Historically(bounds, x) => {
             let ends = own(of(x).rises).filter(|_| bounds.upper.is_some());
-            Turns { rises: ends, falls: of(x).falls, ..Turns::default() }
+            EdgeTiming { rises: ends, falls: of(x).falls, ..EdgeTiming::default() }
         }
         Expr::Since(bounds, x, y) => {
             let ends = own(of(y).falls).filter(|_| bounds.upper.is_some());
-            Turns { rises: of(y).rises, falls: of(x).falls.or(ends), ..Turns::default() }
+            EdgeTiming { rises: of(y).rises, falls: of(x).falls.or(ends), ..EdgeTiming::default() }
         }
         Expr::InState(machine, states) => {
             let machine = spec.machines.get(machine.0 as usize);
             let waits = machine.into_iter().flat_map(|m| &m.transitions).filter(|t| t.after.is_some());
-            let mut turns = Turns::default();
+            let mut turns = EdgeTiming::default();
             for transition in waits {
                 match [transition.from, transition.to].map(|state| states.contains(&state)) {
                     [false, true] => turns.rises = Some(id),
@@ -154,8 +154,8 @@ fn turns_of(graph: &Graph, id: ExprId, turns: &[Turns], is_straight: bool) -> Tu
             }
             turns
         }
-        Expr::Compare(comparison, x, y) => compared(graph, id, (*comparison, *x, *y), turns, is_straight),
-        _ => Turns::default(),
+        Expr::Compare(comparison, x, y) => compared(graph, id, (*comparison, *x, *y), turns, is_linear),
+        _ => EdgeTiming::default(),
     }
 }
 
@@ -164,23 +164,23 @@ fn compared(
     graph: &Graph,
     id: ExprId,
     (comparison, x, y): (Comparison, ExprId, ExprId),
-    turns: &[Turns],
-    is_straight: bool,
-) -> Turns {
+    turns: &[EdgeTiming],
+    is_linear: bool,
+) -> EdgeTiming {
     if graph.value_type(x) == ValueType::Bool {
         let [x, y] = [x, y].map(|x| turns[x.index()]);
         let late = x.rises.or(x.falls).or(y.rises).or(y.falls);
-        return Turns { rises: late, falls: late, ..Turns::default() };
+        return EdgeTiming { rises: late, falls: late, ..EdgeTiming::default() };
     }
-    let passes = (is_straight && super::linear::runs_straight(graph, x, y))
+    let passes = (is_linear && super::linear::is_interpolated(graph, x, y))
         || grows(graph, x, y)
         || grows(graph, y, x);
     match comparison {
-        _ if !passes => Turns::default(),
+        _ if !passes => EdgeTiming::default(),
         Comparison::Less | Comparison::Greater | Comparison::NotEqual => {
-            Turns { rises: Some(id), ..Turns::default() }
+            EdgeTiming { rises: Some(id), ..EdgeTiming::default() }
         }
-        _ => Turns { falls: Some(id), ..Turns::default() },
+        _ => EdgeTiming { falls: Some(id), ..EdgeTiming::default() },
     }
 }
 

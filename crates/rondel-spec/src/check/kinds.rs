@@ -261,7 +261,7 @@ impl Checker<'_> {
                 return self.same(root, node, node);
             }
             Meaning::Key(each, key) => {
-                return match ast.eaches[*each].keys[*key].fields.first() {
+                return match ast.for_eaches[*each].keys[*key].fields.first() {
                     Some(field) => self.same(*field, node, node),
                     None => self.kinds.set(node, Kind::Broken, None),
                 };

@@ -26,7 +26,7 @@ impl Checker<'_> {
         slice: Option<SliceId>,
         time: TimeModel,
     ) -> bool {
-        let attribute = attributes::straight(attributes);
+        let attribute = attributes::linear_interpolation(attributes);
         if attribute.is_none() && (!self.linear || attributes::chooses_time(attributes)) {
             return false;
         }
@@ -62,9 +62,9 @@ impl Checker<'_> {
             let diagnostic = Diagnostic::new(Code::NotStraight, place, message);
             Some(diagnostic.help(format!("{without}, or write two properties")))
         } else {
-            found(&self.graph, formula).map(|(way, bent)| {
+            found(&self.graph, formula).map(|(way, not_linear)| {
                 let inside = way.iter().find_map(|node| self.place_in(name, *node));
-                bent.refused(inside.unwrap_or(place))
+                not_linear.refused(inside.unwrap_or(place))
             })
         };
         let refused = refused.map(|refused| match attribute {
@@ -117,20 +117,20 @@ impl Checker<'_> {
 
 /// Why something cannot be where numbers run straight, and what to write instead.
 #[derive(Clone, Copy)]
-struct Bent {
+struct NotLinear {
     what: &'static str,
     /// Whether it is about messages; otherwise it is a number that bends or jumps between them.
     about_messages: bool,
     instead: &'static str,
 }
 
-impl Bent {
-    const fn number(what: &'static str, instead: &'static str) -> Bent {
-        Bent { what, about_messages: false, instead }
+impl NotLinear {
+    const fn number(what: &'static str, instead: &'static str) -> NotLinear {
+        NotLinear { what, about_messages: false, instead }
     }
 
-    const fn messages(what: &'static str, instead: &'static str) -> Bent {
-        Bent { what, about_messages: true, instead }
+    const fn messages(what: &'static str, instead: &'static str) -> NotLinear {
+        NotLinear { what, about_messages: true, instead }
     }
 
     fn refused(self, span: Span) -> Diagnostic {
@@ -151,10 +151,10 @@ fn about_messages(what: &str, span: Span) -> Diagnostic {
 }
 
 /// What is wrong with a formula by itself, in which the option asks that numbers run straight, if anything is.
-pub(crate) fn not_straight(graph: &Graph, formula: ExprId, span: Span) -> Option<Diagnostic> {
+pub(crate) fn not_piecewise_linear(graph: &Graph, formula: ExprId, span: Span) -> Option<Diagnostic> {
     let has_numbers = graph.spec().nodes.iter().any(is_number);
-    let (_, bent) = found(graph, formula).filter(|_| has_numbers)?;
-    Some(bent.refused(span).label(span, OPTION))
+    let (_, not_linear) = found(graph, formula).filter(|_| has_numbers)?;
+    Some(not_linear.refused(span).label(span, OPTION))
 }
 
 fn is_number(expr: &Expr) -> bool {
@@ -162,7 +162,7 @@ fn is_number(expr: &Expr) -> bool {
 }
 
 /// What in a formula does not run straight, with what it is a part of up to the whole, and why.
-fn found(graph: &Graph, formula: ExprId) -> Option<(Vec<ExprId>, Bent)> {
+fn found(graph: &Graph, formula: ExprId) -> Option<(Vec<ExprId>, NotLinear)> {
     let nodes = &graph.spec().nodes;
     // Operands stand before what they are of.
     let mut moves: Vec<bool> = Vec::with_capacity(nodes.len());
@@ -170,14 +170,14 @@ fn found(graph: &Graph, formula: ExprId) -> Option<(Vec<ExprId>, Bent)> {
         moves.push(is_number(expr) || expr.operands().any(|operand| moves[operand.index()]));
     }
     let moves = |id: ExprId| moves[id.index()];
-    let mut first: Option<(ExprId, Bent)> = None;
+    let mut first: Option<(ExprId, NotLinear)> = None;
     let mut seen = HashSet::from([(formula, false)]);
     // With each whether it is a part of numbers that are compared, some of which run straight.
     let mut open = vec![(formula, false)];
     let mut above = HashMap::new();
     while let Some((id, is_number)) = open.pop() {
         let expr = &nodes[id.index()];
-        let what = if is_number { bent(graph, expr) } else { strange(graph, expr, &moves) };
+        let what = if is_number { not_linear(graph, expr) } else { needs_messages(graph, expr, &moves) };
         if let Some(what) = what {
             if first.is_none_or(|(first, _)| id < first) {
                 first = Some((id, what));
@@ -205,7 +205,7 @@ fn found(graph: &Graph, formula: ExprId) -> Option<(Vec<ExprId>, Bent)> {
 }
 
 /// What cannot be in such a property at all.
-fn strange(graph: &Graph, expr: &Expr, moves: &dyn Fn(ExprId) -> bool) -> Option<Bent> {
+fn needs_messages(graph: &Graph, expr: &Expr, moves: &dyn Fn(ExprId) -> bool) -> Option<NotLinear> {
     let what = match expr {
         Expr::Window { .. } => "a window",
         Expr::Age(_) => "`age`",
@@ -219,22 +219,22 @@ fn strange(graph: &Graph, expr: &Expr, moves: &dyn Fn(ExprId) -> bool) -> Option
         Expr::Prev(x) if graph.value_type(*x) == ValueType::Bool => {
             let instead = "write `previously p` for the value just before this time point; for the value at the last \
                            message, write a second property with `@interpolate(constant)`";
-            return Some(Bent::messages("`prev` of a comparison of numbers", instead));
+            return Some(NotLinear::messages("`prev` of a comparison of numbers", instead));
         }
         Expr::Prev(_) => return Some(PREV),
         _ => return None,
     };
-    Some(Bent::messages(what, SECOND))
+    Some(NotLinear::messages(what, SECOND))
 }
 
-const PREV: Bent = Bent::messages(
+const PREV: NotLinear = NotLinear::messages(
     "`prev` of a number",
     "write `changed(topic.field)` to detect a new value; otherwise write a second property with \
      `@interpolate(constant)`",
 );
 
 /// `changed` of something other than a field.
-fn changed(graph: &Graph, on: ExprId, change: ExprId, moves: &dyn Fn(ExprId) -> bool) -> Option<Bent> {
+fn changed(graph: &Graph, on: ExprId, change: ExprId, moves: &dyn Fn(ExprId) -> bool) -> Option<NotLinear> {
     let nodes = &graph.spec().nodes;
     let is_on = |id: ExprId| is_update(graph, id);
     let is_update = is_on(on) || matches!(nodes[on.index()], Expr::Or(x, y) if is_on(x) || is_on(y));
@@ -244,11 +244,11 @@ fn changed(graph: &Graph, on: ExprId, change: ExprId, moves: &dyn Fn(ExprId) -> 
         return None;
     }
     Some(match graph.value_type(x) {
-        ValueType::Bool => Bent::messages(
+        ValueType::Bool => NotLinear::messages(
             "`changed` of a comparison of numbers",
             "write `rising(p) or falling(p)` to detect a change of a boolean",
         ),
-        _ => Bent::messages(
+        _ => NotLinear::messages(
             "`changed` of a computed value",
             "check each field by itself: `changed(topic.a) or changed(topic.b)`",
         ),
@@ -256,7 +256,7 @@ fn changed(graph: &Graph, on: ExprId, change: ExprId, moves: &dyn Fn(ExprId) -> 
 }
 
 /// What numbers that are compared, and some of which run straight, cannot be made of.
-fn bent(graph: &Graph, expr: &Expr) -> Option<Bent> {
+fn not_linear(graph: &Graph, expr: &Expr) -> Option<NotLinear> {
     let constant = |id: &ExprId| graph.constant(*id).is_some();
     Some(match expr {
         Expr::Literal(_)
@@ -267,28 +267,30 @@ fn bent(graph: &Graph, expr: &Expr) -> Option<Bent> {
             return None;
         }
         Expr::Binary(BinaryOp::Multiply, x, y) if constant(x) || constant(y) => return None,
-        Expr::Binary(BinaryOp::Multiply, ..) => Bent::number(
+        Expr::Binary(BinaryOp::Multiply, ..) => NotLinear::number(
             "a product of two variable numbers",
             "make one factor a constant; otherwise write a second property for it with `@interpolate(constant)`",
         ),
         Expr::Binary(BinaryOp::Divide, _, y) if constant(y) => return None,
-        Expr::Binary(BinaryOp::Divide, ..) => Bent::number(
+        Expr::Binary(BinaryOp::Divide, ..) => NotLinear::number(
             "a quotient with a variable divisor",
             "for positive `y`, write `x > 3 * y` instead of `x / y > 3`; otherwise write a second property for it \
              with `@interpolate(constant)`",
         ),
-        Expr::Binary(BinaryOp::Remainder, ..) => Bent::number("a remainder (`%`)", SECOND),
-        Expr::If(..) => Bent::number(
+        Expr::Binary(BinaryOp::Remainder, ..) => NotLinear::number("a remainder (`%`)", SECOND),
+        Expr::If(..) => NotLinear::number(
             "an `if` between numbers",
             "write an `if` between comparisons: `if p then x < 3 else y < 3`",
         ),
         Expr::Prev(_) => PREV,
-        other => strange(graph, other, &|_| true).unwrap_or(Bent::number("this expression", SECOND)),
+        other => {
+            needs_messages(graph, other, &|_| true).unwrap_or(NotLinear::number("this expression", SECOND))
+        }
     })
 }
 
 /// Whether a comparison is of numbers some of which run straight.
-pub(super) fn runs_straight(graph: &Graph, x: ExprId, y: ExprId) -> bool {
+pub(super) fn is_interpolated(graph: &Graph, x: ExprId, y: ExprId) -> bool {
     let nodes = &graph.spec().nodes;
     // Whether a message brought another value is asked of the messages.
     if matches!(nodes[y.index()], Expr::Prev(before) if before == x) {

@@ -10,7 +10,8 @@ use crate::spec::{
     VariableId,
 };
 use crate::syntax::ast::{
-    self, Attribute, Body, Bound, Claim, Function, Infix, Measure, Name, NodeId, NodeKind, Pair, Prefix,
+    self, Attribute, Body, Bound, Function, Infix, Measure, Name, NodeId, NodeKind, Pair, Prefix,
+    PropertySource,
 };
 
 /// What each node of the tree has become; nothing for what is broken. Empty, if it is not needed.
@@ -21,10 +22,10 @@ impl Checker<'_> {
         let ast = self.ast;
         self.lower_chains();
         self.lower_machines();
-        for claim in &ast.claims {
-            match *claim {
-                Claim::Property(i) => self.lower_property(&ast.properties[i]),
-                Claim::Machine(i) => {
+        for source in &ast.property_sources {
+            match *source {
+                PropertySource::Property(i) => self.lower_property(&ast.properties[i]),
+                PropertySource::Machine(i) => {
                     let machine = &ast.machines[i];
                     self.check_attributes(&machine.attributes, machine.each.is_some());
                     let formula = self.lower_errors(i);
@@ -32,7 +33,7 @@ impl Checker<'_> {
                     let Machine { slice, time, .. } = self.graph.spec().machines[i];
                     self.push_property(&machine.name, &machine.attributes, formula, slice, time);
                 }
-                Claim::Chain(i) => {
+                PropertySource::Chain(i) => {
                     let chain = &ast.chains[i];
                     self.check_attributes(&chain.attributes, true);
                     self.check_quantified(&chain.name, &chain.attributes, Vec::new());
@@ -40,10 +41,12 @@ impl Checker<'_> {
                         self.push_property(&chain.name, &chain.attributes, formula, slice, time);
                     }
                 }
-                Claim::ChainBound(i, bound) => self.lower_chain_bound(i, &ast.chains[i].bounds[bound]),
+                PropertySource::ChainBound(i, bound) => {
+                    self.lower_chain_bound(i, &ast.chains[i].bounds[bound])
+                }
             }
         }
-        self.unsaid = None;
+        self.implicit_time = None;
         // What no property uses is looked at as well.
         for i in self.order.clone() {
             let root = ast.bindings[i].body.root;
@@ -66,9 +69,9 @@ impl Checker<'_> {
         let units = self.units_of(property.body.nodes());
         let model = self.model(&property.attributes, units);
         let by_option = self.linear && !attributes::chooses_time(&property.attributes);
-        self.straight = by_option || attributes::straight(&property.attributes).is_some();
+        self.interpolated = by_option || attributes::linear_interpolation(&property.attributes).is_some();
         let lowered = self.lower_root(property.body, model);
-        self.straight = false;
+        self.interpolated = false;
         let slice = self.lower_each(property.each, &property.attributes, model);
         let Some((root, formula)) = property.body.root.zip(lowered) else { return };
         let warning = super::constant_property(&self.graph, formula, &property.name.text, self.span(root));
@@ -465,7 +468,7 @@ impl Checker<'_> {
         let id = self.graph.compare(op, a, b);
         let warning = super::constant::comparison(&self.graph, op, a, b, id, self.span(node));
         // On its way from one whole number to the next it equals all that lie between.
-        let is_passed = |warning: &Diagnostic| self.straight && warning.code == Code::ImpossibleEquality;
+        let is_passed = |warning: &Diagnostic| self.interpolated && warning.code == Code::ImpossibleEquality;
         let warning = warning.filter(|warning| !is_passed(warning));
         self.diagnostics.extend(warning);
         id

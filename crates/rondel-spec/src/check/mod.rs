@@ -24,8 +24,8 @@ use rondel_event::{Path, TopicId, Value, ValueType};
 pub(crate) use self::constant::constant_property;
 pub(crate) use self::fields::Fields;
 pub(crate) use self::kinds::article;
-pub(crate) use self::linear::not_straight;
-pub(crate) use self::variables::hiding;
+pub(crate) use self::linear::not_piecewise_linear;
+pub(crate) use self::variables::shadowing;
 use crate::ParseOptions;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::graph::Graph;
@@ -108,9 +108,9 @@ struct Checker<'a> {
     /// Whether numbers run straight in the properties that do not say how time runs in them.
     linear: bool,
     /// Whether numbers run straight in what is being lowered.
-    straight: bool,
+    interpolated: bool,
     /// The name of what is being lowered, if it does not say itself how it measures time.
-    unsaid: Option<Span>,
+    implicit_time: Option<Span>,
     /// For every binding what its bounds say about time.
     units: Vec<time::Units>,
     /// What the nodes have become, in each of the time models.
@@ -147,8 +147,8 @@ pub(crate) fn check(
         chain_reaches: Vec::new(),
         test_topics: Vec::new(),
         references: vec![Vec::new(); ast.bindings.len()],
-        straight: false,
-        unsaid: None,
+        interpolated: false,
+        implicit_time: None,
         used: vec![false; ast.bindings.len()],
         bounds: HashMap::new(),
         order: Vec::new(),
@@ -167,7 +167,7 @@ pub(crate) fn check(
     checker.check_future();
     checker.collect_units();
     checker.lower();
-    if ast.claims.is_empty() && !checker.diagnostics.iter().any(Diagnostic::is_error) {
+    if ast.property_sources.is_empty() && !checker.diagnostics.iter().any(Diagnostic::is_error) {
         let span = Span::new(text.len(), text.len());
         checker.diagnostics.push(
             Diagnostic::new(

@@ -68,8 +68,8 @@ impl<'a> Checker<'a> {
             }
         }
         let mut properties = HashMap::new();
-        for claim in &ast.claims {
-            let name = ast.claim_name(*claim);
+        for source in &ast.property_sources {
+            let name = ast.source_name(*source);
             if let Some(first) = properties.insert(name.text.as_str(), name.span) {
                 self.declared_twice(name, first);
             }
@@ -111,7 +111,7 @@ impl<'a> Checker<'a> {
             NodeKind::In(machine, states) => self.resolve_in(machine, states),
             NodeKind::Rye { topic, body } => self.embedded(node, topic.as_ref(), *body, names),
             NodeKind::Quantified { variables, .. } => {
-                self.warn_of_hiding(variables, names);
+                self.warn_of_shadowing(variables, names);
                 Meaning::Itself
             }
             _ => Meaning::Itself,
@@ -315,7 +315,7 @@ impl<'a> Checker<'a> {
         let divided = ast.properties.iter().map(|p| (&p.name, p.each));
         let mut divided = divided.chain(ast.machines.iter().map(|m| (&m.name, m.each)));
         let key = divided.find(|(_, each)| {
-            let keys = each.and_then(|each| ast.eaches.get(each)).map_or(&[][..], |each| &each.keys);
+            let keys = each.and_then(|each| ast.for_eaches.get(each)).map_or(&[][..], |each| &each.keys);
             keys.iter().any(|key| key.name.text == word)
         });
         if let Some((owner, _)) = key {
@@ -458,7 +458,7 @@ impl<'a> Checker<'a> {
             if states[start] != State::New {
                 continue;
             }
-            // Each with the position of the reference that is followed next.
+            // ForEach with the position of the reference that is followed next.
             let mut open = vec![(start, 0)];
             states[start] = State::Open;
             while let Some((binding, next)) = open.last_mut() {

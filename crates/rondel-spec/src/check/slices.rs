@@ -9,14 +9,14 @@ use super::names::Names;
 use super::{Checker, Local, Meaning, attributes};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::spec::{Expr, ExprId, Key, Slice, SliceId, TimeModel};
-use crate::syntax::ast::{Attribute, Each, EachKey, Name, NodeId};
+use crate::syntax::ast::{Attribute, ForEach, Name, NodeId, Parameter};
 
 impl<'a> Checker<'a> {
     /// Looks up the fields of the keys and the names in `until`. The keys are known by name from here
     /// on, until [`Checker::locals`] is emptied.
     pub(super) fn resolve_each(&mut self, each: Option<usize>, names: &Names<'a>) {
         let Some(index) = each else { return };
-        let each: &'a Each = &self.ast.eaches[index];
+        let each: &'a ForEach = &self.ast.for_eaches[index];
         let mut first_fields: Vec<(TopicId, NodeId)> = Vec::new();
         for (i, key) in each.keys.iter().enumerate() {
             let fields = self.resolve_key(key, names);
@@ -45,7 +45,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    pub(super) fn resolve_key(&mut self, key: &EachKey, names: &Names<'a>) -> Vec<(TopicId, NodeId)> {
+    pub(super) fn resolve_key(&mut self, key: &Parameter, names: &Names<'a>) -> Vec<(TopicId, NodeId)> {
         let mut fields: Vec<(TopicId, NodeId)> = Vec::new();
         for node in key.fields.iter().copied() {
             self.resolve(node, None, names);
@@ -80,9 +80,9 @@ impl<'a> Checker<'a> {
     /// All keys of one `for each` have the same topics.
     fn same_topics(
         &mut self,
-        first: &EachKey,
+        first: &Parameter,
         expected: &[(TopicId, NodeId)],
-        key: &EachKey,
+        key: &Parameter,
         found: &[(TopicId, NodeId)],
     ) {
         let broken = |c: &Self| key.fields.iter().chain(&first.fields).any(|node| c.is_broken(*node));
@@ -111,7 +111,7 @@ impl<'a> Checker<'a> {
 
     pub(super) fn infer_eaches(&mut self) {
         let ast = self.ast;
-        for each in &ast.eaches {
+        for each in &ast.for_eaches {
             for key in &each.keys {
                 for node in &key.fields {
                     self.infer(*node);
@@ -121,7 +121,7 @@ impl<'a> Checker<'a> {
                 }
             }
         }
-        for until in ast.eaches.iter().filter_map(|each| each.until) {
+        for until in ast.for_eaches.iter().filter_map(|each| each.until) {
             self.infer_truth(until);
         }
     }
@@ -130,7 +130,9 @@ impl<'a> Checker<'a> {
     pub(super) fn settle_keys(&mut self) {
         let ast = self.ast;
         let sound = !self.diagnostics.iter().any(Diagnostic::is_error);
-        for (chain, key) in ast.eaches.iter().flat_map(|each| each.keys.iter().map(|key| (each.chain, key))) {
+        for (chain, key) in
+            ast.for_eaches.iter().flat_map(|each| each.keys.iter().map(|key| (each.chain, key)))
+        {
             // What tells the messages of a chain apart is the time of the first of them.
             let guess = if chain { Kind::Time } else { Kind::Text };
             for node in key.fields.iter().copied() {
@@ -144,12 +146,12 @@ impl<'a> Checker<'a> {
                 }
             }
         }
-        for key in ast.eaches.iter().flat_map(|each| &each.keys) {
+        for key in ast.for_eaches.iter().flat_map(|each| &each.keys) {
             self.check_key_types(key);
         }
     }
 
-    fn check_key_types(&mut self, key: &EachKey) {
+    fn check_key_types(&mut self, key: &Parameter) {
         let fields: Vec<_> =
             key.fields.iter().filter_map(|node| Some((*node, self.field_of(*node)?.2))).collect();
         let Some((first, first_type)) = fields.first().copied() else { return };
@@ -183,7 +185,7 @@ impl<'a> Checker<'a> {
 
     /// The type of a key; nothing where it is broken.
     pub(super) fn key_type(&mut self, each: usize, key: usize) -> Option<ValueType> {
-        let node = *self.ast.eaches.get(each)?.keys.get(key)?.fields.first()?;
+        let node = *self.ast.for_eaches.get(each)?.keys.get(key)?.fields.first()?;
         self.field_of(node).map(|(_, _, value_type)| value_type)
     }
 
@@ -195,7 +197,7 @@ impl<'a> Checker<'a> {
         model: TimeModel,
     ) -> Option<SliceId> {
         let index = each?;
-        let until = match self.ast.eaches[index].until {
+        let until = match self.ast.for_eaches[index].until {
             Some(until) => Some(self.lower_root(until, model)?),
             None => None,
         };
@@ -210,7 +212,7 @@ impl<'a> Checker<'a> {
     ) -> Option<SliceId> {
         let limit = attributes::limit(attributes);
         let mut keys = Vec::new();
-        for key in &self.ast.eaches[each].keys {
+        for key in &self.ast.for_eaches[each].keys {
             let fields: Option<Vec<_>> = key.fields.iter().map(|node| self.field_of(*node)).collect();
             let fields = fields?;
             let value_type = fields.first()?.2;

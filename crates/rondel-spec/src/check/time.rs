@@ -94,7 +94,7 @@ impl Checker<'_> {
     pub(super) fn model(&mut self, attributes: &[Attribute], units: Units) -> TimeModel {
         let chosen = attributes::find(attributes, "time").and_then(|attribute| model_named(&attribute.value));
         // Only in dense time there is something between messages.
-        let straight = attributes::straight(attributes).map(|_| TimeModel::Dense);
+        let straight = attributes::linear_interpolation(attributes).map(|_| TimeModel::Dense);
         if let Some(model) = chosen.or(straight).or(self.time) {
             return model;
         }
@@ -115,12 +115,12 @@ impl Checker<'_> {
 
     /// Notes whose bounds are lowered next.
     pub(super) fn begin(&mut self, name: &Name, attributes: &[Attribute]) {
-        self.unsaid = (!attributes::chooses_time(attributes)).then_some(name.span);
+        self.implicit_time = (!attributes::chooses_time(attributes)).then_some(name.span);
     }
 
     /// Adds to a diagnostic about the model of time that an option has chosen it.
     pub(super) fn because_of_option(&self, diagnostic: Diagnostic) -> Diagnostic {
-        let (Some(span), Some(model)) = (self.unsaid, self.time) else { return diagnostic };
+        let (Some(span), Some(model)) = (self.implicit_time, self.time) else { return diagnostic };
         let word = match model {
             TimeModel::Steps => "steps",
             TimeModel::Points => "points",

@@ -42,7 +42,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Each pair that binds a variable: the variable, its node, the field.
+    /// ForEach pair that binds a variable: the variable, its node, the field.
     fn bindings_of_variables(&self) -> Vec<(usize, NodeId, NodeId)> {
         let nodes = &self.ast.nodes;
         let atoms = nodes.iter().filter_map(|node| match &node.kind {
@@ -59,13 +59,13 @@ impl<'a> Checker<'a> {
         bindings.collect()
     }
 
-    pub(super) fn warn_of_hiding(&mut self, variables: &[usize], names: &Names<'a>) {
+    pub(super) fn warn_of_shadowing(&mut self, variables: &[usize], names: &Names<'a>) {
         for variable in variables {
             let Name { text, span } = &self.ast.variables[*variable];
             let outer = names.get(text.as_str()).map(|(_, place)| *place);
             let inner = self.locals.get(text.as_str()).map(|(_, place)| *place);
             if let Some(hidden) = outer.or(inner) {
-                self.diagnostics.push(hiding(text, *span, hidden));
+                self.diagnostics.push(shadowing(text, *span, hidden));
             }
         }
     }
@@ -123,7 +123,7 @@ impl<'a> Checker<'a> {
 }
 
 /// A warning about a name that hides another.
-pub(crate) fn hiding(name: &str, span: Span, hidden: Span) -> Diagnostic {
+pub(crate) fn shadowing(name: &str, span: Span, hidden: Span) -> Diagnostic {
     let message = format!("'{name}' shadows an outer declaration");
     Diagnostic::new(Code::Shadowed, span, message).label(hidden, "outer declaration")
 }

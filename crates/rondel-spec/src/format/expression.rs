@@ -61,14 +61,14 @@ impl Formatter<'_> {
         let mut at = from;
         while at < to {
             let word = self.word(at);
-            let quoted = matches!(self.pieces[at].kind, TokenKind::Text(_) | TokenKind::Rye { .. });
+            let quoted = matches!(self.lexemes[at].kind, TokenKind::Text(_) | TokenKind::Rye { .. });
             if quoted {
                 operand = false;
                 at += 1;
             } else if word == "." {
                 operand = false;
                 at += 2;
-            } else if self.pieces[at].closing().is_some() {
+            } else if self.lexemes[at].closing().is_some() {
                 operand = false;
                 at = self.matching(at, to) + 1;
             } else if operand && !self.roomy && matches!(word, "if" | "exists" | "forall") {
@@ -98,9 +98,9 @@ impl Formatter<'_> {
     pub(super) fn matching(&self, open: usize, to: usize) -> usize {
         let mut depth = 0_usize;
         for at in open..to {
-            if self.pieces[at].closing().is_some() {
+            if self.lexemes[at].closing().is_some() {
                 depth += 1;
-            } else if matches!(self.pieces[at].kind, TokenKind::Symbol(")" | "]" | "}")) {
+            } else if matches!(self.lexemes[at].kind, TokenKind::Symbol(")" | "]" | "}")) {
                 depth = depth.saturating_sub(1);
                 if depth == 0 {
                     return at;
@@ -120,7 +120,7 @@ impl Formatter<'_> {
             }
             let word = self.word(at).to_owned();
             let begins = at == from || self.before_operand(at, from);
-            let begins = begins && !self.roomy && self.pieces[at].is_word();
+            let begins = begins && !self.roomy && self.lexemes[at].is_word();
             if begins && word == "if" {
                 parts.push(self.condition(at, to));
                 break;
@@ -145,7 +145,7 @@ impl Formatter<'_> {
                     at = close + 1;
                 }
                 _ => {
-                    parts.push(self.piece(at));
+                    parts.push(self.lexeme(at));
                     at += 1;
                 }
             }
@@ -170,7 +170,7 @@ impl Formatter<'_> {
     fn spaced(&self, at: usize, from: usize) -> bool {
         let (before, word) = (self.word(at - 1), self.word(at));
         let name = |i: usize| {
-            self.pieces[i].is_word()
+            self.lexemes[i].is_word()
                 && !(self.header && matches!(self.word(i), "in" | "by"))
                 && (i > from && self.word(i - 1) == "."
                     || !PREFIX.contains(&self.word(i)) && !WORDS.contains(&self.word(i)))
@@ -187,18 +187,18 @@ impl Formatter<'_> {
 
     /// What stands in brackets, divided by commas.
     pub(super) fn listed(&mut self, open: usize, close: usize, edge: Doc) -> Doc {
-        let opening = self.piece(open);
+        let opening = self.lexeme(open);
         let mut items = Vec::new();
         let mut begin = open + 1;
         for comma in self.commas(open + 1, close) {
             items.push(self.expression(begin, comma));
-            items.push(self.piece(comma));
+            items.push(self.lexeme(comma));
             items.push(Doc::Line);
             begin = comma + 1;
         }
         items.push(self.expression(begin, close));
         let items = all(items);
-        let closing = self.piece(close);
+        let closing = self.lexeme(close);
         if items.is_nothing() {
             return all(vec![opening, closing]);
         }
@@ -210,9 +210,9 @@ impl Formatter<'_> {
         let mut commas = Vec::new();
         let mut at = from;
         while at < to {
-            if self.pieces[at].closing().is_some() {
+            if self.lexemes[at].closing().is_some() {
                 at = self.matching(at, to);
-            } else if self.pieces[at].kind == TokenKind::Symbol(",") {
+            } else if self.lexemes[at].kind == TokenKind::Symbol(",") {
                 commas.push(at);
             }
             at += 1;
@@ -237,14 +237,14 @@ impl Formatter<'_> {
             if space {
                 parts.push(text(" "));
             }
-            parts.push(self.piece(at));
+            parts.push(self.lexeme(at));
         }
         all(parts)
     }
 
     /// An operator with its bounds.
     fn tight(&mut self, from: usize, to: usize) -> Doc {
-        let operator = self.piece(from);
+        let operator = self.lexeme(from);
         let bounds = if from + 1 < to { self.bounds(from + 1, to) } else { all(Vec::new()) };
         all(vec![operator, bounds])
     }
@@ -257,7 +257,7 @@ impl Formatter<'_> {
         while at < to {
             match self.word(at) {
                 "." => at += 1,
-                _ if self.pieces[at].closing().is_some() => at = self.matching(at, to),
+                _ if self.lexemes[at].closing().is_some() => at = self.matching(at, to),
                 "if" => nested += 1,
                 "then" if nested == 0 && then.is_none() => then = Some(at),
                 "else" if nested == 0 && otherwise.is_none() => otherwise = Some(at),
@@ -267,10 +267,10 @@ impl Formatter<'_> {
             at += 1;
         }
         let (Some(then), Some(otherwise)) = (then, otherwise) else { return self.plain(from, to) };
-        let mut parts = vec![self.piece(from), text(" ")];
+        let mut parts = vec![self.lexeme(from), text(" ")];
         parts.push(self.expression(from + 1, then));
         for (word, end) in [(then, otherwise), (otherwise, to)] {
-            let keyword = self.piece(word);
+            let keyword = self.lexeme(word);
             let value = self.expression(word + 1, end);
             parts.push(indent(all(vec![Doc::Line, keyword, text(" "), value])));
         }
@@ -292,7 +292,7 @@ impl Formatter<'_> {
             if at > from && self.spaced(at, from) {
                 parts.push(text(" "));
             }
-            parts.push(self.piece(at));
+            parts.push(self.lexeme(at));
         }
         all(parts)
     }

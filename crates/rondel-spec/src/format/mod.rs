@@ -3,10 +3,10 @@
 mod declaration;
 mod doc;
 mod expression;
-mod pieces;
+mod lexemes;
 
 use self::doc::{Doc, all, text};
-use self::pieces::{Piece, pieces};
+use self::lexemes::{Lexeme, lexemes};
 use crate::diagnostic::Diagnostic;
 use crate::lexer::{Token, TokenKind};
 use crate::syntax::{Mark, marks};
@@ -54,8 +54,8 @@ fn once(text: &str) -> Result<String, Vec<Diagnostic>> {
         }
     }
     let dropped = dropped(&tokens, &at);
-    let pieces = pieces(text, &tokens, &dropped);
-    let mut formatter = Formatter { marks: at, pieces, roomy: false, header: false };
+    let lexemes = lexemes(text, &tokens, &dropped);
+    let mut formatter = Formatter { marks: at, lexemes, roomy: false, header: false };
     Ok(formatter.file().print())
 }
 
@@ -102,7 +102,7 @@ fn same(one: &str, other: &str) -> bool {
 struct Formatter<'a> {
     /// What the parser has said about tokens.
     marks: Vec<Option<Mark>>,
-    pieces: Vec<Piece<'a>>,
+    lexemes: Vec<Lexeme<'a>>,
     /// Whether what is in braces is a schema or the content of a message, with spaces inside.
     roomy: bool,
     /// Whether the words are those of a `for each` or a chain.
@@ -112,27 +112,27 @@ struct Formatter<'a> {
 impl Formatter<'_> {
     /// A word or symbol as it is written; of a text in quotes nothing.
     fn word(&self, at: usize) -> &str {
-        match self.pieces.get(at) {
-            Some(piece) if !matches!(piece.kind, TokenKind::Text(_)) => piece.text,
+        match self.lexemes.get(at) {
+            Some(lexeme) if !matches!(lexeme.kind, TokenKind::Text(_)) => lexeme.text,
             _ => "",
         }
     }
 
     fn mark(&self, at: usize) -> Option<Mark> {
-        let token = self.pieces.get(at)?.token;
+        let token = self.lexemes.get(at)?.token;
         self.marks.get(token).copied().flatten()
     }
 
     /// A word with its comments.
-    fn piece(&mut self, at: usize) -> Doc {
-        let Some(piece) = self.pieces.get_mut(at) else { return all(Vec::new()) };
+    fn lexeme(&mut self, at: usize) -> Doc {
+        let Some(lexeme) = self.lexemes.get_mut(at) else { return all(Vec::new()) };
         let mut parts = Vec::new();
-        for comment in std::mem::take(&mut piece.before) {
+        for comment in std::mem::take(&mut lexeme.before) {
             parts.push(Doc::Comment(comment.text));
         }
-        let comma = piece.kind == TokenKind::Symbol(";");
-        parts.push(text(if comma { "," } else { piece.text }));
-        parts.extend(std::mem::take(&mut piece.behind).into_iter().map(Doc::Suffix));
+        let comma = lexeme.kind == TokenKind::Symbol(";");
+        parts.push(text(if comma { "," } else { lexeme.text }));
+        parts.extend(std::mem::take(&mut lexeme.behind).into_iter().map(Doc::Suffix));
         if parts.len() == 1 { parts.remove(0) } else { all(parts) }
     }
 }

@@ -154,7 +154,7 @@ fn spaced(text: &str, gaps: &[u8]) -> String {
             _ if original.trim().is_empty() && !original.is_empty() => " ".to_owned(),
             _ => original.to_owned(),
         };
-        // Words that belong together stay so, and so does what is one word only in one piece.
+        // Words that belong together stay so, and so does what is one word only in one lexeme.
         let glued = original.is_empty();
         out.push_str(if glued { "" } else { &between });
         out.push_str(token.span.of(text));

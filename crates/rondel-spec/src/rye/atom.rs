@@ -3,13 +3,13 @@
 use rondel_event::{Comparison, Condition, Path, Quantifier, Segment, Test, Value, ValueType};
 
 use super::token::RyeKind;
-use super::{GivenUp, Parsed, Parser, Steps};
+use super::{Parsed, Parser, Reported, Steps};
 use crate::check::article;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::{Expr, ExprId, SchemaType};
 
 /// Where the pairs that are being read belong.
-enum Place {
+enum PairScope {
     /// The message, at the prefix of the paths.
     Message,
     /// The elements of an array: pairs become conditions on one element.
@@ -17,7 +17,7 @@ enum Place {
 }
 
 /// What a pair asks of its field.
-enum Wanted {
+enum PairValue {
     Carried,
     /// That it is the value of this variable.
     Variable(usize),
@@ -29,12 +29,12 @@ impl Parser<'_> {
     /// `{ pair, pair … }`
     pub(super) fn atom(&mut self) -> Parsed<ExprId> {
         let mut result = self.literal(Value::Bool(true));
-        self.pairs(&mut Vec::new(), &mut Place::Message, &mut result)?;
+        self.pairs(&mut Vec::new(), &mut PairScope::Message, &mut result)?;
         Ok(result)
     }
 
     /// Pairs in braces, below the steps of `prefix`.
-    fn pairs(&mut self, prefix: &mut Steps, place: &mut Place, result: &mut ExprId) -> Parsed<()> {
+    fn pairs(&mut self, prefix: &mut Steps, place: &mut PairScope, result: &mut ExprId) -> Parsed<()> {
         self.deeper(|p| {
             p.expect("{")?;
             if p.eat("}") {
@@ -52,7 +52,7 @@ impl Parser<'_> {
         })
     }
 
-    fn pair(&mut self, prefix: &mut Steps, place: &mut Place, result: &mut ExprId) -> Parsed<()> {
+    fn pair(&mut self, prefix: &mut Steps, place: &mut PairScope, result: &mut ExprId) -> Parsed<()> {
         let depth = prefix.len();
         let start = self.span();
         let key = self.key()?;
@@ -66,7 +66,7 @@ impl Parser<'_> {
         &mut self,
         start: Span,
         prefix: &mut Steps,
-        place: &mut Place,
+        place: &mut PairScope,
         result: &mut ExprId,
     ) -> Parsed<()> {
         while self.eat("::") {
@@ -102,21 +102,21 @@ impl Parser<'_> {
             if *self.kind() != RyeKind::Number {
                 return Err(self.not_a_number());
             }
-            Wanted::Number(comparison, self.number()?)
+            PairValue::Number(comparison, self.number()?)
         } else if self.eat(":") {
             self.value()?
         } else {
-            Wanted::Equals(Value::Bool(true))
+            PairValue::Equals(Value::Bool(true))
         };
         self.finish(start, prefix, wanted, place, result)
     }
 
-    fn not_a_number(&mut self) -> GivenUp {
-        let given_up = self.expected("a number");
+    fn not_a_number(&mut self) -> Reported {
+        let reported = self.expected("a number");
         if let Some(last) = self.target.diagnostics.last_mut() {
             last.help = Some("compare strings and booleans with `key: value`".to_owned());
         }
-        given_up
+        reported
     }
 
     fn key(&mut self) -> Parsed<(Segment, Span)> {
@@ -143,9 +143,9 @@ impl Parser<'_> {
     }
 
     /// What stands after `key:`.
-    fn value(&mut self) -> Parsed<Wanted> {
+    fn value(&mut self) -> Parsed<PairValue> {
         let value = match self.kind() {
-            RyeKind::Number => return Ok(Wanted::Equals(Value::Float(self.number()?))),
+            RyeKind::Number => return Ok(PairValue::Equals(Value::Float(self.number()?))),
             RyeKind::Quoted(text) => Value::String(text.as_str().into()),
             RyeKind::Word => match self.word() {
                 "true" => Value::Bool(true),
@@ -159,33 +159,33 @@ impl Parser<'_> {
                     let span = star.to(self.span());
                     let variable = self.reference(self.word(), span)?;
                     self.advance();
-                    return Ok(Wanted::Variable(variable));
+                    return Ok(PairValue::Variable(variable));
                 }
-                return Ok(Wanted::Carried);
+                return Ok(PairValue::Carried);
             }
             _ => return Err(self.expected("`true`, `false`, a number, a string or `*`")),
         };
         self.advance();
-        Ok(Wanted::Equals(value))
+        Ok(PairValue::Equals(value))
     }
 
     fn finish(
         &mut self,
         start: Span,
         steps: &Steps,
-        wanted: Wanted,
-        place: &mut Place,
+        wanted: PairValue,
+        place: &mut PairScope,
         result: &mut ExprId,
     ) -> Parsed<()> {
         let path = Path(steps.iter().map(|(segment, _)| segment.clone()).collect());
-        if let Place::Elements(conditions) = place {
+        if let PairScope::Elements(conditions) = place {
             let test = match wanted {
-                Wanted::Carried => Test::Present,
-                Wanted::Variable(_) => {
+                PairValue::Carried => Test::Present,
+                PairValue::Variable(_) => {
                     return Err(self.not_in_this_version(start, "a reference inside `any` or `all`"));
                 }
-                Wanted::Equals(value) => Test::Equals(value),
-                Wanted::Number(comparison, number) => Test::Number(comparison, number),
+                PairValue::Equals(value) => Test::Equals(value),
+                PairValue::Number(comparison, number) => Test::Number(comparison, number),
             };
             conditions.push(Condition { path, test });
             return Ok(());
@@ -193,13 +193,13 @@ impl Parser<'_> {
         let whole = start.to(steps.last().map_or(start, |(_, span)| *span));
         let topic = self.target.topic;
         let declared = match &wanted {
-            Wanted::Carried => {
+            PairValue::Carried => {
                 self.declared(steps, whole)?;
                 None
             }
-            Wanted::Equals(value) => self.value_type(steps, whole, value.value_type())?,
-            Wanted::Number(..) => self.value_type(steps, whole, ValueType::Float)?,
-            Wanted::Variable(variable) => return self.bind(*variable, steps, path, whole, result),
+            PairValue::Equals(value) => self.value_type(steps, whole, value.value_type())?,
+            PairValue::Number(..) => self.value_type(steps, whole, ValueType::Float)?,
+            PairValue::Variable(variable) => return self.bind(*variable, steps, path, whole, result),
         };
         let graph = &mut *self.target.graph;
         graph.at(whole);
@@ -210,18 +210,18 @@ impl Parser<'_> {
             if value_type == ValueType::Float { graph.widen(field) } else { field }
         };
         let pair = match wanted {
-            Wanted::Carried | Wanted::Variable(_) => graph.add(Expr::Carried { topic, path }),
-            Wanted::Equals(Value::Bool(true)) => field(ValueType::Bool),
-            Wanted::Equals(Value::Bool(false)) => {
+            PairValue::Carried | PairValue::Variable(_) => graph.add(Expr::Carried { topic, path }),
+            PairValue::Equals(Value::Bool(true)) => field(ValueType::Bool),
+            PairValue::Equals(Value::Bool(false)) => {
                 let field = field(ValueType::Bool);
                 graph.not(field)
             }
-            Wanted::Equals(value) => {
+            PairValue::Equals(value) => {
                 let field = field(value.value_type());
                 let value = graph.literal(value);
                 graph.compare(Comparison::Equal, field, value)
             }
-            Wanted::Number(comparison, number) => {
+            PairValue::Number(comparison, number) => {
                 let field = field(ValueType::Float);
                 let number = graph.float(number);
                 graph.compare(comparison, field, number)
@@ -269,10 +269,10 @@ impl Parser<'_> {
         start: Span,
         quantifier: Quantifier,
         prefix: &Steps,
-        place: &mut Place,
+        place: &mut PairScope,
         result: &mut ExprId,
     ) -> Parsed<()> {
-        if matches!(place, Place::Elements(_)) {
+        if matches!(place, PairScope::Elements(_)) {
             return Err(self.not_in_this_version(start, "`any` or `all` inside another `any` or `all`"));
         }
         if let Some(found) = self.declared(prefix, start)?
@@ -281,11 +281,11 @@ impl Parser<'_> {
             let message = "`any` and `all` apply to arrays, and this field is not an array";
             self.report(Diagnostic::new(Code::TypeMismatch, start, message));
         }
-        let mut inner = Place::Elements(Vec::new());
+        let mut inner = PairScope::Elements(Vec::new());
         self.pairs(&mut Vec::new(), &mut inner, result)?;
         let conditions = match inner {
-            Place::Elements(conditions) => conditions,
-            Place::Message => Vec::new(),
+            PairScope::Elements(conditions) => conditions,
+            PairScope::Message => Vec::new(),
         };
         let path = Path(prefix.iter().map(|(segment, _)| segment.clone()).collect());
         let topic = self.target.topic;

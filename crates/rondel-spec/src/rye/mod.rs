@@ -16,7 +16,7 @@ use rondel_event::{Segment, TopicId, Value, ValueType};
 use self::token::{RyeKind, RyeToken};
 use crate::check::Fields;
 use crate::diagnostic::{Code, Diagnostic, Span};
-use crate::duration::{NoDuration, nanos};
+use crate::duration::{DurationError, nanos};
 use crate::graph::{Graph, is_empty};
 use crate::spec::{Bounds, ExprId, TimeModel, VariableId};
 use crate::suggest::did_you_mean;
@@ -71,9 +71,9 @@ pub(crate) fn first_bounds(text: &str, body: Span) -> Option<Span> {
 }
 
 /// The formula was given up; why has been reported.
-struct GivenUp;
+struct Reported;
 
-type Parsed<T> = Result<T, GivenUp>;
+type Parsed<T> = Result<T, Reported>;
 
 struct Parser<'a> {
     text: &'a str,
@@ -125,12 +125,12 @@ impl<'a> Parser<'a> {
         found
     }
 
-    fn report(&mut self, diagnostic: Diagnostic) -> GivenUp {
+    fn report(&mut self, diagnostic: Diagnostic) -> Reported {
         self.target.diagnostics.push(diagnostic);
-        GivenUp
+        Reported
     }
 
-    fn expected(&mut self, what: &str) -> GivenUp {
+    fn expected(&mut self, what: &str) -> Reported {
         let found = match self.kind() {
             RyeKind::End => "end of input".to_owned(),
             _ => format!("`{}`", self.span().of(self.text)),
@@ -143,7 +143,7 @@ impl<'a> Parser<'a> {
         if self.eat(symbol) { Ok(()) } else { Err(self.expected(&format!("`{symbol}`"))) }
     }
 
-    fn not_in_this_version(&mut self, span: Span, what: &str) -> GivenUp {
+    fn not_in_this_version(&mut self, span: Span, what: &str) -> Reported {
         self.report(Diagnostic::new(Code::NotInThisVersion, span, format!("{what} is not supported")))
     }
 
@@ -159,13 +159,13 @@ impl<'a> Parser<'a> {
     }
 
     /// An operand is complete, and what follows is neither an operator nor anything else that may.
-    fn expected_operator(&mut self, what: &str) -> GivenUp {
-        let given_up = self.expected(what);
+    fn expected_operator(&mut self, what: &str) -> Reported {
+        let reported = self.expected(what);
         let suggestion = did_you_mean(self.word(), ["implies", "and", "or", "since"]);
         if let Some(last) = self.target.diagnostics.last_mut() {
             last.message.push_str(&suggestion);
         }
-        given_up
+        reported
     }
 
     fn expression(&mut self) -> Parsed<ExprId> {
@@ -211,7 +211,7 @@ impl<'a> Parser<'a> {
             if let Some(hidden) = hidden {
                 let first = self.scope[hidden].span;
                 let diagnostic = match hidden < outer {
-                    true => crate::check::hiding(&name, span, first),
+                    true => crate::check::shadowing(&name, span, first),
                     false => {
                         let message = format!("variable '{name}' is declared twice");
                         Diagnostic::new(Code::DuplicateName, span, message)
@@ -254,7 +254,7 @@ impl<'a> Parser<'a> {
         Err(self.report(diagnostic))
     }
 
-    fn side_by_side(&mut self, what: &str) -> GivenUp {
+    fn side_by_side(&mut self, what: &str) -> Reported {
         let message = format!("chained {what} needs parentheses");
         self.report(
             Diagnostic::new(Code::NeedsParentheses, self.span(), message)
@@ -421,7 +421,7 @@ impl<'a> Parser<'a> {
         Ok(bounds)
     }
 
-    fn bad_bounds(&mut self, message: &str) -> GivenUp {
+    fn bad_bounds(&mut self, message: &str) -> Reported {
         self.report(
             Diagnostic::new(Code::InvalidBounds, self.span(), message)
                 .help("write `[a:b]`, `[a:]` or `[:b]`; bounds are distances back from the present"),
@@ -445,7 +445,9 @@ impl<'a> Parser<'a> {
             None => digits.parse().ok().map(|seconds: f64| (seconds * 1e9) as u64),
             Some(TimeModel::Steps) => digits.parse().ok(),
             Some(_) => match nanos(digits, 1_000_000_000) {
-                Err(NoDuration::TooFine) => return Err(self.bad_bounds("bound is finer than a nanosecond")),
+                Err(DurationError::TooFine) => {
+                    return Err(self.bad_bounds("bound is finer than a nanosecond"));
+                }
                 bound => bound.ok().and_then(|bound| u64::try_from(bound).ok()),
             },
         };

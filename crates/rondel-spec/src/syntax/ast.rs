@@ -22,9 +22,9 @@ pub(crate) struct Ast {
     pub(crate) chains: Vec<Chain>,
     pub(crate) tests: Vec<Test>,
     /// What becomes a property, in order.
-    pub(crate) claims: Vec<Claim>,
+    pub(crate) property_sources: Vec<PropertySource>,
     /// The `for each` of properties and machines, and the keys of chains.
-    pub(crate) eaches: Vec<Each>,
+    pub(crate) for_eaches: Vec<ForEach>,
     pub(crate) nodes: Vec<Node>,
     /// The variables of quantifiers. The parser finds their uses by itself.
     pub(crate) variables: Vec<Name>,
@@ -34,12 +34,12 @@ pub(crate) struct Ast {
 
 impl Ast {
     /// The name of the property that a declaration becomes.
-    pub(crate) fn claim_name(&self, claim: Claim) -> &Name {
-        match claim {
-            Claim::Property(i) => &self.properties[i].name,
-            Claim::Machine(i) => &self.machines[i].name,
-            Claim::Chain(i) => &self.chains[i].name,
-            Claim::ChainBound(i, bound) => &self.chains[i].bounds[bound].0,
+    pub(crate) fn source_name(&self, source: PropertySource) -> &Name {
+        match source {
+            PropertySource::Property(i) => &self.properties[i].name,
+            PropertySource::Machine(i) => &self.machines[i].name,
+            PropertySource::Chain(i) => &self.chains[i].name,
+            PropertySource::ChainBound(i, bound) => &self.chains[i].bounds[bound].0,
         }
     }
 }
@@ -80,7 +80,7 @@ pub(crate) struct Property {
 
 /// A declaration that becomes a property, by its position among those of its kind.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Claim {
+pub(crate) enum PropertySource {
     Property(usize),
     Machine(usize),
     Chain(usize),
@@ -230,16 +230,16 @@ pub(crate) struct Attribute {
 
 /// `for each a in (t.x, u.y), b in … until p`
 #[derive(Debug)]
-pub(crate) struct Each {
-    pub(crate) keys: Vec<EachKey>,
+pub(crate) struct ForEach {
+    pub(crate) keys: Vec<Parameter>,
     pub(crate) until: Option<Body>,
     /// Whether it is the key of a chain: a time, where nothing else is said.
     pub(crate) chain: bool,
 }
 
-/// One key of an [`Each`].
+/// One key of an [`ForEach`].
 #[derive(Debug)]
-pub(crate) struct EachKey {
+pub(crate) struct Parameter {
     pub(crate) name: Name,
     /// Where the topics have it: nodes of their own, each a path.
     pub(crate) fields: Vec<NodeId>,

@@ -3,9 +3,9 @@
 use rondel_event::Timestamp;
 
 use super::ast::{Bound, BoundKind, BoundsSyntax};
-use super::parser::{GivenUp, INFIX, Parsed, Parser};
+use super::parser::{INFIX, Parsed, Parser, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
-use crate::duration::{NoDuration, UNITS, meant, nanos, unit};
+use crate::duration::{DurationError, UNITS, meant, nanos, unit};
 use crate::lexer::TokenKind;
 use crate::suggest::did_you_mean;
 
@@ -44,11 +44,11 @@ impl Parser<'_> {
         let upper = self.optional_bound()?;
         if !self.eat("]") {
             let is_half_open = self.symbol(0) == ")";
-            let given_up = self.expected("`]`");
+            let reported = self.expected("`]`");
             if is_half_open {
                 self.help_last(self.inclusive(lower.as_ref(), upper.as_ref()));
             }
-            return Err(given_up);
+            return Err(reported);
         }
         Ok(BoundsSyntax { lower, upper, span: start.to(self.last_span()) })
     }
@@ -101,7 +101,7 @@ impl Parser<'_> {
             TokenKind::Int(whole) => BoundKind::Whole(whole),
             TokenKind::Float(_) => {
                 let nanos = nanos(span.of(self.text), 1_000_000_000);
-                BoundKind::Fraction(nanos.map_err(|why| self.no_duration(span, why))?)
+                BoundKind::Fraction(nanos.map_err(|why| self.duration_error(span, why))?)
             }
             TokenKind::Word => BoundKind::Name(self.word(0).to_owned()),
             _ => {
@@ -156,19 +156,19 @@ impl Parser<'_> {
         self.advance();
         match result {
             Ok(nanos) => Ok(Some((nanos, span))),
-            Err(why) => Err(self.no_duration(span, why)),
+            Err(why) => Err(self.duration_error(span, why)),
         }
     }
 
-    fn no_duration(&mut self, span: Span, why: NoDuration) -> GivenUp {
+    fn duration_error(&mut self, span: Span, why: DurationError) -> Reported {
         let (message, help) = match why {
-            NoDuration::TooLong => {
+            DurationError::TooLong => {
                 ("duration is too long", "durations are limited to 292 years (64-bit nanoseconds)")
             }
-            NoDuration::TooFine => {
+            DurationError::TooFine => {
                 ("duration is finer than a nanosecond", "write a whole number of nanoseconds")
             }
-            NoDuration::NotANumber => ("invalid number", "write a duration as in `200 ms`"),
+            DurationError::NotANumber => ("invalid number", "write a duration as in `200 ms`"),
         };
         self.report(Diagnostic::new(Code::InvalidNumber, span, message).help(help))
     }

@@ -2,7 +2,7 @@
 
 use rondel_event::Segment;
 
-use super::ast::{Attribute, Chain, Claim, Each, EachKey, Name, NodeId, NodeKind};
+use super::ast::{Attribute, Chain, ForEach, Name, NodeId, NodeKind, Parameter, PropertySource};
 use super::parser::{Mark, Parsed, Parser};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::ChainMeasure;
@@ -24,17 +24,17 @@ impl Parser<'_> {
             topics.push(self.name("a topic")?);
         }
         if self.word(0) != "by" {
-            let given_up = self.expected("`->` or `by`");
+            let reported = self.expected("`->` or `by`");
             self.help_last(
                 "name the field that relates the messages after `by`: `by header.stamp within 100 ms`",
             );
-            return Err(given_up);
+            return Err(reported);
         }
-        self.mark(Mark::Part);
+        self.mark(Mark::Clause);
         self.advance();
         let fields =
             if self.symbol(0) == "(" { self.fields_by_topic(&topics)? } else { self.field_of_all(&topics)? };
-        self.mark(Mark::Part);
+        self.mark(Mark::Clause);
         self.keyword_or("within", "write the latency bound after `within`: `within 100 ms`")?;
         let within = self.bound()?;
         let mut further = Vec::new();
@@ -44,13 +44,13 @@ impl Parser<'_> {
                 let message = format!("the chain already has a bound for `{}`", self.word(0));
                 return Err(self.report(Diagnostic::new(Code::UnexpectedToken, word, message)));
             }
-            self.mark(Mark::Part);
+            self.mark(Mark::Clause);
             let written = self.word(0).to_owned();
             self.advance();
             if self.symbol(0) != "<=" {
-                let given_up = self.expected("`<=`");
+                let reported = self.expected("`<=`");
                 self.help_last("write an upper bound: `age <= 150 ms`");
-                return Err(given_up);
+                return Err(reported);
             }
             self.advance();
             further.push((written, measure, word, self.bound()?));
@@ -61,15 +61,17 @@ impl Parser<'_> {
             Name { text: words.join("_"), span }
         });
         let chain = self.ast.chains.len();
-        self.ast.claims.push(Claim::Chain(chain));
-        self.ast.claims.extend((0..further.len()).map(|bound| Claim::ChainBound(chain, bound)));
+        self.ast.property_sources.push(PropertySource::Chain(chain));
+        self.ast
+            .property_sources
+            .extend((0..further.len()).map(|bound| PropertySource::ChainBound(chain, bound)));
         let bounds = further.into_iter().map(|(word, measure, span, bound)| {
             (Name { text: format!("{}_{word}", name.text), span }, measure, bound)
         });
         let bounds = bounds.collect();
-        let keys = vec![EachKey { name: self.last_step(&fields).unwrap_or_else(|| name.clone()), fields }];
-        self.ast.eaches.push(Each { keys, until: None, chain: true });
-        let each = self.ast.eaches.len() - 1;
+        let keys = vec![Parameter { name: self.last_step(&fields).unwrap_or_else(|| name.clone()), fields }];
+        self.ast.for_eaches.push(ForEach { keys, until: None, chain: true });
+        let each = self.ast.for_eaches.len() - 1;
         self.ast.chains.push(Chain { name, attributes, topics, each, within, bounds });
         self.end_of_declaration()
     }

@@ -4,7 +4,7 @@ use rondel_event::{Comparison, Segment, Value};
 
 use super::ast::{Infix, Measure, Name, NodeId, NodeKind, Pair, Prefix};
 use super::expression::level;
-use super::parser::{GivenUp, Parsed, Parser, RESERVED};
+use super::parser::{Parsed, Parser, RESERVED, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::TokenKind;
 use crate::spec::Aggregate;
@@ -14,7 +14,7 @@ use crate::suggest::{did_you_mean, translation};
 pub(super) const MEASUREMENTS: [&str; 8] = ["on", "count", "sum", "mean", "rate", "age", "latency", "jitter"];
 
 /// What a pair asks of its field: something complete, or a comparison whose value follows.
-enum Asked {
+enum PairHead {
     Pair(Pair),
     Comparison(Comparison),
 }
@@ -49,7 +49,7 @@ impl Parser<'_> {
             }
             if let (None, Some(outer)) = (twice, self.variable(&name.text)) {
                 let outer = self.ast.variables[outer].span;
-                self.report(crate::check::hiding(&name.text, name.span, outer));
+                self.report(crate::check::shadowing(&name.text, name.span, outer));
             }
             variables.push(self.ast.variables.len());
             self.ast.variables.push(name);
@@ -58,17 +58,17 @@ impl Parser<'_> {
             }
         }
         if !self.eat(".") {
-            let given_up = self.expected("`,` or `.`");
-            return Err(self.with_help(given_up, &format!("write `{word} x, y. formula`")));
+            let reported = self.expected("`,` or `.`");
+            return Err(self.with_help(reported, &format!("write `{word} x, y. formula`")));
         }
         Ok(variables)
     }
 
-    fn with_help(&mut self, given_up: GivenUp, help: &str) -> GivenUp {
+    fn with_help(&mut self, reported: Reported, help: &str) -> Reported {
         if let Some(last) = self.last_diagnostic() {
             last.help = Some(help.to_owned());
         }
-        given_up
+        reported
     }
 
     /// `topic{ pair, pair … }`
@@ -99,8 +99,8 @@ impl Parser<'_> {
         }
         let field = self.atom_field(topic)?;
         let comparison = match self.compared(field)? {
-            Asked::Pair(pair) => return Ok(pair),
-            Asked::Comparison(comparison) => comparison,
+            PairHead::Pair(pair) => return Ok(pair),
+            PairHead::Comparison(comparison) => comparison,
         };
         let value = self.binary(level::SUM)?;
         let span = start.to(self.ast.nodes[value].span);
@@ -109,7 +109,7 @@ impl Parser<'_> {
     }
 
     /// What stands between the field of a pair and its value, or all that there is.
-    fn compared(&mut self, field: NodeId) -> Parsed<Asked> {
+    fn compared(&mut self, field: NodeId) -> Parsed<PairHead> {
         let comparison = match self.symbol(0) {
             ":" => {
                 let next = matches!(self.symbol(2), "," | "}");
@@ -117,7 +117,7 @@ impl Parser<'_> {
                     self.advance();
                     let variable = self.node(NodeKind::Variable(local), self.span());
                     self.advance();
-                    return Ok(Asked::Pair(Pair::Bind { field, variable }));
+                    return Ok(PairHead::Pair(Pair::Bind { field, variable }));
                 }
                 Comparison::Equal
             }
@@ -127,19 +127,19 @@ impl Parser<'_> {
             "<=" => Comparison::LessOrEqual,
             ">" => Comparison::Greater,
             ">=" => Comparison::GreaterOrEqual,
-            "," | "}" => return Ok(Asked::Pair(Pair::Where { field, condition: field })),
+            "," | "}" => return Ok(PairHead::Pair(Pair::Where { field, condition: field })),
             _ => {
                 let equals = self.symbol(0) == "=";
-                let given_up = self.expected("`:`, a comparison, `,` or `}`");
+                let reported = self.expected("`:`, a comparison, `,` or `}`");
                 if equals {
-                    return Err(self.with_help(given_up, "write equality as `:` or `==`"));
+                    return Err(self.with_help(reported, "write equality as `:` or `==`"));
                 }
                 let help = "write `field: value`, `field: variable`, `field < value`, `field` or `not field`";
-                return Err(self.with_help(given_up, help));
+                return Err(self.with_help(reported, help));
             }
         };
         self.advance();
-        Ok(Asked::Comparison(comparison))
+        Ok(PairHead::Comparison(comparison))
     }
 
     fn begins_field(&self, ahead: usize) -> bool {
@@ -194,9 +194,9 @@ impl Parser<'_> {
             return Err(self.report(Diagnostic::new(Code::UnexpectedToken, self.span(), message).help(help)));
         }
         if self.symbol(0) == "{" && measure.is_none() {
-            let given_up = self.expected("`)`");
+            let reported = self.expected("`)`");
             self.help_last(format!("`{topic}{{…}}` is already true at a matching message: remove `on`"));
-            return Err(given_up);
+            return Err(reported);
         }
         self.expect(")")?;
         let whole = start.to(self.last_span());

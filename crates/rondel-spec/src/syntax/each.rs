@@ -1,13 +1,13 @@
 //! `for each`: how a property or a machine is divided by key.
 
-use super::ast::{Body, Each, EachKey, Name};
+use super::ast::{Body, ForEach, Name, Parameter};
 use super::parser::{Mark, Parsed, Parser, RESERVED};
 use crate::diagnostic::{Code, Diagnostic};
 
 impl Parser<'_> {
     /// `for each …`, as its position among all of them.
     pub(super) fn each(&mut self) -> Parsed<usize> {
-        self.mark(Mark::Each);
+        self.mark(Mark::ForEach);
         self.advance();
         self.keyword_or("each", "declare a parameter with `for each id in topic.id`")?;
         let mut keys = vec![self.each_key()?];
@@ -22,11 +22,11 @@ impl Parser<'_> {
             let root = self.expression()?;
             until = Some(Body { first, root: Some(root) });
         }
-        self.ast.eaches.push(Each { keys, until, chain: false });
-        Ok(self.ast.eaches.len() - 1)
+        self.ast.for_eaches.push(ForEach { keys, until, chain: false });
+        Ok(self.ast.for_eaches.len() - 1)
     }
 
-    fn each_key(&mut self) -> Parsed<EachKey> {
+    fn each_key(&mut self) -> Parsed<Parameter> {
         if self.symbol(0) == "(" {
             let message = "each parameter needs a name of its own";
             return Err(self.report(
@@ -51,7 +51,7 @@ impl Parser<'_> {
         } else {
             fields.push(self.key_field()?);
         }
-        Ok(EachKey { name, fields })
+        Ok(Parameter { name, fields })
     }
 
     pub(super) fn key_field(&mut self) -> Parsed<usize> {

@@ -4,7 +4,7 @@ use rondel_event::{Comparison, Value};
 
 use super::ast::{BoundsSyntax, Function, Infix, NodeId, NodeKind, Prefix};
 use super::data::MEASUREMENTS;
-use super::parser::{GivenUp, INFIX, Parsed, Parser};
+use super::parser::{INFIX, Parsed, Parser, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::TokenKind;
 use crate::spec::BinaryOp;
@@ -26,7 +26,7 @@ pub(super) mod level {
 }
 
 /// An operator between two operands, before its bounds are read.
-enum Between {
+enum InfixToken {
     Operator(Infix),
     Since,
     Until,
@@ -53,9 +53,9 @@ impl<'a> Parser<'a> {
                 previous = Some(level);
                 parser.advance();
                 let infix = match between {
-                    Between::Operator(infix) => infix,
-                    Between::Since => Infix::Since(parser.bounds()?),
-                    Between::Until => {
+                    InfixToken::Operator(infix) => infix,
+                    InfixToken::Since => Infix::Since(parser.bounds()?),
+                    InfixToken::Until => {
                         let bounds = parser.bounds()?;
                         parser.ahead("until", span, &bounds);
                         Infix::Until(bounds)
@@ -70,16 +70,16 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn between(&mut self) -> Option<(Between, u8)> {
-        use Between::Operator;
+    fn between(&mut self) -> Option<(InfixToken, u8)> {
         use Infix::{And, Arithmetic, Compare, Iff, Implies, Or};
+        use InfixToken::Operator;
         let found = match (self.symbol(0), self.word(0)) {
             ("<->", _) => (Operator(Iff), level::IFF),
             ("->", _) => (Operator(Implies), level::IMPLIES),
             ("||", _) | (_, "or") => (Operator(Or), level::OR),
             ("&&", _) | (_, "and") => (Operator(And), level::AND),
-            (_, "since") => (Between::Since, level::SINCE),
-            (_, "until") => (Between::Until, level::SINCE),
+            (_, "since") => (InfixToken::Since, level::SINCE),
+            (_, "until") => (InfixToken::Until, level::SINCE),
             ("==", _) => (Operator(Compare(Comparison::Equal)), level::COMPARE),
             ("!=", _) => (Operator(Compare(Comparison::NotEqual)), level::COMPARE),
             ("<", _) => (Operator(Compare(Comparison::Less)), level::COMPARE),
@@ -96,7 +96,7 @@ impl<'a> Parser<'a> {
         Some(found)
     }
 
-    fn side_by_side(&mut self, level: u8, span: Span) -> GivenUp {
+    fn side_by_side(&mut self, level: u8, span: Span) -> Reported {
         let (message, help) = if level == level::COMPARE {
             ("comparisons cannot be chained", "write `a < x and x < b` instead of `a < x < b`")
         } else {
@@ -224,7 +224,7 @@ impl<'a> Parser<'a> {
     }
 
     /// An expression has ended, but what follows does not belong there.
-    pub(super) fn after_expression(&mut self, further: &[&str], what: &str) -> GivenUp {
+    pub(super) fn after_expression(&mut self, further: &[&str], what: &str) -> Reported {
         let (word, span) = (self.word(0), self.span());
         let last = self.last_span().of(self.text);
         if word == "over" {
@@ -233,7 +233,7 @@ impl<'a> Parser<'a> {
             return self.report(Diagnostic::new(Code::UnexpectedToken, span, message).help(help));
         }
         if *self.peek() == TokenKind::Unknown {
-            return GivenUp;
+            return Reported;
         }
         let may_declare = self.begins_line() && further.contains(&"property");
         let is_near = !further.contains(&word) && nearest(word, further.iter().copied()).is_some();
@@ -301,7 +301,7 @@ impl<'a> Parser<'a> {
             let message = format!("unknown operator '{last}'; did you mean '{meant}'?");
             return self.report(Diagnostic::new(Code::UnexpectedToken, self.last_span(), message));
         }
-        let given_up = self.expected(what);
+        let reported = self.expected(what);
         if self.symbol(0) == "[" {
             self.help_last("write bounds between the operator and its operand: `once[0, 5 s] p`");
         }
@@ -313,7 +313,7 @@ impl<'a> Parser<'a> {
                 "only times have units (ns, us, ms, s, min, h, d); write other numbers without a unit",
             );
         }
-        given_up
+        reported
     }
 }
 

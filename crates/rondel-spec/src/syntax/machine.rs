@@ -1,7 +1,7 @@
 //! State machines.
 
 use super::ast::{
-    Attribute, Body, Claim, ErrorState, Machine, MachineVariable, Name, NodeId, NodeKind, Transition,
+    Attribute, Body, ErrorState, Machine, MachineVariable, Name, NodeId, NodeKind, PropertySource, Transition,
 };
 use super::parser::{Mark, Parsed, Parser};
 use super::topic::value_type;
@@ -12,7 +12,7 @@ use crate::suggest::did_you_mean;
 const STATEMENTS: [&str; 5] = ["initial", "state", "var", "error", "final"];
 
 /// Words that go on after a transition.
-const PARTS: [&str; 4] = ["when", "within", "after", "do"];
+const CLAUSES: [&str; 4] = ["when", "within", "after", "do"];
 
 impl Parser<'_> {
     pub(super) fn machine(&mut self, attributes: Vec<Attribute>) -> Parsed<()> {
@@ -20,7 +20,7 @@ impl Parser<'_> {
         self.advance();
         let name = self.name("a machine")?;
         let index = self.ast.machines.len();
-        self.ast.claims.push(Claim::Machine(index));
+        self.ast.property_sources.push(PropertySource::Machine(index));
         self.ast.machines.push(Machine {
             name,
             attributes,
@@ -98,12 +98,12 @@ impl Parser<'_> {
                 let variable = self.machine_variable()?;
                 self.ast.machines[machine].variables.push(variable);
             }
-            _ if !PARTS.contains(&word) && self.is_behind_formula() => {
-                let known: Vec<_> = STATEMENTS.into_iter().chain(PARTS).collect();
+            _ if !CLAUSES.contains(&word) && self.is_behind_formula() => {
+                let known: Vec<_> = STATEMENTS.into_iter().chain(CLAUSES).collect();
                 return Err(self.after_expression(&known, "an operator, a machine statement or `}`"));
             }
             _ => {
-                let known = STATEMENTS.into_iter().chain(PARTS);
+                let known = STATEMENTS.into_iter().chain(CLAUSES);
                 let suggestion = match word {
                     "" => String::new(),
                     _ => did_you_mean(word, known),
@@ -120,7 +120,7 @@ impl Parser<'_> {
                     "" if self.symbol(0) == ":" => {
                         "write the condition of a transition after `when`: `a -> b when p`"
                     }
-                    _ if PARTS.contains(&word) => {
+                    _ if CLAUSES.contains(&word) => {
                         "a transition takes `when`, `within`, `after` and `do`, each at most once"
                     }
                     _ => {
@@ -146,12 +146,12 @@ impl Parser<'_> {
     fn error_state(&mut self) -> Parsed<ErrorState> {
         let mut error = ErrorState { states: self.states()?, condition: None, lasting: None };
         if self.word(0) == "while" {
-            self.mark(Mark::Part);
+            self.mark(Mark::Clause);
             self.advance();
             error.condition = Some(self.body()?);
         }
         if self.word(0) == "for" {
-            self.mark(Mark::Part);
+            self.mark(Mark::Clause);
             self.advance();
             error.lasting = Some(self.bound()?);
         }
@@ -209,7 +209,7 @@ impl Parser<'_> {
                 break;
             }
             let word = self.word(0);
-            self.mark(Mark::Part);
+            self.mark(Mark::Clause);
             self.advance();
             match word {
                 "when" => transition.guard = Some(self.body()?),
@@ -261,9 +261,9 @@ impl Parser<'_> {
         }
         if states.is_empty() {
             let help = format!("write `in({}, state)`", machine.text);
-            let given_up = self.expected("`,` and the name of a state");
+            let reported = self.expected("`,` and the name of a state");
             self.help_last(help);
-            return Err(given_up);
+            return Err(reported);
         }
         self.expect(")")?;
         let whole = start.to(self.last_span());

@@ -4,7 +4,7 @@ use rondel_event::{Segment, Value};
 
 use super::ast::{Function, Name, NodeId, NodeKind};
 use super::data::MEASUREMENTS;
-use super::parser::{GivenUp, Parsed, Parser, RESERVED};
+use super::parser::{Parsed, Parser, RESERVED, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::{TokenKind, begins_word, continues_word};
 use crate::suggest::{did_you_mean, hint, list, nearest, translation};
@@ -61,7 +61,7 @@ impl<'a> Parser<'a> {
     }
 
     /// No operand begins here; an operator of another language, perhaps.
-    fn no_operand(&mut self) -> GivenUp {
+    fn no_operand(&mut self) -> Reported {
         let found = match (self.symbol(0), self.symbol(1)) {
             ("[", "]") => "[]",
             ("", _) => self.word(0),
@@ -92,11 +92,11 @@ impl<'a> Parser<'a> {
                 "`%` is the remainder of a division and no unit: write a percentage as a number, such as `20` or `0.2`",
             ));
         }
-        let given_up = self.expected("an expression");
+        let reported = self.expected("an expression");
         if let Some(help) = help.filter(|_| is_known) {
             self.help_last(help);
         }
-        given_up
+        reported
     }
 
     fn worded(&mut self, span: Span) -> Parsed<NodeId> {
@@ -127,9 +127,9 @@ impl<'a> Parser<'a> {
         self.advance();
         let condition = self.expression()?;
         if self.word(0) != "then" {
-            let given_up = self.expected("an operator or `then`");
+            let reported = self.expected("an operator or `then`");
             self.help_last("write `p -> q`, or `if p then q else r`");
-            return Err(given_up);
+            return Err(reported);
         }
         self.advance();
         let yes = self.expression()?;
@@ -212,7 +212,7 @@ impl<'a> Parser<'a> {
     }
 
     /// After a name comes `[`, but no index: bounds, perhaps, after a misspelt operator.
-    fn bad_index(&mut self, name: &Name, is_first: bool) -> GivenUp {
+    fn bad_index(&mut self, name: &Name, is_first: bool) -> Reported {
         if let Some(help) = hint(&name.text) {
             let message = format!("unknown operator '{}'", name.text);
             return self.report(Diagnostic::new(Code::UnexpectedToken, name.span, message).help(help));
@@ -240,7 +240,7 @@ impl<'a> Parser<'a> {
             TokenKind::Text(field) => Some(format!("\"{field}\"")),
             _ => None,
         };
-        let given_up = self.expected("an array index, such as `[0]`");
+        let reported = self.expected("an array index, such as `[0]`");
         let word = &name.text;
         if MEASUREMENTS.contains(&word.as_str()) || matches!(word.as_str(), "min" | "max") {
             self.help_last(format!("write the window after the parentheses: `{word}(x) over 2 s`"));
@@ -252,7 +252,7 @@ impl<'a> Parser<'a> {
         } else if is_word {
             self.help_last("write a field without an index for its current value, `prev(x)` for the value before the last message");
         }
-        given_up
+        reported
     }
 
     fn call(&mut self, word: &'a str, span: Span) -> Parsed<NodeId> {

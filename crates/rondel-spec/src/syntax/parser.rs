@@ -1,6 +1,6 @@
 //! Declarations, and what the parser does when one is not well formed.
 
-use super::ast::{Ast, Attribute, Binding, Body, Claim, Name, Node, NodeId, NodeKind, Property};
+use super::ast::{Ast, Attribute, Binding, Body, Name, Node, NodeId, NodeKind, Property, PropertySource};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::{self, Token, TokenKind};
 use crate::suggest::{self, did_you_mean};
@@ -43,9 +43,9 @@ pub(super) const ADDRESS: &str =
 const NO_QUOTES: &str = "write the name without quotes; names consist of letters, digits and `_`";
 
 /// A declaration was given up; why has been reported.
-pub(super) struct GivenUp;
+pub(super) struct Reported;
 
-pub(super) type Parsed<T> = Result<T, GivenUp>;
+pub(super) type Parsed<T> = Result<T, Reported>;
 
 /// Reads a specification.
 pub(crate) fn parse_file(text: &str, diagnostics: &mut Vec<Diagnostic>) -> Ast {
@@ -60,7 +60,7 @@ pub(crate) enum Mark {
     /// A declaration begins, with its attributes.
     Declaration,
     /// `for each`
-    Each,
+    ForEach,
     /// The `until` of a `for each`.
     Until,
     /// An expression that is not a part of another.
@@ -70,7 +70,7 @@ pub(crate) enum Mark {
     /// A statement begins.
     Statement,
     /// A word that goes on with a statement or a chain.
-    Part,
+    Clause,
 }
 
 /// The words of a specification, and what the parser found at them.
@@ -91,7 +91,7 @@ pub(crate) fn parse_single(text: &str, property: &str, diagnostics: &mut Vec<Dia
     });
     let body = Body { first, root: root.ok() };
     let name = Name { text: property.to_owned(), span: Span::new(0, text.len()) };
-    parser.ast.claims.push(Claim::Property(0));
+    parser.ast.property_sources.push(PropertySource::Property(0));
     parser.ast.properties.push(Property { name, attributes: Vec::new(), each: None, body });
     parser.ast
 }
@@ -192,17 +192,17 @@ impl<'a> Parser<'a> {
         found
     }
 
-    pub(super) fn report(&mut self, mut diagnostic: Diagnostic) -> GivenUp {
+    pub(super) fn report(&mut self, mut diagnostic: Diagnostic) -> Reported {
         // The end of the text is often an empty line after what is incomplete.
         let [.., last, end] = self.tokens.as_slice() else {
             self.diagnostics.push(diagnostic);
-            return GivenUp;
+            return Reported;
         };
         if diagnostic.span == end.span {
             diagnostic.span = Span::new(last.span.end, last.span.end);
         }
         self.diagnostics.push(diagnostic);
-        GivenUp
+        Reported
     }
 
     /// What was reported last, to add to it.
@@ -220,9 +220,9 @@ impl<'a> Parser<'a> {
         }
     }
 
-    pub(super) fn expected(&mut self, what: &str) -> GivenUp {
+    pub(super) fn expected(&mut self, what: &str) -> Reported {
         if *self.peek() == TokenKind::Unknown {
-            return GivenUp;
+            return Reported;
         }
         let message = format!("expected {what}, found {}", self.found());
         self.report(Diagnostic::new(Code::UnexpectedToken, self.span(), message))
@@ -244,14 +244,14 @@ impl<'a> Parser<'a> {
         let word = self.word(0);
         let reserved = RESERVED.contains(&word) || DECLARATIONS[..4].contains(&word);
         if word.is_empty() || reserved {
-            let given_up = self.expected(&format!("the name of {what}"));
+            let reported = self.expected(&format!("the name of {what}"));
             if reserved && !self.at_declaration() {
                 self.help_last(format!("`{word}` is a keyword and cannot be a name"));
             }
             if matches!(self.peek(), TokenKind::Text(_)) {
                 self.help_last(NO_QUOTES);
             }
-            return Err(given_up);
+            return Err(reported);
         }
         let name = Name { text: word.to_owned(), span: self.span() };
         self.advance();
@@ -279,7 +279,7 @@ impl<'a> Parser<'a> {
 
     /// Goes past what is left of a body in braces, `open` of which are open, so that nothing in it is
     /// taken for a declaration of its own.
-    pub(super) fn leave_body(&mut self, mut open: usize) -> GivenUp {
+    pub(super) fn leave_body(&mut self, mut open: usize) -> Reported {
         let from = self.at;
         while open > 0 {
             match self.symbol(0) {
@@ -294,7 +294,7 @@ impl<'a> Parser<'a> {
             }
             self.advance();
         }
-        GivenUp
+        Reported
     }
 
     /// How many braces are open between a place and here.
@@ -445,9 +445,9 @@ impl<'a> Parser<'a> {
             self.advance();
             argument = Some(from.to(self.last_span()));
             if !self.eat(")") {
-                let given_up = self.expected("`)`");
+                let reported = self.expected("`)`");
                 self.help_last("an attribute takes one value: a word, a number or a quoted string");
-                return Err(given_up);
+                return Err(reported);
             }
         }
         let span = start.to(self.last_span());
@@ -462,12 +462,12 @@ impl<'a> Parser<'a> {
         let first = self.ast.nodes.len();
         self.ast.bindings.push(Binding { name, constant, body: Body { first, root: None } });
         if let sign @ (":" | "(") = self.symbol(0) {
-            let given_up = self.expected("`=`");
+            let reported = self.expected("`=`");
             self.help_last(match sign {
                 "(" => format!("`{keyword}` takes no parameters: write `{keyword} name = …`"),
                 _ => format!("the type of a `{keyword}` is inferred: write `{keyword} name = …`"),
             });
-            return Err(given_up);
+            return Err(reported);
         }
         self.declared_as()?;
         let root = self.expression_to_end()?;
@@ -481,17 +481,17 @@ impl<'a> Parser<'a> {
         let index = self.ast.properties.len();
         let first = self.ast.nodes.len();
         let body = Body { first, root: None };
-        self.ast.claims.push(Claim::Property(index));
+        self.ast.property_sources.push(PropertySource::Property(index));
         self.ast.properties.push(Property { name, attributes, each: None, body });
         if self.word(0) == "for" {
             self.ast.properties[index].each = Some(self.each()?);
         }
         if matches!(self.symbol(0), ":" | "(" | ":=" | "{") || matches!(self.word(0), "foreach" | "per") {
-            let given_up = self.expected("`=`");
+            let reported = self.expected("`=`");
             self.help_last(
                 "write `property p = …`, or `property p for each k in topic.field = …` for one instance per value of a field",
             );
-            return Err(given_up);
+            return Err(reported);
         }
         self.declared_as()?;
         let first = self.ast.nodes.len();
@@ -506,21 +506,21 @@ impl<'a> Parser<'a> {
             return Ok(());
         }
         let is_cut = matches!(self.symbol(0), "-" | "." | "/");
-        let given_up = self.expected("`=`");
+        let reported = self.expected("`=`");
         if is_cut {
             self.help_last("names consist of letters, digits and `_`");
         }
-        Err(given_up)
+        Err(reported)
     }
 
     /// Something else stands where a declaration could begin.
-    pub(super) fn expected_declaration(&mut self, what: &str) -> GivenUp {
+    pub(super) fn expected_declaration(&mut self, what: &str) -> Reported {
         let help = self.foreign_declaration().filter(|_| self.begins_line());
-        let given_up = self.expected(what);
+        let reported = self.expected(what);
         if let Some(help) = help {
             self.help_last(help);
         }
-        given_up
+        reported
     }
 
     /// The next declaration or the end, after one that has no body.

@@ -98,9 +98,9 @@ impl Parser<'_> {
             self.advance();
             return Ok((0, start.to(self.last_span())));
         }
-        let given_up = self.expected(if number { "a time with a unit" } else { "a time" });
+        let reported = self.expected(if number { "a time with a unit" } else { "a time" });
         self.help_last("write a time as in `2 s` or `200 ms`");
-        Err(given_up)
+        Err(reported)
     }
 
     fn expectation(&mut self) -> Parsed<Expect> {

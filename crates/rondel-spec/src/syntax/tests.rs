@@ -6,7 +6,7 @@ fn printed(text: &str) -> String {
     spec.print(spec.properties[0].formula).to_string()
 }
 
-/// Each is read as the second, which has all its parentheses.
+/// ForEach is read as the second, which has all its parentheses.
 #[test]
 fn precedence() {
     for (text, expected) in [

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rondel_event::ValueType;
 
 use super::ast::Topic;
-use super::parser::{ADDRESS, DECLARATIONS, GivenUp, Parsed, Parser};
+use super::parser::{ADDRESS, DECLARATIONS, Parsed, Parser, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::TokenKind;
 use crate::spec::{Schema, SchemaType};
@@ -38,7 +38,7 @@ impl Parser<'_> {
             self.ast.topics[index].places = places;
             self.ast.topics[index].schema = schema.ok();
             if self.ast.topics[index].schema.is_none() {
-                return Err(GivenUp);
+                return Err(Reported);
             }
         }
         if *self.peek() != TokenKind::End && self.symbol(0) != ";" && !self.at_declaration() {
@@ -49,14 +49,14 @@ impl Parser<'_> {
                 _ => "an address in quotes, `:`, `{` or a declaration",
             };
             let suggestion = did_you_mean(self.word(0), DECLARATIONS);
-            let given_up = self.expected_declaration(what);
+            let reported = self.expected_declaration(what);
             if matches!(self.symbol(0), "=" | "/") {
                 self.help_last(ADDRESS);
             }
             if let Some(last) = self.last_diagnostic().filter(|_| !suggestion.is_empty()) {
                 last.message.push_str(&suggestion);
             }
-            return Err(given_up);
+            return Err(reported);
         }
         Ok(())
     }
@@ -98,9 +98,9 @@ impl Parser<'_> {
             };
             self.advance();
             if !self.eat(":") {
-                let given_up = self.expected("`:`");
+                let reported = self.expected("`:`");
                 self.help_last("write a field as `name: type`");
-                return Err(given_up);
+                return Err(reported);
             }
             if outer > 0 {
                 path.push('.');

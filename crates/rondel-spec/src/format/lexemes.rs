@@ -12,7 +12,7 @@ pub(super) struct Comment {
 
 /// A word and what stands before and behind it.
 #[derive(Debug)]
-pub(super) struct Piece<'a> {
+pub(super) struct Lexeme<'a> {
     pub(super) text: &'a str,
     pub(super) kind: TokenKind,
     /// Its position among the tokens.
@@ -28,8 +28,8 @@ pub(super) struct Piece<'a> {
 }
 
 /// The words of a text but those that `dropped` names, with one more for the end.
-pub(super) fn pieces<'a>(text: &'a str, tokens: &[Token], dropped: &[bool]) -> Vec<Piece<'a>> {
-    let mut pieces: Vec<Piece<'a>> = Vec::new();
+pub(super) fn lexemes<'a>(text: &'a str, tokens: &[Token], dropped: &[bool]) -> Vec<Lexeme<'a>> {
+    let mut lexemes: Vec<Lexeme<'a>> = Vec::new();
     let mut end = 0;
     let mut gap = String::new();
     for (i, token) in tokens.iter().enumerate() {
@@ -38,7 +38,7 @@ pub(super) fn pieces<'a>(text: &'a str, tokens: &[Token], dropped: &[bool]) -> V
         if dropped.get(i).copied().unwrap_or(false) {
             continue;
         }
-        let mut piece = Piece {
+        let mut lexeme = Lexeme {
             text: token.span.of(text),
             kind: token.kind.clone(),
             token: i,
@@ -55,24 +55,24 @@ pub(super) fn pieces<'a>(text: &'a str, tokens: &[Token], dropped: &[bool]) -> V
             if line.is_empty() {
                 // The rest of the line before, and the beginning of this one, are not empty lines.
                 blank |= n > 0 && n + 1 < lines.len();
-            } else if n == 0 && !pieces.is_empty() {
+            } else if n == 0 && !lexemes.is_empty() {
                 behind.push(line.to_owned());
             } else {
-                piece.before.push(Comment { text: line.to_owned(), blank });
+                lexeme.before.push(Comment { text: line.to_owned(), blank });
                 blank = false;
             }
         }
-        piece.blank = blank;
-        if let Some(last) = pieces.last_mut() {
+        lexeme.blank = blank;
+        if let Some(last) = lexemes.last_mut() {
             last.behind = behind;
         }
-        pieces.push(piece);
+        lexemes.push(lexeme);
         gap.clear();
     }
-    pieces
+    lexemes
 }
 
-impl Piece<'_> {
+impl Lexeme<'_> {
     pub(super) fn is_word(&self) -> bool {
         self.kind == TokenKind::Word
     }
