@@ -1,6 +1,6 @@
-//! Spans of time as they are written, exactly.
+//! Exact parsing of durations.
 
-/// The units, each with how many nanoseconds it has.
+/// The units and their lengths in nanoseconds.
 pub(crate) const UNITS: [(&str, i64); 7] = [
     ("ns", 1),
     ("us", 1_000),
@@ -11,23 +11,23 @@ pub(crate) const UNITS: [(&str, i64); 7] = [
     ("d", 86_400_000_000_000),
 ];
 
-/// Why a number with a unit is no span of time.
+/// The reason why a number with a unit is not a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DurationError {
     /// More than 292 years.
     TooLong,
     /// Not a whole number of nanoseconds.
     TooFine,
-    /// The digits are none.
+    /// The number is malformed.
     NotANumber,
 }
 
-/// How many nanoseconds a unit has, if it is one.
+/// Returns the length of a unit in nanoseconds.
 pub(crate) fn unit(word: &str) -> Option<i64> {
     UNITS.iter().find(|(name, _)| *name == word).map(|(_, nanos)| *nanos)
 }
 
-/// The unit that is meant by another word for one.
+/// Returns the unit for a synonym, such as `s` for `seconds`.
 pub(crate) fn meant(word: &str) -> Option<&'static str> {
     Some(match word {
         "nsec" | "nanosecond" | "nanoseconds" => "ns",
@@ -41,7 +41,7 @@ pub(crate) fn meant(word: &str) -> Option<&'static str> {
     })
 }
 
-/// Digits with an optional fraction and exponent, times `unit` nanoseconds.
+/// Converts a number with an optional fraction and exponent to nanoseconds, for a unit of `unit` nanoseconds.
 pub(crate) fn nanos(number: &str, unit: i64) -> Result<i64, DurationError> {
     let (digits, exponent) = match number.split_once(['e', 'E']) {
         Some((digits, exponent)) => (digits, exponent.parse().map_err(|_| DurationError::TooLong)?),

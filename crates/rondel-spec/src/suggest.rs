@@ -1,13 +1,13 @@
-//! What a misspelt word was probably meant to be.
+//! Suggestions for misspelt words and for words of other languages.
 
-/// The candidate that is most like `word`, if one is like it enough to be named.
+/// Returns the candidate most similar to `word`, if one is similar enough to be suggested.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
-    // Comparing very long words costs much and helps nobody.
+    // Comparing very long words is slow, and a suggestion would not help.
     if length > 64 {
         return None;
     }
-    // A third of the word may be wrong; of one or two letters nothing can be told but their case.
+    // Up to a third of the letters may differ; words of one or two letters may differ only in case.
     let allowed = length.div_ceil(3).min(3);
     let lower = word.to_lowercase();
     let mut best: Option<(usize, &str)> = None;
@@ -29,15 +29,15 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
     best.map(|(_, candidate)| candidate)
 }
 
-/// `; did you mean 'x'?`, or nothing.
+/// Returns `; did you mean 'x'?`, or an empty string.
 pub(crate) fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     nearest(word, candidates).map(|c| format!("; did you mean '{c}'?")).unwrap_or_default()
 }
 
-/// The most candidates that a diagnostic lists.
+/// The maximum number of candidates that a diagnostic lists.
 const LISTED: usize = 10;
 
-/// The first candidates in quotes, and how many more there are; nothing for none.
+/// Returns the first candidates in quotes and the number of the others; none for no candidates.
 pub(crate) fn list<'a>(candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let names: Vec<_> = candidates.into_iter().map(|name| format!("'{name}'")).collect();
     let shown = names.get(..LISTED).unwrap_or(&names).join(", ");
@@ -48,7 +48,7 @@ pub(crate) fn list<'a>(candidates: impl IntoIterator<Item = &'a str>) -> Option<
     }
 }
 
-/// What is written in Rondel for an operator of other languages.
+/// Returns the Rondel spelling of an operator of another language.
 pub(crate) fn translation(word: &str) -> Option<&'static str> {
     let translation = match plain(word) {
         "&" | "∧" | "AND" => "and",
@@ -87,12 +87,12 @@ pub(crate) fn translation(word: &str) -> Option<&'static str> {
     Some(translation)
 }
 
-/// A word without the mark of an index, as in `G_[0,5]`.
+/// Removes the index mark of an operator, as in `G_[0,5]`.
 fn plain(word: &str) -> &str {
     word.strip_suffix('_').unwrap_or(word)
 }
 
-/// What to write in Rondel for a word of other languages that is no single word here.
+/// Returns advice for a word of another language that has no single counterpart in Rondel.
 pub(crate) fn hint(word: &str) -> Option<&'static str> {
     let hint = match plain(word) {
         "G" | "globally" | "Globally" | "GLOBALLY" | "[]" | "□" => {
@@ -143,7 +143,7 @@ pub(crate) fn hint(word: &str) -> Option<&'static str> {
     Some(hint)
 }
 
-/// What to write in Rondel for a word of other languages that begins a declaration there.
+/// Returns advice for a word that starts a declaration in another language.
 pub(crate) fn declaration(word: &str) -> Option<&'static str> {
     let hint = match word {
         "input" | "in" | "stream" | "signal" => {

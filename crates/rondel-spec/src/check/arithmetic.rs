@@ -1,4 +1,4 @@
-//! The types of arithmetic and of measurements.
+//! Type inference of arithmetic and windows.
 
 use super::kinds::Kind;
 use super::{Checker, Meaning};
@@ -7,15 +7,14 @@ use crate::spec::{Aggregate, BinaryOp};
 use crate::syntax::ast::{NodeId, NodeKind};
 
 impl Checker<'_> {
-    /// `-x` and `abs(x)`, of a number or a duration.
+    /// Infers `-x` and `abs(x)` of a number or a duration.
     pub(super) fn infer_size(&mut self, node: NodeId, a: NodeId) {
         let kind = if self.kinds.kind(a) == Kind::Duration { Kind::Duration } else { Kind::Number };
         self.expect(a, kind);
         self.result(node, kind);
     }
 
-    /// Numbers with numbers; times and durations as their units allow. Of what is not known yet it is
-    /// assumed that it fits the other side.
+    /// Infers arithmetic on numbers, times and durations. An operand of unknown type is assumed to fit the other one.
     pub(super) fn infer_arithmetic(&mut self, node: NodeId, op: BinaryOp, a: NodeId, b: NodeId) {
         use BinaryOp::{Add, Divide, Max, Min, Multiply, Remainder, Subtract};
         use Kind::{Duration, Number, Time};

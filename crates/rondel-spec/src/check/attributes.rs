@@ -1,4 +1,4 @@
-//! Attributes: what those take that mean something to the language, and which go together.
+//! Checks of attributes: their values and combinations.
 
 use std::collections::HashSet;
 
@@ -8,15 +8,15 @@ use crate::spec::{Expr, ExprId};
 use crate::suggest::{did_you_mean, nearest};
 use crate::syntax::ast::{Attribute, Name};
 
-/// What an attribute takes in parentheses.
+/// The value that an attribute takes.
 enum AttributeValue {
     Nothing,
-    /// A whole number of instances.
+    /// A positive number of instances.
     Count,
     Word(&'static [&'static str]),
 }
 
-/// The attributes that mean something here; all others are for whoever reads the verdicts.
+/// The attributes of the language; all others are passed on with the verdicts.
 const KNOWN: [(&str, AttributeValue); 7] = [
     ("limit", AttributeValue::Count),
     ("unbounded", AttributeValue::Nothing),
@@ -27,7 +27,7 @@ const KNOWN: [(&str, AttributeValue); 7] = [
     ("linear", AttributeValue::Nothing),
 ];
 
-/// What somebody may call one of them, and what is written.
+/// Synonyms of attributes, and the correct form.
 const SYNONYMS: [(&str, &str); 6] = [
     ("steps", "@time(steps)"),
     ("points", "@time(points)"),
@@ -51,7 +51,7 @@ impl AttributeValue {
         }
     }
 
-    /// How the attribute is written.
+    /// Returns advice on how to write the attribute.
     fn forms(&self, name: &str) -> String {
         match self {
             AttributeValue::Nothing => format!("write `@{name}`"),
@@ -69,35 +69,35 @@ impl AttributeValue {
     }
 }
 
-/// How many instances of a `for each` there may be.
+/// Parses a limit on the number of instances.
 fn count(value: &str) -> Option<u64> {
     value.replace('_', "").parse().ok().filter(|limit| *limit > 0)
 }
 
-/// The last attribute of this name that is written as it has to be.
+/// Returns the last valid attribute with this name.
 pub(super) fn find<'a>(attributes: &'a [Attribute], name: &str) -> Option<&'a Attribute> {
     let takes = AttributeValue::named(name)?;
     attributes.iter().rev().find(|attribute| attribute.name.text == name && takes.fits(attribute))
 }
 
-/// How many instances there may be, if that is said.
+/// Returns the limit on the number of instances, if there is one.
 pub(super) fn limit(attributes: &[Attribute]) -> Option<u64> {
     find(attributes, "limit").and_then(|attribute| count(&attribute.value))
 }
 
-/// The attribute that says that numbers run straight, if one does.
+/// Returns the attribute that requests linear interpolation, if there is one.
 pub(super) fn linear_interpolation(attributes: &[Attribute]) -> Option<&Attribute> {
     let long = find(attributes, "interpolate").filter(|attribute| attribute.value == "linear");
     find(attributes, "linear").or(long)
 }
 
-/// Whether something is said of how time runs, or how numbers do in it.
+/// Returns whether an attribute chooses the time model or the interpolation.
 pub(super) fn chooses_time(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|a| matches!(a.name.text.as_str(), "time" | "linear" | "interpolate"))
 }
 
 impl Checker<'_> {
-    /// Reports what is wrong with the attributes of a declaration by themselves.
+    /// Reports invalid attributes of a declaration.
     pub(super) fn check_attributes(&mut self, attributes: &[Attribute], divided: bool) {
         for (i, attribute) in attributes.iter().enumerate() {
             let name = attribute.name.text.as_str();
@@ -117,7 +117,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports attributes about quantified formulas where there are none.
+    /// Reports attributes that apply to quantifiers on declarations without quantifiers.
     pub(super) fn check_quantified(&mut self, name: &Name, attributes: &[Attribute], roots: Vec<ExprId>) {
         let about = |attribute: &&Attribute| {
             let name = attribute.name.text.as_str();
@@ -143,7 +143,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether a quantifier is left in some of these.
+    /// Returns whether one of the nodes contains a quantifier.
     fn is_quantified(&self, mut open: Vec<ExprId>) -> bool {
         let nodes = &self.graph.spec().nodes;
         let mut seen: HashSet<ExprId> = open.iter().copied().collect();
@@ -158,10 +158,10 @@ impl Checker<'_> {
     }
 }
 
-/// An attribute that means nothing here, where one seems to be meant that does.
+/// Returns a warning for an unknown attribute that resembles a known one.
 fn unknown(attribute: &Attribute) -> Option<Diagnostic> {
     let name = attribute.name.text.as_str();
-    // Anybody may have attributes of his own: it is a mistake only if the rest fits too.
+    // Custom attributes are allowed, so the value must fit the suggested attribute too.
     let fitting = KNOWN.iter().filter(|(_, takes)| takes.fits(attribute)).map(|(name, _)| *name);
     let meant = SYNONYMS.iter().find(|(word, _)| *word == name).map(|(_, meant)| (*meant).to_owned());
     let meant = meant.or_else(|| nearest(name, fitting).map(|meant| format!("@{meant}")))?;
@@ -170,7 +170,7 @@ fn unknown(attribute: &Attribute) -> Option<Diagnostic> {
     Some(Diagnostic::new(Code::UnknownAttribute, attribute.name.span, message).help(help))
 }
 
-/// An attribute with another argument than it takes.
+/// Returns the error for an attribute with an invalid value.
 fn misused(attribute: &Attribute, takes: &AttributeValue) -> Diagnostic {
     let (name, value) = (&attribute.name.text, &attribute.value);
     let message = match (takes, attribute.argument) {
@@ -196,7 +196,7 @@ fn misused(attribute: &Attribute, takes: &AttributeValue) -> Diagnostic {
     Diagnostic::new(Code::InvalidAttribute, place, message).help(help)
 }
 
-/// An attribute about something that an earlier one is about too.
+/// Returns the error for an attribute that repeats or contradicts an earlier one.
 fn duplicate(attribute: &Attribute, earlier: &[Attribute]) -> Option<Diagnostic> {
     let says = |attribute: &Attribute| match (attribute.name.text.as_str(), attribute.value.as_str()) {
         ("linear", _) => ("interpolate".to_owned(), "linear".to_owned()),

@@ -1,4 +1,4 @@
-//! Chains: from one topic to the next, message by message.
+//! Checks and translation of chains.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::spec::{self, Bounds, ChainId, ChainMeasure, Expr, ExprId, SliceId, Ti
 use crate::suggest::did_you_mean;
 use crate::syntax::ast::{Attribute, Bound, Chain, Measure, Name};
 
-/// How many times the bound of its latency a stamp is waited for, at least, before it is forgotten.
+/// A stamp is kept for at least this multiple of the latency bound.
 const WAIT: u64 = 10;
 
 impl<'a> Checker<'a> {
@@ -42,14 +42,14 @@ impl<'a> Checker<'a> {
         }
         let key = &self.ast.for_eaches[chain.each].keys[0];
         if wrong {
-            // What is wrong with the topics is wrong with their fields too, and is said once.
+            // An error in a topic also affects its field, but is reported only once.
             key.fields.iter().for_each(|node| self.meanings[*node] = Meaning::Broken);
         } else {
             self.resolve_key(key, names);
         }
     }
 
-    /// Whether a name under a measurement is that of a chain. A topic of the same name comes first.
+    /// Returns whether the operand of a measurement is a chain; a topic of the same name takes precedence.
     pub(super) fn measures_chain(&self, measure: Measure, name: &Name, names: &Names<'_>) -> bool {
         let is_chain = || self.ast.chains.iter().any(|chain| chain.name.text == name.text);
         measure == Measure::Reaction || !names.contains_key(name.text.as_str()) && is_chain()
@@ -74,7 +74,7 @@ impl<'a> Checker<'a> {
         Meaning::Broken
     }
 
-    /// What is known of the chains before any formula is looked at.
+    /// Translates the declarations of chains, before any formula.
     pub(super) fn lower_chains(&mut self) {
         for chain in &self.ast.chains {
             let key = &self.ast.for_eaches[chain.each].keys[0];
@@ -102,7 +102,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A bound of a chain besides that of its latency: a property of its own.
+    /// Translates a further bound of a chain into its own property.
     pub(super) fn lower_chain_bound(
         &mut self,
         index: usize,
@@ -127,13 +127,13 @@ impl<'a> Checker<'a> {
         let upper = i64::try_from(upper).unwrap_or(i64::MAX);
         let upper = self.graph.add(Expr::Literal(Value::Duration(upper)));
         let formula = self.graph.compare(Comparison::LessOrEqual, measured, upper);
-        // It is not divided, so that what is said of instances and of numbers is not about it.
+        // The property has no `for each`, so these attributes do not apply to it.
         let is_for_it = |a: &&Attribute| !matches!(a.name.text.as_str(), "limit" | "robust");
         let attributes: Vec<_> = chain.attributes.iter().filter(is_for_it).cloned().collect();
         self.push_property(name, &attributes, formula, None, model);
     }
 
-    /// What is divided by key sees some of the messages only, and a chain is measured over all of them.
+    /// Reports a measurement of a chain in a property with `for each`.
     pub(super) fn check_undivided(&mut self, name: &Name, roots: Vec<ExprId>, slice: Option<SliceId>) {
         if slice.is_none() || self.ast.chains.is_empty() {
             return;
@@ -157,7 +157,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Every message of the first topic is followed by one of the last that came through all between.
+    /// Translates a chain into a formula: a message of the last topic must follow each message of the first.
     pub(super) fn lower_chain(&mut self, index: usize) -> Option<(ExprId, Option<SliceId>, TimeModel)> {
         let chain = &self.ast.chains[index];
         let (model, upper) = self.chain_reaches.get(index).copied().flatten()?;
@@ -169,8 +169,7 @@ impl<'a> Checker<'a> {
         };
         let mut came = last;
         if !between.is_empty() {
-            // What is longer ago has come too late in any case. So an instance forgets it, and can be
-            // forgotten itself where the last topic stays silent.
+            // Older messages are late in any case; forgetting them lets an instance end if the last topic stays silent.
             let recent = Bounds { lower: 0, upper: Some(upper) };
             let mut through = self.graph.once(recent, first);
             for topic in between {
@@ -181,7 +180,7 @@ impl<'a> Checker<'a> {
         }
         let followed = self.graph.add(Expr::Eventually(Bounds { lower: 0, upper: Some(upper) }, came));
         let formula = self.graph.implies(first, followed);
-        // Not as soon as the last topic comes: what did not come through all of them is still owed.
+        // Not as soon as the last topic arrives: messages that skipped a topic are still missing.
         let slice = self.lower_keys(chain.each, Some(came), &chain.attributes)?;
         Some((formula, Some(slice), model))
     }

@@ -1,4 +1,4 @@
-//! Warnings about formulas and comparisons that say nothing.
+//! Warnings about constant formulas and comparisons.
 
 use rondel_event::{Comparison, Value, ValueType};
 
@@ -6,7 +6,7 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::graph::Graph;
 use crate::spec::ExprId;
 
-/// A warning if the formula of a property can never be violated, or never be satisfied.
+/// Returns a warning if a property can never be violated or never be satisfied.
 pub(crate) fn constant_property(
     graph: &Graph,
     formula: ExprId,
@@ -28,7 +28,7 @@ pub(crate) fn constant_property(
     Some(Diagnostic::new(Code::ConstantProperty, span, message))
 }
 
-/// A warning about the comparison `id` of `a` with `b`, if that is certainly not meant.
+/// Returns a warning about a comparison that is probably a mistake.
 pub(super) fn comparison(
     graph: &Graph,
     op: Comparison,

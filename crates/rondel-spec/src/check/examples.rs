@@ -1,4 +1,4 @@
-//! Tests inside a specification: their messages and what they expect.
+//! Checks and translation of tests.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use crate::suggest::did_you_mean;
 use crate::syntax::ast::{self, Content, ContentKind, Expect, Message, NodeId};
 
 impl<'a> Checker<'a> {
-    /// The topics of the messages of all tests, and the constants that they use.
+    /// Resolves the topics and constants in the messages of all tests.
     pub(super) fn resolve_tests(&mut self, names: &Names<'a>) {
         let ast = self.ast;
         for test in &ast.tests {
@@ -74,7 +74,7 @@ impl<'a> Checker<'a> {
                         .help("add an expectation: `expect property violated at 2 s`"),
                 );
             }
-            // Messages of one time keep their order.
+            // A stable sort keeps the order of simultaneous messages.
             messages.sort_by_key(|message| message.time);
             let end = test.end.map(|(end, _)| Timestamp::from_nanos(end));
             let (name, offset) = (test.name.clone(), test.span.start);
@@ -122,7 +122,7 @@ impl<'a> Checker<'a> {
         Some(json)
     }
 
-    /// Compares one member of an object in a message with the schema of that object.
+    /// Checks a member of an object against its schema.
     fn check_member(
         &mut self,
         schema: &SchemaType,
@@ -181,7 +181,7 @@ impl<'a> Checker<'a> {
         self.diagnostics.push(Diagnostic::new(Code::TypeMismatch, span, message));
     }
 
-    /// Warns of a message that belongs to no instance, as it lacks a key.
+    /// Warns about a message without the field of a parameter.
     fn check_keys(&mut self, message: &Message, topic: TopicId) {
         let missing = self.graph.spec().slices.iter().flat_map(|slice| &slice.keys).find_map(|key| {
             let (_, path) = key.fields.iter().find(|(t, _)| *t == topic)?;
@@ -197,7 +197,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The value of a literal or of a constant; nothing for what has been reported.
+    /// Returns the value of a literal or a constant; none if an error has been reported.
     fn content_value(&self, content: &Content) -> Option<Value> {
         match &content.kind {
             ContentKind::Value(value) => Some(value.clone()),
@@ -209,7 +209,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A constant is the same in every model that it has been lowered in.
+    /// Returns the value of a constant, which is the same in all time models.
     fn constant_of(&self, root: NodeId) -> Option<Value> {
         let models = [TimeModel::Steps, TimeModel::Points, TimeModel::Dense];
         let id = models.into_iter().find_map(|model| self.lowered_to(root, model))?;
@@ -241,7 +241,7 @@ impl<'a> Checker<'a> {
             ContentKind::Value(_) | ContentKind::Name(_) => match self.content_value(content)? {
                 Value::Bool(value) => out.push_str(if value { "true" } else { "false" }),
                 Value::Int(value) => write!(out, "{value}").ok()?,
-                // JSON has no word for what is no number; the field is then unknown.
+                // JSON has no NaN or infinity; the field is then unknown.
                 Value::Float(value) if !value.is_finite() => out.push_str("null"),
                 Value::Float(value) => write!(out, "{value:?}").ok()?,
                 Value::Time(nanos) | Value::Duration(nanos) => {
@@ -259,7 +259,7 @@ impl<'a> Checker<'a> {
         let Some(index) = properties.iter().position(|property| property.name == name.text) else {
             let property_sources =
                 self.ast.property_sources.iter().map(|source| &self.ast.source_name(*source).text);
-            // One that is declared, and could not be read, has been reported.
+            // A declared property that could not be parsed has been reported.
             if property_sources.clone().all(|source| *source != name.text) {
                 let suggestion = did_you_mean(&name.text, property_sources.map(String::as_str));
                 let message = format!("unknown property '{}'{suggestion}", name.text);
@@ -331,7 +331,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Whether a message may have this value where that type is declared.
+/// Returns whether a message can have this value for a field of the declared type.
 fn fits(value: &Value, value_type: ValueType) -> bool {
     match value {
         Value::Int(_) => {
@@ -346,7 +346,7 @@ fn fits(value: &Value, value_type: ValueType) -> bool {
     }
 }
 
-/// A value as one of a key; times are written as durations since zero.
+/// Converts a value to the type of a parameter; a time is written as a duration since zero.
 fn convert(value: Value, key: ValueType) -> Option<Value> {
     match (value, key) {
         (Value::Duration(nanos) | Value::Time(nanos), ValueType::Time) => Some(Value::Time(nanos)),
@@ -355,7 +355,7 @@ fn convert(value: Value, key: ValueType) -> Option<Value> {
     }
 }
 
-/// Whether a message has something at a path.
+/// Returns whether a message has a value at a path.
 fn has(content: &Content, path: &[Segment]) -> bool {
     let Some((first, rest)) = path.split_first() else { return !matches!(content.kind, ContentKind::Null) };
     let next = match (first, &content.kind) {

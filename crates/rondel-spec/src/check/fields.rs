@@ -1,4 +1,4 @@
-//! Fields of a topic looked up in its schema.
+//! Lookup of fields in schemas.
 
 use std::collections::HashMap;
 
@@ -8,18 +8,18 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::{Schema, SchemaType};
 use crate::suggest::{did_you_mean, list};
 
-/// The schema of a topic and where it was written.
+/// The schema of a topic and its locations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields<'a> {
-    /// The topic, for messages.
+    /// The name of the topic.
     pub(crate) topic: &'a str,
     pub(crate) schema: &'a Schema,
-    /// Where the types stand; elements of arrays are written `field[]`.
+    /// The locations of the types; array elements are named `field[]`.
     pub(crate) places: &'a HashMap<String, Span>,
 }
 
 impl<'a> Fields<'a> {
-    /// What the schema says about a path, and where. `whole` is where the path is used.
+    /// Returns the type at a path and its location; `whole` is the location of the use.
     pub(crate) fn find(
         &self,
         segments: &[(Segment, Span)],
@@ -76,7 +76,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The type of the single value at a path, and where it is declared.
+    /// Returns the type of the single value at a path, and the location of its declaration.
     pub(crate) fn find_value(
         &self,
         segments: &[(Segment, Span)],
@@ -101,7 +101,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The error about a field that an object does not have: the nearest field, or else the fields that there are.
+/// Returns the error for an unknown field, with the nearest field or a list of all fields.
 pub(super) fn unknown_field(field: &str, span: Span, object: &str, schema: &Schema) -> Diagnostic {
     let names = || schema.fields.iter().map(|(name, _)| name.as_str());
     let suggestion = did_you_mean(field, names());

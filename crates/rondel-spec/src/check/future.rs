@@ -1,4 +1,4 @@
-//! Where an operator of the future may stand: where its answer can be waited for.
+//! Checks of the positions of future operators.
 
 use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic};
@@ -8,8 +8,7 @@ const LATER: &str =
     "put future operators outside: they may contain past operators, but not the other way round";
 
 impl Checker<'_> {
-    /// Finds operators of the future, and refuses them inside what has a memory of answers: that would
-    /// have to hold back what it remembers until the answer is there.
+    /// Reports future operators inside operators with memory, which would have to wait for the values they remember.
     pub(super) fn check_future(&mut self) {
         let ast = self.ast;
         for binding in self.order.clone() {
@@ -28,7 +27,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Refuses an expression that looks ahead, where the answer is needed at once.
+    /// Reports an expression with a future operator where its value is needed at once.
     pub(super) fn no_future(&mut self, body: Body, inside: &str) {
         if let Some(root) = body.root
             && let Some(ahead) = self.future[root]

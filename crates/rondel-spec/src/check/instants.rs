@@ -1,6 +1,5 @@
-//! `rising` and `falling` in dense time are instants at which something is true and was not just before. What
-//! begins just after an instant, such as the end of `once[0, 2 s] on(a)`, is true at no first instant: they
-//! miss it.
+//! Warnings about missed edges in dense time. `rising` and `falling` detect a change at a time point; a value that
+//! changes just after a time point, such as the end of `once[0, 2 s] on(a)`, has no such time point.
 
 use std::collections::HashSet;
 
@@ -13,14 +12,14 @@ use crate::graph::Graph;
 use crate::spec::{ChainMeasure, Expr, ExprId};
 use crate::syntax::ast::Name;
 
-/// How the truth of a node changes in dense time.
+/// The ways in which a node can change in dense time.
 #[derive(Clone, Copy, Default)]
 struct EdgeTiming {
-    /// The part because of which it may become true just after an instant.
+    /// The node because of which it can become true just after a time point.
     rises: Option<ExprId>,
-    /// Likewise false.
+    /// The node because of which it can become false just after a time point.
     falls: Option<ExprId>,
-    /// Whether it is true at instants only, or false.
+    /// Whether it is true only at isolated time points; `is_gap`: false only there.
     is_instant: bool,
     is_gap: bool,
 }
@@ -44,7 +43,7 @@ impl EdgeTiming {
         }
     }
 
-    /// The one or the other.
+    /// Returns the union of both.
     fn either(self, other: EdgeTiming) -> EdgeTiming {
         EdgeTiming {
             rises: self.rises.or(other.rises),
@@ -56,7 +55,7 @@ impl EdgeTiming {
 }
 
 impl Checker<'_> {
-    /// Warns of instants in these parts of a declaration in dense time that what they are about may not have.
+    /// Warns about edges in dense time whose operand can change just after a time point.
     pub(super) fn warn_of_no_instant(&mut self, name: &Name, roots: Vec<ExprId>, is_linear: bool) {
         let graph = &self.graph;
         let nodes = &graph.spec().nodes;
@@ -92,7 +91,7 @@ impl Checker<'_> {
     }
 }
 
-/// What is true at an instant and was not just before, if that is what the node asks.
+/// Returns the operand of an edge, if the node is one.
 fn edge(nodes: &[Expr], node: &Expr) -> Option<ExprId> {
     let Expr::And(x, y) = node else { return None };
     let opposite =
@@ -112,7 +111,7 @@ fn edge_timing(graph: &Graph, id: ExprId, turns: &[EdgeTiming], is_linear: bool)
     let spec = graph.spec();
     let expr = &spec.nodes[id.index()];
     let of = |x: &ExprId| turns[x.index()];
-    // What an operator of the past makes of these, which is what it is about.
+    // A past operator is named itself as the cause.
     let own = |late: Option<ExprId>| late.map(|_| id);
     match expr {
         Expr::On(_) | Expr::Bind { .. } | Expr::Carried { .. } => EdgeTiming::instant(id),
@@ -159,7 +158,7 @@ fn edge_timing(graph: &Graph, id: ExprId, turns: &[EdgeTiming], is_linear: bool)
     }
 }
 
-/// Where the sides of a comparison pass each other they are equal for an instant.
+/// The two sides of a comparison are equal at the time point of crossing.
 fn compared(
     graph: &Graph,
     id: ExprId,
@@ -184,14 +183,14 @@ fn compared(
     }
 }
 
-/// Whether the first grows with time towards the second, which is a constant.
+/// Returns whether the first operand grows with time and the second is constant.
 fn grows(graph: &Graph, x: ExprId, y: ExprId) -> bool {
     let age = &graph.spec().nodes[x.index()];
     let ages = matches!(age, Expr::Age(_) | Expr::Chain(_, ChainMeasure::Age | ChainMeasure::Reaction));
     ages && graph.constant(y).is_some()
 }
 
-/// What to write instead.
+/// Returns the advice for a missed edge.
 fn instead(graph: &Graph, late: ExprId) -> String {
     let nodes = &graph.spec().nodes;
     match &nodes[late.index()] {

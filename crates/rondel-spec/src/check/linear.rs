@@ -1,4 +1,4 @@
-//! Numbers that run straight between messages: which properties ask for that, and what they can compare.
+//! Checks of properties with linear interpolation.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,12 +12,12 @@ use crate::syntax::ast::{Attribute, Name};
 
 const SECOND: &str = "write a second property for it with `@interpolate(constant)`";
 
-/// What the option that asks for straight lines is called where it is given.
+/// The label where the command-line option requests linear interpolation.
 pub(super) const OPTION: &str =
     "numbers are interpolated linearly because of `--time linear` (`time: linear` in a deployment)";
 
 impl Checker<'_> {
-    /// Whether numbers run straight in a property. What cannot is refused at its place.
+    /// Returns whether a property uses linear interpolation, and reports what cannot be combined with it.
     pub(super) fn linear(
         &mut self,
         name: &Name,
@@ -31,11 +31,11 @@ impl Checker<'_> {
             return false;
         }
         let ast = self.ast;
-        // A further bound of a chain goes with the chain.
+        // A further bound of a chain has the settings of the chain.
         if ast.chains.iter().flat_map(|chain| &chain.bounds).any(|(bound, ..)| bound.span == name.span) {
             return false;
         }
-        // Whoever asks for straight lines everywhere need not care for what compares no numbers.
+        // The option has no effect on properties that compare no numbers.
         if attribute.is_none() && !self.has_numbers(formula, slice) {
             return false;
         }
@@ -75,7 +75,7 @@ impl Checker<'_> {
         true
     }
 
-    /// Whether numbers that messages bring are in something.
+    /// Returns whether a formula contains numeric fields.
     fn has_numbers(&self, formula: ExprId, slice: Option<SliceId>) -> bool {
         let spec = self.graph.spec();
         let until = slice.and_then(|id| spec.slices.get(id.0 as usize)?.until);
@@ -96,7 +96,7 @@ impl Checker<'_> {
         false
     }
 
-    /// Where a node stands in a property, or in a definition that it uses.
+    /// Returns the location of a node in a property, or in a definition that it uses.
     pub(super) fn place_in(&self, name: &Name, node: ExprId) -> Option<Span> {
         let ast = self.ast;
         let own = ast.properties.iter().find(|property| property.name.span == name.span)?;
@@ -104,7 +104,7 @@ impl Checker<'_> {
         if let Some(here) = nodes.find(|here| self.lowered_to(*here, TimeModel::Dense) == Some(node)) {
             return Some(self.span(here));
         }
-        // A node that another property has as well has its place there.
+        // A shared node has its location in another property.
         let place = self.graph.spec().places.node(node)?;
         let mut roots = ast.properties.iter().filter_map(|property| property.body.root);
         let is_elsewhere = roots.any(|root| {
@@ -115,11 +115,11 @@ impl Checker<'_> {
     }
 }
 
-/// Why something cannot be where numbers run straight, and what to write instead.
+/// The reason why an expression cannot be combined with linear interpolation, and the fix.
 #[derive(Clone, Copy)]
 struct NotLinear {
     what: &'static str,
-    /// Whether it is about messages; otherwise it is a number that bends or jumps between them.
+    /// Whether the expression depends on individual messages; otherwise it is not piecewise linear.
     about_messages: bool,
     instead: &'static str,
 }
@@ -150,7 +150,7 @@ fn about_messages(what: &str, span: Span) -> Diagnostic {
     Diagnostic::new(Code::NotStraight, span, message)
 }
 
-/// What is wrong with a formula by itself, in which the option asks that numbers run straight, if anything is.
+/// Returns the error for a single formula for which the option requests linear interpolation.
 pub(crate) fn not_piecewise_linear(graph: &Graph, formula: ExprId, span: Span) -> Option<Diagnostic> {
     let has_numbers = graph.spec().nodes.iter().any(is_number);
     let (_, not_linear) = found(graph, formula).filter(|_| has_numbers)?;
@@ -161,10 +161,10 @@ fn is_number(expr: &Expr) -> bool {
     matches!(expr, Expr::Field { value_type: ValueType::Int | ValueType::Float, .. })
 }
 
-/// What in a formula does not run straight, with what it is a part of up to the whole, and why.
+/// Returns the first node that cannot be combined with linear interpolation, with its ancestors and the reason.
 fn found(graph: &Graph, formula: ExprId) -> Option<(Vec<ExprId>, NotLinear)> {
     let nodes = &graph.spec().nodes;
-    // Operands stand before what they are of.
+    // Operands precede their operators.
     let mut moves: Vec<bool> = Vec::with_capacity(nodes.len());
     for expr in nodes {
         moves.push(is_number(expr) || expr.operands().any(|operand| moves[operand.index()]));
@@ -172,7 +172,7 @@ fn found(graph: &Graph, formula: ExprId) -> Option<(Vec<ExprId>, NotLinear)> {
     let moves = |id: ExprId| moves[id.index()];
     let mut first: Option<(ExprId, NotLinear)> = None;
     let mut seen = HashSet::from([(formula, false)]);
-    // With each whether it is a part of numbers that are compared, some of which run straight.
+    // With each node, whether it is part of a comparison of interpolated numbers.
     let mut open = vec![(formula, false)];
     let mut above = HashMap::new();
     while let Some((id, is_number)) = open.pop() {
@@ -188,7 +188,7 @@ fn found(graph: &Graph, formula: ExprId) -> Option<(Vec<ExprId>, NotLinear)> {
             Expr::Compare(_, x, y) => (moves(*x) || moves(*y)) && graph.value_type(*x) != ValueType::Bool,
             _ => is_number,
         };
-        // Whether a message brought another value is asked of the messages.
+        // `changed` compares the values of messages, not interpolated ones.
         let change = match expr {
             Expr::And(on, change) if is_update(graph, *on) && is_change(graph, *change) => Some(*change),
             _ => None,
@@ -204,7 +204,7 @@ fn found(graph: &Graph, formula: ExprId) -> Option<(Vec<ExprId>, NotLinear)> {
     Some((way.collect(), what))
 }
 
-/// What cannot be in such a property at all.
+/// Returns the reason for an expression that depends on individual messages.
 fn needs_messages(graph: &Graph, expr: &Expr, moves: &dyn Fn(ExprId) -> bool) -> Option<NotLinear> {
     let what = match expr {
         Expr::Window { .. } => "a window",
@@ -233,7 +233,7 @@ const PREV: NotLinear = NotLinear::messages(
      `@interpolate(constant)`",
 );
 
-/// `changed` of something other than a field.
+/// Returns the reason for `changed` of something other than a field.
 fn changed(graph: &Graph, on: ExprId, change: ExprId, moves: &dyn Fn(ExprId) -> bool) -> Option<NotLinear> {
     let nodes = &graph.spec().nodes;
     let is_on = |id: ExprId| is_update(graph, id);
@@ -255,7 +255,7 @@ fn changed(graph: &Graph, on: ExprId, change: ExprId, moves: &dyn Fn(ExprId) -> 
     })
 }
 
-/// What numbers that are compared, and some of which run straight, cannot be made of.
+/// Returns the reason for an operand of a comparison that is not piecewise linear.
 fn not_linear(graph: &Graph, expr: &Expr) -> Option<NotLinear> {
     let constant = |id: &ExprId| graph.constant(*id).is_some();
     Some(match expr {
@@ -289,10 +289,10 @@ fn not_linear(graph: &Graph, expr: &Expr) -> Option<NotLinear> {
     })
 }
 
-/// Whether a comparison is of numbers some of which run straight.
+/// Returns whether a comparison has interpolated operands.
 pub(super) fn is_interpolated(graph: &Graph, x: ExprId, y: ExprId) -> bool {
     let nodes = &graph.spec().nodes;
-    // Whether a message brought another value is asked of the messages.
+    // `changed` compares the values of messages, not interpolated ones.
     if matches!(nodes[y.index()], Expr::Prev(before) if before == x) {
         return false;
     }
@@ -312,7 +312,7 @@ fn is_update(graph: &Graph, id: ExprId) -> bool {
     matches!(graph.spec().nodes[id.index()], Expr::On(_))
 }
 
-/// Whether it asks if a field is another than before the last message.
+/// Returns whether the node compares a field with its previous value.
 fn is_change(graph: &Graph, id: ExprId) -> bool {
     let nodes = &graph.spec().nodes;
     let Expr::Compare(Comparison::NotEqual, x, before) = &nodes[id.index()] else { return false };

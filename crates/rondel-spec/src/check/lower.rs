@@ -1,4 +1,4 @@
-//! Nodes of the specification from checked expressions, and warnings about what they amount to.
+//! Translation of checked expressions into nodes of the specification.
 
 use rondel_event::{Comparison, Path, TopicId, Value, ValueType};
 
@@ -14,7 +14,7 @@ use crate::syntax::ast::{
     PropertySource,
 };
 
-/// What each node of the tree has become; nothing for what is broken. Empty, if it is not needed.
+/// The node for each syntax node; none for invalid ones. Empty if the time model is not used.
 pub(super) type Lowered = Vec<Option<ExprId>>;
 
 impl Checker<'_> {
@@ -47,7 +47,7 @@ impl Checker<'_> {
             }
         }
         self.implicit_time = None;
-        // What no property uses is looked at as well.
+        // Check unused definitions too.
         for i in self.order.clone() {
             let root = ast.bindings[i].body.root;
             let models = [TimeModel::Steps, TimeModel::Points, TimeModel::Dense];
@@ -57,7 +57,7 @@ impl Checker<'_> {
             }
         }
         self.lower_tests();
-        // After an error a use may have been lost with what could not be read.
+        // After an error, a use may be missing.
         if !self.diagnostics.iter().any(Diagnostic::is_error) {
             self.warn_of_unused();
         }
@@ -76,7 +76,7 @@ impl Checker<'_> {
         let Some((root, formula)) = property.body.root.zip(lowered) else { return };
         let warning = super::constant_property(&self.graph, formula, &property.name.text, self.span(root));
         self.diagnostics.extend(warning);
-        // What is true or false in any case is spoken of already.
+        // A constant formula has been reported.
         if self.graph.constant(formula).is_none() {
             self.check_quantified(&property.name, &property.attributes, vec![formula]);
         }
@@ -110,7 +110,7 @@ impl Checker<'_> {
     fn warn_of_unused(&mut self) {
         let ast = self.ast;
         for (binding, used) in ast.bindings.iter().zip(&self.used) {
-            // A leading underscore says that this is on purpose.
+            // A leading underscore marks an intentionally unused name.
             if !used && !binding.name.text.starts_with('_') {
                 let message = format!("'{}' is never used", binding.name.text);
                 self.diagnostics.push(Diagnostic::new(Code::Unused, binding.name.span, message));
@@ -118,21 +118,21 @@ impl Checker<'_> {
         }
     }
 
-    /// An expression in a time model, with all definitions that it needs.
+    /// Translates an expression in a time model, with the definitions that it uses.
     pub(super) fn lower_root(&mut self, body: Body, model: TimeModel) -> Option<ExprId> {
         let named = body.nodes().flat_map(|node| self.bindings_in(node)).collect();
         self.lower_needed(named, model);
         self.lower_body(body, model)
     }
 
-    /// A bound that stands in no formula, with the definitions that it needs.
+    /// Translates a bound outside of a formula, with the definitions that it uses.
     pub(super) fn lower_reach(&mut self, bound: &Bound, model: TimeModel) -> Option<u64> {
         let named = self.bounds.get(&bound.span).copied();
         self.lower_needed(named.into_iter().collect(), model);
         self.lower_bound(bound, model)
     }
 
-    /// Definitions, and all that they need themselves.
+    /// Translates definitions and their dependencies.
     fn lower_needed(&mut self, mut open: Vec<usize>, model: TimeModel) {
         let mut needed = vec![false; self.references.len()];
         while let Some(binding) = open.pop() {
@@ -147,7 +147,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The definitions that a node itself names.
+    /// Returns the definitions that a node names.
     fn bindings_in(&self, node: NodeId) -> Vec<usize> {
         let named = if let Meaning::Binding(i) = self.meanings[node] { Some(i) } else { None };
         let bounds = self.ast.nodes[node].kind.reaches().filter_map(|bound| self.bounds.get(&bound.span));
@@ -185,7 +185,7 @@ impl Checker<'_> {
         self.lowered_to(body.root?, model)
     }
 
-    /// What a node has become in a model.
+    /// Returns the node that a syntax node became in a time model.
     pub(super) fn lowered_to(&self, node: NodeId, model: TimeModel) -> Option<ExprId> {
         self.lowered[model as usize].get(node).copied().flatten()
     }
@@ -280,7 +280,7 @@ impl Checker<'_> {
                 }
                 id
             }
-            // These have a meaning of their own, or are broken.
+            // These have a meaning of their own, or are invalid.
             NodeKind::Path(..)
             | NodeKind::AtomField(..)
             | NodeKind::Atom { .. }
@@ -294,7 +294,7 @@ impl Checker<'_> {
         Some(id)
     }
 
-    /// A node that names a topic.
+    /// Translates a node that names a topic.
     fn lower_topic(&mut self, node: NodeId, topic: TopicId, model: TimeModel) -> Option<ExprId> {
         let expr = match &self.ast.nodes[node].kind {
             NodeKind::On(_) => Expr::On(topic),
@@ -307,8 +307,8 @@ impl Checker<'_> {
         Some(self.graph.add(expr))
     }
 
-    /// The message of this moment has these values. What it does not carry it does not have, even if
-    /// one before it did.
+    /// Translates an atom: the current message has these values. Unlike for a field, values of earlier messages do not
+    /// count.
     fn lower_atom(&mut self, topic: TopicId, pairs: &[Pair], model: TimeModel) -> Option<ExprId> {
         let mut bound: Vec<(Path, VariableId, ValueType)> = Vec::new();
         let mut conditions = Vec::new();
@@ -386,7 +386,7 @@ impl Checker<'_> {
             self.because_of_option(diagnostic)
         } else {
             let operand = match (operand, aggregate) {
-                // Not a sum of integers, whose order of magnitude would matter.
+                // Not an integer sum, which could overflow.
                 (Some(id), Aggregate::Mean) => Some(self.graph.widen(id)),
                 (operand, _) => operand,
             };
@@ -440,7 +440,7 @@ impl Checker<'_> {
         self.has_result(node, |g| g.binary(op, a, b))
     }
 
-    /// Arithmetic, which may have no result.
+    /// Returns the result of arithmetic, or reports that there is none.
     fn has_result(
         &mut self,
         node: NodeId,
@@ -467,7 +467,7 @@ impl Checker<'_> {
     fn lower_comparison(&mut self, node: NodeId, op: Comparison, a: ExprId, b: ExprId) -> ExprId {
         let id = self.graph.compare(op, a, b);
         let warning = super::constant::comparison(&self.graph, op, a, b, id, self.span(node));
-        // On its way from one whole number to the next it equals all that lie between.
+        // An interpolated integer takes the values in between.
         let is_passed = |warning: &Diagnostic| self.interpolated && warning.code == Code::ImpossibleEquality;
         let warning = warning.filter(|warning| !is_passed(warning));
         self.diagnostics.extend(warning);

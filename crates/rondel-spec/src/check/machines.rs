@@ -1,4 +1,4 @@
-//! Machines: states, variables and transitions, and the property that each has.
+//! Checks and translation of machines.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use crate::spec::{
 use crate::suggest::did_you_mean;
 use crate::syntax::ast::{self, Body, Name, NodeId};
 
-/// The names of the states of a machine, and which of them transitions enter and leave.
+/// The states of a machine.
 #[derive(Debug, Default)]
 pub(super) struct States<'a> {
     names: Vec<&'a Name>,
@@ -21,7 +21,7 @@ pub(super) struct States<'a> {
 }
 
 impl<'a> States<'a> {
-    /// States are declared by their use in a transition.
+    /// Returns the states in order of declaration or first use.
     fn of(machine: &'a ast::Machine) -> States<'a> {
         let mut states = States::default();
         for name in &machine.states {
@@ -61,7 +61,7 @@ impl<'a> Checker<'a> {
         let machine: &'a ast::Machine = &self.ast.machines[index];
         self.resolve_each(machine.each, names);
         for (i, variable) in machine.variables.iter().enumerate() {
-            // What a variable begins with is a constant: nothing of the machine is known there.
+            // An initial value is constant, so it cannot use other names of the machine.
             let locals = std::mem::take(&mut self.locals);
             self.resolve_body(variable.initial, names);
             self.locals = locals;
@@ -84,7 +84,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// What `in(machine, state, …)` means.
+    /// Resolves `in(machine, state, …)`.
     pub(super) fn resolve_in(&mut self, machine: &Name, states: &'a [Name]) -> Meaning {
         let machines = &self.ast.machines;
         let Some(index) = machines.iter().position(|m| m.name.text == machine.text) else {
@@ -100,7 +100,7 @@ impl<'a> Checker<'a> {
         for state in found {
             match state {
                 Ok(place) => places.push(place),
-                // Where part of the machine could not be read, the state may be in that.
+                // If a part of the machine could not be parsed, the state may be declared there.
                 Err(_) if !machines[index].complete => {}
                 Err(diagnostic) => {
                     self.diagnostics.push(diagnostic);
@@ -397,7 +397,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A machine whose guards ask for the state of another comes after it; a circle has no order.
+    /// Reports machines that depend on their own state, directly or through each other.
     fn report_circles_of_machines(&mut self) {
         let spec = self.graph.spec();
         let asked: Vec<HashSet<usize>> =
@@ -439,7 +439,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The machines whose state some of these nodes ask for.
+    /// Returns the machines whose state the nodes use.
     pub(super) fn machines_in(&self, mut open: Vec<ExprId>) -> Vec<(MachineId, ExprId)> {
         let spec = self.graph.spec();
         let mut seen: HashSet<ExprId> = open.iter().copied().collect();
@@ -455,8 +455,7 @@ impl<'a> Checker<'a> {
         found
     }
 
-    /// Whoever asks for the state of a machine has one instance for each of its instances, and the
-    /// same moments.
+    /// Reports the use of the state of a machine that has another `for each` or another time model.
     pub(super) fn check_asked(
         &mut self,
         name: &Name,
@@ -475,7 +474,7 @@ impl<'a> Checker<'a> {
             }
             let machine = &self.ast.machines[id.0 as usize];
             let other = &self.graph.spec().machines[id.0 as usize];
-            // A machine whose own keys are wrong is divided by nothing yet.
+            // A machine with invalid parameters has no slice yet.
             let broken = machine.each.is_some() && other.slice.is_none();
             let (how, help) = if other.slice != slice && !broken {
                 let help = match machine.each {
@@ -501,8 +500,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The formula of a machine's property: two transitions were never possible at once, and it is in
-    /// no state that is an error.
+    /// Returns the formula of a machine's property: no two transitions were possible at once, and the machine is in no
+    /// error state.
     pub(super) fn lower_errors(&mut self, index: usize) -> ExprId {
         let machine: &'a ast::Machine = &self.ast.machines[index];
         let all = States::of(machine);
@@ -524,8 +523,8 @@ impl<'a> Checker<'a> {
             }
             if let Some(lasting) = &error.lasting {
                 let Some(lower) = self.lower_reach(lasting, model) else { continue };
-                // So long ago it held already, and it has held ever since. `historically` over that
-                // long would be true too where the trace began less long ago.
+                // `since` with itself: it held that long ago and has held ever since. `historically` would also be true if the
+                // trace is shorter than the duration.
                 held = self.graph.since(Bounds { lower, upper: None }, held, held);
             }
             wrong = self.graph.or(wrong, held);
@@ -533,7 +532,7 @@ impl<'a> Checker<'a> {
         self.graph.not(wrong)
     }
 
-    /// What the bounds of the machines say about time, those in their conditions included.
+    /// Collects the units of the bounds of all machines, including those in their conditions.
     pub(super) fn collect_machine_units(&mut self) {
         for (index, machine) in self.ast.machines.iter().enumerate() {
             let mut units = time::Units::default();

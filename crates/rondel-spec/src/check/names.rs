@@ -1,4 +1,4 @@
-//! Names: which topic, field or definition each stands for.
+//! Name resolution.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::rye;
 use crate::suggest::{did_you_mean, list};
 use crate::syntax::ast::{Ast, Bound, BoundKind, Infix, Name, NodeId, NodeKind};
 
-/// What a name was declared as.
+/// The declaration of a name.
 #[derive(Clone, Copy)]
 pub(super) enum Declared {
     Topic(TopicId),
@@ -56,7 +56,7 @@ impl<'a> Checker<'a> {
             match names.get(name.text.as_str()) {
                 Some((_, first)) => {
                     let first = *first;
-                    // What is shadowed by its namesake is not called unused on top of that.
+                    // A duplicate definition is not also reported as unused.
                     if let Declared::Binding(i) = declared {
                         self.used[i] = true;
                     }
@@ -103,7 +103,7 @@ impl<'a> Checker<'a> {
                 Ok(topic) => Meaning::Topic(topic),
                 Err(_) => self.path(node, name, &[], within, names),
             },
-            // What is wrong with the topic is said once, about the atom.
+            // An unknown topic is reported once, for the atom.
             NodeKind::AtomField(name, steps) => match self.topic(name, names) {
                 Ok(topic) => self.field(node, topic, steps),
                 Err(_) => Meaning::Broken,
@@ -124,7 +124,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Looks up the constant that a bound may name.
+    /// Resolves the constant that a bound names.
     pub(super) fn resolve_bound(
         &mut self,
         bound: &Bound,
@@ -150,7 +150,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Notes that a constant is used, which must be one.
+    /// Resolves a name that must be a constant.
     pub(super) fn refer_to_constant(&mut self, name: &str, span: Span, names: &Names<'a>) {
         match names.get(name) {
             Some((Declared::Binding(i), _)) if self.ast.bindings[*i].constant => self.refer(None, *i),
@@ -172,7 +172,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Notes that the binding `within`, or else a property, refers to `binding`.
+    /// Records that the binding `within`, or a property, refers to `binding`.
     fn refer(&mut self, within: Option<usize>, binding: usize) {
         self.used[binding] = true;
         if let Some(within) = within {
@@ -181,7 +181,7 @@ impl<'a> Checker<'a> {
     }
 
     fn similar(&self, word: &str, names: &Names<'_>) -> String {
-        // In a fixed order, as the first of several equally good ones is named.
+        // In a fixed order, because the first of several equally similar names is suggested.
         let mut candidates: Vec<_> = names.iter().map(|(name, (_, span))| (*span, *name)).collect();
         candidates.extend(self.locals.iter().map(|(name, (_, span))| (*span, *name)));
         candidates.sort();
@@ -248,7 +248,7 @@ impl<'a> Checker<'a> {
                     self.diagnostics.push(diagnostic.help(help));
                     return Meaning::Broken;
                 }
-                // In a definition it is more likely that a name of another declaration is meant.
+                // A definition more often refers to a local name of another declaration.
                 let field = || self.field_of_that_name(&name.text);
                 let local = || self.local_of_that_name(&name.text);
                 if let Some(help) =
@@ -283,7 +283,7 @@ impl<'a> Checker<'a> {
         Meaning::Broken
     }
 
-    /// What is compared with the node, if it stands behind a comparison.
+    /// Returns the left operand, if the node is the right operand of a comparison.
     fn compared_with(&self, node: NodeId) -> Option<&NodeKind> {
         match &self.ast.nodes.get(node + 1)?.kind {
             NodeKind::Binary(Infix::Compare(_), left, right) if *right == node => {
@@ -293,7 +293,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A field of a topic, if its schema has it.
+    /// Resolves a field of a topic.
     fn field(&mut self, node: NodeId, topic: TopicId, steps: &[(Segment, Span)]) -> Meaning {
         let declared = match self.fields(topic).map(|fields| fields.find_value(steps, self.span(node))) {
             None => None,
@@ -306,7 +306,7 @@ impl<'a> Checker<'a> {
         Meaning::Field { topic, path: Path(steps.iter().map(|(step, _)| step.clone()).collect()), declared }
     }
 
-    /// Keys and variables of machines are known only where they are declared.
+    /// Returns advice for a parameter or a variable of another declaration.
     fn local_of_that_name(&self, word: &str) -> Option<String> {
         let ast = self.ast;
         if let Some(help) = self.machine_of_that_name(word) {
@@ -325,7 +325,7 @@ impl<'a> Checker<'a> {
         Some(format!("'{word}' is a variable of machine '{}' and visible only there", owner.name.text))
     }
 
-    /// Machines and their states are asked for in one way only.
+    /// Returns advice for the name of a machine or a state.
     fn machine_of_that_name(&self, word: &str) -> Option<String> {
         let mut machines = self.ast.machines.iter();
         let has_state = |m: &crate::syntax::ast::Machine| {
@@ -351,7 +351,7 @@ impl<'a> Checker<'a> {
         Some(format!("declared topics: {topics}"))
     }
 
-    /// The parameters, variables and definitions that an expression can name here.
+    /// Returns the definitions and local names in scope.
     fn visible_names(&self, names: &Names<'_>) -> Option<String> {
         let bindings = names.iter().filter(|(_, (declared, _))| matches!(declared, Declared::Binding(_)));
         let mut visible: Vec<_> = bindings.map(|(name, (_, span))| (*span, *name)).collect();
@@ -363,7 +363,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Who forgets the topic before a field is told where the field is.
+    /// Returns advice for a field without its topic.
     fn field_of_that_name(&self, word: &str) -> Option<String> {
         let topic = self.ast.topics.iter().find(|topic| {
             topic.schema.as_ref().is_some_and(|schema| schema.fields.iter().any(|(name, _)| name == word))
@@ -435,7 +435,7 @@ impl<'a> Checker<'a> {
                 return Meaning::Broken;
             }
         };
-        // What is wrong with it is known now; its nodes depend on the time model, and come later.
+        // Errors are reported now; the nodes depend on the time model and are added later.
         let fields = self.fields(topic);
         let graph = &mut self.graph;
         let target = rye::Target { topic, fields, model: None, graph, diagnostics: self.diagnostics };
@@ -445,7 +445,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Brings the bindings into an order in which each comes after those that it refers to.
+    /// Orders the bindings so that each follows those that it refers to.
     pub(super) fn order_bindings(&mut self) {
         #[derive(Clone, Copy, PartialEq)]
         enum State {
@@ -458,7 +458,7 @@ impl<'a> Checker<'a> {
             if states[start] != State::New {
                 continue;
             }
-            // ForEach with the position of the reference that is followed next.
+            // Each with the index of the next reference to follow.
             let mut open = vec![(start, 0)];
             states[start] = State::Open;
             while let Some((binding, next)) = open.last_mut() {

@@ -1,4 +1,4 @@
-//! `for each`: the keys of properties and machines, and the attributes that go with them.
+//! Checks and translation of `for each`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,8 +12,8 @@ use crate::spec::{Expr, ExprId, Key, Slice, SliceId, TimeModel};
 use crate::syntax::ast::{Attribute, ForEach, Name, NodeId, Parameter};
 
 impl<'a> Checker<'a> {
-    /// Looks up the fields of the keys and the names in `until`. The keys are known by name from here
-    /// on, until [`Checker::locals`] is emptied.
+    /// Resolves the fields of the parameters and the names in `until`. The parameters stay in scope until
+    /// [`Checker::locals`] is cleared.
     pub(super) fn resolve_each(&mut self, each: Option<usize>, names: &Names<'a>) {
         let Some(index) = each else { return };
         let each: &'a ForEach = &self.ast.for_eaches[index];
@@ -32,8 +32,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Makes a name known within one declaration. Nothing else may have it: what it hides could not be
-    /// read any more, and who reads the formula could not tell.
+    /// Declares a local name, which must not shadow another name.
     pub(super) fn local(&mut self, name: &'a Name, local: Local, names: &Names<'a>) {
         let outer = names.get(name.text.as_str()).map(|(_, span)| *span);
         let inner = self.locals.get(name.text.as_str()).map(|(_, span)| *span);
@@ -77,7 +76,7 @@ impl<'a> Checker<'a> {
         fields
     }
 
-    /// All keys of one `for each` have the same topics.
+    /// Reports parameters of one `for each` that have different topics.
     fn same_topics(
         &mut self,
         first: &Parameter,
@@ -126,14 +125,14 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Settles the types of the keys, now that all uses are known.
+    /// Settles the types of the parameters.
     pub(super) fn settle_keys(&mut self) {
         let ast = self.ast;
         let sound = !self.diagnostics.iter().any(Diagnostic::is_error);
         for (chain, key) in
             ast.for_eaches.iter().flat_map(|each| each.keys.iter().map(|key| (each.chain, key)))
         {
-            // What tells the messages of a chain apart is the time of the first of them.
+            // The stamp of a chain is a time by default.
             let guess = if chain { Kind::Time } else { Kind::Text };
             for node in key.fields.iter().copied() {
                 if !self.is_broken(node) && self.kinds.settle_key(node, guess) && !chain && sound {
@@ -176,20 +175,20 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The field that a node stands for, with its type.
+    /// Returns the field of a node and its type.
     pub(super) fn field_of(&mut self, node: NodeId) -> Option<(TopicId, Path, ValueType)> {
         let Meaning::Field { topic, path, declared } = &self.meanings[node] else { return None };
         let (topic, path, declared) = (*topic, path.clone(), declared.map(|(t, _)| t));
         Some((topic, path, declared.unwrap_or_else(|| self.kinds.settled(node))))
     }
 
-    /// The type of a key; nothing where it is broken.
+    /// Returns the type of a parameter; none if it is invalid.
     pub(super) fn key_type(&mut self, each: usize, key: usize) -> Option<ValueType> {
         let node = *self.ast.for_eaches.get(each)?.keys.get(key)?.fields.first()?;
         self.field_of(node).map(|(_, _, value_type)| value_type)
     }
 
-    /// The slice of a declaration with this `for each` and these attributes; equal ones are one.
+    /// Returns the slice of a declaration; declarations with equal `for each` and limit share it.
     pub(super) fn lower_each(
         &mut self,
         each: Option<usize>,
@@ -231,7 +230,7 @@ impl<'a> Checker<'a> {
         SliceId(index as u32)
     }
 
-    /// Whether the robustness of a property is asked for too.
+    /// Returns whether the robustness of a property is requested.
     pub(super) fn robust(&mut self, attributes: &[Attribute], formula: ExprId) -> bool {
         let Some(attribute) = attributes::find(attributes, "robust") else { return false };
         if !self.compares_numbers(formula) {
@@ -255,8 +254,7 @@ impl<'a> Checker<'a> {
         false
     }
 
-    /// Warns of a formula that reads no topic by whose messages it is divided: all its instances
-    /// would say the same.
+    /// Warns about a property that reads none of the topics of its parameters.
     pub(super) fn warn_of_idle_key(&mut self, slice: SliceId, name: &Name, formula: ExprId) {
         let spec = self.graph.spec();
         let Some(key) = spec.slices.get(slice.0 as usize).and_then(|slice| slice.keys.first()) else {
@@ -278,5 +276,5 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Names that are known within one declaration only.
+/// The names that are local to a declaration.
 pub(super) type Locals<'a> = HashMap<&'a str, (Local, crate::diagnostic::Span)>;

@@ -1,4 +1,4 @@
-//! Time models: which one each property has, and how far its bounds reach in it.
+//! Time models of declarations, and translation of bounds.
 
 use rondel_event::Value;
 
@@ -8,14 +8,14 @@ use crate::graph::is_empty;
 use crate::spec::{Bounds, TimeModel};
 use crate::syntax::ast::{Attribute, Bound, BoundKind, BoundsSyntax, Measure, Name, NodeId, NodeKind};
 
-/// What the bounds in something say about how it measures time.
+/// The units of the bounds in an expression.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Units {
-    /// The first bound with a unit.
+    /// The location of the first bound with a unit.
     with: Option<Span>,
-    /// The first one without.
+    /// The location of the first bound without a unit.
     without: Option<Span>,
-    /// Whether something has an age, which changes between messages.
+    /// Whether there is an age, which changes between messages.
     ages: bool,
 }
 
@@ -27,7 +27,7 @@ impl Units {
     }
 }
 
-/// The model that a word in `@time(word)` stands for.
+/// Returns the time model for the word in `@time(word)`.
 fn model_named(word: &str) -> Option<TimeModel> {
     match word {
         "steps" => Some(TimeModel::Steps),
@@ -39,7 +39,7 @@ fn model_named(word: &str) -> Option<TimeModel> {
 
 impl Checker<'_> {
     pub(super) fn collect_units(&mut self) {
-        // Definitions ask for states of machines, and machines use definitions.
+        // Definitions use the states of machines, and machines use definitions.
         for _ in 0..if self.ast.machines.is_empty() { 1 } else { 2 } {
             for binding in self.order.clone() {
                 self.units[binding] = self.units_of(self.ast.bindings[binding].body.nodes());
@@ -48,7 +48,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What these nodes say about time, also through definitions.
+    /// Returns the units of the bounds in the nodes, including those of definitions.
     pub(super) fn units_of(&mut self, nodes: std::ops::Range<NodeId>) -> Units {
         let ast = self.ast;
         let mut units = Units::default();
@@ -71,10 +71,10 @@ impl Checker<'_> {
         units
     }
 
-    /// What one bound says about time.
+    /// Adds the unit of one bound.
     pub(super) fn add_bound(&mut self, bound: &Bound, units: &mut Units) {
         let with = match &bound.kind {
-            // Zero is the same in every unit.
+            // Zero needs no unit.
             BoundKind::Whole(0) => return,
             BoundKind::Whole(_) | BoundKind::Fraction(_) => false,
             BoundKind::Duration(_) => true,
@@ -90,10 +90,10 @@ impl Checker<'_> {
         place.get_or_insert(bound.span);
     }
 
-    /// How a declaration with these attributes measures time.
+    /// Returns the time model of a declaration.
     pub(super) fn model(&mut self, attributes: &[Attribute], units: Units) -> TimeModel {
         let chosen = attributes::find(attributes, "time").and_then(|attribute| model_named(&attribute.value));
-        // Only in dense time there is something between messages.
+        // Linear interpolation needs dense time.
         let straight = attributes::linear_interpolation(attributes).map(|_| TimeModel::Dense);
         if let Some(model) = chosen.or(straight).or(self.time) {
             return model;
@@ -113,12 +113,12 @@ impl Checker<'_> {
         }
     }
 
-    /// Notes whose bounds are lowered next.
+    /// Sets the declaration whose bounds are translated next.
     pub(super) fn begin(&mut self, name: &Name, attributes: &[Attribute]) {
         self.implicit_time = (!attributes::chooses_time(attributes)).then_some(name.span);
     }
 
-    /// Adds to a diagnostic about the model of time that an option has chosen it.
+    /// Adds a label that an option chose the time model.
     pub(super) fn because_of_option(&self, diagnostic: Diagnostic) -> Diagnostic {
         let (Some(span), Some(model)) = (self.implicit_time, self.time) else { return diagnostic };
         let word = match model {
@@ -151,7 +151,7 @@ impl Checker<'_> {
         Some(bounds)
     }
 
-    /// A bound in steps or in nanoseconds, as the model asks for.
+    /// Translates a bound into steps or nanoseconds.
     pub(super) fn lower_bound(&mut self, bound: &Bound, model: TimeModel) -> Option<u64> {
         let value = match &bound.kind {
             BoundKind::Whole(steps) if model == TimeModel::Steps => return Some(*steps),
@@ -173,7 +173,7 @@ impl Checker<'_> {
                 let i = *self.bounds.get(&bound.span)?;
                 let ast = self.ast;
                 let binding = &ast.bindings[i];
-                // If the constant itself is broken, that has been reported.
+                // An invalid constant has been reported.
                 let id = binding.body.root.and_then(|root| self.lowered_to(root, model))?;
                 let found = match self.graph.constant(id) {
                     Some(Value::Int(i)) if *i < 0 => "is negative",

@@ -1,4 +1,4 @@
-//! The variables of quantifiers: they must be bound and used, and each has one type.
+//! Checks of quantifier variables.
 
 use rondel_event::ValueType;
 
@@ -10,7 +10,7 @@ use crate::spec::{TimeModel, VariableId};
 use crate::syntax::ast::{Name, NodeId, NodeKind, Pair};
 
 impl<'a> Checker<'a> {
-    /// Variables that nothing binds have no values, and such that nothing uses are not meant.
+    /// Reports variables that are not bound, and warns about unused ones.
     pub(super) fn check_variables(&mut self) {
         let ast = self.ast;
         let mut first_use = vec![None; ast.variables.len()];
@@ -42,7 +42,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// ForEach pair that binds a variable: the variable, its node, the field.
+    /// Returns the pairs that bind variables: variable, its node, field.
     fn bindings_of_variables(&self) -> Vec<(usize, NodeId, NodeId)> {
         let nodes = &self.ast.nodes;
         let atoms = nodes.iter().filter_map(|node| match &node.kind {
@@ -70,8 +70,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Settles the types of the variables, now that all uses are known: a declared one of a field that
-    /// they are bound to, or else what the uses say.
+    /// Settles the types of the variables: the declared type of a field that they are bound to, or the inferred type.
     pub(super) fn settle_variables(&mut self) {
         let ast = self.ast;
         let bindings = self.bindings_of_variables();
@@ -95,7 +94,7 @@ impl<'a> Checker<'a> {
                 None => declared[*variable] = Some((found, *field)),
             }
         }
-        // A field of which nothing else is known is read as a text: what is bound is mostly a name.
+        // A field of unknown type is read as a string, because bound fields are mostly names.
         let sound = !self.diagnostics.iter().any(Diagnostic::is_error);
         for (_, _, field) in bindings {
             if self.kinds.settle_bound(field) && sound {
@@ -115,14 +114,14 @@ impl<'a> Checker<'a> {
             .collect();
     }
 
-    /// What a variable has become in a model.
+    /// Returns the id of a variable in a time model.
     pub(super) fn variable_id(&mut self, variable: usize, model: TimeModel) -> VariableId {
         let (graph, name) = (&mut self.graph, &self.ast.variables[variable].text);
         *self.variables.entry((variable, model)).or_insert_with(|| graph.fresh_variable(name))
     }
 }
 
-/// A warning about a name that hides another.
+/// Returns a warning about a name that shadows another.
 pub(crate) fn shadowing(name: &str, span: Span, hidden: Span) -> Diagnostic {
     let message = format!("'{name}' shadows an outer declaration");
     Diagnostic::new(Code::Shadowed, span, message).label(hidden, "outer declaration")

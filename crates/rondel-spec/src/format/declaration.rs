@@ -1,4 +1,4 @@
-//! Declarations: what stands below each other, and what in which column.
+//! Layout of declarations, and alignment of their columns.
 
 use super::Formatter;
 use super::doc::{Doc, all, group, indent, text, width};
@@ -34,7 +34,7 @@ impl Formatter<'_> {
         all(out)
     }
 
-    /// The places with a mark, in order.
+    /// The positions with a mark, in order.
     fn marked(&self, mark: Mark, from: usize, to: usize) -> Vec<usize> {
         (from..to).filter(|at| self.mark(*at) == Some(mark)).collect()
     }
@@ -43,18 +43,18 @@ impl Formatter<'_> {
         self.word(at) == "topic"
     }
 
-    /// Whether an empty line stands before this, or before a comment that belongs to it.
+    /// Returns whether an empty line precedes the lexeme or one of its comments.
     fn is_apart(&self, at: usize) -> bool {
         let lexeme = &self.lexemes[at];
         lexeme.blank || lexeme.before.iter().any(|comment| comment.blank)
     }
 
-    /// The comments behind the last word of something: they make no part of it longer.
+    /// Takes the comments after the last lexeme of a line; they do not count towards its width.
     fn behind(&mut self, at: usize) -> Vec<Doc> {
         std::mem::take(&mut self.lexemes[at].behind).into_iter().map(Doc::Suffix).collect()
     }
 
-    /// The comments and empty lines before something that begins a line.
+    /// Adds the comments and empty lines before a line.
     fn lead(&mut self, at: usize, mut first: bool, out: &mut Vec<Doc>) {
         let Some(lexeme) = self.lexemes.get_mut(at) else { return };
         for comment in std::mem::take(&mut lexeme.before) {
@@ -86,7 +86,7 @@ impl Formatter<'_> {
         all(parts)
     }
 
-    /// The attributes on a line of their own; where the declaration begins after them.
+    /// Adds the attributes on their own line; returns the position of the keyword after them.
     fn attributes(&mut self, from: usize, to: usize, out: &mut Vec<Doc>) -> usize {
         let mut at = from;
         let mut attributes = Vec::new();
@@ -110,12 +110,12 @@ impl Formatter<'_> {
         at.min(to.saturating_sub(1))
     }
 
-    /// Topics below each other: names and addresses each in a column.
+    /// Adds consecutive topics with aligned names and addresses.
     fn topics(&mut self, rows: &[(usize, usize)], out: &mut Vec<Doc>) {
         let mut columns = [0; 2];
         let all: Vec<_> = rows.iter().map(|(from, to)| self.topic_cells(*from, *to)).collect();
         for (i, column) in columns.iter_mut().enumerate() {
-            // Where nothing comes behind it, a cell needs no room.
+            // A cell needs padding only if another cell follows.
             if all.iter().any(|cells| cells[i + 1..].iter().any(|cell| !cell.is_empty())) {
                 *column = all.iter().map(|cells| width(&cells[i])).max().unwrap_or(0);
             }
@@ -129,13 +129,12 @@ impl Formatter<'_> {
         }
     }
 
-    /// Where the schema of a topic begins; the end, if it has none.
+    /// Returns the start of the schema of a topic, or `to` if it has none.
     fn schema(&self, from: usize, to: usize) -> usize {
         (from..to).find(|at| self.word(*at) == "{").unwrap_or(to)
     }
 
-    /// Name and address of a topic as they are written, and its type, with a brace where its schema
-    /// begins.
+    /// Returns the name, the address and the type of a topic, with an opening brace if it has a schema.
     fn topic_cells(&self, from: usize, to: usize) -> [String; 3] {
         let schema = self.schema(from, to);
         let mut cells = [const { String::new() }; 3];
@@ -173,7 +172,7 @@ impl Formatter<'_> {
         line.push(' ');
         line.push_str(rest.trim_end_matches('{'));
         let mut parts = Vec::new();
-        // Comments between the words of the head stand before or behind the line.
+        // Comments inside the head move before or after the line.
         for at in from..schema {
             let comments = std::mem::take(&mut self.lexemes[at].before);
             parts.extend(comments.into_iter().map(|comment| Doc::Comment(comment.text)));
@@ -189,7 +188,7 @@ impl Formatter<'_> {
         all(parts)
     }
 
-    /// The head of a property or a machine, up to `=` or `{`.
+    /// Lays out the head of a property or a machine, up to `=` or `{`.
     fn head(&mut self, from: usize, to: usize) -> Doc {
         let each = self.marked(Mark::ForEach, from, to).first().copied().unwrap_or(to);
         let until = self.marked(Mark::Until, from, to).first().copied().unwrap_or(to);
@@ -215,7 +214,7 @@ impl Formatter<'_> {
         group(all(parts))
     }
 
-    /// `const`, `let` and `property`.
+    /// Lays out `const`, `let` and `property`.
     fn definition(&mut self, from: usize, to: usize) -> Doc {
         let formula = self.marked(Mark::Formula, from, to).last().copied().unwrap_or(to);
         if formula >= to || formula == from {
@@ -223,13 +222,13 @@ impl Formatter<'_> {
         }
         let head = self.head(from, formula - 1);
         let equals = self.lexeme(formula - 1);
-        // Whoever begins a formula on a line of its own sees it better there.
+        // Keep a formula on its own line if the author put it there.
         let line = if self.lexemes[formula].new_line { Doc::Hard } else { Doc::Line };
         let formula = self.expression(formula, to);
         group(all(vec![head, text(" "), equals, indent(all(vec![line, formula]))]))
     }
 
-    /// A machine or a test.
+    /// Lays out a machine or a test.
     fn block(&mut self, from: usize, to: usize) -> Doc {
         let Some(body) = self.marked(Mark::Body, from, to).first().copied() else {
             return self.plain(from, to);
@@ -266,7 +265,7 @@ impl Formatter<'_> {
         all(parts)
     }
 
-    /// What stands below its like: transitions, and messages of tests.
+    /// Returns the kind of a statement that is aligned with its neighbours: a transition, or a message of a test.
     fn column_kind(&self, at: usize) -> Option<&'static str> {
         match (self.word(at), self.word(at + 1)) {
             (_, "->") => Some("->"),
@@ -275,7 +274,7 @@ impl Formatter<'_> {
         }
     }
 
-    /// The two columns of a transition or a message: where they are, and where the rest begins.
+    /// Returns the two columns of a transition or a message, as ranges.
     fn cells(&self, from: usize, to: usize) -> [(usize, usize); 2] {
         if self.word(from + 1) == "->" {
             return [(from, from + 1), (from + 2, (from + 3).min(to))];
@@ -343,7 +342,7 @@ impl Formatter<'_> {
         all(parts)
     }
 
-    /// A transition, an error state or a chain: what it begins with, and what goes on after it.
+    /// Lays out a transition, an error state or a chain, with its clauses.
     fn with_parts(&mut self, from: usize, to: usize, columns: Option<[usize; 2]>) -> Doc {
         let starts = self.marked(Mark::Clause, from, to);
         let first = starts.first().copied().unwrap_or(to);

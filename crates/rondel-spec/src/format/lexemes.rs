@@ -1,33 +1,33 @@
-//! The words of a text, each with the comments around it.
+//! Tokens with the comments around them.
 
 use crate::lexer::{Token, TokenKind};
 
-/// A comment, or a word.
+/// A comment on its own line.
 #[derive(Clone, Debug)]
 pub(super) struct Comment {
     pub(super) text: String,
-    /// Whether an empty line stands before it.
+    /// Whether an empty line precedes it.
     pub(super) blank: bool,
 }
 
-/// A word and what stands before and behind it.
+/// A token with its comments.
 #[derive(Debug)]
 pub(super) struct Lexeme<'a> {
     pub(super) text: &'a str,
     pub(super) kind: TokenKind,
-    /// Its position among the tokens.
+    /// The position among the tokens.
     pub(super) token: usize,
-    /// Comments on lines of their own before it.
+    /// Comments on their own lines before the token.
     pub(super) before: Vec<Comment>,
-    /// Comments behind it, on its line.
+    /// Comments after the token, on the same line.
     pub(super) behind: Vec<String>,
-    /// Whether an empty line stands before it, after the comments.
+    /// Whether an empty line precedes the token, after its comments.
     pub(super) blank: bool,
-    /// Whether it is on another line than the word before it.
+    /// Whether the token starts a line.
     pub(super) new_line: bool,
 }
 
-/// The words of a text but those that `dropped` names, with one more for the end.
+/// Returns the tokens that are not `dropped`, including the final `End`, with their comments.
 pub(super) fn lexemes<'a>(text: &'a str, tokens: &[Token], dropped: &[bool]) -> Vec<Lexeme<'a>> {
     let mut lexemes: Vec<Lexeme<'a>> = Vec::new();
     let mut end = 0;
@@ -53,7 +53,7 @@ pub(super) fn lexemes<'a>(text: &'a str, tokens: &[Token], dropped: &[bool]) -> 
         for (n, line) in lines.iter().enumerate() {
             let line = line.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
             if line.is_empty() {
-                // The rest of the line before, and the beginning of this one, are not empty lines.
+                // The first and the last part of a gap are not complete lines.
                 blank |= n > 0 && n + 1 < lines.len();
             } else if n == 0 && !lexemes.is_empty() {
                 behind.push(line.to_owned());
@@ -77,7 +77,7 @@ impl Lexeme<'_> {
         self.kind == TokenKind::Word
     }
 
-    /// What this closes, if it opens something.
+    /// Returns the closing bracket for an opening one.
     pub(super) fn closing(&self) -> Option<&'static str> {
         match self.kind {
             TokenKind::Symbol("(") => Some(")"),

@@ -1,4 +1,4 @@
-//! Atoms: pairs of keys and values.
+//! Atoms of Reelay's format: pairs of keys and values.
 
 use rondel_event::{Comparison, Condition, Path, Quantifier, Segment, Test, Value, ValueType};
 
@@ -8,32 +8,32 @@ use crate::check::article;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::{Expr, ExprId, SchemaType};
 
-/// Where the pairs that are being read belong.
+/// The object that pairs apply to.
 enum PairScope {
-    /// The message, at the prefix of the paths.
+    /// The message, below the prefix of the paths.
     Message,
-    /// The elements of an array: pairs become conditions on one element.
+    /// An element of an array; pairs become conditions on it.
     Elements(Vec<Condition>),
 }
 
-/// What a pair asks of its field.
+/// The value that a pair expects of its field.
 enum PairValue {
     Carried,
-    /// That it is the value of this variable.
+    /// The value of this variable.
     Variable(usize),
     Equals(Value),
     Number(Comparison, f64),
 }
 
 impl Parser<'_> {
-    /// `{ pair, pair … }`
+    /// Parses an atom: `{ pair, pair … }`.
     pub(super) fn atom(&mut self) -> Parsed<ExprId> {
         let mut result = self.literal(Value::Bool(true));
         self.pairs(&mut Vec::new(), &mut PairScope::Message, &mut result)?;
         Ok(result)
     }
 
-    /// Pairs in braces, below the steps of `prefix`.
+    /// Parses pairs in braces, below the steps of `prefix`.
     fn pairs(&mut self, prefix: &mut Steps, place: &mut PairScope, result: &mut ExprId) -> Parsed<()> {
         self.deeper(|p| {
             p.expect("{")?;
@@ -81,7 +81,7 @@ impl Parser<'_> {
                 _ => None,
             };
             match quantifier {
-                // A field may be called `any`; the brace shows that this is none.
+                // A field can be named `any`; a quantifier is followed by a brace.
                 Some(quantifier) if self.symbol() == "{" => {
                     return self.elements(start.to(span), quantifier, prefix, place, result);
                 }
@@ -142,7 +142,7 @@ impl Parser<'_> {
         Ok((segment, span))
     }
 
-    /// What stands after `key:`.
+    /// Parses the value after `key:`.
     fn value(&mut self) -> Parsed<PairValue> {
         let value = match self.kind() {
             RyeKind::Number => return Ok(PairValue::Equals(Value::Float(self.number()?))),
@@ -204,7 +204,7 @@ impl Parser<'_> {
         let graph = &mut *self.target.graph;
         graph.at(whole);
         let mut field = |value_type: ValueType| {
-            // A schema's `Int` is read as one, so that other formulas can share the field.
+            // A field declared as `Int` is read as one, so that other formulas can share the node.
             let declared = declared.unwrap_or(value_type);
             let field = graph.add(Expr::Field { topic, path: path.clone(), value_type: declared });
             if value_type == ValueType::Float { graph.widen(field) } else { field }
@@ -232,7 +232,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A reference: the field of this very message is what the variable is.
+    /// Binds a variable to a field of the current message.
     fn bind(
         &mut self,
         variable: usize,
@@ -296,7 +296,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// What the schema says about a path, if there is a schema.
+    /// Returns the declared type of a path, if there is a schema.
     fn declared(&mut self, steps: &Steps, whole: Span) -> Parsed<Option<&SchemaType>> {
         match self.target.fields.map(|fields| fields.find(steps, whole)) {
             None => Ok(None),
@@ -305,7 +305,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The type that the schema gives to a field, which must do where `wanted` is asked for.
+    /// Returns the declared type of a field, which must be compatible with `wanted`.
     fn value_type(&mut self, steps: &Steps, whole: Span, wanted: ValueType) -> Parsed<Option<ValueType>> {
         let Some(fields) = self.target.fields else { return Ok(None) };
         match fields.find_value(steps, whole) {

@@ -1,12 +1,12 @@
-//! Reelay's expressions: formulas over the fields of one topic, with two truth values.
+//! Parser of Reelay's format: two-valued formulas over the fields of one topic.
 //!
-//! From loosest to tightest the operators are: implication (`->`, `implies`), disjunction (`||`,
-//! `or`), conjunction (`&&`, `and`), since (`since`, `S`), and before an atom or parentheses
-//! negation (`not`, `!`), `pre` (`Y`), `once` (`P`) and `historically` (`H`). Implication and since
-//! stand at most once beside each other. An atom is a conjunction of pairs in braces; `{}` is true.
+//! From loosest to tightest, the operators are implication (`->`, `implies`), disjunction (`||`, `or`), conjunction
+//! (`&&`, `and`), since (`since`, `S`), and the prefix operators negation (`not`, `!`), `pre` (`Y`), `once` (`P`) and
+//! `historically` (`H`). Implication and since cannot be chained. An atom is a conjunction of pairs in braces; `{}` is
+//! true.
 //!
-//! A pair is true or false, never unknown: of a field that was never received, or has another type
-//! than the pair asks for, it is false.
+//! A pair is true or false, never unknown: it is false if its field was never received or has another type than the
+//! pair expects.
 
 mod atom;
 mod token;
@@ -21,27 +21,27 @@ use crate::graph::{Graph, is_empty};
 use crate::spec::{Bounds, ExprId, TimeModel, VariableId};
 use crate::suggest::did_you_mean;
 
-/// As in the Rondel language.
+/// The maximum nesting depth, as in the Rondel language.
 const DEPTH: usize = 250;
 
-/// What a formula is about and where it goes.
+/// The topic of a formula, and where its nodes and diagnostics go.
 pub(crate) struct Target<'a> {
     pub(crate) topic: TopicId,
-    /// The schema of the topic, where it has one.
+    /// The schema of the topic, if it has one.
     pub(crate) fields: Option<Fields<'a>>,
-    /// What bounds count: steps, or seconds. Nothing where that is not known yet; then the formula is only
-    /// read for what is wrong with it in any case.
+    /// The time model, which decides whether bounds count steps or seconds. If it is not known yet, the formula is only
+    /// checked for errors.
     pub(crate) model: Option<TimeModel>,
     pub(crate) graph: &'a mut Graph,
     pub(crate) diagnostics: &'a mut Vec<Diagnostic>,
 }
 
-/// Reads the formula that stands in `text` at `body`. Nothing where it is wrong.
+/// Parses the formula at `body` in `text`; none if it has errors.
 pub(crate) fn formula(text: &str, body: Span, target: Target<'_>) -> Option<ExprId> {
     let errors = target.diagnostics.len();
     let tokens = token::tokens(text, body, target.diagnostics);
     if target.diagnostics[errors..].iter().any(|d| d.code == Code::UnexpectedCharacter) {
-        // The tokens stop there: that the rest is missing would be the next report.
+        // The tokens stop at the error, so a later error would be misleading.
         return None;
     }
     let mut parser = Parser { text, tokens, at: 0, depth: 0, scope: Vec::new(), target };
@@ -52,7 +52,7 @@ pub(crate) fn formula(text: &str, body: Span, target: Target<'_>) -> Option<Expr
     if parser.target.diagnostics[errors..].iter().any(Diagnostic::is_error) { None } else { root.ok() }
 }
 
-/// Where the first bounds of a formula stand that are not zero.
+/// Returns the location of the first bound of a formula that is not zero.
 pub(crate) fn first_bounds(text: &str, body: Span) -> Option<Span> {
     let tokens = token::tokens(text, body, &mut Vec::new());
     let number = |token: &RyeToken| {
@@ -70,7 +70,7 @@ pub(crate) fn first_bounds(text: &str, body: Span) -> Option<Span> {
     None
 }
 
-/// The formula was given up; why has been reported.
+/// The marker of a parse error that has been reported.
 struct Reported;
 
 type Parsed<T> = Result<T, Reported>;
@@ -80,7 +80,7 @@ struct Parser<'a> {
     tokens: Vec<RyeToken>,
     at: usize,
     depth: usize,
-    /// The variables that are known here, the innermost last.
+    /// The variables in scope, the innermost last.
     scope: Vec<Variable>,
     target: Target<'a>,
 }
@@ -89,11 +89,11 @@ struct Variable {
     name: String,
     span: Span,
     id: VariableId,
-    /// That of the first field that it is bound to.
+    /// The type of the first field that it is bound to.
     value_type: Option<ValueType>,
 }
 
-/// Steps into a message and where they stand.
+/// The steps of a path and their locations.
 type Steps = Vec<(Segment, Span)>;
 
 impl<'a> Parser<'a> {
@@ -158,7 +158,7 @@ impl<'a> Parser<'a> {
         result
     }
 
-    /// An operand is complete, and what follows is neither an operator nor anything else that may.
+    /// Reports a token that cannot follow an operand.
     fn expected_operator(&mut self, what: &str) -> Reported {
         let reported = self.expected(what);
         let suggestion = did_you_mean(self.word(), ["implies", "and", "or", "since"]);
@@ -188,13 +188,13 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// What is added now comes from the words since `start`.
+    /// Sets the source location of the next nodes to the tokens since `start`.
     fn at_words_from(&mut self, start: Span) {
         let last = self.tokens[self.at.saturating_sub(1)].span;
         self.target.graph.at(start.to(last));
     }
 
-    /// `exists[x, y]. formula`
+    /// Parses `exists[x, y]. formula`.
     fn quantified(&mut self) -> Parsed<ExprId> {
         let start = self.span();
         let all = matches!(self.word(), "forall" | "A");
@@ -240,7 +240,7 @@ impl<'a> Parser<'a> {
         Ok(body)
     }
 
-    /// The variable that a reference names.
+    /// Returns the index of the variable that a reference names.
     fn reference(&mut self, name: &str, span: Span) -> Parsed<usize> {
         if let Some(variable) = self.scope.iter().rposition(|v| v.name == name) {
             return Ok(variable);
@@ -332,7 +332,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The operand of a unary operator: an atom or parentheses, not another operator.
+    /// Parses the operand of a prefix operator: an atom or parentheses.
     fn operand_of(&mut self, operator: &str) -> Parsed<ExprId> {
         let unary = ["not", "pre", "Y", "once", "P", "historically", "H"];
         if self.symbol() == "!" || unary.contains(&self.word()) {
@@ -390,7 +390,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `[a:b]`, `[a:]`, `[a:inf]` or `[:b]`, or nothing.
+    /// Parses optional bounds: `[a:b]`, `[a:]`, `[a:inf]` or `[:b]`.
     fn bounds(&mut self) -> Parsed<Bounds> {
         let start = self.span();
         if !self.eat("[") {
@@ -441,7 +441,7 @@ impl<'a> Parser<'a> {
             return Err(self.bad_bounds("a number of steps must be whole"));
         }
         let bound = match self.target.model {
-            // The order of two bounds is kept, and that is all that is asked of them.
+            // Only the order of the bounds is checked here.
             None => digits.parse().ok().map(|seconds: f64| (seconds * 1e9) as u64),
             Some(TimeModel::Steps) => digits.parse().ok(),
             Some(_) => match nanos(digits, 1_000_000_000) {
@@ -463,7 +463,7 @@ impl<'a> Parser<'a> {
     }
 
     fn number(&mut self) -> Parsed<f64> {
-        // Only digits and a point: as a double that is a number, if perhaps an infinite one.
+        // Digits with a point always form a double, which may be infinite.
         let value = self.span().of(self.text).parse().unwrap_or(f64::INFINITY);
         if !value.is_finite() {
             return Err(self.report(Diagnostic::new(

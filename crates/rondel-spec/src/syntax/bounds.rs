@@ -1,4 +1,4 @@
-//! How far operators reach: bounds, and numbers with units of time.
+//! Parser of bounds and durations.
 
 use rondel_event::Timestamp;
 
@@ -10,7 +10,7 @@ use crate::lexer::TokenKind;
 use crate::suggest::did_you_mean;
 
 impl Parser<'_> {
-    /// Bounds after an operator, if there are any.
+    /// Parses optional bounds after an operator.
     pub(super) fn bounds(&mut self) -> Parsed<BoundsSyntax> {
         let start = self.span();
         if let comparison @ ("<" | "<=" | ">" | ">=" | "==") = self.symbol(0) {
@@ -53,7 +53,7 @@ impl Parser<'_> {
         Ok(BoundsSyntax { lower, upper, span: start.to(self.last_span()) })
     }
 
-    /// How to write bounds that end with `)`, as half-open intervals do elsewhere.
+    /// Returns advice for bounds that end with `)`, as half-open intervals do elsewhere.
     fn inclusive(&self, lower: Option<&Bound>, upper: Option<&Bound>) -> String {
         let written = |bound: Option<&Bound>| bound.map_or("", |bound| bound.span.of(self.text));
         let (from, to) = (written(lower), written(upper));
@@ -74,7 +74,7 @@ impl Parser<'_> {
         format!("bounds include both ends: write `[{from},{space}{to}]`{}", exclusive.unwrap_or_default())
     }
 
-    /// Whether a number stands here with an operand right behind it.
+    /// Returns whether a number is followed directly by an operand.
     fn is_bare_bound(&self) -> bool {
         let next = match self.peek() {
             TokenKind::Duration => 1,
@@ -91,7 +91,7 @@ impl Parser<'_> {
         if matches!(self.symbol(0), "," | "]" | ")") { Ok(None) } else { self.bound().map(Some) }
     }
 
-    /// One bound: a number, with a unit or without, or the name of a constant.
+    /// Parses one bound: a number with or without a unit, or the name of a constant.
     pub(super) fn bound(&mut self) -> Parsed<Bound> {
         let span = self.span();
         if let Some((nanos, span)) = self.quantity()? {
@@ -116,7 +116,7 @@ impl Parser<'_> {
         Ok(Bound { kind, span })
     }
 
-    /// A number with a unit of time, if one stands here: nanoseconds.
+    /// Parses an optional number with a unit of time; returns nanoseconds.
     pub(super) fn quantity(&mut self) -> Parsed<Option<(i64, Span)>> {
         let mut span = self.span();
         let text = span.of(self.text);

@@ -1,4 +1,4 @@
-//! Chains of topics.
+//! Parser of chains.
 
 use rondel_event::Segment;
 
@@ -76,7 +76,7 @@ impl Parser<'_> {
         self.end_of_declaration()
     }
 
-    /// What the words here bound of a chain, if that is what they do.
+    /// Returns the measurement that the next word bounds, if it is one.
     fn chain_measure(&self) -> Option<ChainMeasure> {
         match self.word(0) {
             "age" => Some(ChainMeasure::Age),
@@ -85,7 +85,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The last word of the path to a key, which is a name for it.
+    /// Returns the last name in the path of the stamp.
     fn last_step(&self, fields: &[NodeId]) -> Option<Name> {
         let NodeKind::Path(_, steps) = &self.ast.nodes.get(*fields.first()?)?.kind else { return None };
         steps.iter().rev().find_map(|(segment, span)| match segment {
@@ -94,7 +94,7 @@ impl Parser<'_> {
         })
     }
 
-    /// One path, in every topic.
+    /// Parses one path that applies to every topic.
     fn field_of_all(&mut self, topics: &[Name]) -> Parsed<Vec<NodeId>> {
         let first = self.name("a field")?;
         let root = (Segment::Key(first.text.as_str().into()), first.span);
@@ -111,7 +111,7 @@ impl Parser<'_> {
             .collect())
     }
 
-    /// A path for each topic, in their order.
+    /// Parses one path per topic, in order.
     fn fields_by_topic(&mut self, topics: &[Name]) -> Parsed<Vec<NodeId>> {
         let start = self.span();
         self.advance();

@@ -1,4 +1,4 @@
-//! What is about messages and their data: atoms that bind, quantifiers, measurements.
+//! Parser of atoms, quantifiers and measurements.
 
 use rondel_event::{Comparison, Segment, Value};
 
@@ -10,17 +10,17 @@ use crate::lexer::TokenKind;
 use crate::spec::Aggregate;
 use crate::suggest::{did_you_mean, translation};
 
-/// What is called like a function, besides functions.
+/// Names of measurements and aggregates, which are called like functions.
 pub(super) const MEASUREMENTS: [&str; 8] = ["on", "count", "sum", "mean", "rate", "age", "latency", "jitter"];
 
-/// What a pair asks of its field: something complete, or a comparison whose value follows.
+/// The part of a pair before its value: a complete pair, or a comparison whose value follows.
 enum PairHead {
     Pair(Pair),
     Comparison(Comparison),
 }
 
 impl Parser<'_> {
-    /// `exists x, y. p`: reaches as far to the right as it can.
+    /// Parses `exists x, y. p`; the body extends as far to the right as possible.
     pub(super) fn quantified(&mut self, start: Span) -> Parsed<NodeId> {
         let word = self.word(0);
         self.advance();
@@ -33,7 +33,7 @@ impl Parser<'_> {
         Ok(self.node(NodeKind::Quantified { all: word == "forall", variables, body }, span))
     }
 
-    /// `x, y.`
+    /// Parses the variables of a quantifier: `x, y.`.
     fn quantified_variables(&mut self, word: &str) -> Parsed<Vec<usize>> {
         let mut variables = Vec::new();
         loop {
@@ -71,7 +71,7 @@ impl Parser<'_> {
         reported
     }
 
-    /// `topic{ pair, pair … }`
+    /// Parses an atom: `topic{ pair, pair … }`.
     pub(super) fn atom(&mut self) -> Parsed<NodeId> {
         let topic = Name { text: self.word(0).to_owned(), span: self.span() };
         self.advance();
@@ -108,7 +108,7 @@ impl Parser<'_> {
         Ok(Pair::Where { field, condition: self.node(kind, span) })
     }
 
-    /// What stands between the field of a pair and its value, or all that there is.
+    /// Parses the operator between the field of a pair and its value.
     fn compared(&mut self, field: NodeId) -> Parsed<PairHead> {
         let comparison = match self.symbol(0) {
             ":" => {
@@ -146,7 +146,7 @@ impl Parser<'_> {
         matches!(self.token(ahead).kind, TokenKind::Word | TokenKind::Text(_))
     }
 
-    /// A field of the topic of the atom: `a.b[0]`.
+    /// Parses a field of the topic of an atom: `a.b[0]`.
     fn atom_field(&mut self, topic: &Name) -> Parsed<NodeId> {
         let span = self.span();
         let key = match self.peek() {
@@ -162,7 +162,7 @@ impl Parser<'_> {
         Ok(self.node(NodeKind::AtomField(topic.clone(), steps), span))
     }
 
-    /// `on(topic)`, `age(topic)`, `latency(topic)`, `jitter(topic)` or `reaction(chain)`, if it is one of these.
+    /// Parses `on(topic)`, `age(topic)`, `latency(topic)`, `jitter(topic)` or `reaction(chain)`; none for other words.
     pub(super) fn measurement(&mut self, word: &str, start: Span) -> Parsed<Option<NodeId>> {
         let measure = match word {
             "on" => None,
@@ -208,7 +208,7 @@ impl Parser<'_> {
         Ok(Some(self.node(kind, whole)))
     }
 
-    /// What `word(…)` measures, if a window is what it asks for.
+    /// Returns the aggregate of a call with a window; none for a plain function.
     pub(super) fn window_of(
         &mut self,
         word: &str,
@@ -250,11 +250,11 @@ impl Parser<'_> {
         Ok(Some(aggregate))
     }
 
-    /// How to write the window of an aggregate that has none.
+    /// Returns advice for an aggregate without a window.
     fn window_advice(&self, aggregate: Aggregate, word: &str, arguments: &[NodeId]) -> String {
         let is_rate = aggregate == Aggregate::Rate;
         let written = |node: NodeId| self.ast.nodes[node].span.of(self.text);
-        // The window as a second argument, as other libraries have it.
+        // Other libraries take the window as a second argument.
         if let [operand, length] = *arguments {
             let is_length = match self.ast.nodes[length].kind {
                 NodeKind::Literal(Value::Int(_)) => !is_rate,
@@ -273,7 +273,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What stands behind the parentheses of a measurement: `over 10 s`.
+    /// Parses the window after an aggregate: `over 10 s`.
     pub(super) fn window(
         &mut self,
         aggregate: Aggregate,

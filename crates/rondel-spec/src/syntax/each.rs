@@ -1,11 +1,11 @@
-//! `for each`: how a property or a machine is divided by key.
+//! Parser of `for each`.
 
 use super::ast::{Body, ForEach, Name, Parameter};
 use super::parser::{Mark, Parsed, Parser, RESERVED};
 use crate::diagnostic::{Code, Diagnostic};
 
 impl Parser<'_> {
-    /// `for each …`, as its position among all of them.
+    /// Parses a `for each` clause and returns its index.
     pub(super) fn each(&mut self) -> Parsed<usize> {
         self.mark(Mark::ForEach);
         self.advance();
@@ -63,12 +63,12 @@ impl Parser<'_> {
         self.path(Name { text: word.to_owned(), span })
     }
 
-    /// A word that has to stand here, and what to write if it does not.
+    /// Expects a keyword, with advice if it is missing.
     pub(super) fn keyword_or(&mut self, word: &str, help: &str) -> Parsed<()> {
         self.keyword(word).inspect_err(|_| self.help_last(help))
     }
 
-    /// A word that has to stand here.
+    /// Expects a keyword.
     pub(super) fn keyword(&mut self, word: &str) -> Parsed<()> {
         if self.word(0) != word {
             return Err(self.expected(&format!("`{word}`")));

@@ -1,4 +1,4 @@
-//! Expressions, by operator precedence.
+//! Parser of expressions, by operator precedence.
 
 use rondel_event::{Comparison, Value};
 
@@ -10,7 +10,7 @@ use crate::lexer::TokenKind;
 use crate::spec::BinaryOp;
 use crate::suggest::{hint, nearest, translation};
 
-/// How tightly operators bind, from loosest to tightest.
+/// Operator precedences, from loosest to tightest.
 pub(super) mod level {
     pub(in crate::syntax) const LOOSEST: u8 = 0;
     pub(in crate::syntax) const IFF: u8 = 1;
@@ -25,7 +25,7 @@ pub(super) mod level {
     pub(in crate::syntax) const NEGATE: u8 = 10;
 }
 
-/// An operator between two operands, before its bounds are read.
+/// An infix operator, before its bounds are parsed.
 enum InfixToken {
     Operator(Infix),
     Since,
@@ -37,7 +37,7 @@ impl<'a> Parser<'a> {
         self.binary(level::LOOSEST)
     }
 
-    /// An expression whose operators bind at least as tightly as `loosest`.
+    /// Parses an expression whose infix operators bind at least as tightly as `loosest`.
     pub(super) fn binary(&mut self, loosest: u8) -> Parsed<NodeId> {
         self.deeper(|parser| {
             let mut left = parser.prefix(loosest)?;
@@ -61,7 +61,7 @@ impl<'a> Parser<'a> {
                         Infix::Until(bounds)
                     }
                 };
-                // `->` groups to the right, all others to the left.
+                // `->` associates to the right, all others to the left.
                 let right = parser.binary(if level == level::IMPLIES { level } else { level + 1 })?;
                 let span = parser.ast.nodes[left].span.to(parser.ast.nodes[right].span);
                 left = parser.node(NodeKind::Binary(infix, left, right), span);
@@ -108,7 +108,7 @@ impl<'a> Parser<'a> {
         self.report(Diagnostic::new(Code::NeedsParentheses, span, message).help(help))
     }
 
-    /// An operand, with the operators before it.
+    /// Parses an operand with its prefix operators.
     fn prefix(&mut self, loosest: u8) -> Parsed<NodeId> {
         let start = self.span();
         if self.symbol(0) == "-" {
@@ -126,8 +126,7 @@ impl<'a> Parser<'a> {
         Ok(self.node(NodeKind::Unary(prefix, operand), span))
     }
 
-    /// The operator before an operand, with its bounds. Apart from what calls itself, whose frames are
-    /// to stay small.
+    /// Parses a prefix operator with its bounds. Separate from the recursive functions, to keep their frames small.
     fn operator_before(&mut self, word: &str, start: Span, loosest: u8) -> Parsed<Prefix> {
         if loosest > level::UNARY {
             let found = self.found();
@@ -168,7 +167,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Refuses an operator of the future that has no end: there would never be a verdict.
+    /// Reports a future operator without an upper bound: it might never have a verdict.
     fn ahead(&mut self, operator: &str, place: Span, bounds: &BoundsSyntax) {
         if bounds.upper.is_some() {
             return;
@@ -190,7 +189,7 @@ impl<'a> Parser<'a> {
         self.report(Diagnostic::new(Code::UnboundedFuture, place, message).help(help));
     }
 
-    /// Whether the parenthesis that is open here is the operand of an operator over time.
+    /// Returns whether the open parenthesis is the operand of a temporal operator.
     fn is_behind_operator(&self) -> bool {
         let mut open = 0_usize;
         for ahead in 1..=self.place() {
@@ -213,7 +212,7 @@ impl<'a> Parser<'a> {
         if let TokenKind::Int(digits) = *self.peek()
             && digits == i64::MIN.unsigned_abs()
         {
-            // The one number that is too large before its sign is read.
+            // This number is in range only with its sign.
             let span = start.to(self.span());
             self.advance();
             return Ok(self.node(NodeKind::Literal(Value::Int(i64::MIN)), span));
@@ -223,7 +222,7 @@ impl<'a> Parser<'a> {
         Ok(self.node(NodeKind::Unary(Prefix::Negate, operand), span))
     }
 
-    /// An expression has ended, but what follows does not belong there.
+    /// Reports an unexpected token after an expression.
     pub(super) fn after_expression(&mut self, further: &[&str], what: &str) -> Reported {
         let (word, span) = (self.word(0), self.span());
         let last = self.last_span().of(self.text);
@@ -266,7 +265,7 @@ impl<'a> Parser<'a> {
             let message = format!("expected an operator, found `{found}`");
             return self.report(Diagnostic::new(Code::UnexpectedToken, span, message).help(help));
         }
-        // `globally p`: the word of another language was taken for a name.
+        // `globally p`: the operator of another language was parsed as a name.
         if let Some(help) = hint(last) {
             let message = format!("unknown operator '{last}'");
             return self.report(Diagnostic::new(Code::UnexpectedToken, self.last_span(), message).help(help));
@@ -296,7 +295,7 @@ impl<'a> Parser<'a> {
                     .help(format!("put the argument of `{last}` in parentheses: `{last}(…)`")),
             );
         }
-        // `previusly p`: the misspelt word was taken for a name, and what follows is too much.
+        // `previusly p`: the misspelt operator was parsed as a name.
         if let Some(meant) = nearest(last, prefixes).or_else(|| translation(last)) {
             let message = format!("unknown operator '{last}'; did you mean '{meant}'?");
             return self.report(Diagnostic::new(Code::UnexpectedToken, self.last_span(), message));
@@ -317,7 +316,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Whether an operand could begin here.
+/// Returns whether an operand can start here.
 fn word_follows(kind: &TokenKind) -> bool {
     !matches!(kind, TokenKind::Symbol(_) | TokenKind::End)
 }

@@ -1,4 +1,4 @@
-//! State machines.
+//! Parser of state machines.
 
 use super::ast::{
     Attribute, Body, ErrorState, Machine, MachineVariable, Name, NodeId, NodeKind, PropertySource, Transition,
@@ -8,10 +8,10 @@ use super::topic::value_type;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::suggest::did_you_mean;
 
-/// Words that begin a statement of a machine, unless `->` follows.
+/// Keywords that start a machine statement, unless `->` follows.
 const STATEMENTS: [&str; 5] = ["initial", "state", "var", "error", "final"];
 
-/// Words that go on after a transition.
+/// Keywords that start a clause of a transition.
 const CLAUSES: [&str; 4] = ["when", "within", "after", "do"];
 
 impl Parser<'_> {
@@ -133,7 +133,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The word that the parser is at, and names of states after it.
+    /// Parses a list of states after a keyword.
     fn states(&mut self) -> Parsed<Vec<Name>> {
         self.advance();
         let mut states = vec![self.name("a state")?];
@@ -193,7 +193,7 @@ impl Parser<'_> {
             span: start,
         };
         loop {
-            // A state may be called like one of these words.
+            // A state can have the name of a keyword.
             if self.symbol(1) == "->" {
                 break;
             }
@@ -205,7 +205,7 @@ impl Parser<'_> {
                 _ => break,
             };
             if taken {
-                // The statement after this one does not begin so; that is reported there.
+                // A duplicate clause is reported as an invalid statement.
                 break;
             }
             let word = self.word(0);
@@ -242,7 +242,7 @@ impl Parser<'_> {
         Ok((name, self.body()?))
     }
 
-    /// An expression with nodes of its own.
+    /// Parses an expression with its own range of nodes.
     pub(super) fn body(&mut self) -> Parsed<Body> {
         self.mark(Mark::Formula);
         let first = self.ast.nodes.len();
@@ -250,7 +250,7 @@ impl Parser<'_> {
         Ok(Body { first, root: Some(root) })
     }
 
-    /// `in(machine, state, …)`
+    /// Parses `in(machine, state, …)`.
     pub(super) fn in_state(&mut self, start: Span) -> Parsed<NodeId> {
         self.advance();
         self.advance();

@@ -1,4 +1,4 @@
-//! Operands: literals, names with what follows them, calls.
+//! Parser of operands: literals, names and calls.
 
 use rondel_event::{Segment, Value};
 
@@ -9,13 +9,13 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::{TokenKind, begins_word, continues_word};
 use crate::suggest::{did_you_mean, hint, list, nearest, translation};
 
-/// Whether a key can be written without quotes.
+/// Returns whether a key needs no quotes.
 fn is_name(key: &str) -> bool {
     key.starts_with(begins_word) && key.chars().all(continues_word)
 }
 
 impl<'a> Parser<'a> {
-    /// An operand without operators around it.
+    /// Parses an operand without operators around it.
     pub(super) fn primary(&mut self) -> Parsed<NodeId> {
         match self.peek() {
             TokenKind::Symbol("(") => {
@@ -60,7 +60,7 @@ impl<'a> Parser<'a> {
         Ok(self.node(kind, span))
     }
 
-    /// No operand begins here; an operator of another language, perhaps.
+    /// Reports a missing operand, with advice for operators of other languages.
     fn no_operand(&mut self) -> Reported {
         let found = match (self.symbol(0), self.symbol(1)) {
             ("[", "]") => "[]",
@@ -165,12 +165,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The local name that a word stands for here: the innermost, if there are several.
+    /// Returns the innermost local variable with this name.
     pub(super) fn variable(&self, word: &str) -> Option<usize> {
         self.scope.iter().rev().copied().find(|local| self.ast.variables[*local].text == word)
     }
 
-    /// `.name`, `."name"` and `[index]`, as many as there are.
+    /// Parses any number of steps: `.name`, `."name"` and `[index]`.
     pub(super) fn steps(&mut self, name: &Name, steps: &mut Vec<(Segment, Span)>) -> Parsed<()> {
         loop {
             match self.symbol(0) {
@@ -178,7 +178,7 @@ impl<'a> Parser<'a> {
                     let dot = self.span();
                     self.advance();
                     let place = self.span();
-                    // `topic.` at the end of a line: what follows is not the missing field.
+                    // `topic.` at the end of a line: the next declaration is not the missing field.
                     let gap = Span::new(dot.end, place.start).of(self.text);
                     if gap.contains('\n') && self.at_declaration() {
                         return Err(self.expected("the name of a field"));
@@ -211,7 +211,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// After a name comes `[`, but no index: bounds, perhaps, after a misspelt operator.
+    /// Reports an invalid index after a name, which may be bounds after a misspelt operator.
     fn bad_index(&mut self, name: &Name, is_first: bool) -> Reported {
         if let Some(help) = hint(&name.text) {
             let message = format!("unknown operator '{}'", name.text);
@@ -272,7 +272,7 @@ impl<'a> Parser<'a> {
         self.called(word, arguments, span)
     }
 
-    /// The arguments of a call, up to and with the closing parenthesis.
+    /// Parses the arguments of a call with the closing parenthesis.
     fn arguments(&mut self) -> Parsed<Vec<NodeId>> {
         let mut arguments = Vec::new();
         while self.symbol(0) != ")" {

@@ -1,18 +1,17 @@
-//! Declarations, and what the parser does when one is not well formed.
+//! Parser of declarations, with error recovery.
 
 use super::ast::{Ast, Attribute, Binding, Body, Name, Node, NodeId, NodeKind, Property, PropertySource};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::{self, Token, TokenKind};
 use crate::suggest::{self, did_you_mean};
 
-/// How deeply expressions and schemas may be nested. Far more than anybody can read, and little
-/// enough for the smallest stack of a thread.
+/// The maximum nesting depth of expressions and schemas, small enough for the smallest thread stack.
 pub(super) const DEPTH: usize = 250;
 
-/// Words that begin a declaration; the first four can be the names of fields only.
+/// Keywords that start a declaration; the first four are reserved, except as names of fields.
 pub(super) const DECLARATIONS: [&str; 7] = ["topic", "const", "let", "property", "machine", "test", "chain"];
 
-/// Words that cannot be names, as an expression would not be readable any more.
+/// Reserved words, which cannot be names.
 pub(super) const RESERVED: [&str; 18] = [
     "true",
     "false",
@@ -34,7 +33,7 @@ pub(super) const RESERVED: [&str; 18] = [
     "forall",
 ];
 
-/// Words between two operands.
+/// Infix keywords.
 pub(super) const INFIX: [&str; 6] = ["and", "or", "since", "until", "then", "else"];
 
 pub(super) const ADDRESS: &str =
@@ -42,45 +41,45 @@ pub(super) const ADDRESS: &str =
 
 const NO_QUOTES: &str = "write the name without quotes; names consist of letters, digits and `_`";
 
-/// A declaration was given up; why has been reported.
+/// The marker of a parse error that has been reported.
 pub(super) struct Reported;
 
 pub(super) type Parsed<T> = Result<T, Reported>;
 
-/// Reads a specification.
+/// Parses a specification.
 pub(crate) fn parse_file(text: &str, diagnostics: &mut Vec<Diagnostic>) -> Ast {
     let mut parser = Parser::new(text, diagnostics);
     parser.declarations();
     parser.ast
 }
 
-/// What the parser found at a token, for whoever lays the text out.
+/// The syntactic role of a token, for the formatter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
-    /// A declaration begins, with its attributes.
+    /// The first token of a declaration, including its attributes.
     Declaration,
-    /// `for each`
+    /// The `for` of a `for each`.
     ForEach,
     /// The `until` of a `for each`.
     Until,
-    /// An expression that is not a part of another.
+    /// The first token of an outermost expression.
     Formula,
     /// The brace before the statements of a machine or a test.
     Body,
-    /// A statement begins.
+    /// The first token of a statement.
     Statement,
-    /// A word that goes on with a statement or a chain.
+    /// A keyword that starts a clause of a statement or a chain.
     Clause,
 }
 
-/// The words of a specification, and what the parser found at them.
+/// Returns the tokens of a specification and their marks.
 pub(crate) fn marks(text: &str, diagnostics: &mut Vec<Diagnostic>) -> (Vec<Token>, Vec<(usize, Mark)>) {
     let mut parser = Parser::new(text, diagnostics);
     parser.declarations();
     (parser.tokens, parser.marks)
 }
 
-/// Reads a single formula: a specification with one property, whose name is `property`.
+/// Parses a single formula into a specification with one property named `property`.
 pub(crate) fn parse_single(text: &str, property: &str, diagnostics: &mut Vec<Diagnostic>) -> Ast {
     let mut parser = Parser::new(text, diagnostics);
     parser.ast.single = true;
@@ -101,12 +100,12 @@ pub(super) struct Parser<'a> {
     tokens: Vec<Token>,
     at: usize,
     pub(super) depth: usize,
-    /// Whether the expression that is being read ends before a brace: a body comes after it.
+    /// Whether a brace ends the current expression, because a body follows.
     pub(super) before_body: bool,
     pub(super) ast: Ast,
-    /// The local names that are known here, the innermost last: positions in [`Ast::variables`].
+    /// The local variables in scope, the innermost last, as indices in [`Ast::variables`].
     pub(super) scope: Vec<usize>,
-    /// What was found at which token.
+    /// The marks, with the index of their token.
     marks: Vec<(usize, Mark)>,
     diagnostics: &'a mut Vec<Diagnostic>,
 }
@@ -128,18 +127,18 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Notes what begins here.
+    /// Marks the current token.
     pub(super) fn mark(&mut self, mark: Mark) {
         self.marks.push((self.at, mark));
     }
 
-    /// Whether the statement before the one that begins here ends with an expression.
+    /// Returns whether the previous statement ends with an expression.
     pub(super) fn is_behind_formula(&self) -> bool {
         matches!(self.marks.iter().rev().nth(1), Some((_, Mark::Formula)))
     }
 
     pub(super) fn token(&self, ahead: usize) -> &Token {
-        // The last token is the end, and is never gone past.
+        // The last token is `End`, and the parser never moves past it.
         &self.tokens[(self.at + ahead).min(self.tokens.len() - 1)]
     }
 
@@ -151,12 +150,12 @@ impl<'a> Parser<'a> {
         self.token(0).span
     }
 
-    /// The span of the token before.
+    /// Returns the span of the previous token.
     pub(super) fn last_span(&self) -> Span {
         self.at.checked_sub(1).map_or(Span::default(), |i| self.tokens[i].span)
     }
 
-    /// The word `ahead` tokens from here, or nothing if it is none.
+    /// Returns the word `ahead` tokens from here; empty if that token is not a word.
     pub(super) fn word(&self, ahead: usize) -> &'a str {
         let token = self.token(ahead);
         if token.kind == TokenKind::Word { token.span.of(self.text) } else { "" }
@@ -166,7 +165,7 @@ impl<'a> Parser<'a> {
         if let TokenKind::Symbol(s) = self.token(ahead).kind { s } else { "" }
     }
 
-    /// The symbol so many tokens before this place.
+    /// Returns the symbol `back` tokens before this one; empty if that token is not a symbol.
     pub(super) fn symbol_before(&self, back: usize) -> &'static str {
         match self.at.checked_sub(back).map(|i| &self.tokens[i].kind) {
             Some(TokenKind::Symbol(symbol)) => symbol,
@@ -174,7 +173,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The word so many tokens before this place, or nothing if it is none.
+    /// Returns the word `back` tokens before this one; empty if that token is not a word.
     pub(super) fn word_before(&self, back: usize) -> &'a str {
         let token = self.at.checked_sub(back).map(|i| &self.tokens[i]);
         token.filter(|token| token.kind == TokenKind::Word).map_or("", |token| token.span.of(self.text))
@@ -193,7 +192,7 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn report(&mut self, mut diagnostic: Diagnostic) -> Reported {
-        // The end of the text is often an empty line after what is incomplete.
+        // The end of the text is often an empty line after an incomplete declaration.
         let [.., last, end] = self.tokens.as_slice() else {
             self.diagnostics.push(diagnostic);
             return Reported;
@@ -205,12 +204,12 @@ impl<'a> Parser<'a> {
         Reported
     }
 
-    /// What was reported last, to add to it.
+    /// Returns the last reported diagnostic.
     pub(super) fn last_diagnostic(&mut self) -> Option<&mut Diagnostic> {
         self.diagnostics.last_mut()
     }
 
-    /// What stands here, for a message.
+    /// Returns the current token for a message.
     pub(super) fn found(&self) -> String {
         match self.peek() {
             TokenKind::End => "end of input".to_owned(),
@@ -228,7 +227,7 @@ impl<'a> Parser<'a> {
         self.report(Diagnostic::new(Code::UnexpectedToken, self.span(), message))
     }
 
-    /// Adds advice to what was reported last.
+    /// Sets the advice of the last reported diagnostic.
     pub(super) fn help_last(&mut self, help: impl Into<String>) {
         if let Some(last) = self.diagnostics.last_mut() {
             last.help = Some(help.into());
@@ -239,7 +238,7 @@ impl<'a> Parser<'a> {
         if self.eat(symbol) { Ok(()) } else { Err(self.expected(&format!("`{symbol}`"))) }
     }
 
-    /// A name that is being given to something.
+    /// Parses the name of a declared item.
     pub(super) fn name(&mut self, what: &str) -> Parsed<Name> {
         let word = self.word(0);
         let reserved = RESERVED.contains(&word) || DECLARATIONS[..4].contains(&word);
@@ -263,7 +262,7 @@ impl<'a> Parser<'a> {
         self.ast.nodes.len() - 1
     }
 
-    /// Runs `parse` one level deeper, unless that is too deep.
+    /// Runs `parse` one nesting level deeper, up to the maximum depth.
     pub(super) fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth >= DEPTH {
             let message = format!("expression is nested more than {DEPTH} levels deep");
@@ -277,8 +276,7 @@ impl<'a> Parser<'a> {
         result
     }
 
-    /// Goes past what is left of a body in braces, `open` of which are open, so that nothing in it is
-    /// taken for a declaration of its own.
+    /// Skips the rest of a body with `open` open braces, so that its content is not parsed as declarations.
     pub(super) fn leave_body(&mut self, mut open: usize) -> Reported {
         let from = self.at;
         while open > 0 {
@@ -286,7 +284,7 @@ impl<'a> Parser<'a> {
                 "{" => open += 1,
                 "}" => open -= 1,
                 _ if *self.peek() == TokenKind::End => {
-                    // The braces do not close: better to find the next declaration than nothing more.
+                    // The braces do not match; continue with the next declaration instead of the end of the text.
                     self.at = from;
                     break;
                 }
@@ -297,7 +295,7 @@ impl<'a> Parser<'a> {
         Reported
     }
 
-    /// How many braces are open between a place and here.
+    /// Returns the number of open braces between a position and here.
     pub(super) fn open_braces(&self, from: usize) -> usize {
         self.tokens[from..self.at].iter().fold(0, |open: usize, token| match token.kind {
             TokenKind::Symbol("{") => open + 1,
@@ -306,12 +304,12 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Where the parser is, for [`Parser::open_braces`] and [`Parser::written`].
+    /// Returns the current position, for [`Parser::open_braces`] and [`Parser::written`].
     pub(super) fn place(&self) -> usize {
         self.at
     }
 
-    /// What stands between a place and here, on one line and without comments.
+    /// Returns the text between a position and here, on one line and without comments.
     pub(super) fn written(&self, from: usize) -> String {
         let mut out = String::new();
         let mut end = None;
@@ -325,14 +323,14 @@ impl<'a> Parser<'a> {
         out
     }
 
-    /// Whether a topic has this name, declared above or below.
+    /// Returns whether a topic has this name, declared above or below.
     pub(super) fn is_topic(&self, name: &str) -> bool {
         let text = |token: &Token| if token.kind == TokenKind::Word { token.span.of(self.text) } else { "" };
         self.tokens.windows(2).any(|pair| text(&pair[0]) == "topic" && text(&pair[1]) == name)
     }
 
-    /// Whether a declaration begins here. The words that begin one are not reserved: what comes
-    /// after them decides, so that a field may well be called `topic` or `test`.
+    /// Returns whether a declaration starts here. Its keywords are not reserved: the next token decides, so that a
+    /// field can be named `topic` or `test`.
     pub(super) fn at_declaration(&self) -> bool {
         let next = self.word(1);
         match self.word(0) {
@@ -353,7 +351,7 @@ impl<'a> Parser<'a> {
             if self.declaration().is_err() {
                 (self.depth, self.before_body) = (0, false);
                 self.scope.clear();
-                // Something is always left behind, or this would not end.
+                // Skip at least one token, so that the loop ends.
                 if self.at == from {
                     self.advance();
                 }
@@ -397,7 +395,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What to write for a declaration of another language, if one begins here.
+    /// Returns advice for a declaration of another language.
     pub(super) fn foreign_declaration(&self) -> Option<String> {
         let word = self.word(0);
         if word == "topic" && (matches!(self.token(1).kind, TokenKind::Text(_)) || self.symbol(1) == "/") {
@@ -417,7 +415,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Whether what stands here begins a line.
+    /// Returns whether the current token starts a line.
     pub(super) fn begins_line(&self) -> bool {
         Span::new(self.last_span().end, self.span().start).of(self.text).contains('\n')
     }
@@ -500,7 +498,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// The `=` behind a name.
+    /// Parses the `=` of a declaration.
     fn declared_as(&mut self) -> Parsed<()> {
         if self.eat("=") {
             return Ok(());
@@ -513,7 +511,7 @@ impl<'a> Parser<'a> {
         Err(reported)
     }
 
-    /// Something else stands where a declaration could begin.
+    /// Reports a token where a declaration could start.
     pub(super) fn expected_declaration(&mut self, what: &str) -> Reported {
         let help = self.foreign_declaration().filter(|_| self.begins_line());
         let reported = self.expected(what);
@@ -523,7 +521,7 @@ impl<'a> Parser<'a> {
         reported
     }
 
-    /// The next declaration or the end, after one that has no body.
+    /// Expects the next declaration or the end of the text.
     pub(super) fn end_of_declaration(&mut self) -> Parsed<()> {
         if *self.peek() == TokenKind::End || self.symbol(0) == ";" || self.at_declaration() {
             return Ok(());
@@ -531,7 +529,7 @@ impl<'a> Parser<'a> {
         Err(self.expected_declaration("a declaration"))
     }
 
-    /// An expression, and after it the next declaration or the end.
+    /// Parses an expression and expects the next declaration or the end of the text.
     fn expression_to_end(&mut self) -> Parsed<NodeId> {
         self.mark(Mark::Formula);
         let root = self.expression()?;

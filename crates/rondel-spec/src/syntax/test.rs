@@ -1,4 +1,4 @@
-//! Tests inside a specification.
+//! Parser of tests.
 
 use rondel_event::{Value, Verdict};
 
@@ -86,7 +86,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A time with its unit, which may be before zero.
+    /// Parses a time with a unit, which can be negative.
     fn time(&mut self) -> Parsed<(i64, Span)> {
         let start = self.span();
         let minus = self.eat("-");
@@ -137,7 +137,7 @@ impl Parser<'_> {
         };
         self.advance();
         let mut at = None;
-        // `at 2 s` here, and not the message of a statement that begins with `at`: that has a topic.
+        // `at` with a topic after the time starts the next message instead.
         if self.word(0) == "at" && !self.at_message() {
             self.advance();
             at = Some(self.time()?.0);
@@ -145,7 +145,7 @@ impl Parser<'_> {
         Ok(Expect { property, keys, never, verdict, at, span: start.to(self.last_span()) })
     }
 
-    /// Whether `at` begins a message: a topic comes after the time.
+    /// Returns whether `at` starts a message: a topic follows the time.
     fn at_message(&self) -> bool {
         let sign = usize::from(self.symbol(1) == "-");
         let time = match self.token(1 + sign).kind {
@@ -160,7 +160,7 @@ impl Parser<'_> {
             || next == "at" && self.symbol(2 + sign + time) == "{"
     }
 
-    /// A value in a message: as in JSON, but names need no quotes.
+    /// Parses a value of a message, as in JSON but with unquoted names.
     fn content(&mut self) -> Parsed<Content> {
         self.deeper(|parser| {
             let start = parser.span();

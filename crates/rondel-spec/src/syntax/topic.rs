@@ -1,4 +1,4 @@
-//! Topics and their schemas.
+//! Parser of topics and schemas.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ impl Parser<'_> {
     pub(super) fn topic(&mut self) -> Parsed<()> {
         self.advance();
         let name = self.name("a topic")?;
-        // From here on the topic is known, whatever comes: its name must not be reported as unknown.
+        // Declare the topic before parsing the rest, so that its uses are valid even after an error.
         let index = self.ast.topics.len();
         self.ast.topics.push(Topic {
             name,
@@ -189,7 +189,7 @@ const TYPES: [(&str, ValueType); 25] = [
     ("wstring", ValueType::String),
 ];
 
-/// The type that a schema's word stands for: Rondel's own, or that of an interface definition.
+/// Returns the type for a word of a schema, including the names of interface definitions.
 pub(super) fn value_type(word: &str) -> Option<ValueType> {
     TYPES.iter().find(|(name, _)| *name == word).map(|(_, value_type)| *value_type)
 }
