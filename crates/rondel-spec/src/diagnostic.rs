@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 /// A range of bytes in the parsed text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Span {
-    /// The first byte.
+    /// The start, inclusive.
     pub start: usize,
     /// The end, exclusive.
     pub end: usize,
@@ -146,7 +146,7 @@ pub enum Code {
     ImpossibleEquality,
     /// A field whose type could not be inferred.
     GuessedType,
-    /// A specification without properties.
+    /// A specification without a property.
     NoProperty,
     /// An integer without an exact float value, compared with a float.
     InexactNumber,

@@ -1,4 +1,4 @@
-//! Keys, machines, chains and tests: what they become.
+//! Tests of parameters, machines, chains and tests.
 
 use rondel_event::{Value, ValueType, Verdict};
 

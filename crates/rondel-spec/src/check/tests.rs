@@ -1,6 +1,6 @@
 use crate::{Code, Expr, parse, parse_formula};
 
-/// The formulas of the properties, each printed.
+/// Returns the formulas of the properties as text.
 fn printed(text: &str) -> Vec<String> {
     let outcome = parse(text);
     let spec = outcome.spec.unwrap_or_else(|| panic!("{text}: {:?}", outcome.diagnostics));
@@ -68,7 +68,7 @@ fn definitions_may_come_in_any_order_and_are_shared() {
         printed(text),
         ["(and (> (+ (+ a.v 2) (+ a.v 2)) 4) (and (< a.v 2) (not (previously (< a.v 2)))))"]
     );
-    // Two to the power of 200 additions, if they were not shared.
+    // 2^200 additions, if they were not shared.
     let mut text = "topic a let x0 = a.v ".to_owned();
     for i in 0..200 {
         text += &format!("let x{} = x{i} + x{i} ", i + 1);
@@ -145,7 +145,7 @@ fn attributes_are_kept() {
     assert_eq!(spec.properties[1].attributes, [("x".to_owned(), String::new())]);
 }
 
-/// The formula of `property p = …` with the fields of one topic, and its model.
+/// Returns the formula of `property p = …` over the fields of one topic, and its time model.
 fn timed(formula: &str) -> (String, crate::TimeModel) {
     let text = format!(
         "topic t {{ ok: bool, n: int, x: float, at: time, gap: duration }} topic u {{ n: int, s: string }}
@@ -197,7 +197,7 @@ fn definitions_are_lowered_for_every_model_that_uses_them() {
     .unwrap();
     let printed: Vec<_> = spec.properties.iter().map(|p| spec.print(p.formula).to_string()).collect();
     assert_eq!(printed, ["(once [0,2] t.ok)", "(once [0,2000000000] t.ok)", "(once [0,2000000000] t.ok)"]);
-    // What is said about it is said once.
+    // Each problem is reported once.
     let text = "topic t { ok: bool } let l = once[3, 2] t.ok property p = l or t.ok @time(dense) property q = l or t.ok";
     assert_eq!(codes(text), [Code::EmptyInterval]);
 }

@@ -11,7 +11,7 @@ const TEXTS: [&str; 4] = [
     include_str!("../../tests/diagnostics/machines_warnings.rondel"),
 ];
 
-/// The comments of a text, in order of the alphabet: one may change places with another.
+/// Returns the comments of a text, sorted, as formatting may reorder them.
 fn comments(text: &str) -> Vec<String> {
     let tokens = lexer::tokens(text, &mut Vec::new());
     let ends = std::iter::once(0).chain(tokens.iter().map(|token| token.span.end));
@@ -24,7 +24,7 @@ fn comments(text: &str) -> Vec<String> {
     comments
 }
 
-/// What a text says, without the places where it says it.
+/// Returns the specification of a text without locations.
 fn spec(text: &str) -> Option<Spec> {
     let mut spec = parse(text).spec?;
     for test in &mut spec.tests {
@@ -133,7 +133,7 @@ fn what_is_wrong_is_said() {
     assert!(format("topic a { x: int } property p = b.y + 'names and types are not looked at'").is_ok());
 }
 
-/// A text with the words of another, and other spaces and comments between them.
+/// Returns a text with the same tokens, and other spaces and comments between them.
 fn spaced(text: &str, gaps: &[u8]) -> String {
     let tokens = lexer::tokens(text, &mut Vec::new());
     let mut out = String::new();
@@ -154,7 +154,7 @@ fn spaced(text: &str, gaps: &[u8]) -> String {
             _ if original.trim().is_empty() && !original.is_empty() => " ".to_owned(),
             _ => original.to_owned(),
         };
-        // Words that belong together stay so, and so does what is one word only in one lexeme.
+        // Keep tokens together whose separation would change their meaning.
         let glued = original.is_empty();
         out.push_str(if glued { "" } else { &between });
         out.push_str(token.span.of(text));
@@ -172,7 +172,7 @@ proptest! {
         gaps in prop::collection::vec(any::<u8>(), 1..60),
     ) {
         let text = spaced(text, &gaps);
-        // Where two words have become one, there is nothing to compare.
+        // Skip texts in which two words became one.
         prop_assume!(once(&text).is_ok());
         examine(&text);
     }

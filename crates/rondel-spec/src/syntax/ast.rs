@@ -170,7 +170,7 @@ pub(crate) struct Test {
     pub(crate) name: String,
     pub(crate) span: Span,
     pub(crate) messages: Vec<Message>,
-    /// In nanoseconds.
+    /// The end of the trace, in nanoseconds.
     pub(crate) end: Option<(i64, Span)>,
     pub(crate) expectations: Vec<Expect>,
     /// Whether the whole declaration was parsed.
@@ -180,7 +180,7 @@ pub(crate) struct Test {
 /// A message of a test: `at time topic { … }`.
 #[derive(Debug)]
 pub(crate) struct Message {
-    /// In nanoseconds.
+    /// The time, in nanoseconds.
     pub(crate) time: i64,
     pub(crate) time_span: Span,
     pub(crate) topic: Name,
@@ -194,7 +194,7 @@ pub(crate) struct Expect {
     pub(crate) keys: Vec<Content>,
     pub(crate) never: bool,
     pub(crate) verdict: Verdict,
-    /// In nanoseconds.
+    /// The time of the verdict, in nanoseconds.
     pub(crate) at: Option<i64>,
     pub(crate) span: Span,
 }

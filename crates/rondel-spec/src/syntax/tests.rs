@@ -6,7 +6,7 @@ fn printed(text: &str) -> String {
     spec.print(spec.properties[0].formula).to_string()
 }
 
-/// ForEach is read as the second, which has all its parentheses.
+/// Each formula is equivalent to the second one, which has all its parentheses.
 #[test]
 fn precedence() {
     for (text, expected) in [
