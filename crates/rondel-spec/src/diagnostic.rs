@@ -559,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_stand_under_their_words() {
+    fn labels_are_aligned_with_their_spans() {
         let text = "let a = 1\n\n\tlet ä = a\n";
         let d = Diagnostic::new(Code::DuplicateName, Span::new(16, 18), "twice")
             .label(Span::new(4, 5), "first")
@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn of_long_lines_a_part_is_shown() {
+    fn long_lines_are_truncated_around_the_span() {
         let text = format!("{}here{}", "a".repeat(1000), "b".repeat(1000));
         let d = Diagnostic::new(Code::TooDeep, Span::new(1000, 1004), "m").label(Span::new(0, 2000), "l");
         let shown = d.render("x", &text, false);
@@ -585,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn places_outside_the_text_are_no_panic() {
+    fn spans_outside_the_text_do_not_panic() {
         for span in [Span::new(9, 2), Span::new(1, 2), Span::new(50, 60), Span::default()] {
             Diagnostic::new(Code::TooDeep, span, "m").label(span, "l").render("x", "ä\r\n\x07", false);
             Diagnostic::new(Code::TooDeep, span, "m").render("x", "", true);

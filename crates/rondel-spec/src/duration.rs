@@ -28,7 +28,7 @@ pub(crate) fn unit(word: &str) -> Option<i64> {
 }
 
 /// Returns the unit for a synonym, such as `s` for `seconds`.
-pub(crate) fn meant(word: &str) -> Option<&'static str> {
+pub(crate) fn synonym(word: &str) -> Option<&'static str> {
     Some(match word {
         "nsec" | "nanosecond" | "nanoseconds" => "ns",
         "usec" | "microsecond" | "microseconds" | "µs" => "us",

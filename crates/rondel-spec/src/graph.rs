@@ -509,7 +509,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_nodes_are_one() {
+    fn equal_nodes_are_shared() {
         let mut g = Graph::default();
         let on = g.add(Expr::On(TopicId(0)));
         let a = g.rising(on);

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn symbols_are_as_long_as_possible() {
+    fn longest_symbols_match_first() {
         let s = TokenKind::Symbol;
         assert_eq!(kinds("<-><=-><-"), [s("<->"), s("<="), s("->"), s("<"), s("-")]);
         assert_eq!(codes("§§ \u{1}\u{2} ^"), [Code::UnexpectedCharacter; 3]);

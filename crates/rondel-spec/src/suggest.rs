@@ -50,7 +50,7 @@ pub(crate) fn list<'a>(candidates: impl IntoIterator<Item = &'a str>) -> Option<
 
 /// Returns the Rondel spelling of an operator of another language.
 pub(crate) fn translation(word: &str) -> Option<&'static str> {
-    let translation = match plain(word) {
+    let translation = match without_index_mark(word) {
         "&" | "∧" | "AND" => "and",
         "|" | "∨" | "OR" => "or",
         "~" | "¬" | "NOT" => "not",
@@ -88,13 +88,13 @@ pub(crate) fn translation(word: &str) -> Option<&'static str> {
 }
 
 /// Removes the index mark of an operator, as in `G_[0,5]`.
-fn plain(word: &str) -> &str {
+fn without_index_mark(word: &str) -> &str {
     word.strip_suffix('_').unwrap_or(word)
 }
 
 /// Returns advice for a word of another language that has no single counterpart in Rondel.
 pub(crate) fn hint(word: &str) -> Option<&'static str> {
-    let hint = match plain(word) {
+    let hint = match without_index_mark(word) {
         "G" | "globally" | "Globally" | "GLOBALLY" | "[]" | "□" => {
             "remove it, as a property is checked at every time point; write `always[0, 2 s] p` for the next 2 s, \
              `historically p` for the whole past"
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn near_words_are_named_and_far_ones_are_not() {
+    fn similar_words_are_suggested() {
         assert_eq!(nearest("reprot", ["stamp", "report"]), Some("report"));
         assert_eq!(nearest("Gear", ["hazard", "gear"]), Some("gear"));
         assert_eq!(nearest("x", ["y", "X"]), Some("X"));

@@ -40,7 +40,7 @@ impl Checker<'_> {
         self.expect(a, want_left);
         self.expect(b, want_right);
         let temporal = matches!(left, Time | Duration) || matches!(right, Time | Duration);
-        if temporal && (self.is_broken(a) || self.is_broken(b)) {
+        if temporal && (self.is_invalid(a) || self.is_invalid(b)) {
             self.kinds.give_up(node);
         } else {
             self.result(node, result);
@@ -54,10 +54,10 @@ impl Checker<'_> {
             (Aggregate::Count | Aggregate::Rate, true) => {}
             (Aggregate::Count, false) => self.expect(operand, Kind::Bool),
             (Aggregate::Rate, false) => {
-                if !self.is_broken(operand) {
+                if !self.is_invalid(operand) {
                     let message = "`rate` takes a topic";
                     let span = self.span(operand);
-                    self.broken(
+                    self.invalidate(
                         operand,
                         Diagnostic::new(Code::WrongArguments, span, message).help(
                             "name a topic, or write `count(…) over …` to count how often a condition holds",
@@ -70,7 +70,7 @@ impl Checker<'_> {
                 let NodeKind::Samples(name) = &self.ast.nodes[operand].kind else { return };
                 let message = format!("topic '{}' is not a value", name.text);
                 let help = "name one of its fields; only `count` and `rate` take a topic";
-                self.broken(operand, Diagnostic::new(Code::TopicIsNotAValue, span, message).help(help));
+                self.invalidate(operand, Diagnostic::new(Code::TopicIsNotAValue, span, message).help(help));
             }
             (_, false) => self.expect(operand, Kind::Number),
         }

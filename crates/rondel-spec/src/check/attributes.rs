@@ -17,7 +17,7 @@ enum AttributeValue {
 }
 
 /// The attributes of the language; all others are passed on with the verdicts.
-const KNOWN: [(&str, AttributeValue); 7] = [
+const LANGUAGE_ATTRIBUTES: [(&str, AttributeValue); 7] = [
     ("limit", AttributeValue::Count),
     ("unbounded", AttributeValue::Nothing),
     ("plan", AttributeValue::Word(&["relations"])),
@@ -39,7 +39,7 @@ const SYNONYMS: [(&str, &str); 6] = [
 
 impl AttributeValue {
     fn named(name: &str) -> Option<&'static AttributeValue> {
-        KNOWN.iter().find(|(known, _)| *known == name).map(|(_, takes)| takes)
+        LANGUAGE_ATTRIBUTES.iter().find(|(known, _)| *known == name).map(|(_, takes)| takes)
     }
 
     fn fits(&self, attribute: &Attribute) -> bool {
@@ -52,7 +52,7 @@ impl AttributeValue {
     }
 
     /// Returns advice on how to write the attribute.
-    fn forms(&self, name: &str) -> String {
+    fn advice(&self, name: &str) -> String {
         match self {
             AttributeValue::Nothing => format!("write `@{name}`"),
             AttributeValue::Count => format!("write `@{name}(100000)`"),
@@ -103,7 +103,7 @@ impl Checker<'_> {
             let name = attribute.name.text.as_str();
             let diagnostic = match AttributeValue::named(name) {
                 None => unknown(attribute),
-                Some(takes) if !takes.fits(attribute) => Some(misused(attribute, takes)),
+                Some(takes) if !takes.fits(attribute) => Some(invalid_value(attribute, takes)),
                 Some(_) => duplicate(attribute, &attributes[..i]).or_else(|| {
                     let message = "`@limit` counts instances, and this declaration has no `for each`";
                     (name == "limit" && !divided).then(|| {
@@ -162,7 +162,8 @@ impl Checker<'_> {
 fn unknown(attribute: &Attribute) -> Option<Diagnostic> {
     let name = attribute.name.text.as_str();
     // Custom attributes are allowed, so the value must fit the suggested attribute too.
-    let fitting = KNOWN.iter().filter(|(_, takes)| takes.fits(attribute)).map(|(name, _)| *name);
+    let fitting =
+        LANGUAGE_ATTRIBUTES.iter().filter(|(_, takes)| takes.fits(attribute)).map(|(name, _)| *name);
     let meant = SYNONYMS.iter().find(|(word, _)| *word == name).map(|(_, meant)| (*meant).to_owned());
     let meant = meant.or_else(|| nearest(name, fitting).map(|meant| format!("@{meant}")))?;
     let message = format!("unknown attribute '{name}'; did you mean `{meant}`?");
@@ -171,7 +172,7 @@ fn unknown(attribute: &Attribute) -> Option<Diagnostic> {
 }
 
 /// Returns the error for an attribute with an invalid value.
-fn misused(attribute: &Attribute, takes: &AttributeValue) -> Diagnostic {
+fn invalid_value(attribute: &Attribute, takes: &AttributeValue) -> Diagnostic {
     let (name, value) = (&attribute.name.text, &attribute.value);
     let message = match (takes, attribute.argument) {
         (AttributeValue::Nothing, _) => format!("`@{name}` takes no value"),
@@ -184,13 +185,13 @@ fn misused(attribute: &Attribute, takes: &AttributeValue) -> Diagnostic {
     };
     let help = match (name.as_str(), value.as_str()) {
         ("time", "linear") => "write `@linear` to interpolate numbers linearly".to_owned(),
-        ("linear", "") => takes.forms(name),
+        ("linear", "") => takes.advice(name),
         ("linear", "constant" | "false" | "off" | "none") => "write `@interpolate(constant)`".to_owned(),
         ("plan", "values" | "value") => {
             "remove the attribute, as evaluation by value is the default, or write `@plan(relations)`"
                 .to_owned()
         }
-        _ => takes.forms(name),
+        _ => takes.advice(name),
     };
     let place = attribute.argument.unwrap_or(attribute.span);
     Diagnostic::new(Code::InvalidAttribute, place, message).help(help)

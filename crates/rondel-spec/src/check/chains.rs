@@ -40,12 +40,12 @@ impl<'a> Checker<'a> {
                 self.diagnostics.push(*diagnostic);
             }
         }
-        let key = &self.ast.for_eaches[chain.each].keys[0];
+        let stamp = &self.ast.for_eaches[chain.each].parameters[0];
         if wrong {
             // An error in a topic also affects its field, but is reported only once.
-            key.fields.iter().for_each(|node| self.meanings[*node] = Meaning::Broken);
+            stamp.fields.iter().for_each(|node| self.meanings[*node] = Meaning::Invalid);
         } else {
-            self.resolve_key(key, names);
+            self.resolve_parameter(stamp, names);
         }
     }
 
@@ -71,16 +71,16 @@ impl<'a> Checker<'a> {
             }
         };
         self.diagnostics.push(diagnostic);
-        Meaning::Broken
+        Meaning::Invalid
     }
 
     /// Translates the declarations of chains, before any formula.
     pub(super) fn lower_chains(&mut self) {
         for chain in &self.ast.chains {
-            let key = &self.ast.for_eaches[chain.each].keys[0];
+            let stamp = &self.ast.for_eaches[chain.each].parameters[0];
             let mut links = Vec::new();
             let mut value_type = ValueType::Time;
-            for node in &key.fields {
+            for node in &stamp.fields {
                 if let Some((topic, path, found)) = self.field_of(*node) {
                     links.push((topic, path));
                     value_type = found;
@@ -181,7 +181,7 @@ impl<'a> Checker<'a> {
         let followed = self.graph.add(Expr::Eventually(Bounds { lower: 0, upper: Some(upper) }, came));
         let formula = self.graph.implies(first, followed);
         // Not as soon as the last topic arrives: messages that skipped a topic are still missing.
-        let slice = self.lower_keys(chain.each, Some(came), &chain.attributes)?;
+        let slice = self.lower_parameters(chain.each, Some(came), &chain.attributes)?;
         Some((formula, Some(slice), model))
     }
 }

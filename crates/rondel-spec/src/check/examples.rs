@@ -29,8 +29,8 @@ impl<'a> Checker<'a> {
                 });
                 self.resolve_content(&message.content, names);
             }
-            for key in test.expectations.iter().flat_map(|expectation| &expectation.keys) {
-                self.resolve_content(key, names);
+            for value in test.expectations.iter().flat_map(|expectation| &expectation.values) {
+                self.resolve_content(value, names);
             }
             self.test_topics.push(topics);
         }
@@ -86,8 +86,8 @@ impl<'a> Checker<'a> {
         let mut last: Option<(i64, Span)> = None;
         for message in &test.messages {
             if let Some((time, span)) = last.filter(|(time, _)| *time > message.time) {
-                let said = "this message is earlier than the one before it";
-                let diagnostic = Diagnostic::new(Code::UnorderedTest, message.time_span, said)
+                let problem = "this message is earlier than the one before it";
+                let diagnostic = Diagnostic::new(Code::UnorderedTest, message.time_span, problem)
                     .label(span, format!("at {} s", Timestamp::from_nanos(time)))
                     .help("write the messages of a test in the order of their times");
                 self.diagnostics.push(diagnostic);
@@ -98,9 +98,9 @@ impl<'a> Checker<'a> {
         if let (Some((end, place)), Some((time, span))) = (test.end, last)
             && end < time
         {
-            let said = "the test ends before its last message";
+            let message = "the test ends before its last message";
             self.diagnostics.push(
-                Diagnostic::new(Code::UnorderedTest, place, said)
+                Diagnostic::new(Code::UnorderedTest, place, message)
                     .label(span, format!("at {} s", Timestamp::from_nanos(time))),
             );
         }
@@ -189,9 +189,9 @@ impl<'a> Checker<'a> {
         });
         if let Some((key, path)) = missing {
             let topic = &message.topic;
-            let said = format!("this message has no field '{path}' for parameter '{key}'");
+            let message = format!("this message has no field '{path}' for parameter '{key}'");
             self.diagnostics.push(
-                Diagnostic::new(Code::MissingKey, topic.span, said)
+                Diagnostic::new(Code::MissingKey, topic.span, message)
                     .help("properties with this parameter reject a message without the field"),
             );
         }
@@ -268,7 +268,7 @@ impl<'a> Checker<'a> {
             return None;
         };
         let slice = properties[index].slice;
-        let keys = self.lower_expected_keys(expect, slice.map(|slice| slice.0 as usize))?;
+        let keys = self.lower_expected_values(expect, slice.map(|slice| slice.0 as usize))?;
         Some(Expectation {
             property: index as u32,
             keys,
@@ -279,9 +279,9 @@ impl<'a> Checker<'a> {
         })
     }
 
-    fn lower_expected_keys(&mut self, expect: &Expect, slice: Option<usize>) -> Option<Vec<Value>> {
-        let Some(first) = expect.keys.first() else { return Some(Vec::new()) };
-        let span = expect.keys.iter().fold(first.span, |span, key| span.to(key.span));
+    fn lower_expected_values(&mut self, expect: &Expect, slice: Option<usize>) -> Option<Vec<Value>> {
+        let Some(first) = expect.values.first() else { return Some(Vec::new()) };
+        let span = expect.values.iter().fold(first.span, |span, key| span.to(key.span));
         let name = &expect.property.text;
         let keys =
             slice.and_then(|slice| self.graph.spec().slices.get(slice)).map(|slice| slice.keys.clone());
@@ -290,11 +290,11 @@ impl<'a> Checker<'a> {
             self.diagnostics.push(Diagnostic::new(Code::WrongKeys, span, message));
             return None;
         };
-        if keys.len() != expect.keys.len() {
+        if keys.len() != expect.values.len() {
             let names: Vec<_> = keys.iter().map(|key| key.name.as_str()).collect();
             let plural = if keys.len() == 1 { "value" } else { "values" };
             let message =
-                format!("'{name}' takes {} parameter {plural} but got {}", keys.len(), expect.keys.len());
+                format!("'{name}' takes {} parameter {plural} but got {}", keys.len(), expect.values.len());
             self.diagnostics.push(
                 Diagnostic::new(Code::WrongKeys, span, message)
                     .help(format!("write `{name}[{}]`", names.join(", "))),
@@ -302,7 +302,7 @@ impl<'a> Checker<'a> {
             return None;
         }
         let mut values = Vec::new();
-        for (content, key) in expect.keys.iter().zip(&keys) {
+        for (content, key) in expect.values.iter().zip(&keys) {
             let single = matches!(content.kind, ContentKind::Value(_) | ContentKind::Name(_));
             let value = self.content_value(content);
             if single && value.is_none() {

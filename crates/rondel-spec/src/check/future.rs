@@ -4,7 +4,7 @@ use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::syntax::ast::{Body, Function, Infix, NodeId, NodeKind, Prefix};
 
-const LATER: &str =
+const ADVICE: &str =
     "put future operators outside: they may contain past operators, but not the other way round";
 
 impl Checker<'_> {
@@ -32,15 +32,15 @@ impl Checker<'_> {
         if let Some(root) = body.root
             && let Some(ahead) = self.future[root]
         {
-            self.refuse_future(root, ahead, inside, LATER);
+            self.report_future(root, ahead, inside, ADVICE);
         }
     }
 
-    fn refuse_future(&mut self, node: NodeId, ahead: NodeId, inside: &str, help: &str) {
-        if !self.is_broken(node) {
+    fn report_future(&mut self, node: NodeId, ahead: NodeId, inside: &str, help: &str) {
+        if !self.is_invalid(node) {
             let message = format!("{inside} cannot contain a future operator");
             let diagnostic = Diagnostic::new(Code::FutureInside, self.span(node), message);
-            self.broken(node, diagnostic.label(self.span(ahead), "future operator").help(help));
+            self.invalidate(node, diagnostic.label(self.span(ahead), "future operator").help(help));
         }
     }
 
@@ -82,8 +82,8 @@ impl Checker<'_> {
         };
         let help = match inside {
             "a comparison" => "compare booleans with `<->`, which can contain future operators",
-            _ => LATER,
+            _ => ADVICE,
         };
-        self.refuse_future(node, ahead, inside, help);
+        self.report_future(node, ahead, inside, help);
     }
 }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use rondel_event::{Comparison, ValueType};
 
 use super::Checker;
-use super::linear::OPTION;
+use super::linear::LINEAR_OPTION;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::graph::Graph;
 use crate::spec::{ChainMeasure, Expr, ExprId};
@@ -56,7 +56,7 @@ impl EdgeTiming {
 
 impl Checker<'_> {
     /// Warns about edges in dense time whose operand can change just after a time point.
-    pub(super) fn warn_of_no_instant(&mut self, name: &Name, roots: Vec<ExprId>, is_linear: bool) {
+    pub(super) fn warn_of_missed_edges(&mut self, name: &Name, roots: Vec<ExprId>, is_linear: bool) {
         let graph = &self.graph;
         let nodes = &graph.spec().nodes;
         let mut seen: HashSet<ExprId> = roots.iter().copied().collect();
@@ -79,12 +79,12 @@ impl Checker<'_> {
             let place = |node: ExprId| self.place_in(name, node).or_else(|| places.node(node));
             let Some(span) = place(edge) else { continue };
             let message = "this edge is missed where the value changes just after a time point";
-            let mut diagnostic = Diagnostic::new(Code::NoInstant, span, message).help(instead(graph, late));
+            let mut diagnostic = Diagnostic::new(Code::NoInstant, span, message).help(advice(graph, late));
             if let Some(late) = place(late).filter(|late| *late != span) {
                 diagnostic = diagnostic.label(late, "changes just after a time point");
             }
             if is_linear && self.implicit_time == Some(name.span) {
-                diagnostic = diagnostic.label(name.span, OPTION);
+                diagnostic = diagnostic.label(name.span, LINEAR_OPTION);
             }
             self.diagnostics.push(diagnostic);
         }
@@ -191,7 +191,7 @@ fn grows(graph: &Graph, x: ExprId, y: ExprId) -> bool {
 }
 
 /// Returns the advice for a missed edge.
-fn instead(graph: &Graph, late: ExprId) -> String {
+fn advice(graph: &Graph, late: ExprId) -> String {
     let nodes = &graph.spec().nodes;
     match &nodes[late.index()] {
         Expr::Compare(comparison, ..) => match comparison {

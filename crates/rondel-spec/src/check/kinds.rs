@@ -25,7 +25,7 @@ pub(super) enum Kind {
     Bool,
     Text,
     /// The kind of an invalid expression, which is compatible with every other.
-    Broken,
+    Invalid,
 }
 
 impl Kind {
@@ -42,7 +42,7 @@ impl Kind {
     /// Returns the kind that satisfies both, if there is one.
     fn and(self, other: Kind) -> Option<Kind> {
         match (self, other) {
-            (Kind::Broken, _) | (_, Kind::Broken) => Some(Kind::Broken),
+            (Kind::Invalid, _) | (_, Kind::Invalid) => Some(Kind::Invalid),
             (a, b) if a == b => Some(a),
             (Kind::Anything, k) | (k, Kind::Anything) => Some(k),
             (Kind::Ordered, k @ (Kind::Number | Kind::Time | Kind::Duration))
@@ -53,7 +53,7 @@ impl Kind {
 
     fn article(self) -> &'static str {
         match self {
-            Kind::Anything | Kind::Broken => "a value",
+            Kind::Anything | Kind::Invalid => "a value",
             Kind::Ordered => "a number, a time or a duration",
             Kind::Number => "a number",
             Kind::Time => "a time",
@@ -132,7 +132,7 @@ impl Kinds {
 
     /// Marks a variable as invalid, so that no further error is reported.
     pub(super) fn give_up(&mut self, variable: usize) {
-        self.set(variable, Kind::Broken, None);
+        self.set(variable, Kind::Invalid, None);
     }
 
     fn unite(&mut self, a: usize, b: usize, kind: Kind, reason: Option<Reason>) {
@@ -148,7 +148,7 @@ impl Kinds {
             Kind::Text => ValueType::String,
             Kind::Time => ValueType::Time,
             Kind::Duration => ValueType::Duration,
-            Kind::Anything | Kind::Ordered | Kind::Number | Kind::Broken => {
+            Kind::Anything | Kind::Ordered | Kind::Number | Kind::Invalid => {
                 let root = self.find(node);
                 if self.whole.contains(&root) { ValueType::Int } else { ValueType::Float }
             }
@@ -165,7 +165,7 @@ impl Kinds {
     }
 
     /// Settles a field of a parameter, where a number is an integer; returns whether `guess` was used.
-    pub(super) fn settle_key(&mut self, node: NodeId, guess: Kind) -> bool {
+    pub(super) fn settle_parameter(&mut self, node: NodeId, guess: Kind) -> bool {
         let guessed = self.kind(node) == Kind::Anything;
         if guessed {
             self.set(node, guess, None);
@@ -190,7 +190,7 @@ impl Checker<'_> {
         for property in &ast.properties {
             self.infer_truth(property.body);
         }
-        self.settle_keys();
+        self.settle_parameters();
         self.settle_variables();
         // After an error, the use that determines a type may be missing.
         if !self.diagnostics.iter().any(Diagnostic::is_error) {
@@ -234,7 +234,7 @@ impl Checker<'_> {
     pub(super) fn infer(&mut self, node: NodeId) {
         let ast = self.ast;
         match &self.meanings[node] {
-            Meaning::Broken => return self.kinds.set(node, Kind::Broken, None),
+            Meaning::Invalid => return self.kinds.set(node, Kind::Invalid, None),
             Meaning::Formula { .. } | Meaning::InState(..) => return self.result(node, Kind::Bool),
             Meaning::Chain(..) => return self.result(node, Kind::Duration),
             Meaning::Field { declared: Some((value_type, place)), .. } => {
@@ -254,21 +254,21 @@ impl Checker<'_> {
             }
             Meaning::Binding(i) => {
                 let Some(root) = ast.bindings[*i].body.root else {
-                    return self.kinds.set(node, Kind::Broken, None);
+                    return self.kinds.set(node, Kind::Invalid, None);
                 };
                 return self.same(root, node, node);
             }
-            Meaning::Key(each, key) => {
-                return match ast.for_eaches[*each].keys[*key].fields.first() {
+            Meaning::Parameter(each, key) => {
+                return match ast.for_eaches[*each].parameters[*key].fields.first() {
                     Some(field) => self.same(*field, node, node),
-                    None => self.kinds.set(node, Kind::Broken, None),
+                    None => self.kinds.set(node, Kind::Invalid, None),
                 };
             }
             Meaning::MachineVariable(machine, variable) => {
                 let variable = &ast.machines[*machine].variables[*variable];
                 return match variable.initial.root {
                     Some(root) => self.same(root, node, node),
-                    None => self.kinds.set(node, Kind::Broken, None),
+                    None => self.kinds.set(node, Kind::Invalid, None),
                 };
             }
             Meaning::Itself | Meaning::Topic(_) => {}
@@ -297,8 +297,8 @@ impl Checker<'_> {
             NodeKind::If(condition, yes, no) => {
                 self.expect(*condition, Kind::Bool);
                 self.same(*yes, *no, node);
-                if self.is_broken(node) {
-                    self.kinds.set(node, Kind::Broken, None);
+                if self.is_invalid(node) {
+                    self.kinds.set(node, Kind::Invalid, None);
                 } else {
                     self.same(*yes, node, node);
                 }
@@ -330,7 +330,7 @@ impl Checker<'_> {
             | NodeKind::Samples(_)
             | NodeKind::AtomField(..)
             | NodeKind::Rye { .. }
-            | NodeKind::Broken => {}
+            | NodeKind::Invalid => {}
         }
     }
 
@@ -363,7 +363,7 @@ impl Checker<'_> {
     }
 
     pub(super) fn expect(&mut self, node: NodeId, wanted: Kind) {
-        if self.is_broken(node) {
+        if self.is_invalid(node) {
             return;
         }
         let kind = self.kinds.kind(node);
@@ -382,12 +382,12 @@ impl Checker<'_> {
         let (kind_a, kind_b) = (self.kinds.kind(a), self.kinds.kind(b));
         // An error in an operand is not reported again.
         let both =
-            if self.is_broken(a) || self.is_broken(b) { Some(Kind::Broken) } else { kind_a.and(kind_b) };
+            if self.is_invalid(a) || self.is_invalid(b) { Some(Kind::Invalid) } else { kind_a.and(kind_b) };
         match both {
-            Some(Kind::Broken) => {
+            Some(Kind::Invalid) => {
                 // Uniting a valid variable with an invalid one would hide other errors.
                 if whole == b {
-                    self.kinds.set(whole, Kind::Broken, None);
+                    self.kinds.set(whole, Kind::Invalid, None);
                 }
             }
             Some(both) => {
@@ -419,7 +419,7 @@ impl Checker<'_> {
                 if kind_a == Kind::Bool || kind_b == Kind::Bool {
                     diagnostic = diagnostic.help("use a boolean without a comparison: `p` or `not p`");
                 }
-                self.broken(whole, diagnostic);
+                self.invalidate(whole, diagnostic);
             }
         }
     }
@@ -460,6 +460,6 @@ impl Checker<'_> {
             (_, Kind::Duration, Kind::Number) => diagnostic.help(UNIT),
             _ => diagnostic,
         };
-        self.broken(node, diagnostic);
+        self.invalidate(node, diagnostic);
     }
 }

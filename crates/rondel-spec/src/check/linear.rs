@@ -10,10 +10,10 @@ use crate::graph::Graph;
 use crate::spec::{BinaryOp, Expr, ExprId, SliceId, TimeModel, UnaryOp};
 use crate::syntax::ast::{Attribute, Name};
 
-const SECOND: &str = "write a second property for it with `@interpolate(constant)`";
+const SECOND_PROPERTY: &str = "write a second property for it with `@interpolate(constant)`";
 
 /// The label where the command-line option requests linear interpolation.
-pub(super) const OPTION: &str =
+pub(super) const LINEAR_OPTION: &str =
     "numbers are interpolated linearly because of `--time linear` (`time: linear` in a deployment)";
 
 impl Checker<'_> {
@@ -52,7 +52,7 @@ impl Checker<'_> {
             Some(diagnostic.help("write `@time(dense)`, or remove `@time`"))
         } else if is_chain || is_machine {
             let what = if is_chain { "a chain" } else { "a machine" };
-            Some(about_messages(what, place).help(without))
+            Some(depends_on_messages(what, place).help(without))
         } else if slice.is_some() {
             let message = "linear interpolation cannot be combined with `for each`";
             let diagnostic = Diagnostic::new(Code::NotStraight, place, message);
@@ -62,14 +62,14 @@ impl Checker<'_> {
             let diagnostic = Diagnostic::new(Code::NotStraight, place, message);
             Some(diagnostic.help(format!("{without}, or write two properties")))
         } else {
-            found(&self.graph, formula).map(|(way, not_linear)| {
+            first_conflict(&self.graph, formula).map(|(way, not_linear)| {
                 let inside = way.iter().find_map(|node| self.place_in(name, *node));
                 not_linear.refused(inside.unwrap_or(place))
             })
         };
         let refused = refused.map(|refused| match attribute {
             Some(_) => refused,
-            None => refused.label(name.span, OPTION),
+            None => refused.label(name.span, LINEAR_OPTION),
         });
         self.diagnostics.extend(refused);
         true
@@ -120,22 +120,22 @@ impl Checker<'_> {
 struct NotLinear {
     what: &'static str,
     /// Whether the expression depends on individual messages; otherwise it is not piecewise linear.
-    about_messages: bool,
+    depends_on_messages: bool,
     instead: &'static str,
 }
 
 impl NotLinear {
     const fn number(what: &'static str, instead: &'static str) -> NotLinear {
-        NotLinear { what, about_messages: false, instead }
+        NotLinear { what, depends_on_messages: false, instead }
     }
 
     const fn messages(what: &'static str, instead: &'static str) -> NotLinear {
-        NotLinear { what, about_messages: true, instead }
+        NotLinear { what, depends_on_messages: true, instead }
     }
 
     fn refused(self, span: Span) -> Diagnostic {
-        let diagnostic = if self.about_messages {
-            about_messages(self.what, span)
+        let diagnostic = if self.depends_on_messages {
+            depends_on_messages(self.what, span)
         } else {
             let message = format!("{} is not piecewise linear", self.what);
             Diagnostic::new(Code::NotStraight, span, message)
@@ -144,7 +144,7 @@ impl NotLinear {
     }
 }
 
-fn about_messages(what: &str, span: Span) -> Diagnostic {
+fn depends_on_messages(what: &str, span: Span) -> Diagnostic {
     let message =
         format!("{what} depends on individual messages and cannot be combined with linear interpolation");
     Diagnostic::new(Code::NotStraight, span, message)
@@ -153,8 +153,8 @@ fn about_messages(what: &str, span: Span) -> Diagnostic {
 /// Returns the error for a single formula for which the option requests linear interpolation.
 pub(crate) fn not_piecewise_linear(graph: &Graph, formula: ExprId, span: Span) -> Option<Diagnostic> {
     let has_numbers = graph.spec().nodes.iter().any(is_number);
-    let (_, not_linear) = found(graph, formula).filter(|_| has_numbers)?;
-    Some(not_linear.refused(span).label(span, OPTION))
+    let (_, not_linear) = first_conflict(graph, formula).filter(|_| has_numbers)?;
+    Some(not_linear.refused(span).label(span, LINEAR_OPTION))
 }
 
 fn is_number(expr: &Expr) -> bool {
@@ -162,7 +162,7 @@ fn is_number(expr: &Expr) -> bool {
 }
 
 /// Returns the first node that cannot be combined with linear interpolation, with its ancestors and the reason.
-fn found(graph: &Graph, formula: ExprId) -> Option<(Vec<ExprId>, NotLinear)> {
+fn first_conflict(graph: &Graph, formula: ExprId) -> Option<(Vec<ExprId>, NotLinear)> {
     let nodes = &graph.spec().nodes;
     // Operands precede their operators.
     let mut moves: Vec<bool> = Vec::with_capacity(nodes.len());
@@ -224,7 +224,7 @@ fn needs_messages(graph: &Graph, expr: &Expr, moves: &dyn Fn(ExprId) -> bool) ->
         Expr::Prev(_) => return Some(PREV),
         _ => return None,
     };
-    Some(NotLinear::messages(what, SECOND))
+    Some(NotLinear::messages(what, SECOND_PROPERTY))
 }
 
 const PREV: NotLinear = NotLinear::messages(
@@ -277,15 +277,14 @@ fn not_linear(graph: &Graph, expr: &Expr) -> Option<NotLinear> {
             "for positive `y`, write `x > 3 * y` instead of `x / y > 3`; otherwise write a second property for it \
              with `@interpolate(constant)`",
         ),
-        Expr::Binary(BinaryOp::Remainder, ..) => NotLinear::number("a remainder (`%`)", SECOND),
+        Expr::Binary(BinaryOp::Remainder, ..) => NotLinear::number("a remainder (`%`)", SECOND_PROPERTY),
         Expr::If(..) => NotLinear::number(
             "an `if` between numbers",
             "write an `if` between comparisons: `if p then x < 3 else y < 3`",
         ),
         Expr::Prev(_) => PREV,
-        other => {
-            needs_messages(graph, other, &|_| true).unwrap_or(NotLinear::number("this expression", SECOND))
-        }
+        other => needs_messages(graph, other, &|_| true)
+            .unwrap_or(NotLinear::number("this expression", SECOND_PROPERTY)),
     })
 }
 

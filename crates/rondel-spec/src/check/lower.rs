@@ -93,13 +93,13 @@ impl Checker<'_> {
     ) {
         let robust = self.robust(attributes, formula);
         let linear = self.linear(name, attributes, formula, slice, time);
-        self.check_asked(name, vec![formula], slice, time);
+        self.check_used_machines(name, vec![formula], slice, time);
         self.check_undivided(name, vec![formula], slice);
         if time == TimeModel::Dense {
-            self.warn_of_no_instant(name, vec![formula], linear);
+            self.warn_of_missed_edges(name, vec![formula], linear);
         }
         if let Some(slice) = slice {
-            self.warn_of_idle_key(slice, name, formula);
+            self.warn_of_unused_parameter(slice, name, formula);
         }
         let attributes = attributes.iter().map(|a| (a.name.text.clone(), a.value.clone())).collect();
         let property =
@@ -177,7 +177,7 @@ impl Checker<'_> {
             self.lowered[model as usize] = vec![None; self.ast.nodes.len()];
         }
         for node in body.nodes() {
-            if !self.is_broken(node) {
+            if !self.is_invalid(node) {
                 self.graph.at(self.span(node));
                 self.lowered[model as usize][node] = self.lower_node(node, model);
             }
@@ -194,16 +194,16 @@ impl Checker<'_> {
         let ast = self.ast;
         let kind = &ast.nodes[node].kind;
         match &self.meanings[node] {
-            Meaning::Broken => return None,
+            Meaning::Invalid => return None,
             Meaning::Formula { topic, .. } => return self.lower_formula(*topic, kind, model),
             Meaning::Binding(i) => return self.lowered_to(ast.bindings[*i].body.root?, model),
             Meaning::Field { .. } => {
                 let (topic, path, value_type) = self.field_of(node)?;
                 return Some(self.graph.add(Expr::Field { topic, path, value_type }));
             }
-            Meaning::Key(each, key) => {
+            Meaning::Parameter(each, key) => {
                 let (each, key) = (*each, *key);
-                let value_type = self.key_type(each, key)?;
+                let value_type = self.parameter_type(each, key)?;
                 return Some(self.graph.add(Expr::Key(key as u32, value_type)));
             }
             Meaning::MachineVariable(machine, variable) => {
@@ -289,7 +289,7 @@ impl Checker<'_> {
             | NodeKind::Samples(_)
             | NodeKind::Measure(..)
             | NodeKind::Rye { .. }
-            | NodeKind::Broken => return None,
+            | NodeKind::Invalid => return None,
         };
         Some(id)
     }

@@ -91,7 +91,7 @@ impl<'a> Checker<'a> {
             let names = machines.iter().map(|m| m.name.text.as_str());
             let message = format!("unknown machine '{}'{}", machine.text, did_you_mean(&machine.text, names));
             self.diagnostics.push(Diagnostic::new(Code::UnknownName, machine.span, message));
-            return Meaning::Broken;
+            return Meaning::Invalid;
         };
         let all = States::of(&machines[index]);
         let found: Vec<_> = states.iter().map(|state| all.find(state, &machines[index])).collect();
@@ -110,7 +110,7 @@ impl<'a> Checker<'a> {
         }
         places.sort_unstable();
         places.dedup();
-        if broken { Meaning::Broken } else { Meaning::InState(MachineId(index as u32), places) }
+        if broken { Meaning::Invalid } else { Meaning::InState(MachineId(index as u32), places) }
     }
 
     pub(super) fn infer_machines(&mut self) {
@@ -163,14 +163,14 @@ impl<'a> Checker<'a> {
         match (variable.value_type, value) {
             (Some(ValueType::Float), Value::Int(value)) => Some(Value::Float(value as f64)),
             (Some(ValueType::Int), Value::Float(_)) => {
-                self.not_whole(&variable.name, span);
+                self.report_float_in_int(&variable.name, span);
                 None
             }
             (_, value) => Some(value),
         }
     }
 
-    fn not_whole(&mut self, variable: &Name, span: Span) {
+    fn report_float_in_int(&mut self, variable: &Name, span: Span) {
         let message = format!("cannot assign a float to '{}', which is an int", variable.text);
         self.diagnostics.push(
             Diagnostic::new(Code::TypeMismatch, span, message)
@@ -194,15 +194,15 @@ impl<'a> Checker<'a> {
             let machine = self.lower_machine(index, model);
             self.graph.spec_mut().machines.push(machine);
         }
-        self.report_circles_of_machines();
+        self.report_cyclic_machines();
         for (index, machine) in machines.iter().enumerate() {
             let lowered = &self.graph.spec().machines[index];
             let (slice, time) = (lowered.slice, lowered.time);
             let roots: Vec<_> = lowered.conditions().collect();
             self.check_undivided(&machine.name, roots.clone(), slice);
-            self.check_asked(&machine.name, roots.clone(), slice, time);
+            self.check_used_machines(&machine.name, roots.clone(), slice, time);
             if time == TimeModel::Dense {
-                self.warn_of_no_instant(&machine.name, roots, false);
+                self.warn_of_missed_edges(&machine.name, roots, false);
             }
         }
     }
@@ -342,7 +342,7 @@ impl<'a> Checker<'a> {
                 (ValueType::Float, ValueType::Int) => self.graph.widen(id),
                 (ValueType::Int, ValueType::Float) => {
                     let span = value.root.map_or(name.span, |root| self.span(root));
-                    self.not_whole(&variables[place].name, span);
+                    self.report_float_in_int(&variables[place].name, span);
                     continue;
                 }
                 _ => id,
@@ -398,7 +398,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Reports machines that depend on their own state, directly or through each other.
-    fn report_circles_of_machines(&mut self) {
+    fn report_cyclic_machines(&mut self) {
         let spec = self.graph.spec();
         let asked: Vec<HashSet<usize>> =
             spec.machines
@@ -456,7 +456,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Reports the use of the state of a machine that has another `for each` or another time model.
-    pub(super) fn check_asked(
+    pub(super) fn check_used_machines(
         &mut self,
         name: &Name,
         roots: Vec<ExprId>,

@@ -47,7 +47,7 @@ enum Meaning {
     /// An embedded formula with its topic, and the location of its first bound, if it has one.
     Formula { topic: TopicId, bounds: Option<Span> },
     /// A parameter: the index of its `for each`, and of the parameter.
-    Key(usize, usize),
+    Parameter(usize, usize),
     /// A variable of a machine: the index of the machine, and of the variable.
     MachineVariable(usize, usize),
     /// A test whether a machine is in one of these states.
@@ -55,14 +55,14 @@ enum Meaning {
     /// A measurement of a chain.
     Chain(ChainId, ChainMeasure),
     /// An invalid node that has been reported.
-    Broken,
+    Invalid,
 }
 
 /// The meaning of a name that is local to a declaration.
 #[derive(Clone, Copy, Debug)]
 enum Local {
     /// A parameter: the index of its `for each`, and of the parameter.
-    Key(usize, usize),
+    Parameter(usize, usize),
     /// A variable of a machine: the index of the machine, and of the variable.
     Variable(usize, usize),
 }
@@ -70,7 +70,7 @@ enum Local {
 impl Local {
     fn meaning(self) -> Meaning {
         match self {
-            Local::Key(each, key) => Meaning::Key(each, key),
+            Local::Parameter(each, key) => Meaning::Parameter(each, key),
             Local::Variable(machine, variable) => Meaning::MachineVariable(machine, variable),
         }
     }
@@ -196,14 +196,14 @@ impl Checker<'_> {
         self.ast.nodes[node].span
     }
 
-    fn is_broken(&self, node: NodeId) -> bool {
-        matches!(self.meanings[node], Meaning::Broken)
+    fn is_invalid(&self, node: NodeId) -> bool {
+        matches!(self.meanings[node], Meaning::Invalid)
     }
 
     /// Reports an error at a node and marks it as invalid.
-    fn broken(&mut self, node: NodeId, diagnostic: Diagnostic) {
+    fn invalidate(&mut self, node: NodeId, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
-        self.meanings[node] = Meaning::Broken;
+        self.meanings[node] = Meaning::Invalid;
     }
 }
 

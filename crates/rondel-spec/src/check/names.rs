@@ -88,7 +88,7 @@ impl<'a> Checker<'a> {
         let ast = self.ast;
         let kind = &ast.nodes[node].kind;
         let meaning = match kind {
-            NodeKind::Broken => Meaning::Broken,
+            NodeKind::Invalid => Meaning::Invalid,
             NodeKind::Path(name, steps) => self.path(node, name, steps, within, names),
             NodeKind::Measure(measure, name) if self.measures_chain(*measure, name, names) => {
                 self.resolve_chain_measure(*measure, name)
@@ -96,7 +96,7 @@ impl<'a> Checker<'a> {
             NodeKind::On(name) | NodeKind::Measure(_, name) | NodeKind::Atom { topic: name, .. } => {
                 match self.topic(name, names) {
                     Ok(topic) => Meaning::Topic(topic),
-                    Err(diagnostic) => return self.broken(node, *diagnostic),
+                    Err(diagnostic) => return self.invalidate(node, *diagnostic),
                 }
             }
             NodeKind::Samples(name) => match self.topic(name, names) {
@@ -106,7 +106,7 @@ impl<'a> Checker<'a> {
             // An unknown topic is reported once, for the atom.
             NodeKind::AtomField(name, steps) => match self.topic(name, names) {
                 Ok(topic) => self.field(node, topic, steps),
-                Err(_) => Meaning::Broken,
+                Err(_) => Meaning::Invalid,
             },
             NodeKind::In(machine, states) => self.resolve_in(machine, states),
             NodeKind::Rye { topic, body } => self.embedded(node, topic.as_ref(), *body, names),
@@ -119,7 +119,7 @@ impl<'a> Checker<'a> {
         self.meanings[node] = meaning;
         for bound in kind.reaches() {
             if let Err(diagnostic) = self.resolve_bound(bound, within, names) {
-                self.broken(node, *diagnostic);
+                self.invalidate(node, *diagnostic);
             }
         }
     }
@@ -139,7 +139,7 @@ impl<'a> Checker<'a> {
                 Ok(())
             }
             _ => {
-                let suggestion = self.similar(name, names);
+                let suggestion = self.suggestion(name, names);
                 let message = format!("unknown constant '{name}'{suggestion}");
                 let mut diagnostic = Diagnostic::new(Code::UnknownName, bound.span, message);
                 if matches!(name.to_lowercase().as_str(), "inf" | "infinity" | "infty" | "oo" | "end") {
@@ -164,7 +164,7 @@ impl<'a> Checker<'a> {
                 );
             }
             _ => {
-                let suggestion = self.similar(name, names);
+                let suggestion = self.suggestion(name, names);
                 let message = format!("unknown constant '{name}'{suggestion}");
                 self.diagnostics
                     .push(Diagnostic::new(Code::UnknownName, span, message).help("put strings in quotes"));
@@ -180,7 +180,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn similar(&self, word: &str, names: &Names<'_>) -> String {
+    fn suggestion(&self, word: &str, names: &Names<'_>) -> String {
         // In a fixed order, because the first of several equally similar names is suggested.
         let mut candidates: Vec<_> = names.iter().map(|(name, (_, span))| (*span, *name)).collect();
         candidates.extend(self.locals.iter().map(|(name, (_, span))| (*span, *name)));
@@ -208,7 +208,7 @@ impl<'a> Checker<'a> {
             let message = format!("'{}' is not a topic and has no fields", name.text);
             self.diagnostics
                 .push(Diagnostic::new(Code::NoFields, *step, message).label(*declared, "declared here"));
-            return Meaning::Broken;
+            return Meaning::Invalid;
         }
         let diagnostic = match names.get(name.text.as_str()) {
             Some((Declared::Binding(i), declared)) => {
@@ -233,7 +233,7 @@ impl<'a> Checker<'a> {
             None => {
                 let what = if steps.is_empty() { "name" } else { "topic" };
                 let code = if steps.is_empty() { Code::UnknownName } else { Code::UnknownTopic };
-                let suggestion = self.similar(&name.text, names);
+                let suggestion = self.suggestion(&name.text, names);
                 let mut diagnostic =
                     Diagnostic::new(code, name.span, format!("unknown {what} '{}'{suggestion}", name.text));
                 let constant = match name.text.to_lowercase().as_str() {
@@ -246,7 +246,7 @@ impl<'a> Checker<'a> {
                 };
                 if let Some(help) = constant.filter(|_| steps.is_empty() && suggestion.is_empty()) {
                     self.diagnostics.push(diagnostic.help(help));
-                    return Meaning::Broken;
+                    return Meaning::Invalid;
                 }
                 // A definition more often refers to a local name of another declaration.
                 let field = || self.field_of_that_name(&name.text);
@@ -280,7 +280,7 @@ impl<'a> Checker<'a> {
             }
         };
         self.diagnostics.push(diagnostic);
-        Meaning::Broken
+        Meaning::Invalid
     }
 
     /// Returns the left operand, if the node is the right operand of a comparison.
@@ -300,7 +300,7 @@ impl<'a> Checker<'a> {
             Some(Ok(declared)) => Some(declared),
             Some(Err(diagnostic)) => {
                 self.diagnostics.push(*diagnostic);
-                return Meaning::Broken;
+                return Meaning::Invalid;
             }
         };
         Meaning::Field { topic, path: Path(steps.iter().map(|(step, _)| step.clone()).collect()), declared }
@@ -314,11 +314,12 @@ impl<'a> Checker<'a> {
         }
         let divided = ast.properties.iter().map(|p| (&p.name, p.each));
         let mut divided = divided.chain(ast.machines.iter().map(|m| (&m.name, m.each)));
-        let key = divided.find(|(_, each)| {
-            let keys = each.and_then(|each| ast.for_eaches.get(each)).map_or(&[][..], |each| &each.keys);
-            keys.iter().any(|key| key.name.text == word)
+        let owner = divided.find(|(_, each)| {
+            let parameters =
+                each.and_then(|each| ast.for_eaches.get(each)).map_or(&[][..], |each| &each.parameters);
+            parameters.iter().any(|parameter| parameter.name.text == word)
         });
-        if let Some((owner, _)) = key {
+        if let Some((owner, _)) = owner {
             return Some(format!("'{word}' is a parameter of '{}' and visible only there", owner.text));
         }
         let owner = ast.machines.iter().find(|m| m.variables.iter().any(|v| v.name.text == word))?;
@@ -432,7 +433,7 @@ impl<'a> Checker<'a> {
             Ok(topic) => topic,
             Err(diagnostic) => {
                 self.diagnostics.push(*diagnostic);
-                return Meaning::Broken;
+                return Meaning::Invalid;
             }
         };
         // Errors are reported now; the nodes depend on the time model and are added later.
@@ -441,7 +442,7 @@ impl<'a> Checker<'a> {
         let target = rye::Target { topic, fields, model: None, graph, diagnostics: self.diagnostics };
         match rye::formula(self.text, body, target) {
             Some(_) => Meaning::Formula { topic, bounds: rye::first_bounds(self.text, body) },
-            None => Meaning::Broken,
+            None => Meaning::Invalid,
         }
     }
 
@@ -478,17 +479,17 @@ impl<'a> Checker<'a> {
                     State::Done => {}
                     State::Open => {
                         let from = open.iter().position(|(b, _)| *b == to).unwrap_or(0);
-                        let circle: Vec<usize> = open[from..].iter().map(|(b, _)| *b).collect();
-                        self.report_circle(&circle);
+                        let cycle: Vec<usize> = open[from..].iter().map(|(b, _)| *b).collect();
+                        self.report_cycle(&cycle);
                     }
                 }
             }
         }
     }
 
-    fn report_circle(&mut self, circle: &[usize]) {
+    fn report_cycle(&mut self, cycle: &[usize]) {
         let ast = self.ast;
-        let Some((first, others)) = circle.split_first() else { return };
+        let Some((first, others)) = cycle.split_first() else { return };
         let name = &ast.bindings[*first].name;
         let message = match others.len() {
             0 => format!("the definition of '{}' refers to itself", name.text),
@@ -505,9 +506,9 @@ impl<'a> Checker<'a> {
             diagnostic = diagnostic.label(name.span, text);
         }
         self.diagnostics.push(diagnostic.help("remove the cycle; `prev` and `previously` do not break it"));
-        for binding in circle {
+        for binding in cycle {
             if let Some(root) = ast.bindings[*binding].body.root {
-                self.meanings[root] = Meaning::Broken;
+                self.meanings[root] = Meaning::Invalid;
             }
         }
     }

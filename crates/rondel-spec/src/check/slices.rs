@@ -18,14 +18,14 @@ impl<'a> Checker<'a> {
         let Some(index) = each else { return };
         let each: &'a ForEach = &self.ast.for_eaches[index];
         let mut first_fields: Vec<(TopicId, NodeId)> = Vec::new();
-        for (i, key) in each.keys.iter().enumerate() {
-            let fields = self.resolve_key(key, names);
+        for (i, parameter) in each.parameters.iter().enumerate() {
+            let fields = self.resolve_parameter(parameter, names);
             if i == 0 {
                 first_fields = fields;
             } else {
-                self.same_topics(&each.keys[0], &first_fields, key, &fields);
+                self.same_topics(&each.parameters[0], &first_fields, parameter, &fields);
             }
-            self.local(&key.name, Local::Key(index, i), names);
+            self.local(&parameter.name, Local::Parameter(index, i), names);
         }
         for node in each.until.iter().flat_map(|until| until.nodes()) {
             self.resolve(node, None, names);
@@ -44,9 +44,13 @@ impl<'a> Checker<'a> {
         }
     }
 
-    pub(super) fn resolve_key(&mut self, key: &Parameter, names: &Names<'a>) -> Vec<(TopicId, NodeId)> {
+    pub(super) fn resolve_parameter(
+        &mut self,
+        parameter: &Parameter,
+        names: &Names<'a>,
+    ) -> Vec<(TopicId, NodeId)> {
         let mut fields: Vec<(TopicId, NodeId)> = Vec::new();
-        for node in key.fields.iter().copied() {
+        for node in parameter.fields.iter().copied() {
             self.resolve(node, None, names);
             let span = self.span(node);
             match &self.meanings[node] {
@@ -55,21 +59,21 @@ impl<'a> Checker<'a> {
                     if let Some((_, first)) = fields.iter().find(|(t, _)| *t == topic) {
                         let name = self.topic_name(topic);
                         let message =
-                            format!("parameter '{}' has two fields in topic '{name}'", key.name.text);
+                            format!("parameter '{}' has two fields in topic '{name}'", parameter.name.text);
                         let diagnostic = Diagnostic::new(Code::KeyTopics, span, message)
                             .label(self.span(*first), "first field")
                             .help("name one field per topic: a message belongs to one instance");
-                        self.broken(node, diagnostic);
+                        self.invalidate(node, diagnostic);
                     } else {
                         fields.push((topic, node));
                     }
                 }
-                Meaning::Broken => {}
+                Meaning::Invalid => {}
                 _ => {
-                    let message = format!("parameter '{}' is not read from a field", key.name.text);
+                    let message = format!("parameter '{}' is not read from a field", parameter.name.text);
                     let diagnostic = Diagnostic::new(Code::KeyTopics, span, message)
                         .help("name a field, such as `topic.id`");
-                    self.broken(node, diagnostic);
+                    self.invalidate(node, diagnostic);
                 }
             }
         }
@@ -81,14 +85,16 @@ impl<'a> Checker<'a> {
         &mut self,
         first: &Parameter,
         expected: &[(TopicId, NodeId)],
-        key: &Parameter,
+        parameter: &Parameter,
         found: &[(TopicId, NodeId)],
     ) {
-        let broken = |c: &Self| key.fields.iter().chain(&first.fields).any(|node| c.is_broken(*node));
+        let broken = |c: &Self| parameter.fields.iter().chain(&first.fields).any(|node| c.is_invalid(*node));
         if broken(self) {
             return;
         }
-        for (has, lacks, topics, others) in [(first, key, expected, found), (key, first, found, expected)] {
+        for (has, lacks, topics, others) in
+            [(first, parameter, expected, found), (parameter, first, found, expected)]
+        {
             let missing = topics.iter().find(|(topic, _)| others.iter().all(|(other, _)| other != topic));
             let Some((topic, node)) = missing else { continue };
             let topic = self.topic_name(*topic).to_owned();
@@ -111,11 +117,11 @@ impl<'a> Checker<'a> {
     pub(super) fn infer_eaches(&mut self) {
         let ast = self.ast;
         for each in &ast.for_eaches {
-            for key in &each.keys {
-                for node in &key.fields {
+            for parameter in &each.parameters {
+                for node in &parameter.fields {
                     self.infer(*node);
                 }
-                if let Some((first, others)) = key.fields.split_first() {
+                if let Some((first, others)) = parameter.fields.split_first() {
                     others.iter().for_each(|other| self.same(*first, *other, *other));
                 }
             }
@@ -126,16 +132,18 @@ impl<'a> Checker<'a> {
     }
 
     /// Settles the types of the parameters.
-    pub(super) fn settle_keys(&mut self) {
+    pub(super) fn settle_parameters(&mut self) {
         let ast = self.ast;
         let sound = !self.diagnostics.iter().any(Diagnostic::is_error);
-        for (chain, key) in
-            ast.for_eaches.iter().flat_map(|each| each.keys.iter().map(|key| (each.chain, key)))
+        for (chain, parameter) in ast
+            .for_eaches
+            .iter()
+            .flat_map(|each| each.parameters.iter().map(|parameter| (each.chain, parameter)))
         {
             // The stamp of a chain is a time by default.
             let guess = if chain { Kind::Time } else { Kind::Text };
-            for node in key.fields.iter().copied() {
-                if !self.is_broken(node) && self.kinds.settle_key(node, guess) && !chain && sound {
+            for node in parameter.fields.iter().copied() {
+                if !self.is_invalid(node) && self.kinds.settle_parameter(node, guess) && !chain && sound {
                     let span = self.span(node);
                     let field = span.of(self.text);
                     let message = format!("cannot infer the type of '{field}': a string is assumed");
@@ -145,24 +153,24 @@ impl<'a> Checker<'a> {
                 }
             }
         }
-        for key in ast.for_eaches.iter().flat_map(|each| &each.keys) {
-            self.check_key_types(key);
+        for parameter in ast.for_eaches.iter().flat_map(|each| &each.parameters) {
+            self.check_parameter_types(parameter);
         }
     }
 
-    fn check_key_types(&mut self, key: &Parameter) {
+    fn check_parameter_types(&mut self, parameter: &Parameter) {
         let fields: Vec<_> =
-            key.fields.iter().filter_map(|node| Some((*node, self.field_of(*node)?.2))).collect();
+            parameter.fields.iter().filter_map(|node| Some((*node, self.field_of(*node)?.2))).collect();
         let Some((first, first_type)) = fields.first().copied() else { return };
         for (node, value_type) in fields {
             let diagnostic = if value_type == ValueType::Float {
-                let message = format!("parameter '{}' cannot be a float", key.name.text);
+                let message = format!("parameter '{}' cannot be a float", parameter.name.text);
                 Diagnostic::new(Code::KeyType, self.span(node), message)
                     .help("use a string, an int, a bool or a time; floats are rarely exactly equal")
             } else if value_type != first_type {
                 let message = format!(
                     "parameter '{}' is {} here and {} elsewhere",
-                    key.name.text,
+                    parameter.name.text,
                     article(value_type),
                     article(first_type)
                 );
@@ -171,7 +179,7 @@ impl<'a> Checker<'a> {
             } else {
                 continue;
             };
-            self.broken(node, diagnostic);
+            self.invalidate(node, diagnostic);
         }
     }
 
@@ -183,8 +191,8 @@ impl<'a> Checker<'a> {
     }
 
     /// Returns the type of a parameter; none if it is invalid.
-    pub(super) fn key_type(&mut self, each: usize, key: usize) -> Option<ValueType> {
-        let node = *self.ast.for_eaches.get(each)?.keys.get(key)?.fields.first()?;
+    pub(super) fn parameter_type(&mut self, each: usize, parameter: usize) -> Option<ValueType> {
+        let node = *self.ast.for_eaches.get(each)?.parameters.get(parameter)?.fields.first()?;
         self.field_of(node).map(|(_, _, value_type)| value_type)
     }
 
@@ -200,10 +208,10 @@ impl<'a> Checker<'a> {
             Some(until) => Some(self.lower_root(until, model)?),
             None => None,
         };
-        self.lower_keys(index, until, attributes)
+        self.lower_parameters(index, until, attributes)
     }
 
-    pub(super) fn lower_keys(
+    pub(super) fn lower_parameters(
         &mut self,
         each: usize,
         until: Option<ExprId>,
@@ -211,12 +219,12 @@ impl<'a> Checker<'a> {
     ) -> Option<SliceId> {
         let limit = attributes::limit(attributes);
         let mut keys = Vec::new();
-        for key in &self.ast.for_eaches[each].keys {
-            let fields: Option<Vec<_>> = key.fields.iter().map(|node| self.field_of(*node)).collect();
+        for parameter in &self.ast.for_eaches[each].parameters {
+            let fields: Option<Vec<_>> = parameter.fields.iter().map(|node| self.field_of(*node)).collect();
             let fields = fields?;
             let value_type = fields.first()?.2;
             let fields = fields.into_iter().map(|(topic, path, _)| (topic, path)).collect();
-            keys.push(Key { name: key.name.text.clone(), value_type, fields });
+            keys.push(Key { name: parameter.name.text.clone(), value_type, fields });
         }
         Some(self.slice(Slice { keys, until, limit }))
     }
@@ -255,22 +263,22 @@ impl<'a> Checker<'a> {
     }
 
     /// Warns about a property that reads none of the topics of its parameters.
-    pub(super) fn warn_of_idle_key(&mut self, slice: SliceId, name: &Name, formula: ExprId) {
+    pub(super) fn warn_of_unused_parameter(&mut self, slice: SliceId, name: &Name, formula: ExprId) {
         let spec = self.graph.spec();
-        let Some(key) = spec.slices.get(slice.0 as usize).and_then(|slice| slice.keys.first()) else {
+        let Some(parameter) = spec.slices.get(slice.0 as usize).and_then(|slice| slice.keys.first()) else {
             return;
         };
         let topics = spec.topics_of(formula);
-        if key.fields.iter().any(|(topic, _)| topics.contains(topic)) {
+        if parameter.fields.iter().any(|(topic, _)| topics.contains(topic)) {
             return;
         }
         let named: Vec<_> =
-            key.fields.iter().map(|(topic, _)| format!("'{}'", self.topic_name(*topic))).collect();
+            parameter.fields.iter().map(|(topic, _)| format!("'{}'", self.topic_name(*topic))).collect();
         let message = format!(
             "'{}' does not read {}, so its verdict is the same for every '{}'",
             name.text,
             named.join(" or "),
-            key.name
+            parameter.name
         );
         self.diagnostics.push(Diagnostic::new(Code::IdleKey, name.span, message));
     }

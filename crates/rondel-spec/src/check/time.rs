@@ -94,8 +94,8 @@ impl Checker<'_> {
     pub(super) fn model(&mut self, attributes: &[Attribute], units: Units) -> TimeModel {
         let chosen = attributes::find(attributes, "time").and_then(|attribute| model_named(&attribute.value));
         // Linear interpolation needs dense time.
-        let straight = attributes::linear_interpolation(attributes).map(|_| TimeModel::Dense);
-        if let Some(model) = chosen.or(straight).or(self.time) {
+        let linear = attributes::linear_interpolation(attributes).map(|_| TimeModel::Dense);
+        if let Some(model) = chosen.or(linear).or(self.time) {
             return model;
         }
         match units {

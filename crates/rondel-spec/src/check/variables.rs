@@ -34,7 +34,7 @@ impl<'a> Checker<'a> {
                         let message = format!("variable '{text}' is not bound to a field");
                         let help = format!("bind it in an atom: `topic{{field: {text}}}`");
                         let diagnostic = Diagnostic::new(Code::UnboundVariable, *span, message);
-                        self.broken(i, diagnostic.label(place, "used here").help(help));
+                        self.invalidate(i, diagnostic.label(place, "used here").help(help));
                     }
                     Some(_) => {}
                 }
@@ -78,7 +78,7 @@ impl<'a> Checker<'a> {
         for (variable, node, field) in &bindings {
             let Meaning::Field { declared: Some((found, _)), .. } = self.meanings[*field] else { continue };
             match declared[*variable] {
-                Some((first, place)) if first != found && !self.is_broken(*node) => {
+                Some((first, place)) if first != found && !self.is_invalid(*node) => {
                     let name = &ast.variables[*variable].text;
                     let message = format!(
                         "'{name}' is bound to {} here and to {} elsewhere",
@@ -88,7 +88,7 @@ impl<'a> Checker<'a> {
                     let diagnostic = Diagnostic::new(Code::ConflictingUse, self.span(*node), message);
                     let label = format!("bound to {} here", article(first));
                     let diagnostic = diagnostic.label(self.span(place), label);
-                    self.broken(*node, diagnostic);
+                    self.invalidate(*node, diagnostic);
                 }
                 Some(_) => {}
                 None => declared[*variable] = Some((found, *field)),

@@ -48,7 +48,7 @@ fn examine(text: &str) -> String {
 }
 
 #[test]
-fn what_is_well_formed_stays_what_it_is() {
+fn formatting_keeps_the_meaning() {
     for text in TEXTS {
         let formatted = examine(text);
         for line in formatted.lines() {
@@ -59,7 +59,7 @@ fn what_is_well_formed_stays_what_it_is() {
 }
 
 #[test]
-fn the_examples_of_the_reference_stay_what_they_are() {
+fn formatting_keeps_the_examples_of_the_reference() {
     let page = include_str!("../../../../docs/reference/language.md");
     let blocks = page.split("\n```rondel").skip(1).filter_map(|block| block.split_once('\n'));
     let mut seen = 0;
@@ -127,9 +127,9 @@ fn long_formulas_are_broken_at_the_loosest_operator() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
-    let said = format("topic a property p = a.v and").unwrap_err();
-    assert_eq!(said.len(), 1);
+fn syntax_errors_are_returned() {
+    let message = format("topic a property p = a.v and").unwrap_err();
+    assert_eq!(message.len(), 1);
     assert!(format("topic a { x: int } property p = b.y + 'names and types are not looked at'").is_ok());
 }
 
@@ -167,7 +167,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_layout_becomes_the_same_specification(
+    fn layout_does_not_change_the_specification(
         text in prop::sample::select(TEXTS.as_slice()),
         gaps in prop::collection::vec(any::<u8>(), 1..60),
     ) {

@@ -191,7 +191,7 @@ pub(crate) struct Message {
 #[derive(Debug)]
 pub(crate) struct Expect {
     pub(crate) property: Name,
-    pub(crate) keys: Vec<Content>,
+    pub(crate) values: Vec<Content>,
     pub(crate) never: bool,
     pub(crate) verdict: Verdict,
     /// The time of the verdict, in nanoseconds.
@@ -231,7 +231,7 @@ pub(crate) struct Attribute {
 /// A `for each` clause: `for each a in (t.x, u.y), b in … until p`.
 #[derive(Debug)]
 pub(crate) struct ForEach {
-    pub(crate) keys: Vec<Parameter>,
+    pub(crate) parameters: Vec<Parameter>,
     pub(crate) until: Option<Body>,
     /// Whether this is the stamp of a chain, whose type is a time by default.
     pub(crate) chain: bool,
@@ -305,7 +305,7 @@ pub(crate) enum NodeKind {
         body: Span,
     },
     /// An invalid expression that has been reported.
-    Broken,
+    Invalid,
 }
 
 impl NodeKind {
@@ -321,7 +321,7 @@ impl NodeKind {
             | NodeKind::Measure(..)
             | NodeKind::AtomField(..)
             | NodeKind::Rye { .. }
-            | NodeKind::Broken => Vec::new(),
+            | NodeKind::Invalid => Vec::new(),
             NodeKind::Unary(_, a)
             | NodeKind::Window { operand: a, .. }
             | NodeKind::Quantified { body: a, .. } => vec![*a],

@@ -5,7 +5,7 @@ use rondel_event::Timestamp;
 use super::ast::{Bound, BoundKind, BoundsSyntax};
 use super::parser::{INFIX, Parsed, Parser, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
-use crate::duration::{DurationError, UNITS, meant, nanos, unit};
+use crate::duration::{DurationError, UNITS, nanos, synonym, unit};
 use crate::lexer::TokenKind;
 use crate::suggest::did_you_mean;
 
@@ -79,7 +79,7 @@ impl Parser<'_> {
         let next = match self.peek() {
             TokenKind::Duration => 1,
             TokenKind::Int(_) | TokenKind::Float(_) => {
-                if unit(self.word(1)).or(meant(self.word(1)).map(|_| 1)).is_some() { 2 } else { 1 }
+                if unit(self.word(1)).or(synonym(self.word(1)).map(|_| 1)).is_some() { 2 } else { 1 }
             }
             _ => return false,
         };
@@ -126,7 +126,7 @@ impl Parser<'_> {
                 (digits, &text[digits.len()..])
             }
             TokenKind::Int(_) | TokenKind::Float(_)
-                if unit(self.word(1)).is_some() || meant(self.word(1)).is_some() =>
+                if unit(self.word(1)).is_some() || synonym(self.word(1)).is_some() =>
             {
                 (text, self.word(1))
             }
@@ -136,7 +136,7 @@ impl Parser<'_> {
             if *self.peek() != TokenKind::Duration {
                 span = span.to(self.token(1).span);
             }
-            let message = match meant(word) {
+            let message = match synonym(word) {
                 Some(meant) => format!("unknown unit '{word}'; did you mean '{meant}'?"),
                 None => {
                     let suggestion = did_you_mean(word, UNITS.iter().map(|(name, _)| *name));

@@ -69,8 +69,9 @@ impl Parser<'_> {
             (Name { text: format!("{}_{word}", name.text), span }, measure, bound)
         });
         let bounds = bounds.collect();
-        let keys = vec![Parameter { name: self.last_step(&fields).unwrap_or_else(|| name.clone()), fields }];
-        self.ast.for_eaches.push(ForEach { keys, until: None, chain: true });
+        let parameters =
+            vec![Parameter { name: self.last_step(&fields).unwrap_or_else(|| name.clone()), fields }];
+        self.ast.for_eaches.push(ForEach { parameters, until: None, chain: true });
         let each = self.ast.for_eaches.len() - 1;
         self.ast.chains.push(Chain { name, attributes, topics, each, within, bounds });
         self.end_of_declaration()
@@ -115,9 +116,9 @@ impl Parser<'_> {
     fn fields_by_topic(&mut self, topics: &[Name]) -> Parsed<Vec<NodeId>> {
         let start = self.span();
         self.advance();
-        let mut fields = vec![self.key_field()?];
+        let mut fields = vec![self.parameter_field()?];
         while self.eat(",") {
-            fields.push(self.key_field()?);
+            fields.push(self.parameter_field()?);
         }
         self.expect(")")?;
         let span = start.to(self.last_span());

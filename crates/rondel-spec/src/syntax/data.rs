@@ -286,7 +286,7 @@ impl Parser<'_> {
         let [operand] = *arguments else {
             let message = format!("a window takes 1 argument but got {}", arguments.len());
             self.report(Diagnostic::new(Code::WrongArguments, whole, message));
-            return Ok(self.node(NodeKind::Broken, span));
+            return Ok(self.node(NodeKind::Invalid, span));
         };
         if let NodeKind::Path(name, steps) = &self.ast.nodes[operand].kind
             && steps.is_empty()

@@ -10,9 +10,9 @@ impl Parser<'_> {
         self.mark(Mark::ForEach);
         self.advance();
         self.keyword_or("each", "declare a parameter with `for each id in topic.id`")?;
-        let mut keys = vec![self.each_key()?];
+        let mut parameters = vec![self.parameter()?];
         while self.eat(",") {
-            keys.push(self.each_key()?);
+            parameters.push(self.parameter()?);
         }
         let mut until = None;
         if self.word(0) == "until" {
@@ -22,11 +22,11 @@ impl Parser<'_> {
             let root = self.expression()?;
             until = Some(Body { first, root: Some(root) });
         }
-        self.ast.for_eaches.push(ForEach { keys, until, chain: false });
+        self.ast.for_eaches.push(ForEach { parameters, until, chain: false });
         Ok(self.ast.for_eaches.len() - 1)
     }
 
-    fn each_key(&mut self) -> Parsed<Parameter> {
+    fn parameter(&mut self) -> Parsed<Parameter> {
         if self.symbol(0) == "(" {
             let message = "each parameter needs a name of its own";
             return Err(self.report(
@@ -42,19 +42,19 @@ impl Parser<'_> {
         let mut fields = Vec::new();
         if self.eat("(") {
             loop {
-                fields.push(self.key_field()?);
+                fields.push(self.parameter_field()?);
                 if !self.eat(",") {
                     break;
                 }
             }
             self.expect(")")?;
         } else {
-            fields.push(self.key_field()?);
+            fields.push(self.parameter_field()?);
         }
         Ok(Parameter { name, fields })
     }
 
-    pub(super) fn key_field(&mut self) -> Parsed<usize> {
+    pub(super) fn parameter_field(&mut self) -> Parsed<usize> {
         let (word, span) = (self.word(0), self.span());
         if word.is_empty() || RESERVED.contains(&word) {
             return Err(self.expected("a field, such as `topic.id`"));

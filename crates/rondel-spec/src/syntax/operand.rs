@@ -160,7 +160,7 @@ impl<'a> Parser<'a> {
                 let declared = self.ast.variables[local].span;
                 let diagnostic = Diagnostic::new(Code::NoFields, *step, message);
                 self.report(diagnostic.label(declared, "declared here"));
-                Ok(self.node(NodeKind::Broken, span))
+                Ok(self.node(NodeKind::Invalid, span))
             }
         }
     }
@@ -308,7 +308,7 @@ impl<'a> Parser<'a> {
                 false => hint(word).map(str::to_owned),
             };
             self.report(diagnostic);
-            return Ok(self.node(NodeKind::Broken, whole));
+            return Ok(self.node(NodeKind::Invalid, whole));
         };
         if arguments.len() != function.arity() {
             let plural = if function.arity() == 1 { "argument" } else { "arguments" };
@@ -322,7 +322,7 @@ impl<'a> Parser<'a> {
                 _ => None,
             };
             self.report(diagnostic);
-            return Ok(self.node(NodeKind::Broken, whole));
+            return Ok(self.node(NodeKind::Invalid, whole));
         }
         Ok(self.node(NodeKind::Call(function, arguments), whole))
     }

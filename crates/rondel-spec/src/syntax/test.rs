@@ -107,10 +107,10 @@ impl Parser<'_> {
         let start = self.span();
         self.advance();
         let property = self.name("a property")?;
-        let mut keys = Vec::new();
+        let mut values = Vec::new();
         if self.eat("[") {
             loop {
-                keys.push(self.content()?);
+                values.push(self.content()?);
                 if !self.eat(",") {
                     break;
                 }
@@ -142,7 +142,7 @@ impl Parser<'_> {
             self.advance();
             at = Some(self.time()?.0);
         }
-        Ok(Expect { property, keys, never, verdict, at, span: start.to(self.last_span()) })
+        Ok(Expect { property, values, never, verdict, at, span: start.to(self.last_span()) })
     }
 
     /// Returns whether `at` starts a message: a topic follows the time.
