@@ -1,5 +1,7 @@
 //! Suggestions for misspelt words and for words of other languages.
 
+use crate::diagnostic::Diagnostic;
+
 /// Returns the candidate most similar to `word`, if one is similar enough to be suggested.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
@@ -46,6 +48,21 @@ pub(crate) fn list<'a>(candidates: impl IntoIterator<Item = &'a str>) -> Option<
         count if count > LISTED => Some(format!("{shown} and {} more", count - LISTED)),
         _ => Some(shown),
     }
+}
+
+/// Adds the nearest candidate to the message of an error about an unknown word, or else lists all candidates.
+pub(crate) fn unknown(
+    mut diagnostic: Diagnostic,
+    word: &str,
+    candidates: &[&str],
+    described: &str,
+) -> Diagnostic {
+    let suggestion = did_you_mean(word, candidates.iter().copied());
+    if suggestion.is_empty() && diagnostic.help.is_none() {
+        diagnostic.help = list(candidates.iter().copied()).map(|names| format!("{described}: {names}"));
+    }
+    diagnostic.message.push_str(&suggestion);
+    diagnostic
 }
 
 /// Returns the Rondel spelling of an operator of another language.

@@ -9,7 +9,7 @@ use super::time::Units;
 use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::spec::{self, Bounds, ChainId, ChainMeasure, Expr, ExprId, SliceId, TimeModel};
-use crate::suggest::did_you_mean;
+use crate::suggest::unknown;
 use crate::syntax::ast::{Attribute, Bound, Chain, Measure, Name};
 
 /// A stamp is kept for at least this multiple of the latency bound.
@@ -65,9 +65,10 @@ impl<'a> Checker<'a> {
                     .help("a chain has `latency`, `age` and `reaction`")
             }
             (None, _) => {
-                let suggestion = did_you_mean(&name.text, chains.iter().map(|c| c.name.text.as_str()));
-                let message = format!("unknown chain '{}'{suggestion}", name.text);
-                Diagnostic::new(Code::UnknownName, name.span, message)
+                let names: Vec<_> = chains.iter().map(|c| c.name.text.as_str()).collect();
+                let message = format!("unknown chain '{}'", name.text);
+                let diagnostic = Diagnostic::new(Code::UnknownName, name.span, message);
+                unknown(diagnostic, &name.text, &names, "declared chains")
             }
         };
         self.diagnostics.push(diagnostic);

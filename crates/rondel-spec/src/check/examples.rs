@@ -10,7 +10,7 @@ use super::kinds::article;
 use super::names::Names;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::{Expectation, SchemaType, Test, TestMessage, TimeModel};
-use crate::suggest::did_you_mean;
+use crate::suggest::unknown;
 use crate::syntax::ast::{self, Content, ContentKind, Expect, Message, NodeId};
 
 impl<'a> Checker<'a> {
@@ -257,13 +257,14 @@ impl<'a> Checker<'a> {
         let properties = &self.graph.spec().properties;
         let name = &expect.property;
         let Some(index) = properties.iter().position(|property| property.name == name.text) else {
-            let property_sources =
-                self.ast.property_sources.iter().map(|source| &self.ast.source_name(*source).text);
+            let ast = self.ast;
+            let names: Vec<_> =
+                ast.property_sources.iter().map(|source| ast.source_name(*source).text.as_str()).collect();
             // A declared property that could not be parsed has been reported.
-            if property_sources.clone().all(|source| *source != name.text) {
-                let suggestion = did_you_mean(&name.text, property_sources.map(String::as_str));
-                let message = format!("unknown property '{}'{suggestion}", name.text);
-                self.diagnostics.push(Diagnostic::new(Code::UnknownProperty, name.span, message));
+            if !names.contains(&name.text.as_str()) {
+                let message = format!("unknown property '{}'", name.text);
+                let diagnostic = Diagnostic::new(Code::UnknownProperty, name.span, message);
+                self.diagnostics.push(unknown(diagnostic, &name.text, &names, "declared properties"));
             }
             return None;
         };

@@ -6,7 +6,7 @@ use rondel_event::{Segment, ValueType};
 
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::{Schema, SchemaType};
-use crate::suggest::{did_you_mean, list};
+use crate::suggest::unknown;
 
 /// The schema of a topic and its locations.
 #[derive(Clone, Copy, Debug)]
@@ -103,14 +103,9 @@ impl<'a> Fields<'a> {
 
 /// Returns the error for an unknown field, with the nearest field or a list of all fields.
 pub(super) fn unknown_field(field: &str, span: Span, object: &str, schema: &Schema) -> Diagnostic {
-    let names = || schema.fields.iter().map(|(name, _)| name.as_str());
-    let suggestion = did_you_mean(field, names());
-    let message = format!("unknown field '{field}' in {object}{suggestion}");
-    let mut diagnostic = Diagnostic::new(Code::UnknownField, span, message);
-    if suggestion.is_empty() {
-        diagnostic.help = list(names()).map(|names| format!("fields of {object}: {names}"));
-    }
-    diagnostic
+    let names: Vec<_> = schema.fields.iter().map(|(name, _)| name.as_str()).collect();
+    let message = format!("unknown field '{field}' in {object}");
+    unknown(Diagnostic::new(Code::UnknownField, span, message), field, &names, &format!("fields of {object}"))
 }
 
 fn describe(found: &SchemaType) -> &'static str {

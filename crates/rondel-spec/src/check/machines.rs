@@ -10,7 +10,7 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::{
     Bounds, Expr, ExprId, Machine, MachineId, SliceId, State, TimeModel, Transition, Variable,
 };
-use crate::suggest::did_you_mean;
+use crate::suggest::{did_you_mean, unknown};
 use crate::syntax::ast::{self, Body, Name, NodeId};
 
 /// The states of a machine.
@@ -47,11 +47,11 @@ impl<'a> States<'a> {
 
     fn find(&self, name: &Name, machine: &ast::Machine) -> Result<u32, Diagnostic> {
         self.places.get(name.text.as_str()).copied().ok_or_else(|| {
-            let suggestion = did_you_mean(&name.text, self.names.iter().map(|name| name.text.as_str()));
-            let message =
-                format!("unknown state '{}' in machine '{}'{suggestion}", name.text, machine.name.text);
-            Diagnostic::new(Code::UnknownState, name.span, message)
-                .label(machine.name.span, "transitions and `state` declare the states of this machine")
+            let names: Vec<_> = self.names.iter().map(|name| name.text.as_str()).collect();
+            let message = format!("unknown state '{}' in machine '{}'", name.text, machine.name.text);
+            let diagnostic = Diagnostic::new(Code::UnknownState, name.span, message)
+                .label(machine.name.span, "transitions and `state` declare the states of this machine");
+            unknown(diagnostic, &name.text, &names, &format!("states of '{}'", machine.name.text))
         })
     }
 }
@@ -88,9 +88,10 @@ impl<'a> Checker<'a> {
     pub(super) fn resolve_in(&mut self, machine: &Name, states: &'a [Name]) -> Meaning {
         let machines = &self.ast.machines;
         let Some(index) = machines.iter().position(|m| m.name.text == machine.text) else {
-            let names = machines.iter().map(|m| m.name.text.as_str());
-            let message = format!("unknown machine '{}'{}", machine.text, did_you_mean(&machine.text, names));
-            self.diagnostics.push(Diagnostic::new(Code::UnknownName, machine.span, message));
+            let names: Vec<_> = machines.iter().map(|m| m.name.text.as_str()).collect();
+            let message = format!("unknown machine '{}'", machine.text);
+            let diagnostic = Diagnostic::new(Code::UnknownName, machine.span, message);
+            self.diagnostics.push(unknown(diagnostic, &machine.text, &names, "declared machines"));
             return Meaning::Invalid;
         };
         let all = States::of(&machines[index]);

@@ -189,8 +189,8 @@ impl<'a> Parser<'a> {
         self.report(Diagnostic::new(Code::UnboundedFuture, place, message).help(help));
     }
 
-    /// Returns whether the open parenthesis is the operand of a temporal operator.
-    fn is_behind_operator(&self) -> bool {
+    /// Returns the distance to the open parenthesis, if it is the operand of a temporal operator.
+    fn after_operator(&self) -> Option<usize> {
         let mut open = 0_usize;
         for ahead in 1..=self.place() {
             match self.symbol_before(ahead) {
@@ -198,13 +198,35 @@ impl<'a> Parser<'a> {
                 "[" => open = open.saturating_sub(1),
                 "(" if open == 0 => {
                     let word = self.word_before(ahead + 1);
-                    return matches!(word, "once" | "historically" | "eventually" | "always" | "previously");
+                    let temporal =
+                        ["once", "historically", "eventually", "always", "since", "until", "previously"];
+                    return temporal.contains(&word).then_some(ahead);
                 }
                 "(" => open -= 1,
                 _ => {}
             }
         }
-        false
+        None
+    }
+
+    /// Returns advice for bounds that start with `(`, as half-open intervals do elsewhere; none for other arguments.
+    fn inclusive_from(&self, open: usize) -> Option<String> {
+        let close = (1..=3).find(|ahead| self.symbol(*ahead) == "]")?;
+        let end = self.token(close).span.start;
+        let from = Span::new(self.token_before(open).span.end, self.span().start).of(self.text).trim();
+        let to = Span::new(self.span().end, end).of(self.text).trim();
+        let has_unit = |bound: &str| bound.contains(char::is_alphabetic);
+        let above = match from.parse::<u64>() {
+            Ok(0) if has_unit(to) => Some("1 ns".to_owned()),
+            Ok(steps) if !has_unit(to) => steps.checked_add(1).map(|steps| steps.to_string()),
+            _ => None,
+        };
+        let space = if has_unit(from) || has_unit(to) { " " } else { "" };
+        let exclusive = above.map(|above| format!(", or `[{above},{space}{to}]` to exclude `{from}`"));
+        Some(format!(
+            "bounds include both ends: write `[{from},{space}{to}]`{}",
+            exclusive.unwrap_or_default()
+        ))
     }
 
     fn negative(&mut self, start: Span) -> Parsed<NodeId> {
@@ -296,7 +318,9 @@ impl<'a> Parser<'a> {
             );
         }
         // `previusly p`: the misspelt operator was parsed as a name.
-        if let Some(meant) = nearest(last, prefixes).or_else(|| translation(last)) {
+        let may_be_operand = !matches!(self.symbol(0), "," | ")" | "]" | "}" | ":");
+        if let Some(meant) = nearest(last, prefixes).or_else(|| translation(last)).filter(|_| may_be_operand)
+        {
             let message = format!("unknown operator '{last}'; did you mean '{meant}'?");
             return self.report(Diagnostic::new(Code::UnexpectedToken, self.last_span(), message));
         }
@@ -304,8 +328,11 @@ impl<'a> Parser<'a> {
         if self.symbol(0) == "[" {
             self.help_last("write bounds between the operator and its operand: `once[0, 5 s] p`");
         }
-        if self.symbol(0) == "," && self.is_behind_operator() {
-            self.help_last("write bounds in brackets between the operator and its operand: `once[0, 5 s] p`");
+        if self.symbol(0) == ","
+            && let Some(open) = self.after_operator()
+        {
+            let help = "write bounds in brackets between the operator and its operand: `once[0, 5 s] p`";
+            self.help_last(self.inclusive_from(open).unwrap_or_else(|| help.to_owned()));
         }
         if at_word && last.starts_with(|c: char| c.is_ascii_digit()) {
             self.help_last(

@@ -165,6 +165,11 @@ impl<'a> Parser<'a> {
         if let TokenKind::Symbol(s) = self.token(ahead).kind { s } else { "" }
     }
 
+    /// Returns the token `back` tokens before this one, at most the first.
+    pub(super) fn token_before(&self, back: usize) -> &Token {
+        &self.tokens[self.at.saturating_sub(back)]
+    }
+
     /// Returns the symbol `back` tokens before this one; empty if that token is not a symbol.
     pub(super) fn symbol_before(&self, back: usize) -> &'static str {
         match self.at.checked_sub(back).map(|i| &self.tokens[i].kind) {
