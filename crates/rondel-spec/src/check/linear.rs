@@ -46,13 +46,13 @@ impl Checker<'_> {
         };
         let is_chain = ast.chains.iter().any(|chain| chain.name.span == name.span);
         let is_machine = ast.machines.iter().any(|machine| machine.name.span == name.span);
-        let refused = if time != TimeModel::Dense {
+        let error = if time != TimeModel::Dense {
             let message = "linear interpolation needs dense time";
             let diagnostic = Diagnostic::new(Code::WrongTimeModel, place, message);
             Some(diagnostic.help("write `@time(dense)`, or remove `@time`"))
         } else if is_chain || is_machine {
-            let what = if is_chain { "a chain" } else { "a machine" };
-            Some(depends_on_messages(what, place).help(without))
+            let subject = if is_chain { "a chain" } else { "a machine" };
+            Some(depends_on_messages(subject, place).help(without))
         } else if slice.is_some() {
             let message = "linear interpolation cannot be combined with `for each`";
             let diagnostic = Diagnostic::new(Code::NotStraight, place, message);
@@ -62,16 +62,16 @@ impl Checker<'_> {
             let diagnostic = Diagnostic::new(Code::NotStraight, place, message);
             Some(diagnostic.help(format!("{without}, or write two properties")))
         } else {
-            first_conflict(&self.graph, formula).map(|(way, not_linear)| {
-                let inside = way.iter().find_map(|node| self.place_in(name, *node));
-                not_linear.refused(inside.unwrap_or(place))
+            first_conflict(&self.graph, formula).map(|(path, not_linear)| {
+                let inside = path.iter().find_map(|node| self.place_in(name, *node));
+                not_linear.error(inside.unwrap_or(place))
             })
         };
-        let refused = refused.map(|refused| match attribute {
-            Some(_) => refused,
-            None => refused.label(name.span, LINEAR_OPTION),
+        let error = error.map(|error| match attribute {
+            Some(_) => error,
+            None => error.label(name.span, LINEAR_OPTION),
         });
-        self.diagnostics.extend(refused);
+        self.diagnostics.extend(error);
         true
     }
 
@@ -118,35 +118,35 @@ impl Checker<'_> {
 /// The reason why an expression cannot be combined with linear interpolation, and the fix.
 #[derive(Clone, Copy)]
 struct NotLinear {
-    what: &'static str,
+    subject: &'static str,
     /// Whether the expression depends on individual messages; otherwise it is not piecewise linear.
     depends_on_messages: bool,
-    instead: &'static str,
+    advice: &'static str,
 }
 
 impl NotLinear {
-    const fn number(what: &'static str, instead: &'static str) -> NotLinear {
-        NotLinear { what, depends_on_messages: false, instead }
+    const fn number(subject: &'static str, advice: &'static str) -> NotLinear {
+        NotLinear { subject, depends_on_messages: false, advice }
     }
 
-    const fn messages(what: &'static str, instead: &'static str) -> NotLinear {
-        NotLinear { what, depends_on_messages: true, instead }
+    const fn messages(subject: &'static str, advice: &'static str) -> NotLinear {
+        NotLinear { subject, depends_on_messages: true, advice }
     }
 
-    fn refused(self, span: Span) -> Diagnostic {
+    fn error(self, span: Span) -> Diagnostic {
         let diagnostic = if self.depends_on_messages {
-            depends_on_messages(self.what, span)
+            depends_on_messages(self.subject, span)
         } else {
-            let message = format!("{} is not piecewise linear", self.what);
+            let message = format!("{} is not piecewise linear", self.subject);
             Diagnostic::new(Code::NotStraight, span, message)
         };
-        diagnostic.help(self.instead)
+        diagnostic.help(self.advice)
     }
 }
 
-fn depends_on_messages(what: &str, span: Span) -> Diagnostic {
+fn depends_on_messages(subject: &str, span: Span) -> Diagnostic {
     let message =
-        format!("{what} depends on individual messages and cannot be combined with linear interpolation");
+        format!("{subject} depends on individual messages and cannot be combined with linear interpolation");
     Diagnostic::new(Code::NotStraight, span, message)
 }
 
@@ -154,7 +154,7 @@ fn depends_on_messages(what: &str, span: Span) -> Diagnostic {
 pub(crate) fn not_piecewise_linear(graph: &Graph, formula: ExprId, span: Span) -> Option<Diagnostic> {
     let has_numbers = graph.spec().nodes.iter().any(is_number);
     let (_, not_linear) = first_conflict(graph, formula).filter(|_| has_numbers)?;
-    Some(not_linear.refused(span).label(span, LINEAR_OPTION))
+    Some(not_linear.error(span).label(span, LINEAR_OPTION))
 }
 
 fn is_number(expr: &Expr) -> bool {
@@ -165,11 +165,11 @@ fn is_number(expr: &Expr) -> bool {
 fn first_conflict(graph: &Graph, formula: ExprId) -> Option<(Vec<ExprId>, NotLinear)> {
     let nodes = &graph.spec().nodes;
     // Operands precede their operators.
-    let mut moves: Vec<bool> = Vec::with_capacity(nodes.len());
+    let mut varies: Vec<bool> = Vec::with_capacity(nodes.len());
     for expr in nodes {
-        moves.push(is_number(expr) || expr.operands().any(|operand| moves[operand.index()]));
+        varies.push(is_number(expr) || expr.operands().any(|operand| varies[operand.index()]));
     }
-    let moves = |id: ExprId| moves[id.index()];
+    let varies = |id: ExprId| varies[id.index()];
     let mut first: Option<(ExprId, NotLinear)> = None;
     let mut seen = HashSet::from([(formula, false)]);
     // With each node, whether it is part of a comparison of interpolated numbers.
@@ -177,15 +177,15 @@ fn first_conflict(graph: &Graph, formula: ExprId) -> Option<(Vec<ExprId>, NotLin
     let mut above = HashMap::new();
     while let Some((id, is_number)) = open.pop() {
         let expr = &nodes[id.index()];
-        let what = if is_number { not_linear(graph, expr) } else { needs_messages(graph, expr, &moves) };
-        if let Some(what) = what {
+        let conflict = if is_number { not_linear(graph, expr) } else { needs_messages(graph, expr, &varies) };
+        if let Some(conflict) = conflict {
             if first.is_none_or(|(first, _)| id < first) {
-                first = Some((id, what));
+                first = Some((id, conflict));
             }
             continue;
         }
         let inside = match expr {
-            Expr::Compare(_, x, y) => (moves(*x) || moves(*y)) && graph.value_type(*x) != ValueType::Bool,
+            Expr::Compare(_, x, y) => (varies(*x) || varies(*y)) && graph.value_type(*x) != ValueType::Bool,
             _ => is_number,
         };
         // `changed` compares the values of messages, not interpolated ones.
@@ -199,14 +199,14 @@ fn first_conflict(graph: &Graph, formula: ExprId) -> Option<(Vec<ExprId>, NotLin
             open.push(part);
         }
     }
-    let (node, what) = first?;
-    let way = std::iter::successors(Some(node), |node| above.get(node).copied());
-    Some((way.collect(), what))
+    let (node, conflict) = first?;
+    let path = std::iter::successors(Some(node), |node| above.get(node).copied());
+    Some((path.collect(), conflict))
 }
 
 /// Returns the reason for an expression that depends on individual messages.
-fn needs_messages(graph: &Graph, expr: &Expr, moves: &dyn Fn(ExprId) -> bool) -> Option<NotLinear> {
-    let what = match expr {
+fn needs_messages(graph: &Graph, expr: &Expr, varies: &dyn Fn(ExprId) -> bool) -> Option<NotLinear> {
+    let subject = match expr {
         Expr::Window { .. } => "a window",
         Expr::Age(_) => "`age`",
         Expr::Latency(_) => "`latency`",
@@ -214,17 +214,17 @@ fn needs_messages(graph: &Graph, expr: &Expr, moves: &dyn Fn(ExprId) -> bool) ->
         Expr::Chain(..) => "a measurement of a chain",
         Expr::InState(..) | Expr::Ambiguous(_) | Expr::MachineVariable(..) => "a machine",
         Expr::Exists(..) | Expr::ForAll(..) => "a quantifier",
-        Expr::And(on, change) => return changed(graph, *on, *change, moves),
-        Expr::Prev(x) if !moves(*x) => return None,
+        Expr::And(on, change) => return changed(graph, *on, *change, varies),
+        Expr::Prev(x) if !varies(*x) => return None,
         Expr::Prev(x) if graph.value_type(*x) == ValueType::Bool => {
-            let instead = "write `previously p` for the value just before this time point; for the value at the last \
+            let advice = "write `previously p` for the value just before this time point; for the value at the last \
                            message, write a second property with `@interpolate(constant)`";
-            return Some(NotLinear::messages("`prev` of a comparison of numbers", instead));
+            return Some(NotLinear::messages("`prev` of a comparison of numbers", advice));
         }
         Expr::Prev(_) => return Some(PREV),
         _ => return None,
     };
-    Some(NotLinear::messages(what, SECOND_PROPERTY))
+    Some(NotLinear::messages(subject, SECOND_PROPERTY))
 }
 
 const PREV: NotLinear = NotLinear::messages(
@@ -234,13 +234,13 @@ const PREV: NotLinear = NotLinear::messages(
 );
 
 /// Returns the reason for `changed` of something other than a field.
-fn changed(graph: &Graph, on: ExprId, change: ExprId, moves: &dyn Fn(ExprId) -> bool) -> Option<NotLinear> {
+fn changed(graph: &Graph, on: ExprId, change: ExprId, varies: &dyn Fn(ExprId) -> bool) -> Option<NotLinear> {
     let nodes = &graph.spec().nodes;
     let is_on = |id: ExprId| is_update(graph, id);
     let is_update = is_on(on) || matches!(nodes[on.index()], Expr::Or(x, y) if is_on(x) || is_on(y));
     let Expr::Compare(Comparison::NotEqual, x, before) = nodes[change.index()] else { return None };
     let is_change = matches!(nodes[before.index()], Expr::Prev(y) if x == y);
-    if !is_update || !is_change || !moves(x) || matches!(nodes[x.index()], Expr::Field { .. }) {
+    if !is_update || !is_change || !varies(x) || matches!(nodes[x.index()], Expr::Field { .. }) {
         return None;
     }
     Some(match graph.value_type(x) {

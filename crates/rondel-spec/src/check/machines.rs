@@ -401,7 +401,7 @@ impl<'a> Checker<'a> {
     /// Reports machines that depend on their own state, directly or through each other.
     fn report_cyclic_machines(&mut self) {
         let spec = self.graph.spec();
-        let asked: Vec<HashSet<usize>> =
+        let uses: Vec<HashSet<usize>> =
             spec.machines
                 .iter()
                 .map(|machine| {
@@ -411,19 +411,19 @@ impl<'a> Checker<'a> {
                     self.machines_in(parts.collect()).into_iter().map(|(id, _)| id.0 as usize).collect()
                 })
                 .collect();
-        for start in 0..asked.len() {
+        for start in 0..uses.len() {
             let mut seen = HashSet::new();
-            let mut open: Vec<usize> = asked[start].iter().copied().collect();
+            let mut open: Vec<usize> = uses[start].iter().copied().collect();
             while let Some(machine) = open.pop() {
                 if seen.insert(machine) {
-                    open.extend(&asked[machine]);
+                    open.extend(&uses[machine]);
                 }
             }
             if !seen.contains(&start) {
                 continue;
             }
             let name = &self.ast.machines[start].name;
-            let (message, help) = match asked[start].contains(&start) {
+            let (message, help) = match uses[start].contains(&start) {
                 true => (
                     format!("the transitions of '{}' depend on its own state", name.text),
                     "remove the condition on the state: a transition is taken only from its source state",

@@ -56,8 +56,8 @@ impl Checker<'_> {
             match &self.meanings[node] {
                 Meaning::Binding(i) => units.add(self.units[*i]),
                 Meaning::InState(machine, _) => {
-                    let asked = self.machine_units.get(machine.0 as usize);
-                    asked.into_iter().for_each(|asked| units.add(*asked));
+                    let used = self.machine_units.get(machine.0 as usize);
+                    used.into_iter().for_each(|used| units.add(*used));
                 }
                 Meaning::Formula { bounds, .. } => units.without = units.without.or(*bounds),
                 _ => {}
