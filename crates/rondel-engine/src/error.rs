@@ -1,18 +1,17 @@
 use rondel_event::{TopicId, ValueType};
 use rondel_spec::{Code, Diagnostic, ExprId, Spec, VariableId};
 
-/// Why a [`Spec`] is refused. [`CompileError::diagnose`] says it at its place; what it has no place for is a
-/// mistake of whoever built the specification, since the front ends report the mistakes of a writer
-/// themselves.
+/// The reason why a [`Spec`] cannot be compiled. [`CompileError::diagnose`] turns it into a diagnostic; an error
+/// without one comes from code that built an invalid [`Spec`], since the front ends report mistakes in a text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompileError {
-    /// A node refers to one that does not stand before it.
-    #[error("node {} refers to node {}, which does not stand before it", node.0, operand.0)]
+    /// A node refers to an operand that does not precede it.
+    #[error("node {} refers to node {}, which does not precede it", node.0, operand.0)]
     ForwardReference {
         /// The node.
         node: ExprId,
-        /// The operand it asks for.
+        /// The operand.
         operand: ExprId,
     },
     /// A node mentions a topic that the specification does not have.
@@ -20,43 +19,43 @@ pub enum CompileError {
     UnknownTopic {
         /// The node.
         node: ExprId,
-        /// The topic it asks for.
+        /// The topic.
         topic: TopicId,
-        /// How many there are.
+        /// The number of topics of the specification.
         topics: usize,
     },
-    /// The engine cannot monitor this.
-    #[error("node {}: {what} cannot be monitored yet", node.0)]
+    /// The engine cannot monitor an expression.
+    #[error("node {}: cannot monitor {what}", node.0)]
     Unsupported {
         /// The node.
         node: ExprId,
-        /// What it is.
+        /// The expression, as a noun phrase.
         what: &'static str,
     },
     /// A formula with variables cannot be monitored in bounded memory.
     #[error("node {}: {}{why}", node.0, variable.map(|v| format!("variable {}: ", v.0)).unwrap_or_default())]
     NotMonitorable {
-        /// The part that cannot be.
+        /// The part that cannot be monitored.
         node: ExprId,
-        /// The variable that it is about, if it is about one.
+        /// The variable concerned, if there is one.
         variable: Option<VariableId>,
-        /// Why.
+        /// The reason.
         why: &'static str,
         /// What to write instead.
         help: &'static str,
     },
-    /// An operand has a type that the node cannot work on.
-    #[error("node {}: an operand of type {found} where {expected} is needed", node.0)]
+    /// An operand has a type that the node does not accept.
+    #[error("node {}: expected an operand of type {expected}, found {found}", node.0)]
     WrongType {
         /// The node.
         node: ExprId,
-        /// What it works on.
+        /// The types that the node accepts.
         expected: &'static str,
-        /// What it was given.
+        /// The type of the operand.
         found: ValueType,
     },
-    /// The two operands of a node must have the same type and have not.
-    #[error("node {}: operands of types {left} and {right} where they must be the same", node.0)]
+    /// The two operands of a node have different types.
+    #[error("node {}: operands have different types, {left} and {right}", node.0)]
     MixedTypes {
         /// The node.
         node: ExprId,
@@ -65,12 +64,12 @@ pub enum CompileError {
         /// The type of the other.
         right: ValueType,
     },
-    /// The formula of a property is no node of the specification.
+    /// The formula of a property is not a node of the specification.
     #[error("property {property}: there is no node {}", formula.0)]
     UnknownFormula {
         /// The name of the property.
         property: String,
-        /// The node it asks for.
+        /// The missing node.
         formula: ExprId,
     },
     /// The formula of a property is not a boolean.
@@ -78,16 +77,16 @@ pub enum CompileError {
     NotAFormula {
         /// The name of the property.
         property: String,
-        /// The type that its formula has.
+        /// The type of the formula.
         found: ValueType,
     },
-    /// A chain has fewer than two topics, one that is not there, or a float for a stamp.
-    #[error("chain {chain}: no chain has these topics and this stamp")]
+    /// A chain has fewer than two topics, an undeclared topic, or a stamp of type float.
+    #[error("chain {chain}: invalid topics or stamp")]
     InvalidChain {
-        /// Its name.
+        /// The name of the chain.
         chain: String,
     },
-    /// The specification needs more instructions than can be numbered.
+    /// The specification needs more instructions than a program can have.
     #[error("the specification needs more than {limit} instructions")]
     TooLarge {
         /// The limit.
@@ -96,8 +95,8 @@ pub enum CompileError {
 }
 
 impl CompileError {
-    /// What it says about the text that the specification comes from; nothing where that is a mistake of
-    /// whoever built the specification.
+    /// The diagnostic for the text that the specification was parsed from; none for an error in code that built
+    /// the specification.
     ///
     /// ```
     /// use rondel_engine::Program;
@@ -105,50 +104,50 @@ impl CompileError {
     /// let spec = rondel_spec::parse(text).spec.unwrap();
     /// let diagnostic = Program::compile(&spec).unwrap_err().diagnose(&spec).unwrap();
     /// assert_eq!(&text[diagnostic.span.start..diagnostic.span.end], "a{id: x}");
-    /// assert!(diagnostic.message.starts_with("the variable 'x' cannot be followed"));
+    /// assert!(diagnostic.message.starts_with("cannot monitor variable 'x'"));
     /// ```
     pub fn diagnose(&self, spec: &Spec) -> Option<Diagnostic> {
         match self {
             CompileError::NotMonitorable { node, variable, why, help } => {
                 let name = variable.and_then(|variable| spec.places.variable(variable));
                 let message = match name {
-                    Some(name) => format!("the variable '{name}' cannot be followed here: {why}"),
-                    None => format!("this cannot be monitored: {why}"),
+                    Some(name) => format!("cannot monitor variable '{name}': {why}"),
+                    None => format!("cannot monitor this formula: {why}"),
                 };
                 spec.refuse(Code::NotMonitorable, *node, message, Some(help))
             }
             CompileError::Unsupported { node, what } => {
-                spec.refuse(Code::Unsupported, *node, format!("{what} cannot be monitored"), way_out(what))
+                spec.refuse(Code::Unsupported, *node, format!("cannot monitor {what}"), advice(what))
             }
             _ => None,
         }
     }
 }
 
-/// What to write instead of something that the engine does not have.
-fn way_out(what: &str) -> Option<&'static str> {
+/// The fix for an expression that the engine does not support.
+fn advice(what: &str) -> Option<&'static str> {
     Some(match what {
-        ROBUST_QUANTIFIER => "leave `@robust` out",
-        MACHINE_CYCLE => "let one of the machines look at `previously` of the other",
-        MACHINE_TIME => "give both one model of time with `@time`",
+        ROBUST_QUANTIFIER => "remove `@robust`",
+        MACHINE_CYCLE => "use the state of one machine only under `previously`",
+        MACHINE_TIME => "give both the same time model with `@time`",
         MACHINE_OPERATOR => {
-            "use it on fields of messages, or keep what it needs in a variable of the machine"
+            "apply it to fields of messages, or store its operand in a variable of the machine"
         }
-        KEYED_FUTURE_END => "end the instance by what has happened",
-        NOT_STRAIGHT => "leave `@interpolate(linear)` out, or divide the property",
-        FUTURE_INSIDE => "use the operator of the future outside of it, with `and`, `or`, `not` or `->`",
-        TOO_MANY_FUTURES | MACHINE_DEPTH => "divide the formula into several properties",
+        KEYED_FUTURE_END => "use a condition on the past in `until`",
+        NOT_STRAIGHT => "remove `@interpolate(linear)`, or split the property",
+        FUTURE_INSIDE => "put the future operator outside, under `and`, `or`, `not` or `->`",
+        TOO_MANY_FUTURES | MACHINE_DEPTH => "split the formula into several properties",
         _ => return None,
     })
 }
 
 pub(crate) const ROBUST_QUANTIFIER: &str = "the robustness of a quantifier";
 pub(crate) const MACHINE_CYCLE: &str = "a machine that depends on itself";
-pub(crate) const MACHINE_TIME: &str = "a machine beside a property with another model of time";
-pub(crate) const MACHINE_OPERATOR: &str = "an operator over time of a machine's own data in its guards";
-pub(crate) const MACHINE_DEPTH: &str = "an expression of a machine that nests so deeply";
+pub(crate) const MACHINE_TIME: &str = "a machine with another time model than the property";
+pub(crate) const MACHINE_OPERATOR: &str = "a temporal operator on a variable of the same machine in a guard";
+pub(crate) const MACHINE_DEPTH: &str = "a machine expression that is nested so deeply";
 pub(crate) const NOT_STRAIGHT: &str =
-    "what does not run straight between messages, in a property with linear interpolation,";
-pub(crate) const KEYED_FUTURE_END: &str = "an operator of the future in the condition that ends an instance";
-pub(crate) const FUTURE_INSIDE: &str = "an operator of the future inside this operator";
-pub(crate) const TOO_MANY_FUTURES: &str = "a formula with so many operators of the future";
+    "an expression that is not piecewise linear in a property with linear interpolation";
+pub(crate) const KEYED_FUTURE_END: &str = "a future operator in the `until` of a `for each`";
+pub(crate) const FUTURE_INSIDE: &str = "a future operator inside this operator";
+pub(crate) const TOO_MANY_FUTURES: &str = "a formula with so many future operators";

@@ -62,7 +62,7 @@ fn says_what_is_wrong() {
     assert_eq!(forward, CompileError::ForwardReference { node: ExprId(0), operand: ExprId(0) });
     assert_eq!(
         error(vec![literal(), Expr::Not(ExprId(0))], 1).to_string(),
-        "node 1: an operand of type int where bool is needed"
+        "node 1: expected an operand of type bool, found int"
     );
     assert_eq!(
         error(vec![Expr::On(TopicId(1))], 0).to_string(),

@@ -1,6 +1,6 @@
-//! Every file `tests/refusals/*.rondel` has beside it what is said about each of its properties that cannot
-//! be monitored, and the reference an example of every such code. With `UPDATE=1` in the environment the
-//! expectations are written anew; look at the difference before committing it.
+//! Golden tests of refusals: each property of `tests/refusals/*.rondel` is compiled alone, and the diagnostics are
+//! compared with the `.txt` file. With `UPDATE=1` in the environment the `.txt` files are rewritten; review the
+//! difference before committing it.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -9,26 +9,26 @@ use std::path::Path;
 use rondel_engine::Program;
 use rondel_spec::{Spec, parse};
 
-/// What is said of each property, as if it were alone.
-fn said(name: &str, text: &str) -> String {
+/// Returns the diagnostics of each property, compiled alone.
+fn diagnostics(name: &str, text: &str) -> String {
     let outcome = parse(text);
     let spec = outcome.spec.unwrap_or_else(|| panic!("{}", outcome.diagnostics[0].render(name, text, false)));
-    let mut said = Vec::new();
+    let mut shown = Vec::new();
     for property in &spec.properties {
         let alone = Spec { properties: vec![property.clone()], ..spec.clone() };
         if let Err(error) = Program::compile(&alone) {
             let diagnostic = error.diagnose(&spec).unwrap_or_else(|| panic!("{error} has no place"));
-            assert!(diagnostic.help.is_some(), "{error} has no way out");
-            said.push(diagnostic.render(name, text, false));
+            assert!(diagnostic.help.is_some(), "{error} has no advice");
+            shown.push(diagnostic.render(name, text, false));
         } else {
-            said.push(format!("{} can be monitored\n", property.name));
+            shown.push(format!("{} can be monitored\n", property.name));
         }
     }
-    said.join("\n")
+    shown.join("\n")
 }
 
 #[test]
-fn what_cannot_be_monitored_is_said_at_its_place() {
+fn refusals_match_the_golden_files() {
     let update = std::env::var_os("UPDATE").is_some();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/refusals");
     let mut wrong = Vec::new();
@@ -38,20 +38,20 @@ fn what_cannot_be_monitored_is_said_at_its_place() {
             continue;
         }
         let name = case.file_name().unwrap().to_string_lossy().into_owned();
-        let shown = said(&name, &std::fs::read_to_string(&case).unwrap());
+        let shown = diagnostics(&name, &std::fs::read_to_string(&case).unwrap());
         let expected = case.with_extension("txt");
         if update {
             std::fs::write(&expected, &shown).unwrap();
         } else if std::fs::read_to_string(&expected).unwrap_or_default() != shown {
-            wrong.push(format!("{name} is now said:\n{shown}"));
+            wrong.push(format!("{name} now gives:\n{shown}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// All of a text is said at once: what each property would be told alone, and of what two share it is said once.
+/// All refusals of a specification are reported at once, and a shared node only once.
 #[test]
-fn every_property_that_is_refused_is_told() {
+fn all_refusals_are_reported() {
     let text = "topic a { id: int, ok: bool } let late = forall x. a{id: x} -> once a{id: x, ok}
         property p = exists x. not a{id: x}
         property q = a.ok

@@ -1,177 +1,177 @@
-//! What the front ends say about a text: codes, messages, places.
+//! Diagnostics: codes, messages and source locations.
 
 use std::fmt::{self, Write as _};
 
-/// A range of bytes of the text that was parsed.
+/// A range of bytes in the parsed text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Span {
-    /// The first byte.
+    /// The start, inclusive.
     pub start: usize,
-    /// The byte after the last one.
+    /// The end, exclusive.
     pub end: usize,
 }
 
 impl Span {
-    /// The bytes `start..end`.
+    /// Returns the span `start..end`.
     pub const fn new(start: usize, end: usize) -> Span {
         Span { start, end }
     }
 
-    /// The smallest range with both in it.
+    /// Returns the smallest span that contains both.
     pub fn to(self, other: Span) -> Span {
         Span { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 
-    /// The words themselves.
+    /// Returns the text of the span.
     pub(crate) fn of(self, text: &str) -> &str {
         text.get(self.start..self.end).unwrap_or("")
     }
 }
 
-/// Whether a specification can be used in spite of a [`Diagnostic`].
+/// The severity of a [`Diagnostic`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Severity {
-    /// It cannot.
+    /// The specification cannot be used.
     Error,
-    /// It can, but it hardly says what its writer meant.
+    /// The specification can be used, but part of it is probably not what the author meant.
     Warning,
 }
 
-/// What kind of thing is wrong. Every code has a section in `docs/reference/diagnostics.md`; a code
-/// that has been published is not used for anything else later.
+/// The kind of a diagnostic. Every code has a section in `docs/reference/diagnostics.md`. A published code never
+/// changes its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Code {
-    /// A character that no word begins with.
+    /// A character that starts no token.
     UnexpectedCharacter,
-    /// Something else was expected here.
+    /// A token that the grammar does not allow here.
     UnexpectedToken,
-    /// A text in quotes has no end.
+    /// An unterminated string or embedded formula.
     UnclosedText,
-    /// An unknown escape in a text.
+    /// An unknown escape in a string.
     InvalidEscape,
-    /// A number that does not fit or is not written as one.
+    /// A malformed or too large number.
     InvalidNumber,
-    /// Expressions nested too deeply.
+    /// An expression that is nested too deeply.
     TooDeep,
-    /// Operators side by side whose order nobody can be sure of.
+    /// Adjacent operators with an ambiguous order.
     NeedsParentheses,
-    /// Bounds of an operator that are not written as bounds.
+    /// Malformed bounds of an operator.
     InvalidBounds,
-    /// A construct of the language that this version does not have.
+    /// A construct of Reelay's format that is not supported.
     NotInThisVersion,
-    /// An attribute before something other than a property.
+    /// An attribute before something other than a property, a machine or a chain.
     MisplacedAttribute,
-    /// An operator of the future without an end.
+    /// A future operator without an upper bound.
     UnboundedFuture,
-    /// A name that nothing was declared with.
+    /// An undeclared name.
     UnknownName,
-    /// A topic that was not declared.
+    /// An undeclared topic.
     UnknownTopic,
-    /// A function that does not exist.
+    /// An unknown function.
     UnknownFunction,
-    /// Two declarations of one name.
+    /// A duplicate declaration.
     DuplicateName,
-    /// A definition that refers to itself.
+    /// A cyclic definition.
     CyclicDefinition,
-    /// A `const` or a bound that is not a constant.
+    /// An expression that must be constant and is not.
     NotConstant,
-    /// A topic where a value belongs.
+    /// A topic used as a value.
     TopicIsNotAValue,
-    /// A field of something that is not a topic.
+    /// A field access on something other than a topic.
     NoFields,
-    /// An embedded formula whose topic is not clear.
+    /// An embedded formula without a topic.
     UnclearTopic,
-    /// A variable that nothing gives values to.
+    /// A quantifier variable that no atom binds.
     UnboundVariable,
-    /// A field that the schema does not have.
+    /// A field that the schema does not declare.
     UnknownField,
-    /// An object or array where a single value belongs.
+    /// An object or an array used as a single value.
     NotASingleValue,
-    /// A value of another type than its place asks for.
+    /// A value of the wrong type.
     TypeMismatch,
-    /// Two uses of one field that ask for different types.
+    /// Uses of one field or variable with different types.
     ConflictingUse,
-    /// A type that does not exist.
+    /// An unknown type.
     UnknownType,
-    /// A function with too few or too many arguments.
+    /// A function with the wrong arguments.
     WrongArguments,
-    /// Arithmetic that has no result.
+    /// Constant arithmetic without a result.
     NoResult,
-    /// `changed` of something that no message changes.
+    /// `changed` or a window of an expression that mentions no topic.
     NeverUpdated,
-    /// Some bounds with a unit of time, others without, in one property.
+    /// Bounds with and without a unit in one property.
     MixedUnits,
-    /// Something that the time model of the property does not have.
+    /// A construct that the time model of the property does not support.
     WrongTimeModel,
-    /// An operator of the future where its answer cannot be waited for.
+    /// A future operator inside an operator that needs its value at once.
     FutureInside,
-    /// Something that does not run straight, in a property with linear interpolation.
+    /// An expression that cannot be combined with linear interpolation.
     NotStraight,
-    /// A key that is not at one place in each topic that has keys.
+    /// A parameter of `for each` that is not read from exactly one field of each topic.
     KeyTopics,
-    /// A key of a type that keys cannot have.
+    /// A parameter of an unsuitable type.
     KeyType,
-    /// An attribute of the language that is not written as it has to be.
+    /// An attribute with an invalid value or in the wrong place.
     InvalidAttribute,
-    /// A machine that begins in no state, or in several.
+    /// A machine with no initial state, or with several.
     InitialState,
-    /// A state that the machine does not have.
+    /// An unknown state of a machine.
     UnknownState,
-    /// A transition that nothing says when to take.
+    /// A transition with neither `when` nor `after`.
     Unconditional,
-    /// A chain whose topics and fields do not go together.
+    /// A chain whose topics and fields do not match.
     ChainTopics,
-    /// A property that was not declared.
+    /// An unknown property in a test.
     UnknownProperty,
-    /// Values of keys that do not fit the keys of the property.
+    /// Parameter values in a test that do not match the property.
     WrongKeys,
-    /// A machine that is divided by other keys, or measures time otherwise.
+    /// The state of a machine with another `for each` or time model.
     ForeignMachine,
-    /// A chain that is measured where events are divided by key.
+    /// A measurement of a chain in a property with `for each`.
     DividedChain,
-    /// A formula with variables that cannot be monitored, or not in bounded memory.
+    /// A quantified formula that cannot be monitored, or not in bounded memory.
     NotMonitorable,
-    /// Something that the engine cannot monitor.
+    /// An expression that the engine does not support.
     Unsupported,
-    /// Bounds with nothing between them.
+    /// Empty bounds.
     EmptyInterval,
-    /// A comparison whose result never changes.
+    /// A comparison with a constant result.
     ConstantComparison,
-    /// A property that is never violated, or never satisfied.
+    /// A property that can never be violated, or never be satisfied.
     ConstantProperty,
-    /// A definition that nothing uses.
+    /// An unused definition or variable.
     Unused,
-    /// An integer compared with a number that no integer equals.
+    /// An integer compared for equality with a number that has a fraction.
     ImpossibleEquality,
-    /// A field whose type had to be guessed.
+    /// A field whose type could not be inferred.
     GuessedType,
-    /// A specification without properties.
+    /// A specification without a property.
     NoProperty,
-    /// An integer that no float equals, compared with a float.
+    /// An integer without an exact float value, compared with a float.
     InexactNumber,
-    /// A name that hides another.
+    /// A name that shadows an outer declaration.
     Shadowed,
-    /// A property that is divided by a key and does not depend on it.
+    /// A property that does not depend on its parameters.
     IdleKey,
-    /// A robustness that is asked for where no numbers are compared.
+    /// A robustness of a property that compares no numbers.
     NothingToMeasure,
-    /// A state that a machine never enters.
+    /// An unreachable state of a machine.
     UnreachableState,
-    /// A message of a test that comes earlier than the one before.
+    /// Messages of a test that are out of order.
     UnorderedTest,
-    /// A message of a test that lacks the key of a property.
+    /// A message of a test without the field of a parameter.
     MissingKey,
-    /// A test that expects nothing.
+    /// A test without expectations.
     EmptyTest,
-    /// An attribute that means nothing, and is like one that does.
+    /// An unknown attribute that resembles a known one.
     UnknownAttribute,
-    /// An instant is asked for where something changes just after instants.
+    /// An edge in dense time that is missed because the value changes just after a time point.
     NoInstant,
 }
 
 impl Code {
-    /// Every code, in the order of their numbers.
+    /// All codes, in order.
     pub const ALL: &'static [Code] = &[
         Code::UnexpectedCharacter,
         Code::UnexpectedToken,
@@ -238,7 +238,7 @@ impl Code {
         Code::NoInstant,
     ];
 
-    /// The code as it is printed.
+    /// Returns the code as text.
     ///
     /// ```
     /// assert_eq!(rondel_spec::Code::UnexpectedToken.as_str(), "E0102");
@@ -311,7 +311,7 @@ impl Code {
         }
     }
 
-    /// Whether it is an error or a warning.
+    /// Returns the severity of the code.
     pub fn severity(self) -> Severity {
         if self.as_str().starts_with('W') { Severity::Warning } else { Severity::Error }
     }
@@ -323,29 +323,29 @@ impl fmt::Display for Code {
     }
 }
 
-/// A second place that a [`Diagnostic`] points at.
+/// A secondary location of a [`Diagnostic`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// The place.
+    /// The location.
     pub span: Span,
-    /// What is there.
+    /// The text shown at the location.
     pub text: String,
 }
 
-/// One thing that is wrong with a text.
+/// One problem in a specification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What kind of thing.
+    /// The kind of problem.
     pub code: Code,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// What is wrong, in one sentence.
+    /// The problem, in one sentence.
     pub message: String,
-    /// The words that it is about.
+    /// The primary location.
     pub span: Span,
-    /// Other places that explain it.
+    /// The secondary locations.
     pub labels: Vec<Label>,
-    /// What to do about it, where that can be said.
+    /// The fix, if one is known.
     pub help: Option<String>,
 }
 
@@ -371,14 +371,13 @@ impl Diagnostic {
         self
     }
 
-    /// Whether this is an error, not a warning.
+    /// Returns whether this is an error.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
 
-    /// Writes the diagnostic with the lines that it is about. `text` is the text that was parsed,
-    /// `source_name` what the reader knows it by; `colour` asks for the escape sequences of
-    /// terminals.
+    /// Returns the diagnostic with the source lines it refers to. `text` is the parsed text, `source_name` its name for
+    /// the reader; `colour` adds the escape sequences of terminals.
     ///
     /// ```
     /// let text = "property p = )";
@@ -398,12 +397,12 @@ impl Diagnostic {
             Severity::Error => ("error", "1;31"),
             Severity::Warning => ("warning", "1;33"),
         };
-        let mut spots = vec![Spot::new(self.span, "", true, text)];
-        spots.extend(self.labels.iter().map(|l| Spot::new(l.span, &l.text, false, text)));
-        let (line, column) = (spots[0].line, spots[0].column);
-        let margin = spots.iter().map(|s| s.line.to_string().len()).max().unwrap_or(1);
-        // Stable: the primary place comes first among those of its line.
-        spots.sort_by_key(|s| s.line);
+        let mut underlines = vec![Underline::new(self.span, "", true, text)];
+        underlines.extend(self.labels.iter().map(|l| Underline::new(l.span, &l.text, false, text)));
+        let (line, column) = (underlines[0].line, underlines[0].column);
+        let margin = underlines.iter().map(|s| s.line.to_string().len()).max().unwrap_or(1);
+        // Stable: on its line, the primary location comes first.
+        underlines.sort_by_key(|s| s.line);
 
         let mut out = String::new();
         // Writing to a String does not fail.
@@ -419,20 +418,21 @@ impl Diagnostic {
         let _ = writeln!(out, "{bar}");
         let mut previous = None;
         let mut window = Window { from: 0 };
-        for spot in &spots {
-            if previous != Some(spot.line) {
-                if previous.is_some_and(|p| p + 1 < spot.line) {
+        for underline in &underlines {
+            if previous != Some(underline.line) {
+                if previous.is_some_and(|p| p + 1 < underline.line) {
                     let _ = writeln!(out, "{}", paint.with("1;34", &format!("{:margin$} ⋮", "")));
                 }
-                let number = paint.with("1;34", &format!("{:>margin$} |", spot.line));
-                window = Window::around(spot);
-                let _ = writeln!(out, "{}", format!("{number} {}", window.cut(spot.line_text)).trim_end());
-                previous = Some(spot.line);
+                let number = paint.with("1;34", &format!("{:>margin$} |", underline.line));
+                window = Window::around(underline);
+                let _ =
+                    writeln!(out, "{}", format!("{number} {}", window.cut(underline.line_text)).trim_end());
+                previous = Some(underline.line);
             }
-            let (indent, width) = window.mark(spot);
-            let mark = if spot.primary { "^" } else { "-" }.repeat(width);
-            let mark = format!("{mark} {}", spot.label);
-            let colour = if spot.primary { heading.1 } else { "1;34" };
+            let (indent, width) = window.mark(underline);
+            let mark = if underline.primary { "^" } else { "-" }.repeat(width);
+            let mark = format!("{mark} {}", underline.label);
+            let colour = if underline.primary { heading.1 } else { "1;34" };
             let _ = writeln!(out, "{bar} {:indent$}{}", "", paint.with(colour, mark.trim_end()));
         }
         if let Some(help) = &self.help {
@@ -446,8 +446,8 @@ impl Diagnostic {
     }
 }
 
-/// A place to underline within one line of the text.
-struct Spot<'a> {
+/// A location to underline within one line.
+struct Underline<'a> {
     line: usize,
     column: usize,
     line_text: &'a str,
@@ -457,16 +457,16 @@ struct Spot<'a> {
     primary: bool,
 }
 
-impl<'a> Spot<'a> {
-    fn new(span: Span, label: &'a str, primary: bool, text: &'a str) -> Spot<'a> {
+impl<'a> Underline<'a> {
+    fn new(span: Span, label: &'a str, primary: bool, text: &'a str) -> Underline<'a> {
         let start = floor(text, span.start);
         let end = floor(text, span.end).max(start);
         let before = &text[..start];
         let line_start = before.rfind('\n').map_or(0, |i| i + 1);
         let line_end = text[start..].find('\n').map_or(text.len(), |i| start + i);
-        // Of a place that spans several lines the first one is shown.
+        // Only the first line of a location is shown.
         let marked = &text[start..end.min(line_end)];
-        Spot {
+        Underline {
             line: before.matches('\n').count() + 1,
             column: text[line_start..start].chars().count(),
             line_text: text[line_start..line_end].trim_end_matches('\r'),
@@ -478,7 +478,7 @@ impl<'a> Spot<'a> {
     }
 }
 
-/// The part of a line that is shown: of lines that nobody reads whole, what is around the place.
+/// The part of a long line that is shown around a location.
 struct Window {
     from: usize,
 }
@@ -486,10 +486,10 @@ struct Window {
 impl Window {
     const WIDTH: usize = 240;
 
-    fn around(spot: &Spot<'_>) -> Window {
-        let room = Window::WIDTH.saturating_sub(spot.width) / 2;
-        let long = visible(spot.line_text).chars().nth(Window::WIDTH).is_some();
-        Window { from: if long { spot.indent.saturating_sub(room) } else { 0 } }
+    fn around(underline: &Underline<'_>) -> Window {
+        let room = Window::WIDTH.saturating_sub(underline.width) / 2;
+        let long = visible(underline.line_text).chars().nth(Window::WIDTH).is_some();
+        Window { from: if long { underline.indent.saturating_sub(room) } else { 0 } }
     }
 
     fn cut(&self, line: &str) -> String {
@@ -497,7 +497,7 @@ impl Window {
         let mut rest = line.chars().skip(self.from);
         let mut shown: String = rest.by_ref().take(Window::WIDTH).collect();
         if self.from > 0 {
-            // In place of the first character, so that the marks stay below their words.
+            // The ellipsis replaces a character, so that the marks stay aligned.
             shown = format!("…{}", shown.chars().skip(1).collect::<String>());
         }
         if rest.next().is_some() {
@@ -506,15 +506,15 @@ impl Window {
         shown
     }
 
-    /// Where the mark of a place begins in the window and how wide it is.
-    fn mark(&self, spot: &Spot<'_>) -> (usize, usize) {
-        let indent = spot.indent.saturating_sub(self.from).min(Window::WIDTH);
-        let end = (spot.indent + spot.width).saturating_sub(self.from).min(Window::WIDTH);
+    /// Returns the column and the width of a mark in the window.
+    fn mark(&self, underline: &Underline<'_>) -> (usize, usize) {
+        let indent = underline.indent.saturating_sub(self.from).min(Window::WIDTH);
+        let end = (underline.indent + underline.width).saturating_sub(self.from).min(Window::WIDTH);
         (indent, end.saturating_sub(indent).max(1))
     }
 }
 
-/// The last character boundary that is not after `at`.
+/// Returns the last character boundary at or before `at`.
 fn floor(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -523,8 +523,8 @@ fn floor(text: &str, at: usize) -> usize {
     at
 }
 
-/// The text with tabs as wide as they count for the underline, and without other control
-/// characters, which would move the cursor of a terminal.
+/// Returns the text with tabs as spaces and without other control characters, which would move the cursor of a
+/// terminal.
 fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -559,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_stand_under_their_words() {
+    fn labels_are_aligned_with_their_spans() {
         let text = "let a = 1\n\n\tlet ä = a\n";
         let d = Diagnostic::new(Code::DuplicateName, Span::new(16, 18), "twice")
             .label(Span::new(4, 5), "first")
@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn of_long_lines_a_part_is_shown() {
+    fn long_lines_are_truncated_around_the_span() {
         let text = format!("{}here{}", "a".repeat(1000), "b".repeat(1000));
         let d = Diagnostic::new(Code::TooDeep, Span::new(1000, 1004), "m").label(Span::new(0, 2000), "l");
         let shown = d.render("x", &text, false);
@@ -585,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn places_outside_the_text_are_no_panic() {
+    fn spans_outside_the_text_do_not_panic() {
         for span in [Span::new(9, 2), Span::new(1, 2), Span::new(50, 60), Span::default()] {
             Diagnostic::new(Code::TooDeep, span, "m").label(span, "l").render("x", "ä\r\n\x07", false);
             Diagnostic::new(Code::TooDeep, span, "m").render("x", "", true);

@@ -1,4 +1,4 @@
-//! Builds the nodes of a [`Spec`]: equal nodes once, constants folded, operands before operators.
+//! Construction of the nodes of a [`Spec`]: shares equal nodes, folds constants, and puts operands first.
 
 use std::collections::HashMap;
 
@@ -11,30 +11,30 @@ use crate::spec::{BinaryOp, Bounds, Expr, ExprId, Spec, UnaryOp, VariableId};
 pub(crate) struct Graph {
     spec: Spec,
     types: Vec<ValueType>,
-    reach: Vec<Reach>,
-    // Expressions contain doubles and so cannot be keys themselves; as text they can.
+    possible_values: Vec<PossibleValues>,
+    // Expressions contain doubles, which cannot be hashed; their text can.
     known: HashMap<String, ExprId>,
-    /// Where what is added now comes from.
+    /// The source location of the nodes added next.
     place: Span,
 }
 
-/// Which truth values a node can have at all, as far as its form tells; both for what is no formula.
+/// The truth values that a node can have, as far as its form determines; both for a node that is not a formula.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Reach {
+pub(crate) struct PossibleValues {
     pub(crate) can_be_true: bool,
     pub(crate) can_be_false: bool,
 }
 
-impl Reach {
-    const BOTH: Reach = Reach { can_be_true: true, can_be_false: true };
+impl PossibleValues {
+    const BOTH: PossibleValues = PossibleValues { can_be_true: true, can_be_false: true };
 }
 
-/// Whether nothing is within these bounds.
+/// Returns whether the bounds are empty.
 pub(crate) fn is_empty(bounds: Bounds) -> bool {
     bounds.upper.is_some_and(|upper| bounds.lower > upper)
 }
 
-/// Calls `f` with every node that something outside of the graph refers to.
+/// Calls `f` with every node that is referenced from outside the graph.
 fn roots(spec: &mut Spec, mut f: impl FnMut(&mut ExprId)) {
     spec.properties.iter_mut().for_each(|property| f(&mut property.formula));
     spec.slices.iter_mut().filter_map(|slice| slice.until.as_mut()).for_each(&mut f);
@@ -45,7 +45,7 @@ fn roots(spec: &mut Spec, mut f: impl FnMut(&mut ExprId)) {
 }
 
 impl Graph {
-    /// The specification with what has been built; topics and properties are the caller's.
+    /// The specification under construction; the caller adds topics and properties.
     pub(crate) fn spec_mut(&mut self) -> &mut Spec {
         &mut self.spec
     }
@@ -54,7 +54,7 @@ impl Graph {
         &self.spec
     }
 
-    /// The finished specification, without the nodes that no property needs.
+    /// Returns the finished specification, without unused nodes.
     pub(crate) fn finish(self) -> Spec {
         let mut spec = self.spec;
         let nodes = std::mem::take(&mut spec.nodes);
@@ -101,12 +101,12 @@ impl Graph {
         }
     }
 
-    /// From here on what is added comes from these words.
+    /// Sets the source location of the nodes added next.
     pub(crate) fn at(&mut self, place: Span) {
         self.place = place;
     }
 
-    /// A node as it is. The operators below fold constants first.
+    /// Adds a node without folding constants.
     pub(crate) fn add(&mut self, expr: Expr) -> ExprId {
         let key = format!("{expr:?}");
         if let Some(id) = self.known.get(&key) {
@@ -114,61 +114,68 @@ impl Graph {
         }
         let id = ExprId(self.spec.nodes.len() as u32);
         self.types.push(expr.type_with(|operand| self.types[operand.index()]));
-        self.reach.push(self.reach_of(&expr));
+        self.possible_values.push(self.possible_values_of(&expr));
         self.spec.nodes.push(expr);
         self.spec.places.nodes.push(self.place);
         self.known.insert(key, id);
         id
     }
 
-    /// Which truth values a formula can have, at any position of any trace.
-    pub(crate) fn reach(&self, id: ExprId) -> Reach {
-        self.reach[id.index()]
+    /// Returns the truth values that a formula can have at any position of any trace.
+    pub(crate) fn possible_values(&self, id: ExprId) -> PossibleValues {
+        self.possible_values[id.index()]
     }
 
-    fn reach_of(&self, expr: &Expr) -> Reach {
-        let of = |id: &ExprId| self.reach[id.index()];
+    fn possible_values_of(&self, expr: &Expr) -> PossibleValues {
+        let of = |id: &ExprId| self.possible_values[id.index()];
         match expr {
-            Expr::Literal(Value::Bool(value)) => Reach { can_be_true: *value, can_be_false: !value },
-            Expr::Not(a) => Reach { can_be_true: of(a).can_be_false, can_be_false: of(a).can_be_true },
-            Expr::And(a, b) => Reach {
+            Expr::Literal(Value::Bool(value)) => PossibleValues { can_be_true: *value, can_be_false: !value },
+            Expr::Not(a) => {
+                PossibleValues { can_be_true: of(a).can_be_false, can_be_false: of(a).can_be_true }
+            }
+            Expr::And(a, b) => PossibleValues {
                 can_be_true: of(a).can_be_true && of(b).can_be_true && !self.opposite(*a, *b),
                 can_be_false: of(a).can_be_false || of(b).can_be_false,
             },
-            Expr::Or(a, b) => Reach {
+            Expr::Or(a, b) => PossibleValues {
                 can_be_true: of(a).can_be_true || of(b).can_be_true,
                 can_be_false: of(a).can_be_false && of(b).can_be_false && !self.opposite(*a, *b),
             },
-            Expr::If(_, a, b) => Reach {
+            Expr::If(_, a, b) => PossibleValues {
                 can_be_true: of(a).can_be_true || of(b).can_be_true,
                 can_be_false: of(a).can_be_false || of(b).can_be_false,
             },
-            // What is unknown becomes false, and so does what is before the first position.
+            // An unknown value, and the value before the first position, become false.
             Expr::Definitely(a) | Expr::Previously(a) => {
-                Reach { can_be_true: of(a).can_be_true, can_be_false: true }
+                PossibleValues { can_be_true: of(a).can_be_true, can_be_false: true }
             }
-            Expr::Once(bounds, a) | Expr::Since(bounds, _, a) => {
-                Reach { can_be_true: of(a).can_be_true, can_be_false: of(a).can_be_false || bounds.lower > 0 }
-            }
-            Expr::Eventually(bounds, a) | Expr::Until(bounds, _, a) => {
-                Reach { can_be_true: of(a).can_be_true, can_be_false: of(a).can_be_false || bounds.lower > 0 }
-            }
-            Expr::Exists(_, a) | Expr::ForAll(_, a) | Expr::Next(a) => of(a),
-            Expr::Historically(bounds, a) | Expr::Always(bounds, a) => {
-                Reach { can_be_true: of(a).can_be_true || bounds.lower > 0, can_be_false: of(a).can_be_false }
-            }
-            Expr::Compare(comparison, a, b) if a == b => match comparison {
-                Comparison::Less | Comparison::Greater => Reach { can_be_true: false, can_be_false: true },
-                // A NaN does not even equal itself.
-                _ if self.value_type(*a) == ValueType::Float => Reach::BOTH,
-                Comparison::NotEqual => Reach { can_be_true: false, can_be_false: true },
-                _ => Reach { can_be_true: true, can_be_false: false },
+            Expr::Once(bounds, a) | Expr::Since(bounds, _, a) => PossibleValues {
+                can_be_true: of(a).can_be_true,
+                can_be_false: of(a).can_be_false || bounds.lower > 0,
             },
-            _ => Reach::BOTH,
+            Expr::Eventually(bounds, a) | Expr::Until(bounds, _, a) => PossibleValues {
+                can_be_true: of(a).can_be_true,
+                can_be_false: of(a).can_be_false || bounds.lower > 0,
+            },
+            Expr::Exists(_, a) | Expr::ForAll(_, a) | Expr::Next(a) => of(a),
+            Expr::Historically(bounds, a) | Expr::Always(bounds, a) => PossibleValues {
+                can_be_true: of(a).can_be_true || bounds.lower > 0,
+                can_be_false: of(a).can_be_false,
+            },
+            Expr::Compare(comparison, a, b) if a == b => match comparison {
+                Comparison::Less | Comparison::Greater => {
+                    PossibleValues { can_be_true: false, can_be_false: true }
+                }
+                // NaN does not equal itself.
+                _ if self.value_type(*a) == ValueType::Float => PossibleValues::BOTH,
+                Comparison::NotEqual => PossibleValues { can_be_true: false, can_be_false: true },
+                _ => PossibleValues { can_be_true: true, can_be_false: false },
+            },
+            _ => PossibleValues::BOTH,
         }
     }
 
-    /// Whether one is the negation of the other.
+    /// Returns whether one node is the negation of the other.
     fn opposite(&self, a: ExprId, b: ExprId) -> bool {
         self.spec.nodes[a.index()] == Expr::Not(b) || self.spec.nodes[b.index()] == Expr::Not(a)
     }
@@ -185,7 +192,7 @@ impl Graph {
         self.literal(Value::Float(value))
     }
 
-    /// The operand as `Float`, whether it is `Int` or is one already.
+    /// Returns the operand as a `Float`.
     pub(crate) fn widen(&mut self, id: ExprId) -> ExprId {
         match self.constant(id) {
             Some(Value::Int(i)) => {
@@ -197,7 +204,7 @@ impl Graph {
         }
     }
 
-    /// Both operands with one type, where one is `Int` and the other `Float`.
+    /// Returns both operands with the same type, where one is `Int` and the other `Float`.
     pub(crate) fn same_type(&mut self, a: ExprId, b: ExprId) -> (ExprId, ExprId) {
         let (of_a, of_b) = (self.value_type(a), self.value_type(b));
         if of_a == of_b || !(of_a.is_number() && of_b.is_number()) {
@@ -206,7 +213,7 @@ impl Graph {
         (self.widen(a), self.widen(b))
     }
 
-    /// Nothing where the operand is a constant without result.
+    /// Returns none if the operand is a constant without a result.
     pub(crate) fn unary(&mut self, op: UnaryOp, a: ExprId) -> Option<ExprId> {
         let folded = match (self.constant(a), op) {
             (Some(Value::Int(i)), UnaryOp::Negate) => Value::Int(i.checked_neg()?),
@@ -228,7 +235,7 @@ impl Graph {
         Some(self.literal(folded))
     }
 
-    /// Nothing where the result is none, for constants or for every left operand.
+    /// Returns none if the result is undefined for constants, or for every left operand.
     pub(crate) fn binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> Option<ExprId> {
         let (a, b) = self.same_type(a, b);
         let folded = match (self.constant(a), self.constant(b)) {
@@ -356,7 +363,7 @@ impl Graph {
             _ if is_empty(bounds) => self.bool(false),
             (_, Some(false)) => b,
             (_, Some(true)) if bounds.lower == 0 => b,
-            // Only the present is left to be the witness.
+            // Only the present is left as the witness.
             (Some(false), _) => {
                 if bounds.lower == 0 {
                     b
@@ -391,14 +398,14 @@ impl Graph {
             _ if is_empty(bounds) => self.bool(false),
             (_, Some(false)) => b,
             (_, Some(true)) if bounds.lower == 0 => b,
-            // Only the present is left to be the witness.
+            // Only the present is left as the witness.
             (Some(false), _) if bounds.lower == 0 => b,
             (Some(true), _) => self.eventually(bounds, b),
             _ => self.add(Expr::Until(bounds, a, b)),
         }
     }
 
-    /// A variable that no other quantifier has.
+    /// Returns a new variable.
     pub(crate) fn fresh_variable(&mut self, name: &str) -> VariableId {
         let names = &mut self.spec.places.variables;
         names.push(name.to_owned());
@@ -413,7 +420,7 @@ impl Graph {
         }
     }
 
-    /// True at a message of one of `topics` that gives `a` another value.
+    /// Returns a node that is true at a message of one of `topics` that changes the value of `a`.
     pub(crate) fn changed(&mut self, topics: &[TopicId], a: ExprId) -> ExprId {
         let mut updated = self.bool(false);
         for topic in topics {
@@ -443,7 +450,7 @@ fn int_arithmetic(op: BinaryOp, a: i64, b: i64) -> Option<Value> {
         BinaryOp::Add => a.checked_add(b),
         BinaryOp::Subtract => a.checked_sub(b),
         BinaryOp::Multiply => a.checked_mul(b),
-        // Nobody who writes `1 / 2` means 0: a quotient of constants keeps its fraction.
+        // `1 / 2` rarely means 0, so a quotient of constants keeps its fraction.
         BinaryOp::Divide => match a.checked_rem(b)? {
             0 => a.checked_div(b),
             _ => return Some(Value::Float(a as f64 / b as f64)),
@@ -455,8 +462,7 @@ fn int_arithmetic(op: BinaryOp, a: i64, b: i64) -> Option<Value> {
     result.map(Value::Int)
 }
 
-/// Arithmetic with durations: nothing where there is no such arithmetic, and nothing inside where it
-/// has no result.
+/// Returns arithmetic with durations: none if it is not defined for these types, `Some(None)` if it has no result.
 fn time_arithmetic(op: BinaryOp, a: &Value, b: &Value) -> Option<Option<Value>> {
     use Value::{Duration, Float, Int};
     let nanos = match (op, a, b) {
@@ -479,7 +485,7 @@ fn time_arithmetic(op: BinaryOp, a: &Value, b: &Value) -> Option<Option<Value>> 
     Some(nanos.map(Duration))
 }
 
-/// The nearest whole number, if it fits.
+/// Returns the nearest integer, if it fits.
 fn rounded(nanos: f64) -> Option<i64> {
     let limit = -(i64::MIN as f64);
     (nanos >= -limit && nanos < limit).then(|| nanos.round() as i64)
@@ -503,7 +509,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_nodes_are_one() {
+    fn equal_nodes_are_shared() {
         let mut g = Graph::default();
         let on = g.add(Expr::On(TopicId(0)));
         let a = g.rising(on);
@@ -537,12 +543,12 @@ mod tests {
         assert_eq!(g.unary(UnaryOp::Abs, least), None);
         let not = g.not(on);
         let vacuous = g.or(on, not);
-        assert!(!g.reach(vacuous).can_be_false);
+        assert!(!g.possible_values(vacuous).can_be_false);
         let within = g.historically(past(1, None), vacuous);
-        assert!(!g.reach(within).can_be_false);
+        assert!(!g.possible_values(within).can_be_false);
         let within = g.and(on, not);
         let within = g.previously(within);
-        assert!(!g.reach(within).can_be_true && g.reach(within).can_be_false);
+        assert!(!g.possible_values(within).can_be_true && g.possible_values(within).can_be_false);
         let minus = g.literal(Value::Int(-1));
         assert_eq!(g.binary(BinaryOp::Divide, least, minus), None);
     }

@@ -1,25 +1,25 @@
-//! From text to tokens of the Rondel language.
+//! Tokens of the Rondel language.
 
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::suggest::{hint, translation};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum TokenKind {
-    /// A name or a keyword; which of them only its place tells.
+    /// A name or a keyword; the parser decides which.
     Word,
-    /// Text in quotes, without them and with its escapes replaced.
+    /// A string, without its quotes and with its escapes replaced.
     Text(String),
     Int(u64),
     Float(f64),
-    /// A number with letters right behind it, such as `200ms`.
+    /// A number directly followed by letters, such as `200ms`.
     Duration,
-    /// `rye"…"`: the topic before the quotes, and what is between them.
+    /// `rye"…"`: the topic before the quotes, and the span between them.
     Rye {
         topic: Option<Span>,
         body: Span,
     },
     Symbol(&'static str),
-    /// What is no token, and has been reported.
+    /// Characters that form no token and have been reported.
     Unknown,
     End,
 }
@@ -30,14 +30,14 @@ pub(crate) struct Token {
     pub(crate) span: Span,
 }
 
-/// Longer ones stand before those that they begin with.
+/// All symbols, each before its own prefixes.
 const SYMBOLS: [&str; 38] = [
-    // Of other languages, to be told what is written for them here.
+    // Operators of other languages, recognised for better diagnostics.
     "<=>", "==>", "===", "<>", "=>", "<->", "->", "<=", ">=", "==", "!=", "&&", "||", "<", ">", "=", "!", "+",
     "-", "*", "/", "%", "(", ")", "[", "]", "{", "}", ",", ".", ":", ";", "@", "?", "|", "&", "$", "~",
 ];
 
-/// All tokens of `text`, with one `End` at the end. What is no token is reported.
+/// Returns the tokens of `text` and a final `End`, and reports characters that form no token.
 pub(crate) fn tokens(text: &str, diagnostics: &mut Vec<Diagnostic>) -> Vec<Token> {
     let mut lexer = Lexer { text, at: 0, tokens: Vec::new(), diagnostics };
     while lexer.next() {}
@@ -75,13 +75,13 @@ impl<'a> Lexer<'a> {
         self.at += rest.find(|c| !belongs(c)).unwrap_or(rest.len());
     }
 
-    /// Reads one token or what stands between two; false at the end.
+    /// Reads one token or skips a space or a comment; returns false at the end of the text.
     fn next(&mut self) -> bool {
         let start = self.at;
         let rest = self.rest();
         let Some(c) = rest.chars().next() else { return false };
         if c.is_whitespace() || c == '\u{feff}' {
-            // A byte order mark is what some editors put at the start of a file.
+            // Some editors write a byte order mark at the start of a file.
             self.at += c.len_utf8();
         } else if c == '#' || rest.starts_with("//") {
             self.at += rest.find('\n').unwrap_or(rest.len());
@@ -98,7 +98,7 @@ impl<'a> Lexer<'a> {
             self.at += symbol.len();
             self.push(TokenKind::Symbol(symbol), start);
         } else {
-            // One report for a whole run of them, say of a file that is no text.
+            // One report for a whole run of characters, as in a binary file.
             self.skip_while(|c| {
                 !c.is_whitespace() && !begins_word(c) && !c.is_ascii() || c.is_control() && !c.is_whitespace()
             });
@@ -153,8 +153,8 @@ impl<'a> Lexer<'a> {
         };
         let kind = kind.unwrap_or_else(|| {
             self.diagnostics.push(
-                Diagnostic::new(Code::InvalidNumber, span, "this number is too large")
-                    .help("an integer has 64 bits; write a fraction, such as `1.0e30`, for a larger number"),
+                Diagnostic::new(Code::InvalidNumber, span, "number is too large")
+                    .help("integers have 64 bits; write a larger number as a float, such as `1.0e30`"),
             );
             if fraction { TokenKind::Float(0.0) } else { TokenKind::Int(0) }
         });
@@ -166,11 +166,11 @@ impl<'a> Lexer<'a> {
         self.at += 1;
         loop {
             let place = self.at;
-            // A text ends with its line, so that one forgotten quote does not swallow the file.
+            // A string ends with its line, so that a missing quote does not swallow the rest of the file.
             let Some(c) = self.rest().chars().next().filter(|c| *c != '\n') else {
                 self.diagnostics.push(
-                    Diagnostic::new(Code::UnclosedText, Span::new(start, self.at), "this text has no end")
-                        .help("end it with the quote that it began with, on the same line"),
+                    Diagnostic::new(Code::UnclosedText, Span::new(start, self.at), "unterminated string")
+                        .help("close the string with the same quote on the same line"),
                 );
                 break;
             };
@@ -188,16 +188,16 @@ impl<'a> Lexer<'a> {
                     Diagnostic::new(
                         Code::InvalidEscape,
                         Span::new(place, self.at),
-                        "unknown escape in a text",
+                        "unknown escape in a string",
                     )
-                    .help("the escapes are \\\\ \\\" \\' \\n \\r \\t and \\u{…} with hexadecimal digits"),
+                    .help("valid escapes are \\\\ \\\" \\' \\n \\r \\t and \\u{…} with hexadecimal digits"),
                 ),
             }
         }
         self.push(TokenKind::Text(value), start);
     }
 
-    /// The character that the escape after a backslash stands for.
+    /// Reads the rest of an escape after its backslash and returns its character.
     fn escape(&mut self) -> Option<char> {
         let c = self.rest().chars().next().filter(|c| *c != '\n')?;
         self.at += c.len_utf8();
@@ -217,9 +217,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Reads what follows the word `rye`, if that is a formula in quotes. Nothing in it is escaped,
-    /// so that every place in the formula is a place in the file; `#` around the quotes lets quotes
-    /// stand inside.
+    /// Reads a quoted formula after the word `rye`; returns false if none follows. The formula has no escapes, so
+    /// its positions are positions in the file; `#` around the quotes allows quotes inside.
     fn rye(&mut self, start: usize) -> bool {
         let mut at = self.at;
         let mut topic = None;
@@ -242,8 +241,8 @@ impl<'a> Lexer<'a> {
             None => {
                 let opening = Span::new(start, body);
                 self.diagnostics.push(
-                    Diagnostic::new(Code::UnclosedText, opening, "this formula has no end")
-                        .help(format!("it ends with `{closing}`")),
+                    Diagnostic::new(Code::UnclosedText, opening, "unterminated formula in Reelay's format")
+                        .help(format!("close the formula with `{closing}`")),
                 );
                 self.at = self.text.len();
                 self.push(TokenKind::Unknown, start);
@@ -305,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn symbols_are_as_long_as_possible() {
+    fn longest_symbols_match_first() {
         let s = TokenKind::Symbol;
         assert_eq!(kinds("<-><=-><-"), [s("<->"), s("<="), s("->"), s("<"), s("-")]);
         assert_eq!(codes("§§ \u{1}\u{2} ^"), [Code::UnexpectedCharacter; 3]);

@@ -1,8 +1,7 @@
-//! The specification language: from text to a checked [`Spec`], with diagnostics.
+//! The specification language: parses text into a checked [`Spec`], with diagnostics.
 //!
-//! Two front ends, one result: [`parse`] reads the Rondel language, [`parse_rye`] the expressions of
-//! Reelay. Neither fails on any text: what is wrong stands in [`Outcome::diagnostics`], all of a
-//! text at once.
+//! [`parse`] reads the Rondel language, [`parse_rye`] reads expressions in Reelay's format. Both return a [`Spec`]
+//! and never panic on malformed text; [`Outcome::diagnostics`] contains all problems at once.
 //!
 //! ```
 //! let text = r#"
@@ -42,30 +41,30 @@ pub use spec::{
     Topic, Transition, UnaryOp, Variable, VariableId, binary_type,
 };
 
-/// How a text is read.
+/// Options for parsing a specification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ParseOptions {
-    /// How properties measure time that do not say so themselves with `@time`. Without it, those with
-    /// units of time in their bounds are dense and the others count steps.
+    /// The time model of properties without `@time`. By default, properties whose bounds have a unit of time use
+    /// dense time, and the others count steps.
     pub time: Option<TimeModel>,
-    /// With `time: Some(TimeModel::Dense)`: whether numbers run straight between messages, as with
-    /// `@interpolate(linear)`, in properties that say neither this nor how they measure time.
+    /// Whether numbers are interpolated linearly, as with `@interpolate(linear)`, in properties without `@time` and
+    /// `@interpolate`. Requires `time: Some(TimeModel::Dense)`.
     pub linear: bool,
 }
 
-/// What came out of a text.
+/// The result of parsing a text.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The specification, if there is no error.
+    /// The specification, unless there is an error.
     pub spec: Option<Spec>,
-    /// Errors and warnings, in the order of the places that they are about.
+    /// The errors and warnings, in order of location.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Outcome {
     fn new(spec: Option<Spec>, mut diagnostics: Vec<Diagnostic>) -> Outcome {
         diagnostics.sort_by_key(|d| d.span);
-        // What is used in two models of time is looked at twice.
+        // An expression used in two time models is checked twice.
         let mut kept: Vec<Diagnostic> = Vec::with_capacity(diagnostics.len());
         for diagnostic in diagnostics {
             let same_place = kept.iter().rev().take_while(|other| other.span == diagnostic.span);
@@ -78,28 +77,28 @@ impl Outcome {
         Outcome { spec: spec.filter(|_| !failed), diagnostics }
     }
 
-    /// All diagnostics, written one after another as by [`Diagnostic::render`].
+    /// Returns all diagnostics as text; see [`Diagnostic::render`].
     pub fn render(&self, source_name: &str, text: &str, colour: bool) -> String {
         let shown: Vec<_> = self.diagnostics.iter().map(|d| d.render(source_name, text, colour)).collect();
         shown.join("\n")
     }
 }
 
-/// The name of the topic of a single formula.
+/// The name of the only topic of a single formula.
 pub const DEFAULT_TOPIC: &str = "trace";
 
-/// Reads a specification in the Rondel language.
+/// Parses a specification in the Rondel language.
 ///
 /// ```
 /// let outcome = rondel_spec::parse("topic a { x: int }  property p = a.y > 0");
 /// assert!(outcome.spec.is_none());
-/// assert_eq!(outcome.diagnostics[0].message, "no field 'y' in topic 'a'");
+/// assert_eq!(outcome.diagnostics[0].message, "unknown field 'y' in topic 'a'");
 /// ```
 pub fn parse(text: &str) -> Outcome {
     parse_with(text, &ParseOptions::default())
 }
 
-/// As [`parse`], with options.
+/// Parses a specification with options; see [`parse`].
 ///
 /// ```
 /// use rondel_spec::{ParseOptions, TimeModel};
@@ -115,8 +114,8 @@ pub fn parse_with(text: &str, options: &ParseOptions) -> Outcome {
     Outcome::new(Some(spec), diagnostics)
 }
 
-/// Reads one expression of the Rondel language without declarations. Names are fields of the one
-/// topic, [`DEFAULT_TOPIC`]; the property is called `formula`.
+/// Parses one expression of the Rondel language without declarations. Names are fields of one topic,
+/// [`DEFAULT_TOPIC`]; the property is called `formula`.
 ///
 /// ```
 /// let spec = rondel_spec::parse_formula("speed > 10 -> once[0,5] brake").spec.unwrap();
@@ -130,7 +129,7 @@ pub fn parse_formula(formula: &str) -> Outcome {
     parse_formula_with(formula, &ParseOptions::default())
 }
 
-/// As [`parse_formula`], with options.
+/// Parses one expression with options; see [`parse_formula`].
 pub fn parse_formula_with(formula: &str, options: &ParseOptions) -> Outcome {
     let mut diagnostics = Vec::new();
     let ast = syntax::parse_single(formula, "formula", &mut diagnostics);
@@ -138,11 +137,11 @@ pub fn parse_formula_with(formula: &str, options: &ParseOptions) -> Outcome {
     Outcome::new(Some(spec), diagnostics)
 }
 
-/// Reads an expression in Reelay's format, over the fields of one topic ([`DEFAULT_TOPIC`] if none
-/// is named), as the property with this name.
+/// Parses an expression in Reelay's format over the fields of one topic, [`DEFAULT_TOPIC`] by default, into a
+/// property of the given name.
 ///
-/// A pair is false where its field was never received or has another type than the pair asks for;
-/// so every formula is true or false, never unknown. `{}` is true.
+/// A pair is false if its field was never received or has another type than the pair expects, so a formula is
+/// always true or false, never unknown. `{}` is true.
 ///
 /// ```
 /// let formula = "{speed > 10} -> once[0:5]{brake: true}";
@@ -156,7 +155,7 @@ pub fn parse_rye(formula: &str, topic: Option<&str>, property: &str) -> Outcome 
     parse_rye_with(formula, topic, property, &ParseOptions::default())
 }
 
-/// As [`parse_rye`], with options: unless they say otherwise, bounds count steps.
+/// Parses an expression in Reelay's format with options; see [`parse_rye`]. By default, bounds count steps.
 pub fn parse_rye_with(formula: &str, topic: Option<&str>, property: &str, options: &ParseOptions) -> Outcome {
     let model = options.time.unwrap_or_default();
     let topic = topic.unwrap_or(DEFAULT_TOPIC);
@@ -178,7 +177,7 @@ pub fn parse_rye_with(formula: &str, topic: Option<&str>, property: &str, option
     let spec = root.map(|formula| {
         diagnostics.extend(check::constant_property(&graph, formula, property, body));
         let linear = options.linear && model == TimeModel::Dense;
-        diagnostics.extend(check::not_straight(&graph, formula, body).filter(|_| linear));
+        diagnostics.extend(check::not_piecewise_linear(&graph, formula, body).filter(|_| linear));
         let property = Property { time: model, linear, ..Property::new(property, formula) };
         graph.spec_mut().properties.push(property);
         graph.finish()

@@ -1,10 +1,10 @@
-//! Where the nodes of a specification come from, for whoever has something to say about one of them.
+//! Source locations of the nodes of a specification.
 
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::{ExprId, Spec, VariableId};
 
-/// Where the nodes of a [`Spec`] stand in its text, and what its variables are called there. Empty for one
-/// that comes from no text. It is no part of what the specification says: any two are equal.
+/// The source locations of the nodes of a [`Spec`] and the names of its variables; empty for a specification that
+/// was not parsed from text. Locations do not take part in comparisons: any two values are equal.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     pub(crate) nodes: Vec<Span>,
@@ -18,7 +18,7 @@ impl PartialEq for Places {
 }
 
 impl Places {
-    /// The words that became a node; the first ones, if several did.
+    /// The span of a node, or the first span if several expressions became one node.
     pub fn node(&self, node: ExprId) -> Option<Span> {
         self.nodes.get(node.index()).copied()
     }
@@ -30,7 +30,7 @@ impl Places {
 }
 
 impl Spec {
-    /// A diagnostic about a node, for what checks a specification further; none if it comes from no text.
+    /// Returns a diagnostic at a node; none if the specification was not parsed from text.
     ///
     /// ```
     /// use rondel_spec::{Code, ExprId};

@@ -1,5 +1,4 @@
-//! Nodes as text, in the prefix notation of s-expressions: for tests and for people who look into a
-//! specification, not for reading back.
+//! Nodes as s-expressions, for tests and debugging. There is no parser for this form.
 
 use std::fmt::{self, Write};
 
@@ -7,11 +6,11 @@ use rondel_event::{Condition, Path, Quantifier, Test, TopicId, Value};
 
 use crate::spec::{BinaryOp, Bounds, Expr, ExprId, Spec, UnaryOp, VariableId};
 
-/// How much is printed of one node. Shared operands are printed wherever they are used, so that the
-/// text may be much larger than the graph.
+/// The maximum length of the text of a node. Shared operands are printed at each use, so the text can be much larger
+/// than the graph.
 const LIMIT: usize = 1 << 16;
 
-/// A node that can be printed: what [`Spec::print`] gives.
+/// A printable node; see [`Spec::print`].
 #[derive(Clone, Copy, Debug)]
 pub struct Printed<'a> {
     spec: &'a Spec,
@@ -19,7 +18,7 @@ pub struct Printed<'a> {
 }
 
 impl Spec {
-    /// A node as text, with its operands in prefix notation. What is longer than 64 KiB is cut off.
+    /// Returns a node as text in prefix notation, truncated after 64 KiB.
     ///
     /// ```
     /// let spec = rondel_spec::parse_formula("previously (a and not b)").spec.unwrap();
@@ -39,7 +38,7 @@ impl Spec {
         format!("{}{dot}{path}", self.topic_name(topic))
     }
 
-    /// What stands before the operands of a node, or the whole node if it has none.
+    /// Returns the operator of a node, or the whole node if it has no operands.
     fn head(&self, node: &Expr) -> String {
         match node {
             Expr::Literal(value) => literal(value),
@@ -125,7 +124,7 @@ fn literal(value: &Value) -> String {
     match value {
         Value::Bool(b) => b.to_string(),
         Value::Int(i) => i.to_string(),
-        // With a point, so that 1.0 is not taken for an integer.
+        // With a point, to distinguish 1.0 from an integer.
         Value::Float(x) => format!("{x:?}"),
         Value::Time(ns) => format!("{ns}ns"),
         Value::Duration(ns) => format!("(duration {ns})"),
@@ -152,26 +151,26 @@ fn bounds(bounds: Bounds) -> String {
 
 impl fmt::Display for Printed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        enum Piece {
+        enum PrintItem {
             Node(ExprId),
             Text(&'static str),
         }
         let mut length = 0;
-        // Not recursive: graphs may be deeper than the stack.
-        let mut pieces = vec![Piece::Node(self.id)];
-        while let Some(piece) = pieces.pop() {
-            let text = match piece {
-                Piece::Text(text) => text.to_owned(),
-                Piece::Node(id) => {
+        // Not recursive: graphs can be deeper than the stack.
+        let mut items = vec![PrintItem::Node(self.id)];
+        while let Some(item) = items.pop() {
+            let text = match item {
+                PrintItem::Text(text) => text.to_owned(),
+                PrintItem::Node(id) => {
                     let node = &self.spec.nodes[id.index()];
                     let operands: Vec<_> = node.operands().collect();
                     if operands.is_empty() {
                         self.spec.head(node)
                     } else {
-                        pieces.push(Piece::Text(")"));
+                        items.push(PrintItem::Text(")"));
                         for operand in operands.into_iter().rev() {
-                            pieces.push(Piece::Node(operand));
-                            pieces.push(Piece::Text(" "));
+                            items.push(PrintItem::Node(operand));
+                            items.push(PrintItem::Text(" "));
                         }
                         format!("({}", self.spec.head(node))
                     }

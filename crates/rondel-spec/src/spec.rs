@@ -1,107 +1,103 @@
-//! The checked specification: what the front ends produce and the engine compiles.
+//! The checked specification: the output of the front ends and the input of the engine.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::places::Places;
 use rondel_event::{Comparison, Condition, Path, Quantifier, Timestamp, TopicId, Value, ValueType, Verdict};
 
-/// A specification that has been parsed, resolved and typed: topics, and properties as nodes of
-/// one graph.
+/// A parsed, resolved and typed specification: topics, and properties as nodes of one graph.
 ///
-/// Names are gone: every `let` and `const` stands where it was used, as a reference to one shared
-/// node. Nodes refer only to nodes before them, so that whoever walks them in order has seen all
-/// operands and needs no recursion.
+/// Each use of a `let` or `const` is a reference to a shared node. Nodes refer only to earlier nodes, so a single pass
+/// in order visits all operands first and needs no recursion.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spec {
-    /// The topics in order of declaration; a [`TopicId`] is an index into this.
+    /// The topics in order of declaration, indexed by [`TopicId`].
     pub topics: Vec<Topic>,
     /// The properties in order of declaration.
     pub properties: Vec<Property>,
-    /// All nodes; an [`ExprId`] is an index into this.
+    /// All nodes, indexed by [`ExprId`].
     pub nodes: Vec<Expr>,
-    /// The ways in which properties and machines are divided by key; a [`SliceId`] is an index into
-    /// this.
+    /// The `for each` clauses of properties and machines, indexed by [`SliceId`].
     pub slices: Vec<Slice>,
-    /// The machines; a [`MachineId`] is an index into this. Each also has a property of its name.
+    /// The machines, indexed by [`MachineId`]. Each also has a property of its name.
     pub machines: Vec<Machine>,
-    /// The chains; a [`ChainId`] is an index into this. Each also has a property of its name.
+    /// The chains, indexed by [`ChainId`]. Each also has a property of its name.
     pub chains: Vec<Chain>,
-    /// The tests written in the specification.
+    /// The tests of the specification.
     pub tests: Vec<Test>,
-    /// Where the nodes come from.
+    /// The source locations of the nodes.
     pub places: Places,
 }
 
-/// How a property measures time.
+/// The time model of a property: how it measures time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TimeModel {
-    /// Every event is one step; bounds count steps.
+    /// Each event is one step; bounds count steps.
     #[default]
     Steps,
-    /// Bounds are nanoseconds between the times of events; there is truth only at events.
+    /// Bounds are nanoseconds between events; formulas have a value only at events.
     Points,
-    /// Bounds are nanoseconds; a field holds its value until the next, an update is an instant, and
-    /// there is truth at every time, also between events.
+    /// Bounds are nanoseconds; a field holds its value until the next message, the arrival of a message lasts for one
+    /// instant, and formulas have a value at every time point, including between events.
     Dense,
 }
 
-/// A way to divide events by key: one instance of every property in it for each combination of
-/// values of the keys.
+/// A `for each` clause: one instance of each property for each combination of parameter values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slice {
-    /// The keys, at least one.
+    /// The parameters, at least one.
     pub keys: Vec<Key>,
-    /// An instance ends after the moment at which this is true: a node of boolean type.
+    /// The condition that ends an instance after the time point at which it is true: a boolean node.
     pub until: Option<ExprId>,
-    /// How many instances there may be at a time; nothing where the specification does not say.
+    /// The maximum number of simultaneous instances, if the specification sets one.
     pub limit: Option<u64>,
 }
 
-/// One key of a [`Slice`].
+/// A parameter of a [`Slice`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
-    /// The name of its variable.
+    /// The name of the parameter.
     pub name: String,
-    /// `Bool`, `Int`, `Time`, `Duration` or `String`.
+    /// The type: `Bool`, `Int`, `Time`, `Duration` or `String`.
     pub value_type: ValueType,
-    /// Where each topic has it: at most one place for a topic. All keys of a slice have the same
-    /// topics. Events of other topics concern every instance.
+    /// The field of the parameter in each topic, at most one per topic. All parameters of a slice have the same topics.
+    /// Events of other topics affect every instance.
     pub fields: Vec<(TopicId, Path)>,
 }
 
-/// A [`Slice`] of a [`Spec`], by its position.
+/// The index of a [`Slice`] in a [`Spec`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SliceId(pub u32);
 
-/// A [`Machine`] of a [`Spec`], by its position.
+/// The index of a [`Machine`] in a [`Spec`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MachineId(pub u32);
 
-/// A [`Chain`] of a [`Spec`], by its position.
+/// The index of a [`Chain`] in a [`Spec`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ChainId(pub u32);
 
-/// A variable that a quantifier binds, unique in the specification.
+/// The identifier of a quantifier variable, unique in the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VariableId(pub u32);
 
-/// A state machine. It takes at most one transition at a moment (an event, or a deadline of its
-/// own): the one whose conditions are met. Two that are met at once are an error of the machine.
+/// A state machine. At each time point (an event, or a deadline of its own) it takes at most one transition, the one
+/// whose conditions hold. If two transitions are possible at once, the machine is ambiguous, which is an error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
     /// The name, unique among properties.
     pub name: String,
-    /// The states; at least one.
+    /// The states, at least one.
     pub states: Vec<State>,
-    /// The position of the state that it begins in.
+    /// The index of the initial state.
     pub initial: u32,
-    /// Its data.
+    /// The variables.
     pub variables: Vec<Variable>,
     /// The transitions, in order of declaration.
     pub transitions: Vec<Transition>,
-    /// How it measures time.
+    /// The time model.
     pub time: TimeModel,
-    /// How it is divided by key.
+    /// The `for each` clause, if there is one.
     pub slice: Option<SliceId>,
 }
 
@@ -110,132 +106,131 @@ pub struct Machine {
 pub struct State {
     /// The name, unique in the machine.
     pub name: String,
-    /// Whether the trace may end in it. Where no state is final, it may end in any.
+    /// Whether the trace may end in this state. If no state is final, it may end in any state.
     pub is_final: bool,
 }
 
-/// Data of a [`Machine`].
+/// A variable of a [`Machine`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variable {
     /// The name, unique in the machine.
     pub name: String,
-    /// The value that it begins with; its type is that of the variable.
+    /// The initial value, whose type is the type of the variable.
     pub initial: Value,
 }
 
 /// A transition of a [`Machine`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transition {
-    /// The state that it leaves.
+    /// The source state.
     pub from: u32,
-    /// The state that it enters.
+    /// The target state.
     pub to: u32,
-    /// What must be true: a node of boolean type. Unknown is not true.
+    /// The guard: a boolean node, which must be true. Unknown does not count as true.
     pub guard: Option<ExprId>,
-    /// Only so long after the state was entered (this long included), in steps or nanoseconds.
+    /// The longest time since the state was entered, inclusive, in steps or nanoseconds.
     pub within: Option<u64>,
-    /// Only more than so long after the state was entered, in steps or nanoseconds. Without a guard
-    /// it is taken by itself as soon as that is so.
+    /// The shortest time since the state was entered, exclusive, in steps or nanoseconds. Without a guard, the
+    /// transition is taken as soon as this time has passed.
     pub after: Option<u64>,
-    /// New values of variables, computed from those before the transition.
+    /// The assignments to variables, computed from the values before the transition.
     pub assignments: Vec<(u32, ExprId)>,
-    /// The transition as it is written, for messages.
+    /// The source text of the transition, for messages.
     pub text: String,
 }
 
-/// A chain of topics, through which data go that are told by a stamp.
+/// A chain of topics through which data flow, identified by a stamp.
 ///
-/// A stamp *sets out* with the first message of the first topic that has it. It *reaches* another topic
-/// with the first message there that has it, after it has reached the topic before; with the last topic
-/// it has *come out*. A message of the last topic whose stamp has come out is an *output*; it stems from
-/// the message with which the stamp set out. A stamp is forgotten [`wait`](Chain::wait) after it set out.
+/// A stamp *starts* with the first message of the first topic that carries it. It *reaches* each following topic with
+/// the first message there that carries it, after it has reached the topic before; with the last topic it is
+/// *complete*. A message of the last topic with a complete stamp is an *output* of the message that started the stamp.
+/// A stamp is forgotten [`wait`](Chain::wait) after it starts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chain {
     /// The name, unique among properties.
     pub name: String,
-    /// The topics in their order, at least two, and where the messages of each have the stamp.
+    /// The topics in order, at least two, with the field of the stamp in each.
     pub links: Vec<(TopicId, Path)>,
-    /// The type of the stamp: that of a key.
+    /// The type of the stamp.
     pub value_type: ValueType,
-    /// In how many nanoseconds a stamp should come out; nothing where steps are counted.
+    /// The latency bound in nanoseconds; none if the chain counts steps.
     pub within: Option<u64>,
-    /// How many nanoseconds after it set out a stamp is forgotten; without it only so many are kept.
+    /// The time in nanoseconds after which a stamp is forgotten; if none, only the number of stamps is limited.
     pub wait: Option<u64>,
 }
 
-/// What is measured of a [`Chain`].
+/// A measurement of a [`Chain`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChainMeasure {
-    /// How long the stamp took that came out last; unknown before the first.
+    /// The time from start to completion of the last complete stamp; unknown before the first.
     Latency,
-    /// How long the message waits that waits longest for an output that stems from it or from a later one;
-    /// 0 where none waits.
+    /// The longest time for which a message of the first topic has waited for an output of itself or of a later message;
+    /// 0 if none waits.
     Reaction,
-    /// How long ago the message was that the last output stems from; unknown before the first.
+    /// The time since the message of which the last output is; unknown before the first output.
     Age,
 }
 
-/// A test written in a specification.
+/// A test of a specification.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Test {
-    /// What it is called.
+    /// The name.
     pub name: String,
-    /// Where it begins in the text, as an offset in bytes.
+    /// The byte offset of the test in the text.
     pub offset: usize,
-    /// The messages, in order.
+    /// The messages, in order of time.
     pub messages: Vec<TestMessage>,
-    /// The time up to which the trace goes on after the last message, if that is said.
+    /// The end of the trace after the last message, if the test sets one.
     pub end: Option<Timestamp>,
-    /// What must come out.
+    /// The expected verdicts.
     pub expectations: Vec<Expectation>,
 }
 
 /// A message of a [`Test`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct TestMessage {
-    /// When it comes.
+    /// The time of the message.
     pub time: Timestamp,
-    /// On which topic.
+    /// The topic of the message.
     pub topic: TopicId,
-    /// Its content, as a JSON object.
+    /// The content, as a JSON object.
     pub json: String,
 }
 
-/// What a [`Test`] asks of a property.
+/// An expectation of a [`Test`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expectation {
-    /// The property, by its position.
+    /// The index of the property.
     pub property: u32,
-    /// The values of the keys, where it is divided by key and one instance is meant.
+    /// The parameter values of the instance; empty for any instance.
     pub keys: Vec<Value>,
-    /// Whether this is expected not to happen.
+    /// Whether the verdict must not occur.
     pub never: bool,
     /// The verdict.
     pub verdict: Verdict,
-    /// The verdict at this time; without it, that of some time.
+    /// The time of the verdict; if none, any time.
     pub at: Option<Timestamp>,
-    /// Where it begins in the text, as an offset in bytes.
+    /// The byte offset of the expectation in the text.
     pub offset: usize,
 }
 
-/// A topic that a specification reads.
+/// A topic of a specification.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topic {
-    /// The name that formulas use.
+    /// The name in formulas.
     pub name: String,
-    /// The name on the network; the same as `name` where none is given.
+    /// The name on the network, by default the same as `name`.
     pub address: String,
-    /// The name of the message type, where one is given.
+    /// The name of the message type, if the specification declares it.
     pub type_name: Option<String>,
-    /// The schema, where one is written in place; fields of a topic without schema take the type
-    /// that their use asks for.
+    /// The schema, if the specification declares it. Without a schema, the types of fields are inferred from their uses.
     pub schema: Option<Schema>,
 }
 
-/// The fields of a message, in order of declaration.
+/// The fields of an object, in order of declaration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Schema {
-    /// Names and types.
+    /// The names and types.
     pub fields: Vec<(String, SchemaType)>,
 }
 
@@ -250,33 +245,32 @@ pub enum SchemaType {
     Array(Box<SchemaType>),
 }
 
-/// One property: a name and the formula that must hold.
+/// A property: a named formula that must hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Property {
     /// The name, unique in the specification.
     pub name: String,
-    /// `@name(value)` before the property, in order; the value is empty for a bare `@name`.
+    /// The attributes `@name(value)` in order; the value is empty for a bare `@name`.
     pub attributes: Vec<(String, String)>,
-    /// The formula: a node of boolean type.
+    /// The formula: a boolean node.
     pub formula: ExprId,
-    /// How its bounds are measured.
+    /// The time model.
     pub time: TimeModel,
-    /// How it is divided by key.
+    /// The `for each` clause, if there is one.
     pub slice: Option<SliceId>,
-    /// Whether its robustness is asked for too.
+    /// Whether the robustness is computed too.
     pub robust: bool,
-    /// Whether numbers run straight: a field of type `Int` or `Float` has, between two messages that carry it, at
-    /// `t0 < t1` with the values `v0` and `v1`, at the time `t` the value `v0 + (v1 - v0) * (t - t0) / (t1 - t0)`.
-    /// It is unknown before the first such message, after the last one, and between two of which one had no finite
-    /// number there. Integers count as real numbers, and so does their arithmetic. A comparison is unknown where one
-    /// of its fields is. It changes where its sides cross: just then, if that is at a whole nanosecond, and else at
-    /// the next one. Of a `Compare` of a field with [`Expr::Prev`] of it the values are those of the messages.
-    /// Only of dense properties that are not divided.
+    /// Whether numbers are interpolated linearly. Between two messages at `t0 < t1` with the values `v0` and `v1`, a field
+    /// of type `Int` or `Float` has the value `v0 + (v1 - v0) * (t - t0) / (t1 - t0)` at the time `t`. It is unknown
+    /// before the first message, after the last one, and next to a message without a finite number. Integers and their
+    /// arithmetic count as real numbers. A comparison is unknown if one of its fields is. It changes where its sides
+    /// cross: at that time, if it is a whole nanosecond, otherwise at the next one. A comparison of a field with its
+    /// [`Expr::Prev`] uses the values of the messages. Only for properties in dense time without `for each`.
     pub linear: bool,
 }
 
 impl Property {
-    /// A property in steps, undivided.
+    /// Returns a property that counts steps, without `for each`.
     pub fn new(name: impl Into<String>, formula: ExprId) -> Property {
         Property {
             name: name.into(),
@@ -290,90 +284,88 @@ impl Property {
     }
 }
 
-/// A node of a [`Spec`], by its position.
+/// The index of a node in a [`Spec`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExprId(pub u32);
 
 impl ExprId {
-    /// The position as an index.
+    /// Returns the index as a `usize`.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Bounds of a temporal operator, in steps or nanoseconds from the present, as the property's
-/// [`TimeModel`] says: `lower..=upper`. `upper: None` reaches back to the beginning; operators of the
-/// future always have an upper bound. `lower > upper` is an empty interval: nothing is
-/// in it, `once` over it is false and `historically` true.
+/// The bounds `lower..=upper` of a temporal operator, as distances from the present in steps or nanoseconds, depending
+/// on the [`TimeModel`]. Without `upper`, a past operator reaches back to the beginning; future operators always have
+/// an upper bound. If `lower > upper`, the interval is empty: `once` is false and `historically` is true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bounds {
-    /// The nearest step that counts.
+    /// The smallest distance.
     pub lower: u64,
-    /// The farthest step that counts.
+    /// The largest distance; none for an unbounded past.
     pub upper: Option<u64>,
 }
 
 impl Bounds {
-    /// From the present back to the beginning.
+    /// The whole past with the present.
     pub const ALL: Bounds = Bounds { lower: 0, upper: None };
 }
 
-/// One node. The truth values are Kleene's three: true, false, unknown.
+/// An expression. Its value is one of Kleene's three truth values (true, false, unknown), or a value or unknown.
 ///
-/// Types are settled: operands of arithmetic are both `Int` or both `Float` ([`Expr::ToFloat`] is
-/// written out), those of a comparison have one and the same type. A position (step) is one event,
-/// whatever its topic.
+/// Types are resolved: both operands of arithmetic are `Int` or both are `Float` (with an explicit
+/// [`Expr::ToFloat`]), and both operands of a comparison have the same type. A position (step) is one event on any
+/// topic.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
     /// A constant.
     Literal(Value),
-    /// The value that the field has now: that of the last message of the topic that carried it.
-    /// Unknown before the first, and while the last one had null or another type there.
+    /// The current value of a field: the value in the last message of the topic that carried it. Unknown before the
+    /// first such message, and while the last one had null or another type there.
     Field {
         /// The topic.
         topic: TopicId,
-        /// Where in the message.
+        /// The path in the message.
         path: Path,
-        /// Its type.
+        /// The type.
         value_type: ValueType,
     },
-    /// True exactly at the positions whose own message carries the field. Never unknown.
+    /// True at the positions whose own message carries the field. Never unknown.
     Carried {
         /// The topic.
         topic: TopicId,
-        /// Where in the message.
+        /// The path in the message.
         path: Path,
     },
-    /// Whether any or all elements of an array meet all conditions; held like a field.
+    /// Whether any or all elements of an array meet all conditions; the value holds like that of a field.
     Elements {
         /// The topic.
         topic: TopicId,
-        /// Where in the message the array is.
+        /// The path of the array in the message.
         path: Path,
-        /// Any or all.
+        /// Whether any or all elements must meet the conditions.
         quantifier: Quantifier,
         /// The conditions.
         conditions: Vec<Condition>,
     },
-    /// True exactly at the positions whose message came on this topic. Never unknown.
+    /// True at the positions whose message is on this topic. Never unknown.
     On(TopicId),
-    /// An `Int` as `Float`.
+    /// An `Int` converted to `Float`.
     ToFloat(ExprId),
-    /// Arithmetic on one number. `Int` overflow is unknown.
+    /// Arithmetic on one number. Unknown on `Int` overflow.
     Unary(UnaryOp, ExprId),
-    /// Arithmetic on two numbers of one type. `Int` overflow and division of an `Int` by zero are
-    /// unknown; `Float` follows IEEE 754.
+    /// Arithmetic on two numbers of one type. Unknown on `Int` overflow and on division of an `Int` by zero; `Float`
+    /// follows IEEE 754.
     Binary(BinaryOp, ExprId, ExprId),
-    /// A comparison of two operands of one type. `Bool` and `String` are compared only with
-    /// `Equal` and `NotEqual`. Unknown when an operand is.
+    /// A comparison of two operands of one type. Only `Equal` and `NotEqual` compare `Bool` and `String`. Unknown if an
+    /// operand is unknown.
     Compare(Comparison, ExprId, ExprId),
-    /// Whether the first text begins with the second.
+    /// Whether the first string starts with the second.
     StartsWith(ExprId, ExprId),
-    /// `if condition then a else b`: both of one type. Unknown when the condition is.
+    /// `if condition then a else b`, with branches of one type. Unknown if the condition is unknown.
     If(ExprId, ExprId, ExprId),
-    /// The value that the operand had just before the most recent message on any of the topics
-    /// that it mentions (at the position before that message); unknown before the second such
-    /// message. Of an operand that mentions no topic: the operand itself. Keeps the type.
+    /// The value of the operand just before the last message on any topic that it mentions (at the position before that
+    /// message); unknown before the second such message. An operand that mentions no topic keeps its value.
     Prev(ExprId),
     /// Negation.
     Not(ExprId),
@@ -381,94 +373,92 @@ pub enum Expr {
     And(ExprId, ExprId),
     /// Disjunction.
     Or(ExprId, ExprId),
-    /// True when the operand is true; false when it is false *or unknown*. Turns Kleene's logic
-    /// into the two-valued one of Reelay, where a field never seen makes its pair false.
+    /// True if the operand is true; false if it is false *or unknown*. Converts to the two-valued logic of Reelay, where
+    /// a pair is false if its field was never received.
     Definitely(ExprId),
-    /// The operand at the position before; false at the first position.
+    /// The operand at the previous position; false at the first position.
     Previously(ExprId),
-    /// At some position within the bounds the operand held.
+    /// Whether the operand held at some position within the bounds.
     Once(Bounds, ExprId),
-    /// At every position within the bounds the operand held; true where there is none.
+    /// Whether the operand held at every position within the bounds; true if there is no such position.
     Historically(Bounds, ExprId),
-    /// At some position within the bounds the second operand held, and at every position after
-    /// that one, up to and with the present, the first did.
+    /// Whether the second operand held at some position within the bounds, and the first at every position after it, up
+    /// to and including the present.
     Since(Bounds, ExprId, ExprId),
-    /// The operand at the position after; in steps and points only. There is none after the last.
+    /// The operand at the next position, in steps and points only. After the last position there is none.
     Next(ExprId),
-    /// At some position within the bounds ahead the operand will hold.
+    /// Whether the operand holds at some position within the bounds ahead.
     Eventually(Bounds, ExprId),
-    /// At every position within the bounds ahead the operand will hold.
+    /// Whether the operand holds at every position within the bounds ahead.
     Always(Bounds, ExprId),
-    /// At some position within the bounds ahead the second operand will hold, and at every position
-    /// before that one, from the present on, the first.
+    /// Whether the second operand holds at some position within the bounds ahead, and the first at every position from
+    /// the present until then, exclusive.
     Until(Bounds, ExprId, ExprId),
-    /// A measurement over the samples of the last `over` steps or nanoseconds: the events on one of
-    /// `topics` that are less than so long ago (the interval is open at its far end).
+    /// An aggregate of the samples of a window: the events on one of `topics` less than `over` steps or nanoseconds ago
+    /// (the far end is exclusive).
     Window {
-        /// What is measured.
+        /// The aggregate function.
         aggregate: Aggregate,
-        /// How long the window is; at least 1.
+        /// The length of the window, at least 1.
         over: u64,
-        /// Of `Count` a truth that is counted where it is certainly true, of the others but `Rate` a
-        /// number. Without it the samples themselves are counted.
+        /// The operand: a boolean for `Count`, which counts samples where it is certainly true, otherwise a number. None for
+        /// `Rate` and for `Count` of the samples themselves.
         operand: Option<ExprId>,
-        /// Where the samples come from, in order; the topics that the operand mentions, if there is one.
+        /// The topics of the samples, in order: those that the operand mentions, if there is an operand.
         topics: Vec<TopicId>,
     },
-    /// How long ago the last message of the topic was, as a `Duration`; unknown before the first.
-    /// Compared with a constant it is exact at every time, otherwise it is that of the last moment.
+    /// The time since the last message of the topic, as a `Duration`; unknown before the first. Exact at every time point
+    /// in a comparison with a constant; otherwise the value at the last event.
     Age(TopicId),
-    /// Arrival minus source time of the last message of the topic, as a `Duration`; unknown before the
-    /// first, and where the arrival is not known.
+    /// The arrival time minus the source time of the last message of the topic, as a `Duration`; unknown before the first
+    /// message, and if the arrival time is unknown.
     Latency(TopicId),
-    /// How much the last two periods of the topic differ, as a `Duration`; unknown before the third
-    /// message.
+    /// The difference between the last two periods of the topic, as a `Duration`; unknown before the third message.
     Jitter(TopicId),
-    /// A measurement of a chain, as a `Duration`. Age and reaction compared with a constant are exact at
-    /// every time, otherwise they are those of the last moment. Not under a slice.
+    /// A measurement of a chain, as a `Duration`. In a comparison with a constant, age and reaction are exact at every time
+    /// point; otherwise they have the value at the last event. Not allowed in a property with a slice.
     Chain(ChainId, ChainMeasure),
-    /// The value of the `n`-th key of the slice.
+    /// The value of the `n`-th parameter of the slice.
     Key(u32, ValueType),
-    /// The value of a variable that a quantifier binds.
+    /// The value of a quantifier variable.
     Variable(VariableId, ValueType),
-    /// True at the positions whose message came on the topic and has, at every path, the value of the
-    /// variable.
+    /// True at the positions whose message is on the topic and has the value of the variable at every path.
     Bind {
         /// The topic.
         topic: TopicId,
-        /// Where in the message, and the variable, with its type.
+        /// The paths in the message, with the variables and their types.
         fields: Vec<(Path, VariableId, ValueType)>,
     },
-    /// For some value of the variable the operand holds.
+    /// Whether the operand holds for some value of the variable.
     Exists(VariableId, ExprId),
-    /// For every value of the variable the operand holds.
+    /// Whether the operand holds for every value of the variable.
     ForAll(VariableId, ExprId),
-    /// The machine is in one of these states, after the transition of this moment.
+    /// Whether the machine is in one of these states after the transition at this time point.
     InState(MachineId, Vec<u32>),
-    /// Two transitions of the machine were possible at this moment, or one before.
+    /// Whether two transitions of the machine were possible at once, now or earlier.
     Ambiguous(MachineId),
-    /// The value of a variable of the machine, before the transition of this moment.
+    /// The value of a variable of the machine before the transition at this time point.
     MachineVariable(MachineId, u32, ValueType),
 }
 
-/// What a window measures.
+/// An aggregate function over a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Aggregate {
-    /// How many samples: an `Int`.
+    /// The number of samples: an `Int`.
     Count,
-    /// Their sum: of the type of the operand; 0 of none.
+    /// The sum, of the type of the operand; 0 if there are no samples.
     Sum,
-    /// Their mean: a `Float`; unknown of none.
+    /// The mean: a `Float`; unknown if there are no samples.
     Mean,
-    /// The least: of the type of the operand; unknown of none.
+    /// The minimum, of the type of the operand; unknown if there are no samples.
     Min,
-    /// The greatest, likewise.
+    /// The maximum, of the type of the operand; unknown if there are no samples.
     Max,
-    /// How many per second: a `Float`; not in steps.
+    /// The number of samples per second: a `Float`; not available in steps.
     Rate,
 }
 
-/// Arithmetic on one number.
+/// An arithmetic operator on one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UnaryOp {
     /// `-x`
@@ -477,7 +467,7 @@ pub enum UnaryOp {
     Abs,
 }
 
-/// Arithmetic on two numbers.
+/// An arithmetic operator on two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BinaryOp {
     /// `a + b`
@@ -486,18 +476,18 @@ pub enum BinaryOp {
     Subtract,
     /// `a * b`
     Multiply,
-    /// `a / b`; of integers rounded towards zero
+    /// `a / b`; integer division truncates towards zero
     Divide,
     /// `a % b`, with the sign of `a`
     Remainder,
-    /// `min(a, b)`; NaN when an operand is
+    /// `min(a, b)`; NaN if an operand is NaN
     Min,
-    /// `max(a, b)`; NaN when an operand is
+    /// `max(a, b)`; NaN if an operand is NaN
     Max,
 }
 
 impl Expr {
-    /// The nodes that this one refers to, from left to right.
+    /// Returns the operands from left to right.
     pub fn operands(&self) -> impl Iterator<Item = ExprId> + use<> {
         let operands = match self {
             Expr::Literal(_)
@@ -586,7 +576,7 @@ impl Expr {
         operands.into_iter().flatten()
     }
 
-    /// The topic that this node itself reads.
+    /// Returns the topic that the node itself reads.
     pub fn topic(&self) -> Option<TopicId> {
         match self {
             Expr::Field { topic, .. }
@@ -603,7 +593,7 @@ impl Expr {
 }
 
 impl Machine {
-    /// The guards of all transitions, and the values that they assign.
+    /// Returns the guards of all transitions and the assigned values.
     pub fn conditions(&self) -> impl Iterator<Item = ExprId> + '_ {
         self.transitions
             .iter()
@@ -612,7 +602,7 @@ impl Machine {
 }
 
 impl Spec {
-    /// The topics that a node mentions, itself or through its operands, in order of declaration.
+    /// Returns the topics that a node mentions, directly or through its operands, in order of declaration.
     ///
     /// ```
     /// let text = "topic a topic b let x = a.v + b.v property p = x > 0 and on(b)";
@@ -646,9 +636,9 @@ impl Spec {
         topics.into_iter().collect()
     }
 
-    /// The type of a node's values.
+    /// Returns the type of a node.
     pub fn value_type(&self, id: ExprId) -> ValueType {
-        // The type of arithmetic is that of both its operands: first all of them, then in order.
+        // The type of arithmetic depends on both operands, so they are collected first and typed in order.
         let mut needed = BTreeSet::from([id]);
         let mut open = vec![id];
         while let Some(id) = open.pop() {
@@ -665,7 +655,7 @@ impl Spec {
 }
 
 impl Expr {
-    /// The operands that decide its type.
+    /// Returns the operands that determine the type.
     fn typed_by(&self) -> impl Iterator<Item = ExprId> + use<> {
         let operands = match self {
             Expr::Binary(_, a, b) => [Some(*a), Some(*b)],
@@ -682,7 +672,7 @@ impl Expr {
         operands.into_iter().flatten()
     }
 
-    /// Its type, given those of its operands.
+    /// Returns the type, given the types of the operands.
     pub(crate) fn type_with(&self, of: impl Fn(ExprId) -> ValueType) -> ValueType {
         match self {
             Expr::Literal(value) => value.value_type(),
@@ -706,9 +696,9 @@ impl Expr {
     }
 }
 
-/// The type of arithmetic on two values, if there is such arithmetic: on two numbers of one type, and
-/// on times and durations as their units allow. A duration is multiplied and divided by an `Int`; of
-/// two durations the quotient is a `Float`.
+/// Returns the type of arithmetic on two values, if it is defined: on two numbers of one type, and on times and
+/// durations as their units allow. A duration is multiplied and divided by an `Int`; the quotient of two durations is a
+/// `Float`.
 pub fn binary_type(op: BinaryOp, left: ValueType, right: ValueType) -> Option<ValueType> {
     use BinaryOp::{Add, Divide, Max, Min, Multiply, Remainder, Subtract};
     use ValueType::{Duration, Float, Int, Time};

@@ -1,13 +1,15 @@
-//! What a misspelt word was probably meant to be.
+//! Suggestions for misspelt words and for words of other languages.
 
-/// The candidate that is most like `word`, if one is like it enough to be named.
+use crate::diagnostic::Diagnostic;
+
+/// Returns the candidate most similar to `word`, if one is similar enough to be suggested.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
-    // Comparing very long words costs much and helps nobody.
+    // Comparing very long words is slow, and a suggestion would not help.
     if length > 64 {
         return None;
     }
-    // A third of the word may be wrong; of one or two letters nothing can be told but their case.
+    // Up to a third of the letters may differ; words of one or two letters may differ only in case.
     let allowed = length.div_ceil(3).min(3);
     let lower = word.to_lowercase();
     let mut best: Option<(usize, &str)> = None;
@@ -29,14 +31,43 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
     best.map(|(_, candidate)| candidate)
 }
 
-/// `; did you mean 'x'?`, or nothing.
+/// Returns `; did you mean 'x'?`, or an empty string.
 pub(crate) fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     nearest(word, candidates).map(|c| format!("; did you mean '{c}'?")).unwrap_or_default()
 }
 
-/// What is written in Rondel for an operator of other languages.
+/// The maximum number of candidates that a diagnostic lists.
+const LISTED: usize = 10;
+
+/// Returns the first candidates in quotes and the number of the others; none for no candidates.
+pub(crate) fn list<'a>(candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let names: Vec<_> = candidates.into_iter().map(|name| format!("'{name}'")).collect();
+    let shown = names.get(..LISTED).unwrap_or(&names).join(", ");
+    match names.len() {
+        0 => None,
+        count if count > LISTED => Some(format!("{shown} and {} more", count - LISTED)),
+        _ => Some(shown),
+    }
+}
+
+/// Adds the nearest candidate to the message of an error about an unknown word, or else lists all candidates.
+pub(crate) fn unknown(
+    mut diagnostic: Diagnostic,
+    word: &str,
+    candidates: &[&str],
+    described: &str,
+) -> Diagnostic {
+    let suggestion = did_you_mean(word, candidates.iter().copied());
+    if suggestion.is_empty() && diagnostic.help.is_none() {
+        diagnostic.help = list(candidates.iter().copied()).map(|names| format!("{described}: {names}"));
+    }
+    diagnostic.message.push_str(&suggestion);
+    diagnostic
+}
+
+/// Returns the Rondel spelling of an operator of another language.
 pub(crate) fn translation(word: &str) -> Option<&'static str> {
-    let translation = match plain(word) {
+    let translation = match without_index_mark(word) {
         "&" | "∧" | "AND" => "and",
         "|" | "∨" | "OR" => "or",
         "~" | "¬" | "NOT" => "not",
@@ -73,80 +104,78 @@ pub(crate) fn translation(word: &str) -> Option<&'static str> {
     Some(translation)
 }
 
-/// A word without the mark of an index, as in `G_[0,5]`.
-fn plain(word: &str) -> &str {
+/// Removes the index mark of an operator, as in `G_[0,5]`.
+fn without_index_mark(word: &str) -> &str {
     word.strip_suffix('_').unwrap_or(word)
 }
 
-/// What to write in Rondel for a word of other languages that is no single word here.
+/// Returns advice for a word of another language that has no single counterpart in Rondel.
 pub(crate) fn hint(word: &str) -> Option<&'static str> {
-    let hint = match plain(word) {
+    let hint = match without_index_mark(word) {
         "G" | "globally" | "Globally" | "GLOBALLY" | "[]" | "□" => {
-            "a property is checked at every moment: leave it out. For some time ahead write `always[0, 2 s] p`, and \
-             for all that was `historically p`"
+            "remove it, as a property is checked at every time point; write `always[0, 2 s] p` for the next 2 s, \
+             `historically p` for the whole past"
         }
         "F" | "finally" | "Finally" | "FINALLY" | "<>" | "◇" | "◊" => {
-            "write `eventually[0, 2 s] p` for what must come in that time, or `once p` for what has been"
+            "write `eventually[0, 2 s] p` for the next 2 s, `once p` for the past"
         }
-        "U" => "write `p until[0, 2 s] q`; an operator of the future says by when",
-        "W" | "unless" | "weak_until" => {
-            "where `q` need not come, write `p until[0, 2 s] q or always[0, 2 s] p`"
-        }
-        "R" | "V" | "release" | "releases" => "`p` releases `q` is `not (not p until[0, 2 s] not q)`",
+        "U" => "write `p until[0, 2 s] q`; future operators need an upper bound",
+        "W" | "unless" | "weak_until" => "write `p until[0, 2 s] q or always[0, 2 s] p`",
+        "R" | "V" | "release" | "releases" => "write `not (not p until[0, 2 s] not q)` for `p release q`",
         "leads_to" | "leadsto" | "~>" | "followed_by" => {
-            "write `p -> eventually[0, 2 s] q` for what must come within 2 s"
+            "write `p -> eventually[0, 2 s] q` for `q` within the next 2 s"
         }
         "|->" => "write `p -> q`",
         "|=>" => "write `p -> next q`, or `p -> eventually[0, 2 s] q`",
-        "never" | "Never" | "NEVER" => "a property is checked at every moment: write `not p`",
+        "never" | "Never" | "NEVER" => "write `not p`, as a property is checked at every time point",
         "foreach" | "each" => {
-            "keys stand behind the name of the property: `property p for each id in topic.id = …`"
+            "write `for each` after the name of the property: `property p for each id in topic.id = …`"
         }
-        "for" | "throughout" => "write `historically[0, 2 s] p` for what has been so for 2 s",
+        "for" | "throughout" => "write `historically[0, 2 s] p` for `p` throughout the last 2 s",
         "within" => {
-            "write `p -> eventually[0, 2 s] q` for what must come within 2 s, or `once[0, 2 s] q` for what was \
-             within the last 2 s"
+            "write `p -> eventually[0, 2 s] q` for `q` within the next 2 s, `once[0, 2 s] q` for `q` within the \
+             last 2 s"
         }
-        "after" | "before" => {
-            "write `once p` for what was before, `eventually[0, 2 s] p` for what comes after"
-        }
+        "after" | "before" => "write `once p` for the past, `eventually[0, 2 s] p` for the next 2 s",
         "whenever" | "then" => "write `p -> q`",
         "delta" | "derivative" | "diff" | "der" | "ddt" => {
-            "write `x - prev(x)` for the difference of the last two messages"
+            "write `x - prev(x)` for the difference between the last two messages"
         }
         "between" | "in" => "write `1 <= x and x <= 3`, or `x == 1 or x == 2`",
-        "since" | "until" => "it stands between what it is about: `p since q`, `p until[0, 2 s] q`",
-        "offset" => "write `prev(x)` for the value before",
+        "since" | "until" => "write it between its operands: `p since q`, `p until[0, 2 s] q`",
+        "offset" => "write `prev(x)` for the previous value",
         "sqrt" | "norm" | "hypot" | "dist" | "distance" => {
-            "there are no roots: compare squares, as in `x * x + y * y < 9`"
+            "compare squares instead of roots: `x * x + y * y < 9`"
         }
-        "pow" | "square" => "there are no powers: write `x * x`",
-        "hold" => "a field holds its value until the next message that carries it: leave it out",
-        "aggregate" => "write `mean(x) over 1 s`, and likewise `count`, `sum`, `min`, `max`, `rate`",
-        "duration" => "write `historically[0, 2 s] p` for what has been so for 2 s",
-        "^" => "there are no powers: write `x * x`",
+        "pow" | "square" => "write a power as a product: `x * x`",
+        "hold" => "remove it, as a field holds its value until the next message",
+        "aggregate" => {
+            "write `mean(x) over 1 s`; the aggregates are `count`, `sum`, `mean`, `min`, `max` and `rate`"
+        }
+        "duration" => "write `historically[0, 2 s] p` for `p` throughout the last 2 s",
+        "^" => "write a power as a product: `x * x`",
         "|" => "write `abs(x)`",
         _ => return None,
     };
     Some(hint)
 }
 
-/// What to write in Rondel for a word of other languages that begins a declaration there.
+/// Returns advice for a word that starts a declaration in another language.
 pub(crate) fn declaration(word: &str) -> Option<&'static str> {
     let hint = match word {
         "input" | "in" | "stream" | "signal" => {
-            "what comes in is declared as a topic with its fields: `topic name \"/address\" { field: float }`"
+            "declare inputs as topics with fields: `topic name \"/address\" { field: float }`"
         }
-        "output" | "define" | "def" | "var" => "a part of a formula is named with `let name = …`",
-        "trigger" => "a trigger says what must not be: `property name = not (…)`",
+        "output" | "define" | "def" | "var" => "name a subformula with `let name = …`",
+        "trigger" => "write a trigger as a property that must hold: `property name = not (…)`",
         "assert" | "assume" | "require" | "requirement" | "spec" | "specification" | "formula" | "rule"
-        | "monitor" | "check" | "invariant" | "FTSPEC" | "PTSPEC" => "what must hold is `property name = …`",
-        "import" | "include" | "use" => "a specification is one file: nothing is imported",
-        "float" | "double" | "int" | "bool" | "string" | "float32" | "float64" | "Float64" | "Bool"
-        | "Int64" => "types are those of fields: `topic name { field: float }`",
-        "function" | "fn" | "macro" => {
-            "there are no functions of one's own; a part is named with `let name = …`"
+        | "monitor" | "check" | "invariant" | "FTSPEC" | "PTSPEC" => {
+            "declare a property with `property name = …`"
         }
+        "import" | "include" | "use" => "put the whole specification in one file; there are no imports",
+        "float" | "double" | "int" | "bool" | "string" | "float32" | "float64" | "Float64" | "Bool"
+        | "Int64" => "declare types for the fields of a topic: `topic name { field: float }`",
+        "function" | "fn" | "macro" => "name a subformula with `let name = …`; functions cannot be defined",
         _ => return None,
     };
     Some(hint)
@@ -157,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn near_words_are_named_and_far_ones_are_not() {
+    fn similar_words_are_suggested() {
         assert_eq!(nearest("reprot", ["stamp", "report"]), Some("report"));
         assert_eq!(nearest("Gear", ["hazard", "gear"]), Some("gear"));
         assert_eq!(nearest("x", ["y", "X"]), Some("X"));

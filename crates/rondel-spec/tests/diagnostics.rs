@@ -1,6 +1,6 @@
-//! Every file `tests/diagnostics/*.rondel` has beside it what is said about it. With `UPDATE=1` in
-//! the environment the expectations are written anew; look at the difference before committing it. A first line
-//! `# --time linear` is an option that the text is read with.
+//! Golden tests of diagnostics: each `tests/diagnostics/*.rondel` is compared with its `.txt` file. With `UPDATE=1`
+//! in the environment the `.txt` files are rewritten; review the difference before committing it. A first line
+//! `# --time linear` sets an option of the parser.
 
 #![allow(clippy::unwrap_used)]
 
@@ -20,7 +20,7 @@ fn cases() -> Vec<PathBuf> {
     cases
 }
 
-/// The options that the first line of a case asks for.
+/// Returns the options that the first line of a case sets.
 fn options(text: &str) -> ParseOptions {
     let time = |time, linear| ParseOptions { time: Some(time), linear };
     match text.lines().next() {
@@ -32,7 +32,7 @@ fn options(text: &str) -> ParseOptions {
 }
 
 #[test]
-fn texts_are_said_what_is_expected() {
+fn diagnostics_match_the_golden_files() {
     let update = std::env::var_os("UPDATE").is_some();
     let mut wrong = Vec::new();
     for case in cases() {
@@ -45,7 +45,7 @@ fn texts_are_said_what_is_expected() {
         if update {
             std::fs::write(&expected, &shown).unwrap();
         } else if std::fs::read_to_string(&expected).unwrap_or_default() != shown {
-            wrong.push(format!("{name} is now said:\n{shown}"));
+            wrong.push(format!("{name} now gives:\n{shown}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -63,13 +63,12 @@ fn every_code_has_a_case() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// What only the engine says has its cases there: `rondel-engine/tests/refusals`.
+/// Returns whether only the engine reports a code; its cases are in `rondel-engine/tests/refusals`.
 fn is_of_engine(code: &str) -> bool {
     code.starts_with("E07")
 }
 
-/// Every code has its section in the reference, the example in it gives that code, and there is no
-/// section without code.
+/// The reference has exactly one section for each code, whose example gives this code.
 #[test]
 fn the_reference_has_every_code() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/diagnostics.md");

@@ -1,4 +1,4 @@
-//! What the page about the language shows can be read.
+//! The examples of the language reference are valid.
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,7 +7,7 @@ use std::path::Path;
 use rondel_spec::{parse, parse_formula};
 
 #[test]
-fn examples_are_correct() {
+fn examples_are_valid() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/language.md");
     let page = std::fs::read_to_string(page).unwrap();
     let mut seen = 0;

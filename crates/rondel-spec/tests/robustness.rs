@@ -1,4 +1,4 @@
-//! No text makes a front end panic, and whatever is accepted keeps the promises of a specification.
+//! No text makes a front end panic, and every accepted specification satisfies its invariants.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -171,7 +171,7 @@ const WORDS: &[&str] = &[
     "rye#\"",
 ];
 
-/// The seed is printed when a case fails; put it into the environment to see the case again.
+/// A failing case prints its seed; set it in the environment to repeat the case.
 fn runner(cases: u32) -> TestRunner {
     let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or_else(rand_seed);
     println!("SEED={seed}");
@@ -187,7 +187,7 @@ fn rand_seed() -> u64 {
     now.map_or(0, |t| t.as_nanos() as u64)
 }
 
-/// What must hold of every outcome.
+/// Checks the invariants of an outcome.
 fn examine(outcome: &Outcome, text: &str) {
     outcome.render("x", text, true);
     assert_eq!(outcome.spec.is_none(), outcome.diagnostics.iter().any(|d| d.is_error()), "{text:?}");
@@ -226,7 +226,7 @@ fn examine(outcome: &Outcome, text: &str) {
     }
 }
 
-/// What is laid out says what it said, and is laid out for good.
+/// Checks that formatting keeps the specification and is idempotent.
 fn examine_layout(outcome: &Outcome, text: &str) {
     let Ok(formatted) = format(text) else { return };
     assert_eq!(format(&formatted).as_ref(), Ok(&formatted), "{text:?}");

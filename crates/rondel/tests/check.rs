@@ -433,7 +433,7 @@ fn formulas_that_cannot_be_used_are_explained() {
     let finished = rondel(["check", &spec, "-"]);
     // Every mistake at once, each with its code, its place and a caret under the words.
     finished.expect_status(2).expect_stdout("").expect_stderr(&[
-        "error[E0301]: no field 'reprot' in topic 'gear'; did you mean 'report'?",
+        "error[E0301]: unknown field 'reprot' in topic 'gear'; did you mean 'report'?",
         "wrong.rondel:2:19",
         "  |                   ^^^^^^\n",
         "error[E0202]",
@@ -442,7 +442,7 @@ fn formulas_that_cannot_be_used_are_explained() {
         "error[E0303]",
         "wrong.rondel:4:",
         "error[E0102]",
-        "found the end",
+        "found end of input",
     ]);
     for (formula, syntax, code) in [
         ("v >", "rondel", "E0102"),

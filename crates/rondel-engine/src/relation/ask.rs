@@ -19,8 +19,8 @@ use crate::future::{self, Formula};
 
 /// Why a variable is refused that is not known when something is asked, and the way out.
 const UNKNOWN: (&str, &str) = (
-    "nothing that is known at the moment itself gives values to it, and an operator of the future cannot",
-    "join the operator of the future with `and` to an atom with the variable; of `forall`, put that before `->`",
+    "no atom at the current time point binds it, and a future operator cannot bind it",
+    "join the future operator with `and` to an atom that binds the variable; for `forall`, put the atom before `->`",
 );
 
 /// The formula that is asked of each tuple, as it is put together.
@@ -69,8 +69,9 @@ impl<'a> Compiler<'a> {
         }
         if self.model == TimeModel::Dense && !self.is_instant(of) {
             let node = literals.iter().map(|(node, _)| *node).find(|node| !looks(*node)).unwrap_or(whole);
-            let why = "in dense time something that looks ahead can be asked of it at instants only, and this lasts";
-            let help = "ask at an atom, such as `a{id: x} and …`, or measure in points: `@time(points)`";
+            let why = "in dense time, future operators with variables are evaluated only at events, and this condition lasts";
+            let help =
+                "start with an atom, such as `a{id: x} and …`, or measure in points with `@time(points)`";
             return Err(Refusal::of(node, why, help).about(bound.first().copied()));
         }
         let (nodes, pasts) = {
@@ -90,7 +91,7 @@ impl<'a> Compiler<'a> {
         // What is a step is an event in points at the time of its number.
         let time = if self.model == TimeModel::Steps { TimeModel::Points } else { self.model };
         let formula = future::Plan::new(time, &nodes)
-            .map_err(|_| Refusal::of(whole, "it has so many operators of the future", DIVIDE))?;
+            .map_err(|_| Refusal::of(whole, "it has too many future operators", DIVIDE))?;
         let part = self.add(whole, Op::Ask { of, pasts }, bound, true)?;
         self.plan.roots.push(Root { conditions: Vec::new(), part });
         self.plan.ask = Some(Box::new(Ask { number, formula }));
@@ -183,8 +184,8 @@ impl Asked<'_, '_> {
                 _ => return Err(inside(id, *variable)),
             },
             _ => {
-                let why = "an operator of the future cannot stand inside this operator";
-                let help = "use it outside of it, with `and`, `or`, `not` or `->`";
+                let why = "this operator cannot contain a future operator";
+                let help = "put the future operator outside, under `and`, `or`, `not` or `->`";
                 return Err(Refusal::of(id, why, help));
             }
         };
@@ -222,7 +223,7 @@ fn until(bounds: &Bounds, left: Option<u32>, right: u32) -> Formula {
 }
 
 fn inside(node: ExprId, variable: VariableId) -> Refusal {
-    let why = "a quantifier inside of another one cannot look ahead like this";
-    let help = "put the operator of the future outside of it: `eventually[0, 2 s] exists y. …`";
+    let why = "a nested quantifier cannot contain this future operator";
+    let help = "put the future operator outside the quantifier: `eventually[0, 2 s] exists y. …`";
     Refusal::of(node, why, help).about(Some(variable))
 }

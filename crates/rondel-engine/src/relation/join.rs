@@ -129,9 +129,9 @@ impl Conjuncts {
         let of_parts =
             infinite.filter_map(|(part, node)| Some((*node, free(&compiler.part(*part).variables)?)));
         let first = of_literals.chain(of_parts).next();
-        let why = "nothing beside it binds the variable, so that it can have any value";
-        let help = "join it with `and` to an atom with the variable; of `forall`, which asks for a counterexample, \
-                    to one before `->`";
+        let why = "no atom in the same conjunction binds it, so it can have any value";
+        let help =
+            "join it with `and` to an atom that binds the variable; for `forall`, put the atom before `->`";
         Refusal::of(first.map_or(node, |(node, _)| node), why, help)
             .about(first.map(|(_, variable)| variable))
     }

@@ -31,7 +31,7 @@ impl Refusal {
 }
 
 /// The way out where only a quantifier is asked for.
-pub(crate) const DIVIDE: &str = "divide the formula into several properties, or name parts of it with `let`";
+pub(crate) const DIVIDE: &str = "split the formula into several properties, or name parts of it with `let`";
 
 /// A formula or its negation; of that, a rail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -57,7 +57,7 @@ impl<'a> Compiler<'a> {
                 compiler.plan.negated = true;
                 Literal { node: *body, positive: false, rail: rail.opposite() }
             }
-            _ => return Err(Refusal::of(node, "it is no quantifier", DIVIDE)),
+            _ => return Err(Refusal::of(node, "it is not a quantifier", DIVIDE)),
         };
         compiler.root(node, Vec::new(), vec![Conjunct::Literal(literal)])?;
         Ok(compiler.plan.pruned())
@@ -245,8 +245,8 @@ impl<'a> Compiler<'a> {
 
     pub(crate) fn union_of(&mut self, node: ExprId, mut parts: Vec<PartId>) -> Result<PartId, Refusal> {
         let variables = parts.first().map(|p| self.part(*p).variables.clone()).unwrap_or_default();
-        let why = "one side of this `or` says nothing of the variable, so that it can have any value";
-        let help = "bind it on both sides, or in an atom that is joined to the `or` with `and`";
+        let why = "one side of this `or` does not bind it, so it can have any value";
+        let help = "bind it on both sides, or in an atom joined to the `or` with `and`";
         for part in &parts {
             let of_part = &self.part(*part).variables;
             let differs =

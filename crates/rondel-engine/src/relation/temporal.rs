@@ -12,8 +12,8 @@ use super::value::place;
 
 /// Why the first operand of `since` is refused that speaks of other variables, and the way out.
 const OF_SINCE: (&str, &str) = (
-    "the first operand of `since` speaks of a variable that the second does not bind",
-    "bind it in the second operand, or quantify it inside of the first",
+    "the first operand of `since` uses it, but the second does not bind it",
+    "bind it in the second operand, or quantify it inside the first",
 );
 
 impl Compiler<'_> {
@@ -47,8 +47,8 @@ impl Compiler<'_> {
                         let of = self.finite(Literal { node: *x, positive: true, rail: own })?;
                         if bounds.lower > 0 {
                             return refuse(
-                                "before its interval begins it holds for every value",
-                                "begin the interval at 0, or join it with `and` to an atom that binds the variable",
+                                "`historically` with a lower bound holds for every value at first",
+                                "start the bounds at 0, or join it with `and` to an atom that binds the variable",
                             );
                         }
                         let upper = bounds.upper.map(|upper| self.ticks(upper));
@@ -82,20 +82,20 @@ impl Compiler<'_> {
             }
             Expr::Next(_) | Expr::Eventually(..) | Expr::Always(..) | Expr::Until(..) => {
                 return refuse(
-                    "an operator of the future cannot be used on variables here",
-                    "use it where a quantifier asks directly: `forall x. a{id: x} -> eventually[0, 2 s] b{id: x}`",
+                    "a future operator cannot be applied to variables here",
+                    "put it directly under a quantifier: `forall x. a{id: x} -> eventually[0, 2 s] b{id: x}`",
                 );
             }
             Expr::If(..) => {
                 return refuse(
-                    "`if` cannot be used on formulas with variables",
+                    "`if` cannot be applied to formulas with variables",
                     "write it with `and`, `or` and `not`",
                 );
             }
             _ => {
                 return refuse(
-                    "this operator cannot be used on variables",
-                    "use it on formulas without variables",
+                    "this operator cannot be applied to formulas with variables",
+                    "apply it to formulas without variables",
                 );
             }
         })
@@ -154,8 +154,8 @@ impl Compiler<'_> {
         };
         if upper.is_none() && left.is_empty() && !self.unbounded {
             let variable = variables.first().copied();
-            let why = "without an upper bound every value ever seen is kept";
-            let help = "give it an upper bound, or put `@unbounded` before the property to keep them all";
+            let why = "without an upper bound, every value ever received would be kept";
+            let help = "add an upper bound, or write `@unbounded` before the property to keep all values";
             return Err(Refusal::of(node, why, help).about(variable));
         }
         if self.model == TimeModel::Dense && !self.is_instant(right) {
@@ -165,8 +165,8 @@ impl Compiler<'_> {
         if self.part(right).lasts {
             match (self.model, lower, left.is_empty()) {
                 (TimeModel::Dense, _, false) => {
-                    let why = "in dense time the second operand of this `since` must be made of instants";
-                    let help = "make its second operand an atom, or measure in points: `@time(points)`";
+                    let why = "in dense time, the second operand of this `since` must be an event, and this condition lasts";
+                    let help = "use an atom as the second operand, or measure in points with `@time(points)`";
                     return Err(Refusal::of(node, why, help).about(variables.first().copied()));
                 }
                 // With a lower bound it keeps when what lasts began and ended.
@@ -247,8 +247,8 @@ impl Compiler<'_> {
                                 continue;
                             }
                             Meaning::Any(_) => {
-                                let why = "`previously` of a negation cannot be followed here";
-                                let help = "write the negation before `previously`, if the first moment does not matter";
+                                let why = "`previously` of a negation is not supported here";
+                                let help = "write the negation before `previously`, if the first time point does not matter";
                                 return Err(Refusal::of(literal.node, why, help));
                             }
                         }

@@ -9,7 +9,7 @@ use super::plan::{Arithmetic, Condition, Rail, Term, Truth};
 use super::safe::Compiler;
 
 /// What can be computed.
-const COMPUTE: &str = "variables take part in arithmetic and comparisons, and nothing else";
+const COMPUTE: &str = "use variables only in arithmetic and comparisons";
 
 impl Compiler<'_> {
     /// Whether a node with variables is a test of values.
@@ -38,7 +38,7 @@ impl Compiler<'_> {
             Expr::Compare(comparison, x, y) => {
                 let value_type = self.value_type(node, x)?;
                 if self.value_type(node, y)? != value_type {
-                    let why = "it compares values of different types";
+                    let why = "it is compared with a value of another type";
                     return Err(Refusal::of(node, why, "compare values of one type"));
                 }
                 let (left, right) = (self.term(x, bound)?, self.term(y, bound)?);
@@ -55,14 +55,14 @@ impl Compiler<'_> {
                 let (comparison, value_type) = (Comparison::Equal, ValueType::Bool);
                 Condition::Compare { comparison, value_type, left, right, wanted, unknown: false }
             }
-            _ => return Err(Refusal::of(node, "this is no test of values", COMPUTE)),
+            _ => return Err(Refusal::of(node, "this is not a comparison of values", COMPUTE)),
         })
     }
 
     /// The type of a value, without going far: a chain of operators can be long.
     fn value_type(&mut self, node: ExprId, of: ExprId) -> Result<ValueType, Refusal> {
         if of.index() >= node.index() {
-            return Err(Refusal::of(node, "an operand does not stand before it", COMPUTE));
+            return Err(Refusal::of(node, "an operand does not precede it", COMPUTE));
         }
         Ok(self.scope.spec.value_type(of))
     }
@@ -101,7 +101,7 @@ impl Compiler<'_> {
                     Some(ValueType::Float) if left != ValueType::Float => Arithmetic::Ratio,
                     Some(ValueType::Float) => Arithmetic::Float,
                     Some(_) => Arithmetic::Whole,
-                    None => return refuse("there is no such arithmetic on these types"),
+                    None => return refuse("this arithmetic is not defined for these types"),
                 };
                 Term::Binary(*op, arithmetic, Box::new([self.term(*x, bound)?, self.term(*y, bound)?]))
             }

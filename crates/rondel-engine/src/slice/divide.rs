@@ -32,7 +32,7 @@ pub(crate) fn divide(spec: &Spec) -> Result<Vec<Division<'_>>, CompileError> {
     for (i, property) in (0..).zip(&spec.properties) {
         let Some(id) = property.slice else { continue };
         let formula = property.formula;
-        let invalid = CompileError::Unsupported { node: formula, what: "this division by key" };
+        let invalid = CompileError::Unsupported { node: formula, what: "this `for each`" };
         let slice = match spec.slices.get(id.0 as usize) {
             Some(slice) if is_valid(slice, spec) => slice,
             _ => return Err(invalid),

@@ -53,7 +53,7 @@ impl Translator<'_> {
                 let fails = self.some(id, &[(body, false)], draft, 0)?;
                 Ok(draft.add(Formula::Not(fails)))
             }
-            _ => Err(not_monitorable(Refusal::of(id, "it is no quantifier", DIVIDE))),
+            _ => Err(not_monitorable(Refusal::of(id, "it is not a quantifier", DIVIDE))),
         }
     }
 

@@ -109,13 +109,13 @@ impl<'a> Search<'a> {
         let division = Division { variables, topics, body, positive, negated, nodes: parts, inputs };
         let mut search = Search { scope, division, is_truth, idle: HashMap::new() };
         if scope.is_closed(body) {
-            return Err((body, "it says nothing of the variables"));
+            return Err((body, "it does not mention the variables"));
         }
         search.body(body)?;
         let root = search.idle_of(body);
         let wanted = if positive { Idle::Never } else { Idle::Always };
         if root != wanted {
-            return Err((body, "it can be decided by values of which no message speaks at the moment"));
+            return Err((body, "values that the current message does not carry can decide it"));
         }
         let Search { mut division, .. } = search;
         division.variables.iter().try_for_each(|variable| match scope.type_of(*variable) {
@@ -153,7 +153,7 @@ impl<'a> Search<'a> {
                 }
                 _ if self.scope.is_closed(id) => {
                     if !(self.is_truth)(id) {
-                        return Err((id, "a variable is compared with it"));
+                        return Err((id, "it is compared with a variable"));
                     }
                     self.division.inputs.push(id);
                     Idle::Other
@@ -200,9 +200,9 @@ impl<'a> Search<'a> {
                 once(*bounds, Never).unwrap_or(Other)
             }
             Expr::Previously(x) if of(x) == Lasts(false) => Other,
-            Expr::Previously(_) => return Err((id, "it asks for the event before, of whatever value")),
+            Expr::Previously(_) => return Err((id, "it refers to the previous event, whatever its values")),
             Expr::Exists(..) | Expr::ForAll(..) => {
-                return Err((id, "it is a quantifier that stands under another with its variable"));
+                return Err((id, "it is a quantifier that uses a variable of an outer quantifier"));
             }
             _ => return Err((id, "it has variables")),
         })
@@ -223,12 +223,12 @@ impl<'a> Search<'a> {
         };
         let paths: Option<Vec<Path>> = variables.iter().map(place).collect();
         let Some(paths) = paths.filter(|paths| paths.len() == fields.len()) else {
-            return Err((id, "it does not bind each variable once"));
+            return Err((id, "it does not bind each variable exactly once"));
         };
         let topics = &mut self.division.topics;
         match topics.iter().find(|(other, _)| *other == topic) {
             Some((_, other)) if *other != paths => {
-                return Err((id, "it binds another field than a second atom of its topic"));
+                return Err((id, "it binds a different field than another atom of its topic"));
             }
             Some(_) => {}
             None => topics.push((topic, paths)),
@@ -237,7 +237,7 @@ impl<'a> Search<'a> {
     }
 }
 
-const ELSEWHERE: &str = "it can be true at events that do not speak of the values, or false at some";
+const ELSEWHERE: &str = "its value can change at events that do not carry the variables";
 
 fn not(idle: Idle) -> Idle {
     match idle {
@@ -274,8 +274,8 @@ impl Translator<'_> {
         let is_truth = |node: ExprId| matches!(done.get(node.index()), Some(Some((Meaning::Truth(_), _))));
         let found = match self.by_relations[id.index()] {
             // That would be instances of instances.
-            _ if !self.keys.is_empty() => Err((id, "a property with `for each` is not divided once more")),
-            true => Err((id, "`@plan(relations)` says so")),
+            _ if !self.keys.is_empty() => Err((id, "the property already has `for each`")),
+            true => Err((id, "`@plan(relations)` is set")),
             false => Search::run(&scope, id, &is_truth),
         };
         let (evaluation, division) = match found {
@@ -322,7 +322,7 @@ impl Translator<'_> {
         let Some((Meaning::Truth(truth), _)) = inner.done[body.index()] else {
             return Err(CompileError::Unsupported {
                 node: body,
-                what: "what is no formula under a quantifier",
+                what: "a quantifier over an expression that is not boolean",
             });
         };
         inner.formulas.push(truth);

@@ -21,7 +21,7 @@ impl Translator<'_> {
             return unsupported("a chain that is not declared");
         }
         if !self.keys.is_empty() {
-            return unsupported("a measurement of a chain in a property that is divided by key");
+            return unsupported("a measurement of a chain in a property with `for each`");
         }
         let node = self.graph.add(Node::Chain(chain.0, column));
         Ok(Column { node, known: Wire::of(node) })

@@ -64,7 +64,7 @@ impl Translator<'_> {
                 return Err(CompileError::Unsupported { node: id, what: "the rate of a value" });
             }
             (_, None) => {
-                return Err(CompileError::Unsupported { node: id, what: "a measurement of nothing" });
+                return Err(CompileError::Unsupported { node: id, what: "a window that mentions no topic" });
             }
         };
         let value_type = if aggregate == Aggregate::Count { ValueType::Int } else { ValueType::Float };

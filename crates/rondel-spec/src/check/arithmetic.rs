@@ -1,4 +1,4 @@
-//! The types of arithmetic and of measurements.
+//! Type inference of arithmetic and windows.
 
 use super::kinds::Kind;
 use super::{Checker, Meaning};
@@ -7,15 +7,14 @@ use crate::spec::{Aggregate, BinaryOp};
 use crate::syntax::ast::{NodeId, NodeKind};
 
 impl Checker<'_> {
-    /// `-x` and `abs(x)`, of a number or a duration.
+    /// Infers `-x` and `abs(x)` of a number or a duration.
     pub(super) fn infer_size(&mut self, node: NodeId, a: NodeId) {
         let kind = if self.kinds.kind(a) == Kind::Duration { Kind::Duration } else { Kind::Number };
         self.expect(a, kind);
         self.result(node, kind);
     }
 
-    /// Numbers with numbers; times and durations as their units allow. Of what is not known yet it is
-    /// assumed that it fits the other side.
+    /// Infers arithmetic on numbers, times and durations. An operand of unknown type is assumed to fit the other one.
     pub(super) fn infer_arithmetic(&mut self, node: NodeId, op: BinaryOp, a: NodeId, b: NodeId) {
         use BinaryOp::{Add, Divide, Max, Min, Multiply, Remainder, Subtract};
         use Kind::{Duration, Number, Time};
@@ -41,7 +40,7 @@ impl Checker<'_> {
         self.expect(a, want_left);
         self.expect(b, want_right);
         let temporal = matches!(left, Time | Duration) || matches!(right, Time | Duration);
-        if temporal && (self.is_broken(a) || self.is_broken(b)) {
+        if temporal && (self.is_invalid(a) || self.is_invalid(b)) {
             self.kinds.give_up(node);
         } else {
             self.result(node, result);
@@ -55,22 +54,23 @@ impl Checker<'_> {
             (Aggregate::Count | Aggregate::Rate, true) => {}
             (Aggregate::Count, false) => self.expect(operand, Kind::Bool),
             (Aggregate::Rate, false) => {
-                if !self.is_broken(operand) {
-                    let message = "`rate` is how often messages of a topic come, and this is not a topic";
+                if !self.is_invalid(operand) {
+                    let message = "`rate` takes a topic";
                     let span = self.span(operand);
-                    self.broken(
+                    self.invalidate(
                         operand,
-                        Diagnostic::new(Code::WrongArguments, span, message)
-                            .help("name the topic alone, or write `count(…) over …` for how often something is true"),
+                        Diagnostic::new(Code::WrongArguments, span, message).help(
+                            "name a topic, or write `count(…) over …` to count how often a condition holds",
+                        ),
                     );
                 }
             }
             (_, true) => {
                 let span = self.span(operand);
                 let NodeKind::Samples(name) = &self.ast.nodes[operand].kind else { return };
-                let message = format!("the topic '{}' is not a value", name.text);
-                let help = "name one of its fields; `count` and `rate` take a topic";
-                self.broken(operand, Diagnostic::new(Code::TopicIsNotAValue, span, message).help(help));
+                let message = format!("topic '{}' is not a value", name.text);
+                let help = "name one of its fields; only `count` and `rate` take a topic";
+                self.invalidate(operand, Diagnostic::new(Code::TopicIsNotAValue, span, message).help(help));
             }
             (_, false) => self.expect(operand, Kind::Number),
         }

@@ -1,4 +1,4 @@
-//! Attributes: what those take that mean something to the language, and which go together.
+//! Checks of attributes: their values and combinations.
 
 use std::collections::HashSet;
 
@@ -8,27 +8,27 @@ use crate::spec::{Expr, ExprId};
 use crate::suggest::{did_you_mean, nearest};
 use crate::syntax::ast::{Attribute, Name};
 
-/// What an attribute takes in parentheses.
-enum Takes {
+/// The value that an attribute takes.
+enum AttributeValue {
     Nothing,
-    /// A whole number of instances.
+    /// A positive number of instances.
     Count,
     Word(&'static [&'static str]),
 }
 
-/// The attributes that mean something here; all others are for whoever reads the verdicts.
-const KNOWN: [(&str, Takes); 7] = [
-    ("limit", Takes::Count),
-    ("unbounded", Takes::Nothing),
-    ("plan", Takes::Word(&["relations"])),
-    ("time", Takes::Word(&["steps", "points", "dense"])),
-    ("robust", Takes::Nothing),
-    ("interpolate", Takes::Word(&["constant", "linear"])),
-    ("linear", Takes::Nothing),
+/// The attributes of the language; all others are passed on with the verdicts.
+const LANGUAGE_ATTRIBUTES: [(&str, AttributeValue); 7] = [
+    ("limit", AttributeValue::Count),
+    ("unbounded", AttributeValue::Nothing),
+    ("plan", AttributeValue::Word(&["relations"])),
+    ("time", AttributeValue::Word(&["steps", "points", "dense"])),
+    ("robust", AttributeValue::Nothing),
+    ("interpolate", AttributeValue::Word(&["constant", "linear"])),
+    ("linear", AttributeValue::Nothing),
 ];
 
-/// What somebody may call one of them, and what is written.
-const OTHERWISE: [(&str, &str); 6] = [
+/// Synonyms of attributes, and the correct form.
+const SYNONYMS: [(&str, &str); 6] = [
     ("steps", "@time(steps)"),
     ("points", "@time(points)"),
     ("dense", "@time(dense)"),
@@ -37,26 +37,26 @@ const OTHERWISE: [(&str, &str); 6] = [
     ("robustness", "@robust"),
 ];
 
-impl Takes {
-    fn named(name: &str) -> Option<&'static Takes> {
-        KNOWN.iter().find(|(known, _)| *known == name).map(|(_, takes)| takes)
+impl AttributeValue {
+    fn named(name: &str) -> Option<&'static AttributeValue> {
+        LANGUAGE_ATTRIBUTES.iter().find(|(known, _)| *known == name).map(|(_, takes)| takes)
     }
 
     fn fits(&self, attribute: &Attribute) -> bool {
         match (self, attribute.argument) {
-            (Takes::Nothing, argument) => argument.is_none(),
-            (Takes::Count, Some(_)) => count(&attribute.value).is_some(),
-            (Takes::Word(words), Some(_)) => words.contains(&attribute.value.as_str()),
+            (AttributeValue::Nothing, argument) => argument.is_none(),
+            (AttributeValue::Count, Some(_)) => count(&attribute.value).is_some(),
+            (AttributeValue::Word(words), Some(_)) => words.contains(&attribute.value.as_str()),
             (_, None) => false,
         }
     }
 
-    /// How the attribute is written.
-    fn forms(&self, name: &str) -> String {
+    /// Returns advice on how to write the attribute.
+    fn advice(&self, name: &str) -> String {
         match self {
-            Takes::Nothing => format!("write `@{name}`"),
-            Takes::Count => format!("write `@{name}(100000)`"),
-            Takes::Word(words) => {
+            AttributeValue::Nothing => format!("write `@{name}`"),
+            AttributeValue::Count => format!("write `@{name}(100000)`"),
+            AttributeValue::Word(words) => {
                 let forms: Vec<_> = words.iter().map(|word| format!("`@{name}({word})`")).collect();
                 match forms.split_last() {
                     Some((last, others)) if !others.is_empty() => {
@@ -69,46 +69,47 @@ impl Takes {
     }
 }
 
-/// How many instances of a `for each` there may be.
+/// Parses a limit on the number of instances.
 fn count(value: &str) -> Option<u64> {
     value.replace('_', "").parse().ok().filter(|limit| *limit > 0)
 }
 
-/// The last attribute of this name that is written as it has to be.
+/// Returns the last valid attribute with this name.
 pub(super) fn find<'a>(attributes: &'a [Attribute], name: &str) -> Option<&'a Attribute> {
-    let takes = Takes::named(name)?;
+    let takes = AttributeValue::named(name)?;
     attributes.iter().rev().find(|attribute| attribute.name.text == name && takes.fits(attribute))
 }
 
-/// How many instances there may be, if that is said.
+/// Returns the limit on the number of instances, if there is one.
 pub(super) fn limit(attributes: &[Attribute]) -> Option<u64> {
     find(attributes, "limit").and_then(|attribute| count(&attribute.value))
 }
 
-/// The attribute that says that numbers run straight, if one does.
-pub(super) fn straight(attributes: &[Attribute]) -> Option<&Attribute> {
+/// Returns the attribute that requests linear interpolation, if there is one.
+pub(super) fn linear_interpolation(attributes: &[Attribute]) -> Option<&Attribute> {
     let long = find(attributes, "interpolate").filter(|attribute| attribute.value == "linear");
     find(attributes, "linear").or(long)
 }
 
-/// Whether something is said of how time runs, or how numbers do in it.
+/// Returns whether an attribute chooses the time model or the interpolation.
 pub(super) fn chooses_time(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|a| matches!(a.name.text.as_str(), "time" | "linear" | "interpolate"))
 }
 
 impl Checker<'_> {
-    /// Reports what is wrong with the attributes of a declaration by themselves.
+    /// Reports invalid attributes of a declaration.
     pub(super) fn check_attributes(&mut self, attributes: &[Attribute], divided: bool) {
         for (i, attribute) in attributes.iter().enumerate() {
             let name = attribute.name.text.as_str();
-            let diagnostic = match Takes::named(name) {
+            let diagnostic = match AttributeValue::named(name) {
                 None => unknown(attribute),
-                Some(takes) if !takes.fits(attribute) => Some(misused(attribute, takes)),
-                Some(_) => said_before(attribute, &attributes[..i]).or_else(|| {
-                    let message = "a limit counts instances, and without `for each` there are none";
+                Some(takes) if !takes.fits(attribute) => Some(invalid_value(attribute, takes)),
+                Some(_) => duplicate(attribute, &attributes[..i]).or_else(|| {
+                    let message = "`@limit` counts instances, and this declaration has no `for each`";
                     (name == "limit" && !divided).then(|| {
-                        Diagnostic::new(Code::InvalidAttribute, attribute.span, message)
-                            .help("leave it out, or divide by key: `property p for each id in topic.id = …`")
+                        Diagnostic::new(Code::InvalidAttribute, attribute.span, message).help(
+                            "remove `@limit`, or add a parameter: `property p for each id in topic.id = …`",
+                        )
                     })
                 }),
             };
@@ -116,12 +117,12 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports attributes about quantified formulas where there are none.
+    /// Reports attributes that apply to quantifiers on declarations without quantifiers.
     pub(super) fn check_quantified(&mut self, name: &Name, attributes: &[Attribute], roots: Vec<ExprId>) {
         let about = |attribute: &&Attribute| {
             let name = attribute.name.text.as_str();
             matches!(name, "unbounded" | "plan")
-                && Takes::named(name).is_some_and(|takes| takes.fits(attribute))
+                && AttributeValue::named(name).is_some_and(|takes| takes.fits(attribute))
         };
         let mut about = attributes.iter().filter(about).peekable();
         if about.peek().is_none() || self.is_quantified(roots) {
@@ -133,16 +134,16 @@ impl Checker<'_> {
             let name = &name.text;
             let message = match is_machine {
                 true => format!(
-                    "of a machine `{written}` is about `exists` and `forall` behind `error`, and '{name}' has none there"
+                    "`{written}` applies to `exists` and `forall` in the `error` conditions of a machine, and '{name}' has none there"
                 ),
-                false => format!("`{written}` is about `exists` and `forall`, and '{name}' has none"),
+                false => format!("`{written}` applies to `exists` and `forall`, and '{name}' has none"),
             };
             let diagnostic = Diagnostic::new(Code::InvalidAttribute, attribute.span, message);
-            self.diagnostics.push(diagnostic.help("leave it out"));
+            self.diagnostics.push(diagnostic.help("remove the attribute"));
         }
     }
 
-    /// Whether a quantifier is left in some of these.
+    /// Returns whether one of the nodes contains a quantifier.
     fn is_quantified(&self, mut open: Vec<ExprId>) -> bool {
         let nodes = &self.graph.spec().nodes;
         let mut seen: HashSet<ExprId> = open.iter().copied().collect();
@@ -157,59 +158,61 @@ impl Checker<'_> {
     }
 }
 
-/// An attribute that means nothing here, where one seems to be meant that does.
+/// Returns a warning for an unknown attribute that resembles a known one.
 fn unknown(attribute: &Attribute) -> Option<Diagnostic> {
     let name = attribute.name.text.as_str();
-    // Anybody may have attributes of his own: it is a mistake only if the rest fits too.
-    let fitting = KNOWN.iter().filter(|(_, takes)| takes.fits(attribute)).map(|(name, _)| *name);
-    let meant = OTHERWISE.iter().find(|(word, _)| *word == name).map(|(_, meant)| (*meant).to_owned());
+    // Custom attributes are allowed, so the value must fit the suggested attribute too.
+    let fitting =
+        LANGUAGE_ATTRIBUTES.iter().filter(|(_, takes)| takes.fits(attribute)).map(|(name, _)| *name);
+    let meant = SYNONYMS.iter().find(|(word, _)| *word == name).map(|(_, meant)| (*meant).to_owned());
     let meant = meant.or_else(|| nearest(name, fitting).map(|meant| format!("@{meant}")))?;
-    let message = format!("the attribute '{name}' means nothing here; did you mean `{meant}`?");
-    let help = "attributes that the language does not know are kept for whoever reads the verdicts";
+    let message = format!("unknown attribute '{name}'; did you mean `{meant}`?");
+    let help = "Rondel ignores unknown attributes and passes them on with the verdicts";
     Some(Diagnostic::new(Code::UnknownAttribute, attribute.name.span, message).help(help))
 }
 
-/// An attribute with another argument than it takes.
-fn misused(attribute: &Attribute, takes: &Takes) -> Diagnostic {
+/// Returns the error for an attribute with an invalid value.
+fn invalid_value(attribute: &Attribute, takes: &AttributeValue) -> Diagnostic {
     let (name, value) = (&attribute.name.text, &attribute.value);
     let message = match (takes, attribute.argument) {
-        (Takes::Nothing, _) => format!("`@{name}` takes no value"),
+        (AttributeValue::Nothing, _) => format!("`@{name}` takes no value"),
         (_, None) => format!("`@{name}` needs a value"),
-        (Takes::Count, _) => format!("`@{name}` takes a whole number of instances, at least 1"),
-        (Takes::Word(words), _) => {
+        (AttributeValue::Count, _) => format!("`@{name}` takes a positive whole number of instances"),
+        (AttributeValue::Word(words), _) => {
             let suggestion = did_you_mean(value, words.iter().copied());
-            format!("`@{name}` does not take '{value}'{suggestion}")
+            format!("`@{name}` does not accept '{value}'{suggestion}")
         }
     };
     let help = match (name.as_str(), value.as_str()) {
-        ("time", "linear") => "numbers that run straight between messages are asked for with `@linear`".to_owned(),
-        ("linear", "") => takes.forms(name),
+        ("time", "linear") => "write `@linear` to interpolate numbers linearly".to_owned(),
+        ("linear", "") => takes.advice(name),
         ("linear", "constant" | "false" | "off" | "none") => "write `@interpolate(constant)`".to_owned(),
         ("plan", "values" | "value") => {
-            "formulas are evaluated by value wherever that is possible: leave it out, or write `@plan(relations)`"
+            "remove the attribute, as evaluation by value is the default, or write `@plan(relations)`"
                 .to_owned()
         }
-        _ => takes.forms(name),
+        _ => takes.advice(name),
     };
     let place = attribute.argument.unwrap_or(attribute.span);
     Diagnostic::new(Code::InvalidAttribute, place, message).help(help)
 }
 
-/// An attribute about something that an earlier one is about too.
-fn said_before(attribute: &Attribute, earlier: &[Attribute]) -> Option<Diagnostic> {
+/// Returns the error for an attribute that repeats or contradicts an earlier one.
+fn duplicate(attribute: &Attribute, earlier: &[Attribute]) -> Option<Diagnostic> {
     let says = |attribute: &Attribute| match (attribute.name.text.as_str(), attribute.value.as_str()) {
         ("linear", _) => ("interpolate".to_owned(), "linear".to_owned()),
         (name, value) => (name.to_owned(), value.to_owned()),
     };
     let (subject, value) = says(attribute);
     let is_sound = |other: &&Attribute| {
-        says(other).0 == subject && Takes::named(&other.name.text).is_some_and(|takes| takes.fits(other))
+        says(other).0 == subject
+            && AttributeValue::named(&other.name.text).is_some_and(|takes| takes.fits(other))
     };
     let other = earlier.iter().find(is_sound)?;
     let message = match says(other).1 == value {
-        true => "this has been said already",
-        false => "this contradicts what has been said before",
+        true => "duplicate attribute",
+        false => "this attribute contradicts an earlier one",
     };
     let diagnostic = Diagnostic::new(Code::InvalidAttribute, attribute.span, message);
-    Some(diagnostic.label(other.span, "here").help("leave one of them out"))
+    Some(diagnostic.label(other.span, "earlier attribute").help("remove one of them"))
 }

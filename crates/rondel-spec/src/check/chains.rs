@@ -1,4 +1,4 @@
-//! Chains: from one topic to the next, message by message.
+//! Checks and translation of chains.
 
 use std::collections::HashSet;
 
@@ -9,10 +9,10 @@ use super::time::Units;
 use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::spec::{self, Bounds, ChainId, ChainMeasure, Expr, ExprId, SliceId, TimeModel};
-use crate::suggest::did_you_mean;
+use crate::suggest::unknown;
 use crate::syntax::ast::{Attribute, Bound, Chain, Measure, Name};
 
-/// How many times the bound of its latency a stamp is waited for, at least, before it is forgotten.
+/// A stamp is kept for at least this multiple of the latency bound.
 const WAIT: u64 = 10;
 
 impl<'a> Checker<'a> {
@@ -22,9 +22,9 @@ impl<'a> Checker<'a> {
             match self.topic(topic, names) {
                 Ok(_) => {
                     if let Some(first) = chain.topics[..i].iter().find(|other| other.text == topic.text) {
-                        let message = format!("the topic '{}' is in the chain twice", topic.text);
+                        let message = format!("topic '{}' appears twice in the chain", topic.text);
                         let diagnostic = Diagnostic::new(Code::ChainTopics, topic.span, message)
-                            .label(first.span, "first here");
+                            .label(first.span, "first appears here");
                         self.diagnostics.push(diagnostic);
                         wrong = true;
                     }
@@ -40,16 +40,16 @@ impl<'a> Checker<'a> {
                 self.diagnostics.push(*diagnostic);
             }
         }
-        let key = &self.ast.eaches[chain.each].keys[0];
+        let stamp = &self.ast.for_eaches[chain.each].parameters[0];
         if wrong {
-            // What is wrong with the topics is wrong with their fields too, and is said once.
-            key.fields.iter().for_each(|node| self.meanings[*node] = Meaning::Broken);
+            // An error in a topic also affects its field, but is reported only once.
+            stamp.fields.iter().for_each(|node| self.meanings[*node] = Meaning::Invalid);
         } else {
-            self.resolve_key(key, names);
+            self.resolve_parameter(stamp, names);
         }
     }
 
-    /// Whether a name under a measurement is that of a chain. A topic of the same name comes first.
+    /// Returns whether the operand of a measurement is a chain; a topic of the same name takes precedence.
     pub(super) fn measures_chain(&self, measure: Measure, name: &Name, names: &Names<'_>) -> bool {
         let is_chain = || self.ast.chains.iter().any(|chain| chain.name.text == name.text);
         measure == Measure::Reaction || !names.contains_key(name.text.as_str()) && is_chain()
@@ -60,27 +60,28 @@ impl<'a> Checker<'a> {
         let diagnostic = match (chains.iter().position(|c| c.name.text == name.text), measure.of_chain()) {
             (Some(chain), Some(measure)) => return Meaning::Chain(ChainId(chain as u32), measure),
             (Some(_), None) => {
-                let message = format!("'{}' is a chain, and a chain has no jitter", name.text);
+                let message = format!("'{}' is a chain, and chains have no jitter", name.text);
                 Diagnostic::new(Code::UnknownTopic, name.span, message)
-                    .help("of a chain there are `latency`, `age` and `reaction`")
+                    .help("a chain has `latency`, `age` and `reaction`")
             }
             (None, _) => {
-                let suggestion = did_you_mean(&name.text, chains.iter().map(|c| c.name.text.as_str()));
-                let message = format!("no chain '{}'{suggestion}", name.text);
-                Diagnostic::new(Code::UnknownName, name.span, message)
+                let names: Vec<_> = chains.iter().map(|c| c.name.text.as_str()).collect();
+                let message = format!("unknown chain '{}'", name.text);
+                let diagnostic = Diagnostic::new(Code::UnknownName, name.span, message);
+                unknown(diagnostic, &name.text, &names, "declared chains")
             }
         };
         self.diagnostics.push(diagnostic);
-        Meaning::Broken
+        Meaning::Invalid
     }
 
-    /// What is known of the chains before any formula is looked at.
+    /// Translates the declarations of chains, before any formula.
     pub(super) fn lower_chains(&mut self) {
         for chain in &self.ast.chains {
-            let key = &self.ast.eaches[chain.each].keys[0];
+            let stamp = &self.ast.for_eaches[chain.each].parameters[0];
             let mut links = Vec::new();
             let mut value_type = ValueType::Time;
-            for node in &key.fields {
+            for node in &stamp.fields {
                 if let Some((topic, path, found)) = self.field_of(*node) {
                     links.push((topic, path));
                     value_type = found;
@@ -102,7 +103,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A bound of a chain besides that of its latency: a property of its own.
+    /// Translates a further bound of a chain into its own property.
     pub(super) fn lower_chain_bound(
         &mut self,
         index: usize,
@@ -111,7 +112,7 @@ impl<'a> Checker<'a> {
         let chain = &self.ast.chains[index];
         let Some((model, _)) = self.chain_reaches.get(index).copied().flatten() else { return };
         if model == TimeModel::Steps {
-            let message = "age and reaction time are measured in time, and this chain counts steps";
+            let message = "`age` and `reaction` are durations, but this chain counts steps";
             self.begin(&chain.name, &chain.attributes);
             let diagnostic = Diagnostic::new(Code::WrongTimeModel, bound.span, message)
                 .help("give every bound of the chain a unit, such as `150 ms`");
@@ -127,13 +128,13 @@ impl<'a> Checker<'a> {
         let upper = i64::try_from(upper).unwrap_or(i64::MAX);
         let upper = self.graph.add(Expr::Literal(Value::Duration(upper)));
         let formula = self.graph.compare(Comparison::LessOrEqual, measured, upper);
-        // It is not divided, so that what is said of instances and of numbers is not about it.
+        // The property has no `for each`, so these attributes do not apply to it.
         let is_for_it = |a: &&Attribute| !matches!(a.name.text.as_str(), "limit" | "robust");
         let attributes: Vec<_> = chain.attributes.iter().filter(is_for_it).cloned().collect();
         self.push_property(name, &attributes, formula, None, model);
     }
 
-    /// What is divided by key sees some of the messages only, and a chain is measured over all of them.
+    /// Reports a measurement of a chain in a property with `for each`.
     pub(super) fn check_undivided(&mut self, name: &Name, roots: Vec<ExprId>, slice: Option<SliceId>) {
         if slice.is_none() || self.ast.chains.is_empty() {
             return;
@@ -146,10 +147,10 @@ impl<'a> Checker<'a> {
             let node = &spec.nodes[id.index()];
             if let Expr::Chain(chain, _) = node {
                 let chain = spec.chains.get(chain.0 as usize).map_or("?", |chain| &chain.name);
-                let message = format!("'{}' is divided by key, and measures the chain '{chain}'", name.text);
+                let message = format!("'{}' has `for each` and cannot measure chain '{chain}'", name.text);
                 self.diagnostics.push(
                     Diagnostic::new(Code::DividedChain, name.span, message)
-                        .help("write the measurement in a property of its own, without `for each`"),
+                        .help("move the measurement to a property without `for each`"),
                 );
                 return;
             }
@@ -157,7 +158,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Every message of the first topic is followed by one of the last that came through all between.
+    /// Translates a chain into a formula: a message of the last topic must follow each message of the first.
     pub(super) fn lower_chain(&mut self, index: usize) -> Option<(ExprId, Option<SliceId>, TimeModel)> {
         let chain = &self.ast.chains[index];
         let (model, upper) = self.chain_reaches.get(index).copied().flatten()?;
@@ -169,8 +170,7 @@ impl<'a> Checker<'a> {
         };
         let mut came = last;
         if !between.is_empty() {
-            // What is longer ago has come too late in any case. So an instance forgets it, and can be
-            // forgotten itself where the last topic stays silent.
+            // Older messages are late in any case; forgetting them lets an instance end if the last topic stays silent.
             let recent = Bounds { lower: 0, upper: Some(upper) };
             let mut through = self.graph.once(recent, first);
             for topic in between {
@@ -181,8 +181,8 @@ impl<'a> Checker<'a> {
         }
         let followed = self.graph.add(Expr::Eventually(Bounds { lower: 0, upper: Some(upper) }, came));
         let formula = self.graph.implies(first, followed);
-        // Not as soon as the last topic comes: what did not come through all of them is still owed.
-        let slice = self.lower_keys(chain.each, Some(came), &chain.attributes)?;
+        // Not as soon as the last topic arrives: messages that skipped a topic are still missing.
+        let slice = self.lower_parameters(chain.each, Some(came), &chain.attributes)?;
         Some((formula, Some(slice), model))
     }
 }

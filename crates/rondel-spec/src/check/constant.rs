@@ -1,4 +1,4 @@
-//! Warnings about formulas and comparisons that say nothing.
+//! Warnings about constant formulas and comparisons.
 
 use rondel_event::{Comparison, Value, ValueType};
 
@@ -6,29 +6,29 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::graph::Graph;
 use crate::spec::ExprId;
 
-/// A warning if the formula of a property can never be violated, or never be satisfied.
+/// Returns a warning if a property can never be violated or never be satisfied.
 pub(crate) fn constant_property(
     graph: &Graph,
     formula: ExprId,
     name: &str,
     span: Span,
 ) -> Option<Diagnostic> {
-    let reach = graph.reach(formula);
-    let never = match (reach.can_be_true, reach.can_be_false) {
+    let possible = graph.possible_values(formula);
+    let never = match (possible.can_be_true, possible.can_be_false) {
         (true, true) => return None,
         (false, _) => "satisfied",
         (true, false) => "violated",
     };
     let message = match graph.constant(formula) {
         Some(Value::Bool(value)) => {
-            format!("the property '{name}' is always {value}: it can never be {never}")
+            format!("property '{name}' is always {value} and can never be {never}")
         }
-        _ => format!("the property '{name}' can never be {never}"),
+        _ => format!("property '{name}' can never be {never}"),
     };
     Some(Diagnostic::new(Code::ConstantProperty, span, message))
 }
 
-/// A warning about the comparison `id` of `a` with `b`, if that is certainly not meant.
+/// Returns a warning about a comparison that is probably a mistake.
 pub(super) fn comparison(
     graph: &Graph,
     op: Comparison,
@@ -41,10 +41,10 @@ pub(super) fn comparison(
         let message = format!("this comparison of constants is always {value}");
         return Some(Diagnostic::new(Code::ConstantComparison, span, message));
     }
-    let reach = graph.reach(id);
-    if !(reach.can_be_true && reach.can_be_false) {
-        let never = if reach.can_be_true { "false" } else { "true" };
-        let message = format!("this compares something with itself and is never {never}");
+    let possible = graph.possible_values(id);
+    if !(possible.can_be_true && possible.can_be_false) {
+        let never = if possible.can_be_true { "false" } else { "true" };
+        let message = format!("both sides are the same expression, so the comparison is never {never}");
         return Some(Diagnostic::new(Code::ConstantComparison, span, message));
     }
     let fraction = |x: ExprId, i: ExprId| {
@@ -53,8 +53,9 @@ pub(super) fn comparison(
     };
     let equality = matches!(op, Comparison::Equal | Comparison::NotEqual);
     if equality && (fraction(a, b) || fraction(b, a)) {
-        let never = if op == Comparison::Equal { "never" } else { "always" };
-        let message = format!("an integer equals no number with a fraction: this is {never} true");
+        let always = op != Comparison::Equal;
+        let message =
+            format!("an integer never equals a number with a fraction, so the comparison is always {always}");
         return Some(Diagnostic::new(Code::ImpossibleEquality, span, message));
     }
     let rounded = |i: ExprId, x: ExprId| match graph.constant(i) {
@@ -65,7 +66,7 @@ pub(super) fn comparison(
         _ => None,
     };
     let (int, float) = rounded(a, b).or_else(|| rounded(b, a))?;
-    let message = format!("{int} is compared with a float, which can only be {float:.0}");
+    let message = format!("{int} has no exact float value and is compared as {float:.0}");
     Some(
         Diagnostic::new(Code::InexactNumber, span, message)
             .help("declare the field as `int` in the schema of its topic"),

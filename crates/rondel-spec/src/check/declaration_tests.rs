@@ -1,4 +1,4 @@
-//! Keys, machines, chains and tests: what they become.
+//! Tests of parameters, machines, chains and tests.
 
 use rondel_event::{Value, ValueType, Verdict};
 
@@ -12,7 +12,7 @@ fn spec(text: &str) -> Spec {
 }
 
 #[test]
-fn equal_keys_are_one_slice() {
+fn equal_parameters_share_a_slice() {
     let spec = spec(
         "topic request { id: string } topic grant { id: string } topic done
          property a for each id in (request.id, grant.id) until on(done) = on(grant) -> once on(request)
@@ -36,23 +36,23 @@ fn equal_keys_are_one_slice() {
 }
 
 #[test]
-fn a_key_has_the_type_that_anything_says() {
-    let key_type = |text: &str| {
+fn parameter_types_are_inferred_from_all_uses() {
+    let parameter_type = |text: &str| {
         let spec = parse(text).spec.unwrap();
         spec.slices[0].keys[0].value_type
     };
-    let t = |formula: &str| key_type(&format!("topic a property p for each k in a.k = {formula}"));
+    let t = |formula: &str| parameter_type(&format!("topic a property p for each k in a.k = {formula}"));
     assert_eq!(t("on(a)"), ValueType::String);
     assert_eq!(t("k > 3 and on(a)"), ValueType::Int);
     assert_eq!(t("a.k != 4"), ValueType::Int);
     assert_eq!(t("not a.k"), ValueType::Bool);
     assert_eq!(t("k == a.v and a.v > 3"), ValueType::Int);
     let both = "topic a topic b { k: time } property p for each k in (a.k, b.k) = on(a)";
-    assert_eq!(key_type(both), ValueType::Time);
+    assert_eq!(parameter_type(both), ValueType::Time);
 }
 
 #[test]
-fn a_machine_becomes_states_transitions_and_a_property() {
+fn machines_have_states_transitions_and_a_property() {
     let spec = spec(
         "topic m { failure: bool, push: bool, distance: float, v: float }
          @severity(critical)
@@ -101,7 +101,7 @@ fn a_machine_becomes_states_transitions_and_a_property() {
 }
 
 #[test]
-fn a_machine_may_be_divided_by_keys() {
+fn machines_can_have_parameters() {
     let spec = spec(
         "topic request { id: string } topic grant { id: string }
          property asked for each id in (request.id, grant.id) until in(one, idle) = on(grant) -> in(one, asked)
@@ -184,7 +184,7 @@ fn tests_keep_their_messages_as_json() {
 }
 
 #[test]
-fn a_machine_measures_time_as_its_bounds_and_conditions_do() {
+fn bounds_and_conditions_determine_the_time_model_of_a_machine() {
     let times = |text: &str| {
         let spec = spec(&format!("topic a {{ x: bool }} const D = 2 s {text}"));
         let machines: Vec<_> = spec.machines.iter().map(|m| m.time).collect();

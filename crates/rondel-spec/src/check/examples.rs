@@ -1,19 +1,20 @@
-//! Tests inside a specification: their messages and what they expect.
+//! Checks and translation of tests.
 
 use std::fmt::Write as _;
 
 use rondel_event::{Segment, Timestamp, TopicId, Value, ValueType};
 
 use super::Checker;
+use super::fields::unknown_field;
 use super::kinds::article;
 use super::names::Names;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::{Expectation, SchemaType, Test, TestMessage, TimeModel};
-use crate::suggest::did_you_mean;
+use crate::suggest::unknown;
 use crate::syntax::ast::{self, Content, ContentKind, Expect, Message, NodeId};
 
 impl<'a> Checker<'a> {
-    /// The topics of the messages of all tests, and the constants that they use.
+    /// Resolves the topics and constants in the messages of all tests.
     pub(super) fn resolve_tests(&mut self, names: &Names<'a>) {
         let ast = self.ast;
         for test in &ast.tests {
@@ -28,8 +29,8 @@ impl<'a> Checker<'a> {
                 });
                 self.resolve_content(&message.content, names);
             }
-            for key in test.expectations.iter().flat_map(|expectation| &expectation.keys) {
-                self.resolve_content(key, names);
+            for value in test.expectations.iter().flat_map(|expectation| &expectation.values) {
+                self.resolve_content(value, names);
             }
             self.test_topics.push(topics);
         }
@@ -48,9 +49,10 @@ impl<'a> Checker<'a> {
         let ast = self.ast;
         for (i, test) in ast.tests.iter().enumerate() {
             if let Some(other) = ast.tests[..i].iter().find(|other| other.name == test.name) {
-                let message = format!("the name '{}' is declared twice", test.name);
+                let message = format!("test '{}' is declared twice", test.name);
                 self.diagnostics.push(
-                    Diagnostic::new(Code::DuplicateName, test.span, message).label(other.span, "first here"),
+                    Diagnostic::new(Code::DuplicateName, test.span, message)
+                        .label(other.span, "first declared here"),
                 );
             }
             self.check_order(test);
@@ -66,13 +68,13 @@ impl<'a> Checker<'a> {
                 expectations.extend(self.lower_expectation(expectation));
             }
             if test.complete && test.expectations.is_empty() {
-                let message = "this test expects nothing";
+                let message = "this test has no expectation";
                 self.diagnostics.push(
                     Diagnostic::new(Code::EmptyTest, test.span, message)
-                        .help("say what must come out: `expect property violated at 2 s`"),
+                        .help("add an expectation: `expect property violated at 2 s`"),
                 );
             }
-            // Messages of one time keep their order.
+            // A stable sort keeps the order of simultaneous messages.
             messages.sort_by_key(|message| message.time);
             let end = test.end.map(|(end, _)| Timestamp::from_nanos(end));
             let (name, offset) = (test.name.clone(), test.span.start);
@@ -84,10 +86,10 @@ impl<'a> Checker<'a> {
         let mut last: Option<(i64, Span)> = None;
         for message in &test.messages {
             if let Some((time, span)) = last.filter(|(time, _)| *time > message.time) {
-                let said = "this message comes earlier than the one before it";
-                let diagnostic = Diagnostic::new(Code::UnorderedTest, message.time_span, said)
+                let problem = "this message is earlier than the one before it";
+                let diagnostic = Diagnostic::new(Code::UnorderedTest, message.time_span, problem)
                     .label(span, format!("at {} s", Timestamp::from_nanos(time)))
-                    .help("the messages of a test come in the order of their times");
+                    .help("write the messages of a test in the order of their times");
                 self.diagnostics.push(diagnostic);
             } else {
                 last = Some((message.time, message.time_span));
@@ -96,9 +98,9 @@ impl<'a> Checker<'a> {
         if let (Some((end, place)), Some((time, span))) = (test.end, last)
             && end < time
         {
-            let said = "the test ends before its last message";
+            let message = "the test ends before its last message";
             self.diagnostics.push(
-                Diagnostic::new(Code::UnorderedTest, place, said)
+                Diagnostic::new(Code::UnorderedTest, place, message)
                     .label(span, format!("at {} s", Timestamp::from_nanos(time))),
             );
         }
@@ -120,7 +122,7 @@ impl<'a> Checker<'a> {
         Some(json)
     }
 
-    /// Compares one member of an object in a message with the schema of that object.
+    /// Checks a member of an object against its schema.
     fn check_member(
         &mut self,
         schema: &SchemaType,
@@ -131,10 +133,8 @@ impl<'a> Checker<'a> {
     ) {
         let SchemaType::Object(schema) = schema else { return };
         let Some((_, field)) = schema.fields.iter().find(|(field, _)| *field == name.text) else {
-            let suggestion = did_you_mean(&name.text, schema.fields.iter().map(|(field, _)| field.as_str()));
             let place = if root { format!("topic '{path}'") } else { format!("'{path}'") };
-            let message = format!("no field '{}' in {place}{suggestion}", name.text);
-            self.diagnostics.push(Diagnostic::new(Code::UnknownField, name.span, message));
+            self.diagnostics.push(unknown_field(&name.text, name.span, &place, schema));
             return;
         };
         self.check_content(field, &format!("{path}.{}", name.text), content);
@@ -177,11 +177,11 @@ impl<'a> Checker<'a> {
     }
 
     fn wrong_content(&mut self, span: Span, path: &str, expected: &str, found: &str) {
-        let message = format!("'{path}' is {expected}, and this is {found}");
+        let message = format!("expected {expected} for '{path}', found {found}");
         self.diagnostics.push(Diagnostic::new(Code::TypeMismatch, span, message));
     }
 
-    /// Warns of a message that belongs to no instance, as it lacks a key.
+    /// Warns about a message without the field of a parameter.
     fn check_keys(&mut self, message: &Message, topic: TopicId) {
         let missing = self.graph.spec().slices.iter().flat_map(|slice| &slice.keys).find_map(|key| {
             let (_, path) = key.fields.iter().find(|(t, _)| *t == topic)?;
@@ -189,15 +189,15 @@ impl<'a> Checker<'a> {
         });
         if let Some((key, path)) = missing {
             let topic = &message.topic;
-            let said = format!("this message has no '{path}' and belongs to no '{key}'");
+            let message = format!("this message has no field '{path}' for parameter '{key}'");
             self.diagnostics.push(
-                Diagnostic::new(Code::MissingKey, topic.span, said)
-                    .help("a message without its key is refused by the properties that are divided by it"),
+                Diagnostic::new(Code::MissingKey, topic.span, message)
+                    .help("properties with this parameter reject a message without the field"),
             );
         }
     }
 
-    /// The value of a literal or of a constant; nothing for what has been reported.
+    /// Returns the value of a literal or a constant; none if an error has been reported.
     fn content_value(&self, content: &Content) -> Option<Value> {
         match &content.kind {
             ContentKind::Value(value) => Some(value.clone()),
@@ -209,7 +209,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A constant is the same in every model that it has been lowered in.
+    /// Returns the value of a constant, which is the same in all time models.
     fn constant_of(&self, root: NodeId) -> Option<Value> {
         let models = [TimeModel::Steps, TimeModel::Points, TimeModel::Dense];
         let id = models.into_iter().find_map(|model| self.lowered_to(root, model))?;
@@ -241,7 +241,7 @@ impl<'a> Checker<'a> {
             ContentKind::Value(_) | ContentKind::Name(_) => match self.content_value(content)? {
                 Value::Bool(value) => out.push_str(if value { "true" } else { "false" }),
                 Value::Int(value) => write!(out, "{value}").ok()?,
-                // JSON has no word for what is no number; the field is then unknown.
+                // JSON has no NaN or infinity; the field is then unknown.
                 Value::Float(value) if !value.is_finite() => out.push_str("null"),
                 Value::Float(value) => write!(out, "{value:?}").ok()?,
                 Value::Time(nanos) | Value::Duration(nanos) => {
@@ -257,17 +257,19 @@ impl<'a> Checker<'a> {
         let properties = &self.graph.spec().properties;
         let name = &expect.property;
         let Some(index) = properties.iter().position(|property| property.name == name.text) else {
-            let claims = self.ast.claims.iter().map(|claim| &self.ast.claim_name(*claim).text);
-            // One that is declared, and could not be read, has been reported.
-            if claims.clone().all(|claim| *claim != name.text) {
-                let suggestion = did_you_mean(&name.text, claims.map(String::as_str));
-                let message = format!("no property '{}'{suggestion}", name.text);
-                self.diagnostics.push(Diagnostic::new(Code::UnknownProperty, name.span, message));
+            let ast = self.ast;
+            let names: Vec<_> =
+                ast.property_sources.iter().map(|source| ast.source_name(*source).text.as_str()).collect();
+            // A declared property that could not be parsed has been reported.
+            if !names.contains(&name.text.as_str()) {
+                let message = format!("unknown property '{}'", name.text);
+                let diagnostic = Diagnostic::new(Code::UnknownProperty, name.span, message);
+                self.diagnostics.push(unknown(diagnostic, &name.text, &names, "declared properties"));
             }
             return None;
         };
         let slice = properties[index].slice;
-        let keys = self.lower_expected_keys(expect, slice.map(|slice| slice.0 as usize))?;
+        let keys = self.lower_expected_values(expect, slice.map(|slice| slice.0 as usize))?;
         Some(Expectation {
             property: index as u32,
             keys,
@@ -278,27 +280,22 @@ impl<'a> Checker<'a> {
         })
     }
 
-    fn lower_expected_keys(&mut self, expect: &Expect, slice: Option<usize>) -> Option<Vec<Value>> {
-        let Some(first) = expect.keys.first() else { return Some(Vec::new()) };
-        let span = expect.keys.iter().fold(first.span, |span, key| span.to(key.span));
+    fn lower_expected_values(&mut self, expect: &Expect, slice: Option<usize>) -> Option<Vec<Value>> {
+        let Some(first) = expect.values.first() else { return Some(Vec::new()) };
+        let span = expect.values.iter().fold(first.span, |span, key| span.to(key.span));
         let name = &expect.property.text;
         let keys =
             slice.and_then(|slice| self.graph.spec().slices.get(slice)).map(|slice| slice.keys.clone());
         let Some(keys) = keys else {
-            let message = format!("'{name}' has one instance only, and no keys");
+            let message = format!("'{name}' has no parameters");
             self.diagnostics.push(Diagnostic::new(Code::WrongKeys, span, message));
             return None;
         };
-        if keys.len() != expect.keys.len() {
+        if keys.len() != expect.values.len() {
             let names: Vec<_> = keys.iter().map(|key| key.name.as_str()).collect();
-            let message = format!(
-                "'{name}' has {} here, and its keys are {}",
-                match expect.keys.len() {
-                    1 => "1 value of a key".to_owned(),
-                    n => format!("{n} values of keys"),
-                },
-                names.join(", ")
-            );
+            let plural = if keys.len() == 1 { "value" } else { "values" };
+            let message =
+                format!("'{name}' takes {} parameter {plural} but got {}", keys.len(), expect.values.len());
             self.diagnostics.push(
                 Diagnostic::new(Code::WrongKeys, span, message)
                     .help(format!("write `{name}[{}]`", names.join(", "))),
@@ -306,7 +303,7 @@ impl<'a> Checker<'a> {
             return None;
         }
         let mut values = Vec::new();
-        for (content, key) in expect.keys.iter().zip(&keys) {
+        for (content, key) in expect.values.iter().zip(&keys) {
             let single = matches!(content.kind, ContentKind::Value(_) | ContentKind::Name(_));
             let value = self.content_value(content);
             if single && value.is_none() {
@@ -315,9 +312,17 @@ impl<'a> Checker<'a> {
             match value.clone().and_then(|value| convert(value, key.value_type)) {
                 Some(value) => values.push(value),
                 None => {
-                    let found = value.map_or("no single value", |value| article(value.value_type()));
-                    let message =
-                        format!("the key '{}' is {}, and this is {found}", key.name, article(key.value_type));
+                    let found = match (value, &content.kind) {
+                        (Some(value), _) => article(value.value_type()),
+                        (None, ContentKind::Object(_)) => "an object",
+                        (None, ContentKind::Array(_)) => "an array",
+                        (None, _) => "no value",
+                    };
+                    let message = format!(
+                        "expected {} for parameter '{}', found {found}",
+                        article(key.value_type),
+                        key.name
+                    );
                     self.diagnostics.push(Diagnostic::new(Code::WrongKeys, content.span, message));
                     return None;
                 }
@@ -327,7 +332,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Whether a message may have this value where that type is declared.
+/// Returns whether a message can have this value for a field of the declared type.
 fn fits(value: &Value, value_type: ValueType) -> bool {
     match value {
         Value::Int(_) => {
@@ -342,7 +347,7 @@ fn fits(value: &Value, value_type: ValueType) -> bool {
     }
 }
 
-/// A value as one of a key; times are written as durations since zero.
+/// Converts a value to the type of a parameter; a time is written as a duration since zero.
 fn convert(value: Value, key: ValueType) -> Option<Value> {
     match (value, key) {
         (Value::Duration(nanos) | Value::Time(nanos), ValueType::Time) => Some(Value::Time(nanos)),
@@ -351,7 +356,7 @@ fn convert(value: Value, key: ValueType) -> Option<Value> {
     }
 }
 
-/// Whether a message has something at a path.
+/// Returns whether a message has a value at a path.
 fn has(content: &Content, path: &[Segment]) -> bool {
     let Some((first, rest)) = path.split_first() else { return !matches!(content.kind, ContentKind::Null) };
     let next = match (first, &content.kind) {

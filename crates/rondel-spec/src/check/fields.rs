@@ -1,4 +1,4 @@
-//! Fields of a topic looked up in its schema.
+//! Lookup of fields in schemas.
 
 use std::collections::HashMap;
 
@@ -6,20 +6,20 @@ use rondel_event::{Segment, ValueType};
 
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::{Schema, SchemaType};
-use crate::suggest::did_you_mean;
+use crate::suggest::unknown;
 
-/// The schema of a topic and where it was written.
+/// The schema of a topic and its locations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields<'a> {
-    /// The topic, for messages.
+    /// The name of the topic.
     pub(crate) topic: &'a str,
     pub(crate) schema: &'a Schema,
-    /// Where the types stand; elements of arrays are written `field[]`.
+    /// The locations of the types; array elements are named `field[]`.
     pub(crate) places: &'a HashMap<String, Span>,
 }
 
 impl<'a> Fields<'a> {
-    /// What the schema says about a path, and where. `whole` is where the path is used.
+    /// Returns the type at a path and its location; `whole` is the location of the use.
     pub(crate) fn find(
         &self,
         segments: &[(Segment, Span)],
@@ -40,15 +40,12 @@ impl<'a> Fields<'a> {
                 Segment::Key(key) => {
                     let Some(schema) = fields else {
                         let what = found.map_or("an object", describe);
-                        let message = format!("no field '{key}' in {}, which is {what}", so_far());
+                        let message = format!("{} is {what} and has no field '{key}'", so_far());
                         return Err(Box::new(Diagnostic::new(Code::UnknownField, *span, message)));
                     };
                     let field = schema.fields.iter().find(|(name, _)| **name == **key);
                     let Some((_, field)) = field else {
-                        let names = schema.fields.iter().map(|(name, _)| name.as_str());
-                        let suggestion = did_you_mean(key, names);
-                        let message = format!("no field '{key}' in {}{suggestion}", so_far());
-                        return Err(Box::new(Diagnostic::new(Code::UnknownField, *span, message)));
+                        return Err(Box::new(unknown_field(key, *span, &so_far(), schema)));
                     };
                     if !place.is_empty() {
                         place.push('.');
@@ -59,7 +56,7 @@ impl<'a> Fields<'a> {
                 Segment::Index(index) => {
                     let Some(SchemaType::Array(element)) = found else {
                         let what = found.map_or("an object", describe);
-                        let message = format!("no element [{index}] in {}, which is {what}", so_far());
+                        let message = format!("{} is {what} and has no element [{index}]", so_far());
                         return Err(Box::new(Diagnostic::new(Code::UnknownField, *span, message)));
                     };
                     place.push_str("[]");
@@ -73,13 +70,13 @@ impl<'a> Fields<'a> {
         match found {
             Some(found) => Ok((found, declared)),
             None => {
-                let message = format!("the topic '{}' is not a value", self.topic);
+                let message = format!("topic '{}' is not a value", self.topic);
                 Err(Box::new(Diagnostic::new(Code::TopicIsNotAValue, whole, message)))
             }
         }
     }
 
-    /// The type of the single value at a path, and where it is declared.
+    /// Returns the type of the single value at a path, and the location of its declaration.
     pub(crate) fn find_value(
         &self,
         segments: &[(Segment, Span)],
@@ -89,7 +86,7 @@ impl<'a> Fields<'a> {
         if let SchemaType::Value(value_type) = found {
             return Ok((*value_type, declared));
         }
-        let message = format!("this is {}, not a single value", describe(found));
+        let message = format!("expected a single value, found {}", describe(found));
         let mut diagnostic = Diagnostic::new(Code::NotASingleValue, whole, message);
         if let Some(declared) = declared {
             diagnostic = diagnostic.label(declared, "declared here");
@@ -102,6 +99,13 @@ impl<'a> Fields<'a> {
         };
         Err(Box::new(diagnostic))
     }
+}
+
+/// Returns the error for an unknown field, with the nearest field or a list of all fields.
+pub(super) fn unknown_field(field: &str, span: Span, object: &str, schema: &Schema) -> Diagnostic {
+    let names: Vec<_> = schema.fields.iter().map(|(name, _)| name.as_str()).collect();
+    let message = format!("unknown field '{field}' in {object}");
+    unknown(Diagnostic::new(Code::UnknownField, span, message), field, &names, &format!("fields of {object}"))
 }
 
 fn describe(found: &SchemaType) -> &'static str {

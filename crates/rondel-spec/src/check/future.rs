@@ -1,23 +1,22 @@
-//! Where an operator of the future may stand: where its answer can be waited for.
+//! Checks of the positions of future operators.
 
 use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::syntax::ast::{Body, Function, Infix, NodeId, NodeKind, Prefix};
 
-const LATER: &str =
-    "its answer comes later than it is needed here; look ahead on the outside and back inside";
+const ADVICE: &str =
+    "put future operators outside: they may contain past operators, but not the other way round";
 
 impl Checker<'_> {
-    /// Finds operators of the future, and refuses them inside what has a memory of answers: that would
-    /// have to hold back what it remembers until the answer is there.
+    /// Reports future operators inside operators with memory, which would have to wait for the values they remember.
     pub(super) fn check_future(&mut self) {
         let ast = self.ast;
         for binding in self.order.clone() {
             ast.bindings[binding].body.nodes().for_each(|node| self.check_future_of(node));
         }
-        for until in ast.eaches.iter().filter_map(|each| each.until) {
+        for until in ast.for_eaches.iter().filter_map(|each| each.until) {
             until.nodes().for_each(|node| self.check_future_of(node));
-            self.no_future(until, "what ends an instance");
+            self.no_future(until, "the `until` of a `for each`");
         }
         for body in ast.machines.iter().flat_map(|machine| machine.bodies()) {
             body.nodes().for_each(|node| self.check_future_of(node));
@@ -28,20 +27,20 @@ impl Checker<'_> {
         }
     }
 
-    /// Refuses an expression that looks ahead, where the answer is needed at once.
+    /// Reports an expression with a future operator where its value is needed at once.
     pub(super) fn no_future(&mut self, body: Body, inside: &str) {
         if let Some(root) = body.root
             && let Some(ahead) = self.future[root]
         {
-            self.refuse_future(root, ahead, inside, LATER);
+            self.report_future(root, ahead, inside, ADVICE);
         }
     }
 
-    fn refuse_future(&mut self, node: NodeId, ahead: NodeId, inside: &str, help: &str) {
-        if !self.is_broken(node) {
-            let message = format!("an operator of the future cannot stand inside {inside}");
+    fn report_future(&mut self, node: NodeId, ahead: NodeId, inside: &str, help: &str) {
+        if !self.is_invalid(node) {
+            let message = format!("{inside} cannot contain a future operator");
             let diagnostic = Diagnostic::new(Code::FutureInside, self.span(node), message);
-            self.broken(node, diagnostic.label(self.span(ahead), "this looks ahead").help(help));
+            self.invalidate(node, diagnostic.label(self.span(ahead), "future operator").help(help));
         }
     }
 
@@ -75,16 +74,16 @@ impl Checker<'_> {
                 _ => "a function",
             },
             NodeKind::Window { .. } => "a window",
-            NodeKind::If(_, yes, _) if !self.is_truth(*yes) => "the condition of a value",
+            NodeKind::If(_, yes, _) if !self.is_truth(*yes) => "the condition of an `if` between values",
             _ => {
                 self.future[node] = Some(ahead);
                 return;
             }
         };
         let help = match inside {
-            "a comparison" => "truths are compared with `<->`, which can wait for an answer",
-            _ => LATER,
+            "a comparison" => "compare booleans with `<->`, which can contain future operators",
+            _ => ADVICE,
         };
-        self.refuse_future(node, ahead, inside, help);
+        self.report_future(node, ahead, inside, help);
     }
 }

@@ -1,42 +1,41 @@
-//! `rising` and `falling` in dense time are instants at which something is true and was not just before. What
-//! begins just after an instant, such as the end of `once[0, 2 s] on(a)`, is true at no first instant: they
-//! miss it.
+//! Warnings about missed edges in dense time. `rising` and `falling` detect a change at a time point; a value that
+//! changes just after a time point, such as the end of `once[0, 2 s] on(a)`, has no such time point.
 
 use std::collections::HashSet;
 
 use rondel_event::{Comparison, ValueType};
 
 use super::Checker;
-use super::linear::OPTION;
+use super::linear::LINEAR_OPTION;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::graph::Graph;
 use crate::spec::{ChainMeasure, Expr, ExprId};
 use crate::syntax::ast::Name;
 
-/// How the truth of a node changes in dense time.
+/// The ways in which a node can change in dense time.
 #[derive(Clone, Copy, Default)]
-struct Turns {
-    /// The part because of which it may become true just after an instant.
+struct EdgeTiming {
+    /// The node because of which it can become true just after a time point.
     rises: Option<ExprId>,
-    /// Likewise false.
+    /// The node because of which it can become false just after a time point.
     falls: Option<ExprId>,
-    /// Whether it is true at instants only, or false.
+    /// Whether it is true only at isolated time points; `is_gap`: false only there.
     is_instant: bool,
     is_gap: bool,
 }
 
-impl Turns {
-    fn instant(id: ExprId) -> Turns {
-        Turns { falls: Some(id), is_instant: true, ..Turns::default() }
+impl EdgeTiming {
+    fn instant(id: ExprId) -> EdgeTiming {
+        EdgeTiming { falls: Some(id), is_instant: true, ..EdgeTiming::default() }
     }
 
-    fn not(self) -> Turns {
-        Turns { rises: self.falls, falls: self.rises, is_instant: self.is_gap, is_gap: self.is_instant }
+    fn not(self) -> EdgeTiming {
+        EdgeTiming { rises: self.falls, falls: self.rises, is_instant: self.is_gap, is_gap: self.is_instant }
     }
 
-    fn and(self, other: Turns) -> Turns {
+    fn and(self, other: EdgeTiming) -> EdgeTiming {
         let is_instant = self.is_instant || other.is_instant;
-        Turns {
+        EdgeTiming {
             rises: self.rises.or(other.rises).filter(|_| !is_instant),
             falls: self.falls.or(other.falls),
             is_instant,
@@ -44,9 +43,9 @@ impl Turns {
         }
     }
 
-    /// The one or the other.
-    fn either(self, other: Turns) -> Turns {
-        Turns {
+    /// Returns the union of both.
+    fn either(self, other: EdgeTiming) -> EdgeTiming {
+        EdgeTiming {
             rises: self.rises.or(other.rises),
             falls: self.falls.or(other.falls),
             is_instant: self.is_instant && other.is_instant,
@@ -56,8 +55,8 @@ impl Turns {
 }
 
 impl Checker<'_> {
-    /// Warns of instants in these parts of a declaration in dense time that what they are about may not have.
-    pub(super) fn warn_of_no_instant(&mut self, name: &Name, roots: Vec<ExprId>, is_straight: bool) {
+    /// Warns about edges in dense time whose operand can change just after a time point.
+    pub(super) fn warn_of_missed_edges(&mut self, name: &Name, roots: Vec<ExprId>, is_linear: bool) {
         let graph = &self.graph;
         let nodes = &graph.spec().nodes;
         let mut seen: HashSet<ExprId> = roots.iter().copied().collect();
@@ -69,9 +68,9 @@ impl Checker<'_> {
             open.extend(node.operands().filter(|operand| seen.insert(*operand)));
         }
         let Some(last) = edges.iter().map(|(_, becomes)| becomes.index()).max() else { return };
-        let mut turns: Vec<Turns> = Vec::with_capacity(last + 1);
+        let mut turns: Vec<EdgeTiming> = Vec::with_capacity(last + 1);
         for id in (0..=last as u32).map(ExprId) {
-            let found = turns_of(graph, id, &turns, is_straight);
+            let found = edge_timing(graph, id, &turns, is_linear);
             turns.push(found);
         }
         for (edge, becomes) in edges {
@@ -79,20 +78,20 @@ impl Checker<'_> {
             let places = &graph.spec().places;
             let place = |node: ExprId| self.place_in(name, node).or_else(|| places.node(node));
             let Some(span) = place(edge) else { continue };
-            let message = "this is an instant, and misses what changes just after one";
-            let mut diagnostic = Diagnostic::new(Code::NoInstant, span, message).help(instead(graph, late));
+            let message = "this edge is missed where the value changes just after a time point";
+            let mut diagnostic = Diagnostic::new(Code::NoInstant, span, message).help(advice(graph, late));
             if let Some(late) = place(late).filter(|late| *late != span) {
-                diagnostic = diagnostic.label(late, "this changes just after an instant");
+                diagnostic = diagnostic.label(late, "changes just after a time point");
             }
-            if is_straight && self.unsaid == Some(name.span) {
-                diagnostic = diagnostic.label(name.span, OPTION);
+            if is_linear && self.implicit_time == Some(name.span) {
+                diagnostic = diagnostic.label(name.span, LINEAR_OPTION);
             }
             self.diagnostics.push(diagnostic);
         }
     }
 }
 
-/// What is true at an instant and was not just before, if that is what the node asks.
+/// Returns the operand of an edge, if the node is one.
 fn edge(nodes: &[Expr], node: &Expr) -> Option<ExprId> {
     let Expr::And(x, y) = node else { return None };
     let opposite =
@@ -108,43 +107,43 @@ fn edge(nodes: &[Expr], node: &Expr) -> Option<ExprId> {
     becomes(*y, *x).then_some(*y)
 }
 
-fn turns_of(graph: &Graph, id: ExprId, turns: &[Turns], is_straight: bool) -> Turns {
+fn edge_timing(graph: &Graph, id: ExprId, turns: &[EdgeTiming], is_linear: bool) -> EdgeTiming {
     let spec = graph.spec();
     let expr = &spec.nodes[id.index()];
     let of = |x: &ExprId| turns[x.index()];
-    // What an operator of the past makes of these, which is what it is about.
+    // A past operator is named itself as the cause.
     let own = |late: Option<ExprId>| late.map(|_| id);
     match expr {
-        Expr::On(_) | Expr::Bind { .. } | Expr::Carried { .. } => Turns::instant(id),
-        Expr::And(..) if edge(&spec.nodes, expr).is_some() => Turns::instant(id),
+        Expr::On(_) | Expr::Bind { .. } | Expr::Carried { .. } => EdgeTiming::instant(id),
+        Expr::And(..) if edge(&spec.nodes, expr).is_some() => EdgeTiming::instant(id),
         Expr::Not(x) => of(x).not(),
         Expr::Definitely(x) | Expr::Exists(_, x) | Expr::ForAll(_, x) => of(x),
         Expr::And(x, y) => of(x).and(of(y)),
         Expr::Or(x, y) => of(x).not().and(of(y).not()).not(),
         Expr::If(c, x, y) if graph.value_type(*x) == ValueType::Bool => {
-            let Turns { rises, falls, .. } = of(c);
+            let EdgeTiming { rises, falls, .. } = of(c);
             let late = rises.or(falls);
-            Turns { rises: late, falls: late, ..Turns::default() }.either(of(x)).either(of(y))
+            EdgeTiming { rises: late, falls: late, ..EdgeTiming::default() }.either(of(x)).either(of(y))
         }
         Expr::Previously(x) if !of(x).is_instant => {
-            Turns { rises: Some(id), falls: Some(id), ..Turns::default() }
+            EdgeTiming { rises: Some(id), falls: Some(id), ..EdgeTiming::default() }
         }
         Expr::Once(bounds, x) => {
             let ends = own(of(x).falls).filter(|_| bounds.upper.is_some());
-            Turns { rises: of(x).rises, falls: ends, ..Turns::default() }
+            EdgeTiming { rises: of(x).rises, falls: ends, ..EdgeTiming::default() }
         }
         Expr::Historically(bounds, x) => {
             let ends = own(of(x).rises).filter(|_| bounds.upper.is_some());
-            Turns { rises: ends, falls: of(x).falls, ..Turns::default() }
+            EdgeTiming { rises: ends, falls: of(x).falls, ..EdgeTiming::default() }
         }
         Expr::Since(bounds, x, y) => {
             let ends = own(of(y).falls).filter(|_| bounds.upper.is_some());
-            Turns { rises: of(y).rises, falls: of(x).falls.or(ends), ..Turns::default() }
+            EdgeTiming { rises: of(y).rises, falls: of(x).falls.or(ends), ..EdgeTiming::default() }
         }
         Expr::InState(machine, states) => {
             let machine = spec.machines.get(machine.0 as usize);
             let waits = machine.into_iter().flat_map(|m| &m.transitions).filter(|t| t.after.is_some());
-            let mut turns = Turns::default();
+            let mut turns = EdgeTiming::default();
             for transition in waits {
                 match [transition.from, transition.to].map(|state| states.contains(&state)) {
                     [false, true] => turns.rises = Some(id),
@@ -154,50 +153,50 @@ fn turns_of(graph: &Graph, id: ExprId, turns: &[Turns], is_straight: bool) -> Tu
             }
             turns
         }
-        Expr::Compare(comparison, x, y) => compared(graph, id, (*comparison, *x, *y), turns, is_straight),
-        _ => Turns::default(),
+        Expr::Compare(comparison, x, y) => compared(graph, id, (*comparison, *x, *y), turns, is_linear),
+        _ => EdgeTiming::default(),
     }
 }
 
-/// Where the sides of a comparison pass each other they are equal for an instant.
+/// The two sides of a comparison are equal at the time point of crossing.
 fn compared(
     graph: &Graph,
     id: ExprId,
     (comparison, x, y): (Comparison, ExprId, ExprId),
-    turns: &[Turns],
-    is_straight: bool,
-) -> Turns {
+    turns: &[EdgeTiming],
+    is_linear: bool,
+) -> EdgeTiming {
     if graph.value_type(x) == ValueType::Bool {
         let [x, y] = [x, y].map(|x| turns[x.index()]);
         let late = x.rises.or(x.falls).or(y.rises).or(y.falls);
-        return Turns { rises: late, falls: late, ..Turns::default() };
+        return EdgeTiming { rises: late, falls: late, ..EdgeTiming::default() };
     }
-    let passes = (is_straight && super::linear::runs_straight(graph, x, y))
+    let passes = (is_linear && super::linear::is_interpolated(graph, x, y))
         || grows(graph, x, y)
         || grows(graph, y, x);
     match comparison {
-        _ if !passes => Turns::default(),
+        _ if !passes => EdgeTiming::default(),
         Comparison::Less | Comparison::Greater | Comparison::NotEqual => {
-            Turns { rises: Some(id), ..Turns::default() }
+            EdgeTiming { rises: Some(id), ..EdgeTiming::default() }
         }
-        _ => Turns { falls: Some(id), ..Turns::default() },
+        _ => EdgeTiming { falls: Some(id), ..EdgeTiming::default() },
     }
 }
 
-/// Whether the first grows with time towards the second, which is a constant.
+/// Returns whether the first operand grows with time and the second is constant.
 fn grows(graph: &Graph, x: ExprId, y: ExprId) -> bool {
     let age = &graph.spec().nodes[x.index()];
     let ages = matches!(age, Expr::Age(_) | Expr::Chain(_, ChainMeasure::Age | ChainMeasure::Reaction));
     ages && graph.constant(y).is_some()
 }
 
-/// What to write instead.
-fn instead(graph: &Graph, late: ExprId) -> String {
+/// Returns the advice for a missed edge.
+fn advice(graph: &Graph, late: ExprId) -> String {
     let nodes = &graph.spec().nodes;
     match &nodes[late.index()] {
         Expr::Compare(comparison, ..) => match comparison {
             Comparison::Equal | Comparison::NotEqual => {
-                "the sides are equal at an instant in passing; compare with `<=` or `>=`".to_owned()
+                "both sides are equal only at the time point of crossing; compare with `<=` or `>=`".to_owned()
             }
             other => {
                 let meant = match other {
@@ -206,18 +205,18 @@ fn instead(graph: &Graph, late: ExprId) -> String {
                     Comparison::Greater => ">=",
                     _ => ">",
                 };
-                format!("in passing the sides are equal for an instant: with `{meant}` that is the first one")
+                format!("both sides are equal at the time point of crossing; with `{meant}` the edge is at that time point")
             }
         },
         Expr::Once(..) | Expr::Historically(..) | Expr::Since(..) => {
-            "what is an instant stays within bounds up to and with the last moment; a window ends just there: \
-             `count(p) over 2 s > 0` for `once[0, 2 s] p`"
+            "bounds include their far end and a window does not: write `count(p) over 2 s > 0` instead of \
+             `once[0, 2 s] p`"
                 .to_owned()
         }
         Expr::InState(..) => {
-            "what goes by itself goes just after its time has run out; ask for the state itself, with `in(…)`".to_owned()
+            "a transition with `after` is taken just after its time has passed; test the state itself with `in(…)`".to_owned()
         }
-        Expr::Previously(_) => "leave `previously` out".to_owned(),
-        _ => "an instant is over as soon as it is: ask for it itself".to_owned(),
+        Expr::Previously(_) => "remove `previously`".to_owned(),
+        _ => "an event is true at one time point only and false just after it: use the event itself".to_owned(),
     }
 }

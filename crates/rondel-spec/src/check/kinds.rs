@@ -1,8 +1,8 @@
-//! Types: what each expression is, found out from declarations and from use.
+//! Type inference from declarations and uses.
 //!
-//! Every expression and every field without declared type is a variable; equal ones are united, and
-//! each set of equals has what is known about it. That is less than a type: whether a number is an
-//! `int` or a `float` decides itself later, from the operands up, as the two mix.
+//! Every expression and every undeclared field is a type variable; variables of equal type are united (union-find),
+//! and each set has a kind. A kind is coarser than a type: whether a number is an `int` or a `float` is determined
+//! later, from the operands up.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::BinaryOp;
 use crate::syntax::ast::{Body, Function, Infix, NodeId, NodeKind, Pair, Prefix};
 
-/// What is known about the type of something.
+/// The kind of a type variable: what is known about its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Anything,
@@ -24,8 +24,8 @@ pub(super) enum Kind {
     Duration,
     Bool,
     Text,
-    /// Something wrong that has been reported: it goes with everything.
-    Broken,
+    /// The kind of an invalid expression, which is compatible with every other.
+    Invalid,
 }
 
 impl Kind {
@@ -39,10 +39,10 @@ impl Kind {
         }
     }
 
-    /// What is known when both are.
+    /// Returns the kind that satisfies both, if there is one.
     fn and(self, other: Kind) -> Option<Kind> {
         match (self, other) {
-            (Kind::Broken, _) | (_, Kind::Broken) => Some(Kind::Broken),
+            (Kind::Invalid, _) | (_, Kind::Invalid) => Some(Kind::Invalid),
             (a, b) if a == b => Some(a),
             (Kind::Anything, k) | (k, Kind::Anything) => Some(k),
             (Kind::Ordered, k @ (Kind::Number | Kind::Time | Kind::Duration))
@@ -53,7 +53,7 @@ impl Kind {
 
     fn article(self) -> &'static str {
         match self {
-            Kind::Anything | Kind::Broken => "a value",
+            Kind::Anything | Kind::Invalid => "a value",
             Kind::Ordered => "a number, a time or a duration",
             Kind::Number => "a number",
             Kind::Time => "a time",
@@ -64,10 +64,10 @@ impl Kind {
     }
 }
 
-/// What to do about a number where a duration is wanted.
-const UNIT: &str = "a number becomes a duration by a unit, such as `200 ms` or `2 s`";
+/// Advice for a number where a duration is expected.
+const UNIT: &str = "add a unit to make the number a duration, such as `200 ms` or `2 s`";
 
-/// A type for a message, with its article.
+/// Returns a type with its article.
 pub(crate) fn article(value_type: ValueType) -> &'static str {
     match value_type {
         ValueType::Bool => "a bool",
@@ -79,7 +79,7 @@ pub(crate) fn article(value_type: ValueType) -> &'static str {
     }
 }
 
-/// Where something became known, and in which words to say so.
+/// The reason for a kind, for messages.
 #[derive(Clone, Debug)]
 struct Reason {
     span: Span,
@@ -90,14 +90,14 @@ struct Reason {
 pub(super) struct Kinds {
     parents: Vec<usize>,
     known: Vec<(Kind, Option<Reason>)>,
-    /// The variables of fields without declared type, with their first use.
+    /// The type variables of undeclared fields, with their first use.
     fields: HashMap<(TopicId, Path), (usize, NodeId)>,
-    /// The sets whose numbers are keys, and so integers.
+    /// The sets whose numbers are parameters, and therefore integers.
     whole: HashSet<usize>,
 }
 
 impl Kinds {
-    /// One variable for each of the first `nodes` nodes.
+    /// Returns one variable for each of the first `nodes` nodes.
     pub(super) fn new(nodes: usize) -> Kinds {
         Kinds {
             parents: (0..nodes).collect(),
@@ -130,9 +130,9 @@ impl Kinds {
         self.known[root] = (kind, reason);
     }
 
-    /// What has been reported about the operands is not reported again about the whole.
+    /// Marks a variable as invalid, so that no further error is reported.
     pub(super) fn give_up(&mut self, variable: usize) {
-        self.set(variable, Kind::Broken, None);
+        self.set(variable, Kind::Invalid, None);
     }
 
     fn unite(&mut self, a: usize, b: usize, kind: Kind, reason: Option<Reason>) {
@@ -141,21 +141,21 @@ impl Kinds {
         self.known[a] = (kind, reason);
     }
 
-    /// The type of a field without declared one, now that all is known that can be.
+    /// Returns the final type of an undeclared field.
     pub(super) fn settled(&mut self, node: NodeId) -> ValueType {
         match self.kind(node) {
             Kind::Bool => ValueType::Bool,
             Kind::Text => ValueType::String,
             Kind::Time => ValueType::Time,
             Kind::Duration => ValueType::Duration,
-            Kind::Anything | Kind::Ordered | Kind::Number | Kind::Broken => {
+            Kind::Anything | Kind::Ordered | Kind::Number | Kind::Invalid => {
                 let root = self.find(node);
                 if self.whole.contains(&root) { ValueType::Int } else { ValueType::Float }
             }
         }
     }
 
-    /// Says that a variable is bound to a field: where nothing is known, it is a text. True then.
+    /// Settles a field bound to a variable, by default as a string; returns whether the default was used.
     pub(super) fn settle_bound(&mut self, node: NodeId) -> bool {
         let guessed = self.kind(node) == Kind::Anything;
         if guessed {
@@ -164,9 +164,8 @@ impl Kinds {
         guessed
     }
 
-    /// Says that a field is a key: a number that has no declared type is an integer then, and where
-    /// nothing is known it is guessed. True in that last case.
-    pub(super) fn settle_key(&mut self, node: NodeId, guess: Kind) -> bool {
+    /// Settles a field of a parameter, where a number is an integer; returns whether `guess` was used.
+    pub(super) fn settle_parameter(&mut self, node: NodeId, guess: Kind) -> bool {
         let guessed = self.kind(node) == Kind::Anything;
         if guessed {
             self.set(node, guess, None);
@@ -180,7 +179,7 @@ impl Kinds {
 impl Checker<'_> {
     pub(super) fn infer_kinds(&mut self) {
         let ast = self.ast;
-        // Definitions before their uses, so that what is asked of a use meets what is known already.
+        // Definitions come before their uses.
         for binding in self.order.clone() {
             for node in ast.bindings[binding].body.nodes() {
                 self.infer(node);
@@ -191,15 +190,15 @@ impl Checker<'_> {
         for property in &ast.properties {
             self.infer_truth(property.body);
         }
-        self.settle_keys();
+        self.settle_parameters();
         self.settle_variables();
-        // After an error the use that would have told the type may be among what is broken.
+        // After an error, the use that determines a type may be missing.
         if !self.diagnostics.iter().any(Diagnostic::is_error) {
             self.report_guesses();
         }
     }
 
-    /// An expression that is a truth.
+    /// Infers an expression that must be boolean.
     pub(super) fn infer_truth(&mut self, body: Body) {
         for node in body.nodes() {
             self.infer(node);
@@ -209,8 +208,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A field about whose type its uses say nothing is read as a number. That may be wrong, so it
-    /// is said.
+    /// Warns about undeclared fields whose type cannot be inferred; they are read as floats.
     fn report_guesses(&mut self) {
         let fields: Vec<_> = self.kinds.fields.values().copied().collect();
         let mut guessed: Vec<_> = fields
@@ -222,10 +220,12 @@ impl Checker<'_> {
         for node in guessed {
             let span = self.span(node);
             let field = span.of(self.text);
-            let message = format!("nothing says of which type '{field}' is; it is read as a float");
+            let message = format!("cannot infer the type of '{field}': a float is assumed");
             let help = match self.ast.single {
-                true => "in a specification, a schema of the topic says the types of its fields",
-                false => "give its topic a schema, such as `topic name { field: string }`",
+                true => "a specification can declare the types of fields in a schema",
+                false => {
+                    "declare the field in the schema of its topic, such as `topic name { field: string }`"
+                }
             };
             self.diagnostics.push(Diagnostic::new(Code::GuessedType, span, message).help(help));
         }
@@ -234,7 +234,7 @@ impl Checker<'_> {
     pub(super) fn infer(&mut self, node: NodeId) {
         let ast = self.ast;
         match &self.meanings[node] {
-            Meaning::Broken => return self.kinds.set(node, Kind::Broken, None),
+            Meaning::Invalid => return self.kinds.set(node, Kind::Invalid, None),
             Meaning::Formula { .. } | Meaning::InState(..) => return self.result(node, Kind::Bool),
             Meaning::Chain(..) => return self.result(node, Kind::Duration),
             Meaning::Field { declared: Some((value_type, place)), .. } => {
@@ -254,21 +254,21 @@ impl Checker<'_> {
             }
             Meaning::Binding(i) => {
                 let Some(root) = ast.bindings[*i].body.root else {
-                    return self.kinds.set(node, Kind::Broken, None);
+                    return self.kinds.set(node, Kind::Invalid, None);
                 };
                 return self.same(root, node, node);
             }
-            Meaning::Key(each, key) => {
-                return match ast.eaches[*each].keys[*key].fields.first() {
+            Meaning::Parameter(each, key) => {
+                return match ast.for_eaches[*each].parameters[*key].fields.first() {
                     Some(field) => self.same(*field, node, node),
-                    None => self.kinds.set(node, Kind::Broken, None),
+                    None => self.kinds.set(node, Kind::Invalid, None),
                 };
             }
             Meaning::MachineVariable(machine, variable) => {
                 let variable = &ast.machines[*machine].variables[*variable];
                 return match variable.initial.root {
                     Some(root) => self.same(root, node, node),
-                    None => self.kinds.set(node, Kind::Broken, None),
+                    None => self.kinds.set(node, Kind::Invalid, None),
                 };
             }
             Meaning::Itself | Meaning::Topic(_) => {}
@@ -297,8 +297,8 @@ impl Checker<'_> {
             NodeKind::If(condition, yes, no) => {
                 self.expect(*condition, Kind::Bool);
                 self.same(*yes, *no, node);
-                if self.is_broken(node) {
-                    self.kinds.set(node, Kind::Broken, None);
+                if self.is_invalid(node) {
+                    self.kinds.set(node, Kind::Invalid, None);
                 } else {
                     self.same(*yes, node, node);
                 }
@@ -330,7 +330,7 @@ impl Checker<'_> {
             | NodeKind::Samples(_)
             | NodeKind::AtomField(..)
             | NodeKind::Rye { .. }
-            | NodeKind::Broken => {}
+            | NodeKind::Invalid => {}
         }
     }
 
@@ -356,14 +356,14 @@ impl Checker<'_> {
         self.result(node, kind);
     }
 
-    /// The kind that an operator gives its result, whatever its operands.
+    /// Sets the kind of the result of an operator, which does not depend on its operands.
     pub(super) fn result(&mut self, node: NodeId, kind: Kind) {
         let reason = Reason { span: self.span(node), declared: false };
         self.kinds.set(node, kind, Some(reason));
     }
 
     pub(super) fn expect(&mut self, node: NodeId, wanted: Kind) {
-        if self.is_broken(node) {
+        if self.is_invalid(node) {
             return;
         }
         let kind = self.kinds.kind(node);
@@ -377,23 +377,23 @@ impl Checker<'_> {
         }
     }
 
-    /// Both are of one kind, for the sake of `whole`.
+    /// Requires both operands of `whole` to have the same kind.
     pub(super) fn same(&mut self, a: NodeId, b: NodeId, whole: NodeId) {
         let (kind_a, kind_b) = (self.kinds.kind(a), self.kinds.kind(b));
-        // What has been found wrong once is not found wrong in another way on top of that.
+        // An error in an operand is not reported again.
         let both =
-            if self.is_broken(a) || self.is_broken(b) { Some(Kind::Broken) } else { kind_a.and(kind_b) };
+            if self.is_invalid(a) || self.is_invalid(b) { Some(Kind::Invalid) } else { kind_a.and(kind_b) };
         match both {
-            Some(Kind::Broken) => {
-                // United with something broken, a good variable would hide mistakes elsewhere.
+            Some(Kind::Invalid) => {
+                // Uniting a valid variable with an invalid one would hide other errors.
                 if whole == b {
-                    self.kinds.set(whole, Kind::Broken, None);
+                    self.kinds.set(whole, Kind::Invalid, None);
                 }
             }
             Some(both) => {
                 let (from, new) = if both == kind_a { (a, b) } else { (b, a) };
                 let used_here = Reason { span: self.span(new), declared: false };
-                // A field that had no kind yet has this one because of its use here.
+                // A field without a kind takes the kind of this use.
                 let had_none = self.kinds.kind(new) == Kind::Anything && both != Kind::Anything;
                 let reason = if had_none { Some(used_here) } else { self.kinds.reason(from) };
                 self.kinds.unite(a, b, both, reason);
@@ -402,8 +402,10 @@ impl Checker<'_> {
             None if self.untyped(b) => self.mismatch(b, kind_a),
             None => {
                 let what = match self.ast.nodes[whole].kind {
-                    NodeKind::Binary(..) => "these cannot be compared with each other",
-                    NodeKind::If(..) => "both branches must be of one type",
+                    NodeKind::Binary(..) => {
+                        format!("cannot compare {} with {}", kind_a.article(), kind_b.article())
+                    }
+                    NodeKind::If(..) => "the branches of `if` have different types".to_owned(),
                     _ => return self.mismatch(whole, kind_a),
                 };
                 let (span_a, span_b) = (self.span(a), self.span(b));
@@ -415,10 +417,9 @@ impl Checker<'_> {
                     diagnostic = diagnostic.help(UNIT);
                 }
                 if kind_a == Kind::Bool || kind_b == Kind::Bool {
-                    diagnostic = diagnostic
-                        .help("a truth stands by itself, or is compared with a truth: `p`, `not p`");
+                    diagnostic = diagnostic.help("use a boolean without a comparison: `p` or `not p`");
                 }
-                self.broken(whole, diagnostic);
+                self.invalidate(whole, diagnostic);
             }
         }
     }
@@ -428,7 +429,7 @@ impl Checker<'_> {
             || matches!(self.ast.nodes[node].kind, NodeKind::Variable(_))
     }
 
-    /// Reports that `wanted` is wanted where `node` stands, and `node` is something else.
+    /// Reports that `node` does not have the expected kind.
     pub(super) fn mismatch(&mut self, node: NodeId, wanted: Kind) {
         let (kind, reason) = (self.kinds.kind(node), self.kinds.reason(node));
         let span = self.span(node);
@@ -436,7 +437,7 @@ impl Checker<'_> {
         let words = span.of(self.text);
         let diagnostic = if self.untyped(node) {
             let message =
-                format!("'{words}' is used as {} here, elsewhere as {}", wanted.article(), kind.article());
+                format!("'{words}' is used as {} here and as {} elsewhere", wanted.article(), kind.article());
             let diagnostic = Diagnostic::new(Code::ConflictingUse, span, message);
             match elsewhere {
                 Some(r) => diagnostic.label(r.span, format!("used as {} here", kind.article())),
@@ -447,7 +448,7 @@ impl Checker<'_> {
             let diagnostic = Diagnostic::new(Code::TypeMismatch, span, message);
             match elsewhere {
                 Some(r) if r.declared => diagnostic.label(r.span, "declared here"),
-                Some(r) => diagnostic.label(r.span, format!("{} because of this", kind.article())),
+                Some(r) => diagnostic.label(r.span, format!("{} because of this use", kind.article())),
                 None => diagnostic,
             }
         };
@@ -455,10 +456,10 @@ impl Checker<'_> {
             && matches!(kind, Kind::Number | Kind::Text)
             && !matches!(self.ast.nodes[node].kind, NodeKind::Literal(Value::String(_)));
         let diagnostic = match (compare, wanted, kind) {
-            (true, ..) => diagnostic.help("compare it with something, for example with `==`"),
+            (true, ..) => diagnostic.help("compare it with a value, for example with `==`"),
             (_, Kind::Duration, Kind::Number) => diagnostic.help(UNIT),
             _ => diagnostic,
         };
-        self.broken(node, diagnostic);
+        self.invalidate(node, diagnostic);
     }
 }

@@ -1,4 +1,4 @@
-//! Numbers that run straight between messages: which properties ask for that, and what they can compare.
+//! Checks of properties with linear interpolation.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,14 +10,14 @@ use crate::graph::Graph;
 use crate::spec::{BinaryOp, Expr, ExprId, SliceId, TimeModel, UnaryOp};
 use crate::syntax::ast::{Attribute, Name};
 
-const SECOND: &str = "write a second property for it, with `@interpolate(constant)`";
+const SECOND_PROPERTY: &str = "write a second property for it with `@interpolate(constant)`";
 
-/// What the option that asks for straight lines is called where it is given.
-pub(super) const OPTION: &str =
-    "numbers run straight here because of `--time linear` (`time: linear` of a deployment)";
+/// The label where the command-line option requests linear interpolation.
+pub(super) const LINEAR_OPTION: &str =
+    "numbers are interpolated linearly because of `--time linear` (`time: linear` in a deployment)";
 
 impl Checker<'_> {
-    /// Whether numbers run straight in a property. What cannot is refused at its place.
+    /// Returns whether a property uses linear interpolation, and reports what cannot be combined with it.
     pub(super) fn linear(
         &mut self,
         name: &Name,
@@ -26,57 +26,56 @@ impl Checker<'_> {
         slice: Option<SliceId>,
         time: TimeModel,
     ) -> bool {
-        let attribute = attributes::straight(attributes);
+        let attribute = attributes::linear_interpolation(attributes);
         if attribute.is_none() && (!self.linear || attributes::chooses_time(attributes)) {
             return false;
         }
         let ast = self.ast;
-        // A further bound of a chain goes with the chain.
+        // A further bound of a chain has the settings of the chain.
         if ast.chains.iter().flat_map(|chain| &chain.bounds).any(|(bound, ..)| bound.span == name.span) {
             return false;
         }
-        // Whoever asks for straight lines everywhere need not care for what compares no numbers.
+        // The option has no effect on properties that compare no numbers.
         if attribute.is_none() && !self.has_numbers(formula, slice) {
             return false;
         }
         let place = attribute.map_or(name.span, |attribute| attribute.span);
         let without = match attribute {
-            Some(attribute) => format!("leave `{}` out", attribute.span.of(self.text)),
+            Some(attribute) => format!("remove `{}`", attribute.span.of(self.text)),
             None => "write `@interpolate(constant)` before it".to_owned(),
         };
         let is_chain = ast.chains.iter().any(|chain| chain.name.span == name.span);
         let is_machine = ast.machines.iter().any(|machine| machine.name.span == name.span);
-        let refused = if time != TimeModel::Dense {
-            let message =
-                "values run straight in dense time only: elsewhere there is nothing between messages";
+        let error = if time != TimeModel::Dense {
+            let message = "linear interpolation needs dense time";
             let diagnostic = Diagnostic::new(Code::WrongTimeModel, place, message);
-            Some(diagnostic.help("write `@time(dense)`, or leave `@time` out"))
+            Some(diagnostic.help("write `@time(dense)`, or remove `@time`"))
         } else if is_chain || is_machine {
-            let what = if is_chain { "a chain" } else { "a machine" };
-            Some(about_messages(what, place).help(without))
+            let subject = if is_chain { "a chain" } else { "a machine" };
+            Some(depends_on_messages(subject, place).help(without))
         } else if slice.is_some() {
-            let message = "what is divided by key has values that are constant between messages";
+            let message = "linear interpolation cannot be combined with `for each`";
             let diagnostic = Diagnostic::new(Code::NotStraight, place, message);
-            Some(diagnostic.help(format!("{without}, or write a property without `for each`")))
+            Some(diagnostic.help(format!("{without}, or remove `for each`")))
         } else if attributes::find(attributes, "robust").is_some() {
-            let message = "a robustness is measured of values that are constant between messages";
+            let message = "linear interpolation cannot be combined with `@robust`";
             let diagnostic = Diagnostic::new(Code::NotStraight, place, message);
             Some(diagnostic.help(format!("{without}, or write two properties")))
         } else {
-            found(&self.graph, formula).map(|(way, bent)| {
-                let inside = way.iter().find_map(|node| self.place_in(name, *node));
-                bent.refused(inside.unwrap_or(place))
+            first_conflict(&self.graph, formula).map(|(path, not_linear)| {
+                let inside = path.iter().find_map(|node| self.place_in(name, *node));
+                not_linear.error(inside.unwrap_or(place))
             })
         };
-        let refused = refused.map(|refused| match attribute {
-            Some(_) => refused,
-            None => refused.label(name.span, OPTION),
+        let error = error.map(|error| match attribute {
+            Some(_) => error,
+            None => error.label(name.span, LINEAR_OPTION),
         });
-        self.diagnostics.extend(refused);
+        self.diagnostics.extend(error);
         true
     }
 
-    /// Whether numbers that messages bring are in something.
+    /// Returns whether a formula contains numeric fields.
     fn has_numbers(&self, formula: ExprId, slice: Option<SliceId>) -> bool {
         let spec = self.graph.spec();
         let until = slice.and_then(|id| spec.slices.get(id.0 as usize)?.until);
@@ -97,7 +96,7 @@ impl Checker<'_> {
         false
     }
 
-    /// Where a node stands in a property, or in a definition that it uses.
+    /// Returns the location of a node in a property, or in a definition that it uses.
     pub(super) fn place_in(&self, name: &Name, node: ExprId) -> Option<Span> {
         let ast = self.ast;
         let own = ast.properties.iter().find(|property| property.name.span == name.span)?;
@@ -105,7 +104,7 @@ impl Checker<'_> {
         if let Some(here) = nodes.find(|here| self.lowered_to(*here, TimeModel::Dense) == Some(node)) {
             return Some(self.span(here));
         }
-        // A node that another property has as well has its place there.
+        // A shared node has its location in another property.
         let place = self.graph.spec().places.node(node)?;
         let mut roots = ast.properties.iter().filter_map(|property| property.body.root);
         let is_elsewhere = roots.any(|root| {
@@ -116,79 +115,80 @@ impl Checker<'_> {
     }
 }
 
-/// Why something cannot be where numbers run straight, and what to write instead.
+/// The reason why an expression cannot be combined with linear interpolation, and the fix.
 #[derive(Clone, Copy)]
-struct Bent {
-    what: &'static str,
-    /// Whether it is about messages; otherwise it is a number that bends or jumps between them.
-    about_messages: bool,
-    instead: &'static str,
+struct NotLinear {
+    subject: &'static str,
+    /// Whether the expression depends on individual messages; otherwise it is not piecewise linear.
+    depends_on_messages: bool,
+    advice: &'static str,
 }
 
-impl Bent {
-    const fn number(what: &'static str, instead: &'static str) -> Bent {
-        Bent { what, about_messages: false, instead }
+impl NotLinear {
+    const fn number(subject: &'static str, advice: &'static str) -> NotLinear {
+        NotLinear { subject, depends_on_messages: false, advice }
     }
 
-    const fn messages(what: &'static str, instead: &'static str) -> Bent {
-        Bent { what, about_messages: true, instead }
+    const fn messages(subject: &'static str, advice: &'static str) -> NotLinear {
+        NotLinear { subject, depends_on_messages: true, advice }
     }
 
-    fn refused(self, span: Span) -> Diagnostic {
-        let diagnostic = if self.about_messages {
-            about_messages(self.what, span)
+    fn error(self, span: Span) -> Diagnostic {
+        let diagnostic = if self.depends_on_messages {
+            depends_on_messages(self.subject, span)
         } else {
-            let message = format!("{} does not run straight between messages", self.what);
+            let message = format!("{} is not piecewise linear", self.subject);
             Diagnostic::new(Code::NotStraight, span, message)
         };
-        diagnostic.help(self.instead)
+        diagnostic.help(self.advice)
     }
 }
 
-fn about_messages(what: &str, span: Span) -> Diagnostic {
-    let message = format!("{what} is about messages, and cannot be where numbers run straight between them");
+fn depends_on_messages(subject: &str, span: Span) -> Diagnostic {
+    let message =
+        format!("{subject} depends on individual messages and cannot be combined with linear interpolation");
     Diagnostic::new(Code::NotStraight, span, message)
 }
 
-/// What is wrong with a formula by itself, in which the option asks that numbers run straight, if anything is.
-pub(crate) fn not_straight(graph: &Graph, formula: ExprId, span: Span) -> Option<Diagnostic> {
+/// Returns the error for a single formula for which the option requests linear interpolation.
+pub(crate) fn not_piecewise_linear(graph: &Graph, formula: ExprId, span: Span) -> Option<Diagnostic> {
     let has_numbers = graph.spec().nodes.iter().any(is_number);
-    let (_, bent) = found(graph, formula).filter(|_| has_numbers)?;
-    Some(bent.refused(span).label(span, OPTION))
+    let (_, not_linear) = first_conflict(graph, formula).filter(|_| has_numbers)?;
+    Some(not_linear.error(span).label(span, LINEAR_OPTION))
 }
 
 fn is_number(expr: &Expr) -> bool {
     matches!(expr, Expr::Field { value_type: ValueType::Int | ValueType::Float, .. })
 }
 
-/// What in a formula does not run straight, with what it is a part of up to the whole, and why.
-fn found(graph: &Graph, formula: ExprId) -> Option<(Vec<ExprId>, Bent)> {
+/// Returns the first node that cannot be combined with linear interpolation, with its ancestors and the reason.
+fn first_conflict(graph: &Graph, formula: ExprId) -> Option<(Vec<ExprId>, NotLinear)> {
     let nodes = &graph.spec().nodes;
-    // Operands stand before what they are of.
-    let mut moves: Vec<bool> = Vec::with_capacity(nodes.len());
+    // Operands precede their operators.
+    let mut varies: Vec<bool> = Vec::with_capacity(nodes.len());
     for expr in nodes {
-        moves.push(is_number(expr) || expr.operands().any(|operand| moves[operand.index()]));
+        varies.push(is_number(expr) || expr.operands().any(|operand| varies[operand.index()]));
     }
-    let moves = |id: ExprId| moves[id.index()];
-    let mut first: Option<(ExprId, Bent)> = None;
+    let varies = |id: ExprId| varies[id.index()];
+    let mut first: Option<(ExprId, NotLinear)> = None;
     let mut seen = HashSet::from([(formula, false)]);
-    // With each whether it is a part of numbers that are compared, some of which run straight.
+    // With each node, whether it is part of a comparison of interpolated numbers.
     let mut open = vec![(formula, false)];
     let mut above = HashMap::new();
     while let Some((id, is_number)) = open.pop() {
         let expr = &nodes[id.index()];
-        let what = if is_number { bent(graph, expr) } else { strange(graph, expr, &moves) };
-        if let Some(what) = what {
+        let conflict = if is_number { not_linear(graph, expr) } else { needs_messages(graph, expr, &varies) };
+        if let Some(conflict) = conflict {
             if first.is_none_or(|(first, _)| id < first) {
-                first = Some((id, what));
+                first = Some((id, conflict));
             }
             continue;
         }
         let inside = match expr {
-            Expr::Compare(_, x, y) => (moves(*x) || moves(*y)) && graph.value_type(*x) != ValueType::Bool,
+            Expr::Compare(_, x, y) => (varies(*x) || varies(*y)) && graph.value_type(*x) != ValueType::Bool,
             _ => is_number,
         };
-        // Whether a message brought another value is asked of the messages.
+        // `changed` compares the values of messages, not interpolated ones.
         let change = match expr {
             Expr::And(on, change) if is_update(graph, *on) && is_change(graph, *change) => Some(*change),
             _ => None,
@@ -199,64 +199,64 @@ fn found(graph: &Graph, formula: ExprId) -> Option<(Vec<ExprId>, Bent)> {
             open.push(part);
         }
     }
-    let (node, what) = first?;
-    let way = std::iter::successors(Some(node), |node| above.get(node).copied());
-    Some((way.collect(), what))
+    let (node, conflict) = first?;
+    let path = std::iter::successors(Some(node), |node| above.get(node).copied());
+    Some((path.collect(), conflict))
 }
 
-/// What cannot be in such a property at all.
-fn strange(graph: &Graph, expr: &Expr, moves: &dyn Fn(ExprId) -> bool) -> Option<Bent> {
-    let what = match expr {
+/// Returns the reason for an expression that depends on individual messages.
+fn needs_messages(graph: &Graph, expr: &Expr, varies: &dyn Fn(ExprId) -> bool) -> Option<NotLinear> {
+    let subject = match expr {
         Expr::Window { .. } => "a window",
         Expr::Age(_) => "`age`",
         Expr::Latency(_) => "`latency`",
         Expr::Jitter(_) => "`jitter`",
-        Expr::Chain(..) => "what is measured of a chain",
+        Expr::Chain(..) => "a measurement of a chain",
         Expr::InState(..) | Expr::Ambiguous(_) | Expr::MachineVariable(..) => "a machine",
         Expr::Exists(..) | Expr::ForAll(..) => "a quantifier",
-        Expr::And(on, change) => return changed(graph, *on, *change, moves),
-        Expr::Prev(x) if !moves(*x) => return None,
+        Expr::And(on, change) => return changed(graph, *on, *change, varies),
+        Expr::Prev(x) if !varies(*x) => return None,
         Expr::Prev(x) if graph.value_type(*x) == ValueType::Bool => {
-            let instead = "`previously p` is the truth just before; for that at the last message write a second \
-                           property, with `@interpolate(constant)`";
-            return Some(Bent::messages("`prev` of a comparison of numbers", instead));
+            let advice = "write `previously p` for the value just before this time point; for the value at the last \
+                           message, write a second property with `@interpolate(constant)`";
+            return Some(NotLinear::messages("`prev` of a comparison of numbers", advice));
         }
         Expr::Prev(_) => return Some(PREV),
         _ => return None,
     };
-    Some(Bent::messages(what, SECOND))
+    Some(NotLinear::messages(subject, SECOND_PROPERTY))
 }
 
-const PREV: Bent = Bent::messages(
+const PREV: NotLinear = NotLinear::messages(
     "`prev` of a number",
-    "`changed(topic.field)` asks whether a message brought another value; for the rest write a second property, with \
+    "write `changed(topic.field)` to detect a new value; otherwise write a second property with \
      `@interpolate(constant)`",
 );
 
-/// `changed` of something other than a field.
-fn changed(graph: &Graph, on: ExprId, change: ExprId, moves: &dyn Fn(ExprId) -> bool) -> Option<Bent> {
+/// Returns the reason for `changed` of something other than a field.
+fn changed(graph: &Graph, on: ExprId, change: ExprId, varies: &dyn Fn(ExprId) -> bool) -> Option<NotLinear> {
     let nodes = &graph.spec().nodes;
     let is_on = |id: ExprId| is_update(graph, id);
     let is_update = is_on(on) || matches!(nodes[on.index()], Expr::Or(x, y) if is_on(x) || is_on(y));
     let Expr::Compare(Comparison::NotEqual, x, before) = nodes[change.index()] else { return None };
     let is_change = matches!(nodes[before.index()], Expr::Prev(y) if x == y);
-    if !is_update || !is_change || !moves(x) || matches!(nodes[x.index()], Expr::Field { .. }) {
+    if !is_update || !is_change || !varies(x) || matches!(nodes[x.index()], Expr::Field { .. }) {
         return None;
     }
     Some(match graph.value_type(x) {
-        ValueType::Bool => Bent::messages(
+        ValueType::Bool => NotLinear::messages(
             "`changed` of a comparison of numbers",
-            "write `rising(p) or falling(p)` for where a truth changes",
+            "write `rising(p) or falling(p)` to detect a change of a boolean",
         ),
-        _ => Bent::messages(
-            "`changed` of what is computed",
-            "ask for each field by itself: `changed(topic.a) or changed(topic.b)`",
+        _ => NotLinear::messages(
+            "`changed` of a computed value",
+            "check each field by itself: `changed(topic.a) or changed(topic.b)`",
         ),
     })
 }
 
-/// What numbers that are compared, and some of which run straight, cannot be made of.
-fn bent(graph: &Graph, expr: &Expr) -> Option<Bent> {
+/// Returns the reason for an operand of a comparison that is not piecewise linear.
+fn not_linear(graph: &Graph, expr: &Expr) -> Option<NotLinear> {
     let constant = |id: &ExprId| graph.constant(*id).is_some();
     Some(match expr {
         Expr::Literal(_)
@@ -267,31 +267,31 @@ fn bent(graph: &Graph, expr: &Expr) -> Option<Bent> {
             return None;
         }
         Expr::Binary(BinaryOp::Multiply, x, y) if constant(x) || constant(y) => return None,
-        Expr::Binary(BinaryOp::Multiply, ..) => Bent::number(
-            "a product of two numbers that change",
-            "with a constant in place of one of them it does; otherwise write a second property for it, with \
-             `@interpolate(constant)`",
+        Expr::Binary(BinaryOp::Multiply, ..) => NotLinear::number(
+            "a product of two variable numbers",
+            "make one factor a constant; otherwise write a second property for it with `@interpolate(constant)`",
         ),
         Expr::Binary(BinaryOp::Divide, _, y) if constant(y) => return None,
-        Expr::Binary(BinaryOp::Divide, ..) => Bent::number(
-            "what is divided by a number that changes",
-            "where `y` is above zero, `x / y > 3` is `x > 3 * y`; otherwise write a second property for it, with \
-             `@interpolate(constant)`",
+        Expr::Binary(BinaryOp::Divide, ..) => NotLinear::number(
+            "a quotient with a variable divisor",
+            "for positive `y`, write `x > 3 * y` instead of `x / y > 3`; otherwise write a second property for it \
+             with `@interpolate(constant)`",
         ),
-        Expr::Binary(BinaryOp::Remainder, ..) => Bent::number("what `%` leaves", SECOND),
-        Expr::If(..) => Bent::number(
-            "a choice between numbers",
-            "choose between comparisons: `if p then x < 3 else y < 3`",
+        Expr::Binary(BinaryOp::Remainder, ..) => NotLinear::number("a remainder (`%`)", SECOND_PROPERTY),
+        Expr::If(..) => NotLinear::number(
+            "an `if` between numbers",
+            "write an `if` between comparisons: `if p then x < 3 else y < 3`",
         ),
         Expr::Prev(_) => PREV,
-        other => strange(graph, other, &|_| true).unwrap_or(Bent::number("this", SECOND)),
+        other => needs_messages(graph, other, &|_| true)
+            .unwrap_or(NotLinear::number("this expression", SECOND_PROPERTY)),
     })
 }
 
-/// Whether a comparison is of numbers some of which run straight.
-pub(super) fn runs_straight(graph: &Graph, x: ExprId, y: ExprId) -> bool {
+/// Returns whether a comparison has interpolated operands.
+pub(super) fn is_interpolated(graph: &Graph, x: ExprId, y: ExprId) -> bool {
     let nodes = &graph.spec().nodes;
-    // Whether a message brought another value is asked of the messages.
+    // `changed` compares the values of messages, not interpolated ones.
     if matches!(nodes[y.index()], Expr::Prev(before) if before == x) {
         return false;
     }
@@ -311,7 +311,7 @@ fn is_update(graph: &Graph, id: ExprId) -> bool {
     matches!(graph.spec().nodes[id.index()], Expr::On(_))
 }
 
-/// Whether it asks if a field is another than before the last message.
+/// Returns whether the node compares a field with its previous value.
 fn is_change(graph: &Graph, id: ExprId) -> bool {
     let nodes = &graph.spec().nodes;
     let Expr::Compare(Comparison::NotEqual, x, before) = &nodes[id.index()] else { return false };

@@ -1,4 +1,4 @@
-//! Nodes of the specification from checked expressions, and warnings about what they amount to.
+//! Translation of checked expressions into nodes of the specification.
 
 use rondel_event::{Comparison, Path, TopicId, Value, ValueType};
 
@@ -10,10 +10,11 @@ use crate::spec::{
     VariableId,
 };
 use crate::syntax::ast::{
-    self, Attribute, Body, Bound, Claim, Function, Infix, Measure, Name, NodeId, NodeKind, Pair, Prefix,
+    self, Attribute, Body, Bound, Function, Infix, Measure, Name, NodeId, NodeKind, Pair, Prefix,
+    PropertySource,
 };
 
-/// What each node of the tree has become; nothing for what is broken. Empty, if it is not needed.
+/// The node for each syntax node; none for invalid ones. Empty if the time model is not used.
 pub(super) type Lowered = Vec<Option<ExprId>>;
 
 impl Checker<'_> {
@@ -21,10 +22,10 @@ impl Checker<'_> {
         let ast = self.ast;
         self.lower_chains();
         self.lower_machines();
-        for claim in &ast.claims {
-            match *claim {
-                Claim::Property(i) => self.lower_property(&ast.properties[i]),
-                Claim::Machine(i) => {
+        for source in &ast.property_sources {
+            match *source {
+                PropertySource::Property(i) => self.lower_property(&ast.properties[i]),
+                PropertySource::Machine(i) => {
                     let machine = &ast.machines[i];
                     self.check_attributes(&machine.attributes, machine.each.is_some());
                     let formula = self.lower_errors(i);
@@ -32,7 +33,7 @@ impl Checker<'_> {
                     let Machine { slice, time, .. } = self.graph.spec().machines[i];
                     self.push_property(&machine.name, &machine.attributes, formula, slice, time);
                 }
-                Claim::Chain(i) => {
+                PropertySource::Chain(i) => {
                     let chain = &ast.chains[i];
                     self.check_attributes(&chain.attributes, true);
                     self.check_quantified(&chain.name, &chain.attributes, Vec::new());
@@ -40,11 +41,13 @@ impl Checker<'_> {
                         self.push_property(&chain.name, &chain.attributes, formula, slice, time);
                     }
                 }
-                Claim::ChainBound(i, bound) => self.lower_chain_bound(i, &ast.chains[i].bounds[bound]),
+                PropertySource::ChainBound(i, bound) => {
+                    self.lower_chain_bound(i, &ast.chains[i].bounds[bound])
+                }
             }
         }
-        self.unsaid = None;
-        // What no property uses is looked at as well.
+        self.implicit_time = None;
+        // Check unused definitions too.
         for i in self.order.clone() {
             let root = ast.bindings[i].body.root;
             let models = [TimeModel::Steps, TimeModel::Points, TimeModel::Dense];
@@ -54,7 +57,7 @@ impl Checker<'_> {
             }
         }
         self.lower_tests();
-        // After an error a use may have been lost with what could not be read.
+        // After an error, a use may be missing.
         if !self.diagnostics.iter().any(Diagnostic::is_error) {
             self.warn_of_unused();
         }
@@ -66,14 +69,14 @@ impl Checker<'_> {
         let units = self.units_of(property.body.nodes());
         let model = self.model(&property.attributes, units);
         let by_option = self.linear && !attributes::chooses_time(&property.attributes);
-        self.straight = by_option || attributes::straight(&property.attributes).is_some();
+        self.interpolated = by_option || attributes::linear_interpolation(&property.attributes).is_some();
         let lowered = self.lower_root(property.body, model);
-        self.straight = false;
+        self.interpolated = false;
         let slice = self.lower_each(property.each, &property.attributes, model);
         let Some((root, formula)) = property.body.root.zip(lowered) else { return };
         let warning = super::constant_property(&self.graph, formula, &property.name.text, self.span(root));
         self.diagnostics.extend(warning);
-        // What is true or false in any case is spoken of already.
+        // A constant formula has been reported.
         if self.graph.constant(formula).is_none() {
             self.check_quantified(&property.name, &property.attributes, vec![formula]);
         }
@@ -90,13 +93,13 @@ impl Checker<'_> {
     ) {
         let robust = self.robust(attributes, formula);
         let linear = self.linear(name, attributes, formula, slice, time);
-        self.check_asked(name, vec![formula], slice, time);
+        self.check_used_machines(name, vec![formula], slice, time);
         self.check_undivided(name, vec![formula], slice);
         if time == TimeModel::Dense {
-            self.warn_of_no_instant(name, vec![formula], linear);
+            self.warn_of_missed_edges(name, vec![formula], linear);
         }
         if let Some(slice) = slice {
-            self.warn_of_idle_key(slice, name, formula);
+            self.warn_of_unused_parameter(slice, name, formula);
         }
         let attributes = attributes.iter().map(|a| (a.name.text.clone(), a.value.clone())).collect();
         let property =
@@ -107,7 +110,7 @@ impl Checker<'_> {
     fn warn_of_unused(&mut self) {
         let ast = self.ast;
         for (binding, used) in ast.bindings.iter().zip(&self.used) {
-            // A leading underscore says that this is on purpose.
+            // A leading underscore marks an intentionally unused name.
             if !used && !binding.name.text.starts_with('_') {
                 let message = format!("'{}' is never used", binding.name.text);
                 self.diagnostics.push(Diagnostic::new(Code::Unused, binding.name.span, message));
@@ -115,21 +118,21 @@ impl Checker<'_> {
         }
     }
 
-    /// An expression in a time model, with all definitions that it needs.
+    /// Translates an expression in a time model, with the definitions that it uses.
     pub(super) fn lower_root(&mut self, body: Body, model: TimeModel) -> Option<ExprId> {
         let named = body.nodes().flat_map(|node| self.bindings_in(node)).collect();
         self.lower_needed(named, model);
         self.lower_body(body, model)
     }
 
-    /// A bound that stands in no formula, with the definitions that it needs.
+    /// Translates a bound outside of a formula, with the definitions that it uses.
     pub(super) fn lower_reach(&mut self, bound: &Bound, model: TimeModel) -> Option<u64> {
         let named = self.bounds.get(&bound.span).copied();
         self.lower_needed(named.into_iter().collect(), model);
         self.lower_bound(bound, model)
     }
 
-    /// Definitions, and all that they need themselves.
+    /// Translates definitions and their dependencies.
     fn lower_needed(&mut self, mut open: Vec<usize>, model: TimeModel) {
         let mut needed = vec![false; self.references.len()];
         while let Some(binding) = open.pop() {
@@ -144,7 +147,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The definitions that a node itself names.
+    /// Returns the definitions that a node names.
     fn bindings_in(&self, node: NodeId) -> Vec<usize> {
         let named = if let Meaning::Binding(i) = self.meanings[node] { Some(i) } else { None };
         let bounds = self.ast.nodes[node].kind.reaches().filter_map(|bound| self.bounds.get(&bound.span));
@@ -161,10 +164,10 @@ impl Checker<'_> {
             && binding.constant
             && self.graph.constant(lowered).is_none()
         {
-            let message = format!("the `const` '{}' is not a constant", binding.name.text);
+            let message = format!("`const` '{}' is not a constant", binding.name.text);
             self.diagnostics.push(
                 Diagnostic::new(Code::NotConstant, self.span(root), message)
-                    .help("for what changes with messages write `let` instead of `const`"),
+                    .help("declare a value that changes with messages with `let` instead of `const`"),
             );
         }
     }
@@ -174,7 +177,7 @@ impl Checker<'_> {
             self.lowered[model as usize] = vec![None; self.ast.nodes.len()];
         }
         for node in body.nodes() {
-            if !self.is_broken(node) {
+            if !self.is_invalid(node) {
                 self.graph.at(self.span(node));
                 self.lowered[model as usize][node] = self.lower_node(node, model);
             }
@@ -182,7 +185,7 @@ impl Checker<'_> {
         self.lowered_to(body.root?, model)
     }
 
-    /// What a node has become in a model.
+    /// Returns the node that a syntax node became in a time model.
     pub(super) fn lowered_to(&self, node: NodeId, model: TimeModel) -> Option<ExprId> {
         self.lowered[model as usize].get(node).copied().flatten()
     }
@@ -191,16 +194,16 @@ impl Checker<'_> {
         let ast = self.ast;
         let kind = &ast.nodes[node].kind;
         match &self.meanings[node] {
-            Meaning::Broken => return None,
+            Meaning::Invalid => return None,
             Meaning::Formula { topic, .. } => return self.lower_formula(*topic, kind, model),
             Meaning::Binding(i) => return self.lowered_to(ast.bindings[*i].body.root?, model),
             Meaning::Field { .. } => {
                 let (topic, path, value_type) = self.field_of(node)?;
                 return Some(self.graph.add(Expr::Field { topic, path, value_type }));
             }
-            Meaning::Key(each, key) => {
+            Meaning::Parameter(each, key) => {
                 let (each, key) = (*each, *key);
-                let value_type = self.key_type(each, key)?;
+                let value_type = self.parameter_type(each, key)?;
                 return Some(self.graph.add(Expr::Key(key as u32, value_type)));
             }
             Meaning::MachineVariable(machine, variable) => {
@@ -277,7 +280,7 @@ impl Checker<'_> {
                 }
                 id
             }
-            // These have a meaning of their own, or are broken.
+            // These have a meaning of their own, or are invalid.
             NodeKind::Path(..)
             | NodeKind::AtomField(..)
             | NodeKind::Atom { .. }
@@ -286,12 +289,12 @@ impl Checker<'_> {
             | NodeKind::Samples(_)
             | NodeKind::Measure(..)
             | NodeKind::Rye { .. }
-            | NodeKind::Broken => return None,
+            | NodeKind::Invalid => return None,
         };
         Some(id)
     }
 
-    /// A node that names a topic.
+    /// Translates a node that names a topic.
     fn lower_topic(&mut self, node: NodeId, topic: TopicId, model: TimeModel) -> Option<ExprId> {
         let expr = match &self.ast.nodes[node].kind {
             NodeKind::On(_) => Expr::On(topic),
@@ -304,8 +307,8 @@ impl Checker<'_> {
         Some(self.graph.add(expr))
     }
 
-    /// The message of this moment has these values. What it does not carry it does not have, even if
-    /// one before it did.
+    /// Translates an atom: the current message has these values. Unlike for a field, values of earlier messages do not
+    /// count.
     fn lower_atom(&mut self, topic: TopicId, pairs: &[Pair], model: TimeModel) -> Option<ExprId> {
         let mut bound: Vec<(Path, VariableId, ValueType)> = Vec::new();
         let mut conditions = Vec::new();
@@ -346,7 +349,7 @@ impl Checker<'_> {
         if model != TimeModel::Dense {
             return Some(self.graph.add(Expr::Next(a)));
         }
-        let message = "between two moments there is always another: in dense time nothing is `next`";
+        let message = "`next` is not defined in dense time";
         let diagnostic = Diagnostic::new(Code::WrongTimeModel, self.span(node), message)
             .help("write `eventually[0, 1 s] p`, or count steps with `@time(steps)` before the property");
         let diagnostic = self.because_of_option(diagnostic);
@@ -371,18 +374,19 @@ impl Checker<'_> {
             }
         };
         let diagnostic = if length == 0 {
-            Diagnostic::new(Code::InvalidBounds, over.span, "there is nothing in a window of no length")
+            Diagnostic::new(Code::InvalidBounds, over.span, "a window needs a length above zero")
         } else if topics.is_empty() {
-            let message = "this mentions no topic, so that there is nothing to measure";
+            let message = "this window measures nothing, because it mentions no topic";
             Diagnostic::new(Code::NeverUpdated, self.span(node), message)
         } else if aggregate == Aggregate::Rate && model == TimeModel::Steps {
-            let message = "a rate is in messages per second, and this property counts steps";
-            let diagnostic = Diagnostic::new(Code::WrongTimeModel, over.span, message)
-                .help("write a duration, such as `over 1 s`, or `count(…) over 10` for a number of steps");
+            let message = "`rate` is in messages per second, but this property counts steps";
+            let diagnostic = Diagnostic::new(Code::WrongTimeModel, over.span, message).help(
+                "write a duration, such as `over 1 s`, or count messages in steps with `count(…) over 10`",
+            );
             self.because_of_option(diagnostic)
         } else {
             let operand = match (operand, aggregate) {
-                // Not a sum of integers, whose order of magnitude would matter.
+                // Not an integer sum, which could overflow.
                 (Some(id), Aggregate::Mean) => Some(self.graph.widen(id)),
                 (operand, _) => operand,
             };
@@ -406,7 +410,7 @@ impl Checker<'_> {
             Function::Changed => {
                 let topics = self.graph.topics_of(a);
                 if topics.is_empty() {
-                    let message = "this mentions no topic, so that no message can change it";
+                    let message = "no message changes this value, because it mentions no topic";
                     let operand = self.ast.nodes[node].kind.operands().first().copied();
                     let span = operand.map_or(self.span(node), |a| self.span(a));
                     self.diagnostics.push(Diagnostic::new(Code::NeverUpdated, span, message));
@@ -425,18 +429,18 @@ impl Checker<'_> {
             (ValueType::Duration, ValueType::Float) | (ValueType::Float, ValueType::Duration)
         );
         if scaled && (self.graph.constant(a).is_none() || self.graph.constant(b).is_none()) {
-            let message = "a duration that is no constant is multiplied and divided by whole numbers only";
+            let message = "a variable duration can be multiplied and divided only by integers";
             let span = self.span(node);
             self.diagnostics.push(
                 Diagnostic::new(Code::TypeMismatch, span, message)
-                    .help("multiply by one whole number and divide by another: `x * 3 / 2` for `x * 1.5`"),
+                    .help("write `x * 3 / 2` instead of `x * 1.5`"),
             );
             return None;
         }
         self.has_result(node, |g| g.binary(op, a, b))
     }
 
-    /// Arithmetic, which may have no result.
+    /// Returns the result of arithmetic, or reports that there is none.
     fn has_result(
         &mut self,
         node: NodeId,
@@ -450,9 +454,9 @@ impl Checker<'_> {
             );
             let duration = self.is_duration(node);
             let message = match (division, duration) {
-                (true, false) => "this division of integers has no result",
-                (false, false) => "the result of this does not fit into an int (64 bits)",
-                (_, true) => "the result of this is no duration (64 bits of nanoseconds)",
+                (true, false) => "this integer division has no result",
+                (false, false) => "the result does not fit into an int (64 bits)",
+                (_, true) => "the result does not fit into a duration (64-bit nanoseconds)",
             };
             let span = self.span(node);
             self.diagnostics.push(Diagnostic::new(Code::NoResult, span, message));
@@ -463,8 +467,8 @@ impl Checker<'_> {
     fn lower_comparison(&mut self, node: NodeId, op: Comparison, a: ExprId, b: ExprId) -> ExprId {
         let id = self.graph.compare(op, a, b);
         let warning = super::constant::comparison(&self.graph, op, a, b, id, self.span(node));
-        // On its way from one whole number to the next it equals all that lie between.
-        let is_passed = |warning: &Diagnostic| self.straight && warning.code == Code::ImpossibleEquality;
+        // An interpolated integer takes the values in between.
+        let is_passed = |warning: &Diagnostic| self.interpolated && warning.code == Code::ImpossibleEquality;
         let warning = warning.filter(|warning| !is_passed(warning));
         self.diagnostics.extend(warning);
         id

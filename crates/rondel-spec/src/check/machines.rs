@@ -1,4 +1,4 @@
-//! Machines: states, variables and transitions, and the property that each has.
+//! Checks and translation of machines.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,10 +10,10 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::{
     Bounds, Expr, ExprId, Machine, MachineId, SliceId, State, TimeModel, Transition, Variable,
 };
-use crate::suggest::did_you_mean;
+use crate::suggest::{did_you_mean, unknown};
 use crate::syntax::ast::{self, Body, Name, NodeId};
 
-/// The names of the states of a machine, and which of them transitions enter and leave.
+/// The states of a machine.
 #[derive(Debug, Default)]
 pub(super) struct States<'a> {
     names: Vec<&'a Name>,
@@ -21,7 +21,7 @@ pub(super) struct States<'a> {
 }
 
 impl<'a> States<'a> {
-    /// States are declared by their use in a transition.
+    /// Returns the states in order of declaration or first use.
     fn of(machine: &'a ast::Machine) -> States<'a> {
         let mut states = States::default();
         for name in &machine.states {
@@ -47,10 +47,11 @@ impl<'a> States<'a> {
 
     fn find(&self, name: &Name, machine: &ast::Machine) -> Result<u32, Diagnostic> {
         self.places.get(name.text.as_str()).copied().ok_or_else(|| {
-            let suggestion = did_you_mean(&name.text, self.names.iter().map(|name| name.text.as_str()));
-            let message = format!("no state '{}' in machine '{}'{suggestion}", name.text, machine.name.text);
-            Diagnostic::new(Code::UnknownState, name.span, message)
-                .label(machine.name.span, "its states are those of its transitions")
+            let names: Vec<_> = self.names.iter().map(|name| name.text.as_str()).collect();
+            let message = format!("unknown state '{}' in machine '{}'", name.text, machine.name.text);
+            let diagnostic = Diagnostic::new(Code::UnknownState, name.span, message)
+                .label(machine.name.span, "transitions and `state` declare the states of this machine");
+            unknown(diagnostic, &name.text, &names, &format!("states of '{}'", machine.name.text))
         })
     }
 }
@@ -60,7 +61,7 @@ impl<'a> Checker<'a> {
         let machine: &'a ast::Machine = &self.ast.machines[index];
         self.resolve_each(machine.each, names);
         for (i, variable) in machine.variables.iter().enumerate() {
-            // What a variable begins with is a constant: nothing of the machine is known there.
+            // An initial value is constant, so it cannot use other names of the machine.
             let locals = std::mem::take(&mut self.locals);
             self.resolve_body(variable.initial, names);
             self.locals = locals;
@@ -83,14 +84,15 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// What `in(machine, state, …)` means.
+    /// Resolves `in(machine, state, …)`.
     pub(super) fn resolve_in(&mut self, machine: &Name, states: &'a [Name]) -> Meaning {
         let machines = &self.ast.machines;
         let Some(index) = machines.iter().position(|m| m.name.text == machine.text) else {
-            let names = machines.iter().map(|m| m.name.text.as_str());
-            let message = format!("no machine '{}'{}", machine.text, did_you_mean(&machine.text, names));
-            self.diagnostics.push(Diagnostic::new(Code::UnknownName, machine.span, message));
-            return Meaning::Broken;
+            let names: Vec<_> = machines.iter().map(|m| m.name.text.as_str()).collect();
+            let message = format!("unknown machine '{}'", machine.text);
+            let diagnostic = Diagnostic::new(Code::UnknownName, machine.span, message);
+            self.diagnostics.push(unknown(diagnostic, &machine.text, &names, "declared machines"));
+            return Meaning::Invalid;
         };
         let all = States::of(&machines[index]);
         let found: Vec<_> = states.iter().map(|state| all.find(state, &machines[index])).collect();
@@ -99,7 +101,7 @@ impl<'a> Checker<'a> {
         for state in found {
             match state {
                 Ok(place) => places.push(place),
-                // Where part of the machine could not be read, the state may be in that.
+                // If a part of the machine could not be parsed, the state may be declared there.
                 Err(_) if !machines[index].complete => {}
                 Err(diagnostic) => {
                     self.diagnostics.push(diagnostic);
@@ -109,7 +111,7 @@ impl<'a> Checker<'a> {
         }
         places.sort_unstable();
         places.dedup();
-        if broken { Meaning::Broken } else { Meaning::InState(MachineId(index as u32), places) }
+        if broken { Meaning::Invalid } else { Meaning::InState(MachineId(index as u32), places) }
     }
 
     pub(super) fn infer_machines(&mut self) {
@@ -152,29 +154,29 @@ impl<'a> Checker<'a> {
         let id = self.lower_root(variable.initial, model)?;
         let span = self.span(root);
         let Some(value) = self.graph.constant(id).cloned() else {
-            let message = format!("the variable '{}' does not begin with a constant", variable.name.text);
+            let message = format!("the initial value of '{}' is not a constant", variable.name.text);
             self.diagnostics.push(
                 Diagnostic::new(Code::NotConstant, span, message)
-                    .help("a transition can give it a value that messages bring: `do n := topic.field`"),
+                    .help("assign a value from a message in a transition: `do n := topic.field`"),
             );
             return None;
         };
         match (variable.value_type, value) {
             (Some(ValueType::Float), Value::Int(value)) => Some(Value::Float(value as f64)),
             (Some(ValueType::Int), Value::Float(_)) => {
-                self.not_whole(&variable.name, span);
+                self.report_float_in_int(&variable.name, span);
                 None
             }
             (_, value) => Some(value),
         }
     }
 
-    fn not_whole(&mut self, variable: &Name, span: Span) {
-        let message = format!("expected an int, found a float, and '{}' is an int", variable.text);
+    fn report_float_in_int(&mut self, variable: &Name, span: Span) {
+        let message = format!("cannot assign a float to '{}', which is an int", variable.text);
         self.diagnostics.push(
             Diagnostic::new(Code::TypeMismatch, span, message)
                 .label(variable.span, "declared here")
-                .help(format!("write `var {}: float`", variable.text)),
+                .help(format!("declare it as `var {}: float`", variable.text)),
         );
     }
 
@@ -193,15 +195,15 @@ impl<'a> Checker<'a> {
             let machine = self.lower_machine(index, model);
             self.graph.spec_mut().machines.push(machine);
         }
-        self.report_circles_of_machines();
+        self.report_cyclic_machines();
         for (index, machine) in machines.iter().enumerate() {
             let lowered = &self.graph.spec().machines[index];
             let (slice, time) = (lowered.slice, lowered.time);
             let roots: Vec<_> = lowered.conditions().collect();
             self.check_undivided(&machine.name, roots.clone(), slice);
-            self.check_asked(&machine.name, roots.clone(), slice, time);
+            self.check_used_machines(&machine.name, roots.clone(), slice, time);
             if time == TimeModel::Dense {
-                self.warn_of_no_instant(&machine.name, roots, false);
+                self.warn_of_missed_edges(&machine.name, roots, false);
             }
         }
     }
@@ -259,8 +261,7 @@ impl<'a> Checker<'a> {
             return self.state(all, initial, machine);
         }
         if machine.complete {
-            let message =
-                format!("the machine '{}' does not say in which state it begins", machine.name.text);
+            let message = format!("machine '{}' has no initial state", machine.name.text);
             let first = machine.transitions.first().map_or("a", |t| t.from.text.as_str());
             self.diagnostics.push(
                 Diagnostic::new(Code::InitialState, machine.name.span, message)
@@ -282,19 +283,19 @@ impl<'a> Checker<'a> {
         let after = transition.after.as_ref().and_then(|reach| self.lower_reach(reach, model));
         let complete = self.ast.machines[machine].complete;
         if complete && transition.guard.is_none() && transition.after.is_none() {
-            let message = "nothing says when this transition is taken";
+            let message = "this transition has neither `when` nor `after`";
             self.diagnostics.push(
                 Diagnostic::new(Code::Unconditional, transition.span, message)
-                    .help("add `when` and a condition, or `after` and a time"),
+                    .help("add `when` with a condition, or `after` with a time"),
             );
         }
         if let (Some(within), Some(after)) = (within, after)
             && within <= after
         {
-            let message = "this transition is never taken: it may be taken only before, and only after";
+            let message = "this transition is never taken: its `within` ends no later than its `after`";
             self.diagnostics.push(
                 Diagnostic::new(Code::EmptyInterval, transition.span, message)
-                    .help("`after a within b` is from a to b after the state was entered"),
+                    .help("write `after a within b` with a < b; both count from the entry into the state"),
             );
         }
         let place = |name: &Name| all.places.get(name.text.as_str()).copied().unwrap_or(0);
@@ -321,19 +322,19 @@ impl<'a> Checker<'a> {
         for (name, value) in assignments {
             let value_id = self.lower_root(*value, model);
             if let Some(first) = seen.insert(&name.text, name.span) {
-                let message = format!("the variable '{}' gets two values", name.text);
+                let message = format!("variable '{}' is assigned twice in one transition", name.text);
                 self.diagnostics.push(
-                    Diagnostic::new(Code::DuplicateName, name.span, message).label(first, "first here"),
+                    Diagnostic::new(Code::DuplicateName, name.span, message).label(first, "first assignment"),
                 );
                 continue;
             }
             let Some(place) = variables.iter().position(|variable| variable.name.text == name.text) else {
                 let suggestion =
                     did_you_mean(&name.text, variables.iter().map(|variable| variable.name.text.as_str()));
-                let message = format!("no variable '{}'{suggestion}", name.text);
+                let message = format!("unknown variable '{}'{suggestion}", name.text);
                 self.diagnostics.push(
                     Diagnostic::new(Code::UnknownName, name.span, message)
-                        .help(format!("a machine declares its variables: `var {}: int = 0`", name.text)),
+                        .help(format!("declare it in the machine: `var {}: int = 0`", name.text)),
                 );
                 continue;
             };
@@ -342,7 +343,7 @@ impl<'a> Checker<'a> {
                 (ValueType::Float, ValueType::Int) => self.graph.widen(id),
                 (ValueType::Int, ValueType::Float) => {
                     let span = value.root.map_or(name.span, |root| self.span(root));
-                    self.not_whole(&variables[place].name, span);
+                    self.report_float_in_int(&variables[place].name, span);
                     continue;
                 }
                 _ => id,
@@ -373,7 +374,7 @@ impl<'a> Checker<'a> {
             if !reached.contains(&place) {
                 let others = all.names.iter().map(|name| name.text.as_str());
                 let message = format!(
-                    "the machine '{}' never enters its state '{}'{}",
+                    "machine '{}' never enters state '{}'{}",
                     machine.name.text,
                     name.text,
                     did_you_mean(&name.text, others)
@@ -397,10 +398,10 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A machine whose guards ask for the state of another comes after it; a circle has no order.
-    fn report_circles_of_machines(&mut self) {
+    /// Reports machines that depend on their own state, directly or through each other.
+    fn report_cyclic_machines(&mut self) {
         let spec = self.graph.spec();
-        let asked: Vec<HashSet<usize>> =
+        let uses: Vec<HashSet<usize>> =
             spec.machines
                 .iter()
                 .map(|machine| {
@@ -410,36 +411,36 @@ impl<'a> Checker<'a> {
                     self.machines_in(parts.collect()).into_iter().map(|(id, _)| id.0 as usize).collect()
                 })
                 .collect();
-        for start in 0..asked.len() {
+        for start in 0..uses.len() {
             let mut seen = HashSet::new();
-            let mut open: Vec<usize> = asked[start].iter().copied().collect();
+            let mut open: Vec<usize> = uses[start].iter().copied().collect();
             while let Some(machine) = open.pop() {
                 if seen.insert(machine) {
-                    open.extend(&asked[machine]);
+                    open.extend(&uses[machine]);
                 }
             }
             if !seen.contains(&start) {
                 continue;
             }
             let name = &self.ast.machines[start].name;
-            let (message, help) = match asked[start].contains(&start) {
+            let (message, help) = match uses[start].contains(&start) {
                 true => (
-                    format!("the transitions of '{}' ask in which state it is itself", name.text),
-                    "a transition is taken only from the state that it leaves; nothing more need be asked",
+                    format!("the transitions of '{}' depend on its own state", name.text),
+                    "remove the condition on the state: a transition is taken only from its source state",
                 ),
                 false => (
                     format!(
-                        "the transitions of '{}' refer to its own state through other machines",
+                        "the transitions of '{}' depend on its own state through other machines",
                         name.text
                     ),
-                    "of two machines only one can ask for the state of the other",
+                    "remove the cycle: only one of two machines can use the state of the other",
                 ),
             };
             self.diagnostics.push(Diagnostic::new(Code::CyclicDefinition, name.span, message).help(help));
         }
     }
 
-    /// The machines whose state some of these nodes ask for.
+    /// Returns the machines whose state the nodes use.
     pub(super) fn machines_in(&self, mut open: Vec<ExprId>) -> Vec<(MachineId, ExprId)> {
         let spec = self.graph.spec();
         let mut seen: HashSet<ExprId> = open.iter().copied().collect();
@@ -455,9 +456,8 @@ impl<'a> Checker<'a> {
         found
     }
 
-    /// Whoever asks for the state of a machine has one instance for each of its instances, and the
-    /// same moments.
-    pub(super) fn check_asked(
+    /// Reports the use of the state of a machine that has another `for each` or another time model.
+    pub(super) fn check_used_machines(
         &mut self,
         name: &Name,
         roots: Vec<ExprId>,
@@ -475,21 +475,24 @@ impl<'a> Checker<'a> {
             }
             let machine = &self.ast.machines[id.0 as usize];
             let other = &self.graph.spec().machines[id.0 as usize];
-            // A machine whose own keys are wrong is divided by nothing yet.
+            // A machine with invalid parameters has no slice yet.
             let broken = machine.each.is_some() && other.slice.is_none();
             let (how, help) = if other.slice != slice && !broken {
                 let help = match machine.each {
                     Some(_) => "give both the same `for each`, with the same `until` and `@limit`",
-                    None => "a machine without `for each` is one for all; give it the same `for each`",
+                    None => "give the machine the same `for each`",
                 };
-                ("is divided otherwise", help)
+                (
+                    if machine.each.is_some() { "has a different `for each`" } else { "has no `for each`" },
+                    help,
+                )
             } else if other.time != time {
-                ("measures time otherwise", "write the same `@time(dense)` or `@time(steps)` before both")
+                ("measures time differently", "write the same `@time(dense)` or `@time(steps)` before both")
             } else {
                 continue;
             };
             let message =
-                format!("'{}' asks for the state of '{}', which {how}", name.text, machine.name.text);
+                format!("'{}' uses the state of machine '{}', which {how}", name.text, machine.name.text);
             self.diagnostics.push(
                 Diagnostic::new(Code::ForeignMachine, name.span, message)
                     .label(machine.name.span, "this machine")
@@ -498,8 +501,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The formula of a machine's property: two transitions were never possible at once, and it is in
-    /// no state that is an error.
+    /// Returns the formula of a machine's property: no two transitions were possible at once, and the machine is in no
+    /// error state.
     pub(super) fn lower_errors(&mut self, index: usize) -> ExprId {
         let machine: &'a ast::Machine = &self.ast.machines[index];
         let all = States::of(machine);
@@ -521,8 +524,8 @@ impl<'a> Checker<'a> {
             }
             if let Some(lasting) = &error.lasting {
                 let Some(lower) = self.lower_reach(lasting, model) else { continue };
-                // So long ago it held already, and it has held ever since. `historically` over that
-                // long would be true too where the trace began less long ago.
+                // `since` with itself: it held that long ago and has held ever since. `historically` would also be true if the
+                // trace is shorter than the duration.
                 held = self.graph.since(Bounds { lower, upper: None }, held, held);
             }
             wrong = self.graph.or(wrong, held);
@@ -530,7 +533,7 @@ impl<'a> Checker<'a> {
         self.graph.not(wrong)
     }
 
-    /// What the bounds of the machines say about time, those in their conditions included.
+    /// Collects the units of the bounds of all machines, including those in their conditions.
     pub(super) fn collect_machine_units(&mut self) {
         for (index, machine) in self.ast.machines.iter().enumerate() {
             let mut units = time::Units::default();

@@ -1,4 +1,4 @@
-//! From the tree to a [`Spec`]: names, then types, then nodes.
+//! Semantic analysis: resolves names, infers types, and translates the syntax tree into a [`Spec`].
 
 mod arithmetic;
 mod attributes;
@@ -24,53 +24,53 @@ use rondel_event::{Path, TopicId, Value, ValueType};
 pub(crate) use self::constant::constant_property;
 pub(crate) use self::fields::Fields;
 pub(crate) use self::kinds::article;
-pub(crate) use self::linear::not_straight;
-pub(crate) use self::variables::hiding;
+pub(crate) use self::linear::not_piecewise_linear;
+pub(crate) use self::variables::shadowing;
 use crate::ParseOptions;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::graph::Graph;
 use crate::spec::{ChainId, ChainMeasure, MachineId, Spec, TimeModel, Topic, VariableId};
 use crate::syntax::ast::{Ast, NodeId};
 
-/// What a node of the tree stands for, once names are looked up.
+/// The meaning of a syntax node after name resolution.
 #[derive(Clone, Debug, Default)]
 enum Meaning {
-    /// What its syntax says.
+    /// The meaning that its syntax determines.
     #[default]
     Itself,
-    /// A field, with the type that a schema declares for it and where.
+    /// A field, with its declared type and the location of the declaration.
     Field { topic: TopicId, path: Path, declared: Option<(ValueType, Option<Span>)> },
-    /// A `let` or `const`, by its position.
+    /// A `let` or `const`, by its index.
     Binding(usize),
-    /// The topic that the node names.
+    /// A topic.
     Topic(TopicId),
-    /// An embedded formula about this topic, and where its first bounds are, if it has some.
+    /// An embedded formula with its topic, and the location of its first bound, if it has one.
     Formula { topic: TopicId, bounds: Option<Span> },
-    /// A key of a `for each`: which of all, and which key of it.
-    Key(usize, usize),
-    /// A variable of a machine: which machine, and which variable of it.
+    /// A parameter: the index of its `for each`, and of the parameter.
+    Parameter(usize, usize),
+    /// A variable of a machine: the index of the machine, and of the variable.
     MachineVariable(usize, usize),
-    /// A machine being in one of these states.
+    /// A test whether a machine is in one of these states.
     InState(MachineId, Vec<u32>),
     /// A measurement of a chain.
     Chain(ChainId, ChainMeasure),
-    /// What has been reported and is not looked at further.
-    Broken,
+    /// An invalid node that has been reported.
+    Invalid,
 }
 
-/// What a name stands for within one declaration.
+/// The meaning of a name that is local to a declaration.
 #[derive(Clone, Copy, Debug)]
 enum Local {
-    /// A key of its `for each`: which of all, and which key of it.
-    Key(usize, usize),
-    /// A variable of its machine: which machine, and which variable of it.
+    /// A parameter: the index of its `for each`, and of the parameter.
+    Parameter(usize, usize),
+    /// A variable of a machine: the index of the machine, and of the variable.
     Variable(usize, usize),
 }
 
 impl Local {
     fn meaning(self) -> Meaning {
         match self {
-            Local::Key(each, key) => Meaning::Key(each, key),
+            Local::Parameter(each, key) => Meaning::Parameter(each, key),
             Local::Variable(machine, variable) => Meaning::MachineVariable(machine, variable),
         }
     }
@@ -82,46 +82,46 @@ struct Checker<'a> {
     diagnostics: &'a mut Vec<Diagnostic>,
     graph: Graph,
     meanings: Vec<Meaning>,
-    /// The names that only the declaration knows that is being looked at.
+    /// The local names of the current declaration.
     locals: slices::Locals<'a>,
-    /// What the bounds of each machine say about time.
+    /// The units of the bounds of each machine.
     machine_units: Vec<time::Units>,
-    /// What the variables of each machine begin with; nothing for what is broken.
+    /// The initial values of the variables of each machine; none for invalid ones.
     machine_data: Vec<Vec<Option<Value>>>,
-    /// How each chain measures time, and in how long a stamp should come out; nothing for what is broken.
+    /// The time model and the latency bound of each chain; none for invalid ones.
     chain_reaches: Vec<Option<(TimeModel, u64)>>,
-    /// The topics of the messages of each test; nothing for what is broken.
+    /// The topics of the messages of each test; none for invalid ones.
     test_topics: Vec<Vec<Option<TopicId>>>,
-    /// For every binding those that it refers to.
+    /// The bindings that each binding refers to.
     references: Vec<Vec<usize>>,
     used: Vec<bool>,
-    /// The bindings that bounds name, by the place of the name.
+    /// The bindings that bounds name, by the location of the name.
     bounds: HashMap<Span, usize>,
-    /// The bindings such that each comes after those that it refers to.
+    /// The bindings, in an order in which each follows those that it refers to.
     order: Vec<usize>,
-    /// The types of fields that have no declared one, by their node.
+    /// The types of undeclared fields, by node.
     kinds: kinds::Kinds,
-    /// For every node the first operator of the future in it.
+    /// The first future operator in each node.
     future: Vec<Option<NodeId>>,
-    /// The model of the properties that do not choose one.
+    /// The time model of the properties that do not choose one.
     time: Option<TimeModel>,
-    /// Whether numbers run straight in the properties that do not say how time runs in them.
+    /// Whether the properties that choose neither a time model nor an interpolation are interpolated linearly.
     linear: bool,
-    /// Whether numbers run straight in what is being lowered.
-    straight: bool,
-    /// The name of what is being lowered, if it does not say itself how it measures time.
-    unsaid: Option<Span>,
-    /// For every binding what its bounds say about time.
+    /// Whether the current property is interpolated linearly.
+    interpolated: bool,
+    /// The name of the current declaration, if it does not choose a time model.
+    implicit_time: Option<Span>,
+    /// The units of the bounds of each binding.
     units: Vec<time::Units>,
-    /// What the nodes have become, in each of the time models.
+    /// The translated nodes, by time model.
     lowered: [lower::Lowered; 3],
-    /// The types of the variables of quantifiers, and what they have become in each of the models.
+    /// The types of the quantifier variables, and their ids in each time model.
     variable_types: Vec<ValueType>,
     variables: HashMap<(usize, TimeModel), VariableId>,
 }
 
-/// Checks `ast`, which was read from `text`. `topic` is the name of the one topic of a single
-/// formula. The result is worth something only if there is no error among the diagnostics.
+/// Checks `ast`, which was parsed from `text`. `topic` is the name of the only topic of a single formula. The result
+/// is valid only if there is no error among the diagnostics.
 pub(crate) fn check(
     text: &str,
     ast: &Ast,
@@ -147,8 +147,8 @@ pub(crate) fn check(
         chain_reaches: Vec::new(),
         test_topics: Vec::new(),
         references: vec![Vec::new(); ast.bindings.len()],
-        straight: false,
-        unsaid: None,
+        interpolated: false,
+        implicit_time: None,
         used: vec![false; ast.bindings.len()],
         bounds: HashMap::new(),
         order: Vec::new(),
@@ -167,11 +167,15 @@ pub(crate) fn check(
     checker.check_future();
     checker.collect_units();
     checker.lower();
-    if ast.claims.is_empty() && !checker.diagnostics.iter().any(Diagnostic::is_error) {
+    if ast.property_sources.is_empty() && !checker.diagnostics.iter().any(Diagnostic::is_error) {
         let span = Span::new(text.len(), text.len());
         checker.diagnostics.push(
-            Diagnostic::new(Code::NoProperty, span, "there is no property, so nothing is checked")
-                .help("add one: `property name = formula`"),
+            Diagnostic::new(
+                Code::NoProperty,
+                span,
+                "the specification has no property, so nothing is checked",
+            )
+            .help("add a property: `property name = formula`"),
         );
     }
     checker.graph.finish()
@@ -192,14 +196,14 @@ impl Checker<'_> {
         self.ast.nodes[node].span
     }
 
-    fn is_broken(&self, node: NodeId) -> bool {
-        matches!(self.meanings[node], Meaning::Broken)
+    fn is_invalid(&self, node: NodeId) -> bool {
+        matches!(self.meanings[node], Meaning::Invalid)
     }
 
-    /// Reports something about a node, and looks at the node no further.
-    fn broken(&mut self, node: NodeId, diagnostic: Diagnostic) {
+    /// Reports an error at a node and marks it as invalid.
+    fn invalidate(&mut self, node: NodeId, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
-        self.meanings[node] = Meaning::Broken;
+        self.meanings[node] = Meaning::Invalid;
     }
 }
 

@@ -1,4 +1,4 @@
-//! Names: which topic, field or definition each stands for.
+//! Name resolution.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use super::fields::Fields;
 use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::rye;
-use crate::suggest::did_you_mean;
+use crate::suggest::{did_you_mean, list};
 use crate::syntax::ast::{Ast, Bound, BoundKind, Infix, Name, NodeId, NodeKind};
 
-/// What a name was declared as.
+/// The declaration of a name.
 #[derive(Clone, Copy)]
 pub(super) enum Declared {
     Topic(TopicId),
@@ -56,7 +56,7 @@ impl<'a> Checker<'a> {
             match names.get(name.text.as_str()) {
                 Some((_, first)) => {
                     let first = *first;
-                    // What is shadowed by its namesake is not called unused on top of that.
+                    // A duplicate definition is not also reported as unused.
                     if let Declared::Binding(i) = declared {
                         self.used[i] = true;
                     }
@@ -68,8 +68,8 @@ impl<'a> Checker<'a> {
             }
         }
         let mut properties = HashMap::new();
-        for claim in &ast.claims {
-            let name = ast.claim_name(*claim);
+        for source in &ast.property_sources {
+            let name = ast.source_name(*source);
             if let Some(first) = properties.insert(name.text.as_str(), name.span) {
                 self.declared_twice(name, first);
             }
@@ -78,16 +78,17 @@ impl<'a> Checker<'a> {
     }
 
     pub(super) fn declared_twice(&mut self, name: &Name, first: Span) {
-        let message = format!("the name '{}' is declared twice", name.text);
-        self.diagnostics
-            .push(Diagnostic::new(Code::DuplicateName, name.span, message).label(first, "first here"));
+        let message = format!("'{}' is declared twice", name.text);
+        self.diagnostics.push(
+            Diagnostic::new(Code::DuplicateName, name.span, message).label(first, "first declared here"),
+        );
     }
 
     pub(super) fn resolve(&mut self, node: NodeId, within: Option<usize>, names: &Names<'a>) {
         let ast = self.ast;
         let kind = &ast.nodes[node].kind;
         let meaning = match kind {
-            NodeKind::Broken => Meaning::Broken,
+            NodeKind::Invalid => Meaning::Invalid,
             NodeKind::Path(name, steps) => self.path(node, name, steps, within, names),
             NodeKind::Measure(measure, name) if self.measures_chain(*measure, name, names) => {
                 self.resolve_chain_measure(*measure, name)
@@ -95,22 +96,22 @@ impl<'a> Checker<'a> {
             NodeKind::On(name) | NodeKind::Measure(_, name) | NodeKind::Atom { topic: name, .. } => {
                 match self.topic(name, names) {
                     Ok(topic) => Meaning::Topic(topic),
-                    Err(diagnostic) => return self.broken(node, *diagnostic),
+                    Err(diagnostic) => return self.invalidate(node, *diagnostic),
                 }
             }
             NodeKind::Samples(name) => match self.topic(name, names) {
                 Ok(topic) => Meaning::Topic(topic),
                 Err(_) => self.path(node, name, &[], within, names),
             },
-            // What is wrong with the topic is said once, about the atom.
+            // An unknown topic is reported once, for the atom.
             NodeKind::AtomField(name, steps) => match self.topic(name, names) {
                 Ok(topic) => self.field(node, topic, steps),
-                Err(_) => Meaning::Broken,
+                Err(_) => Meaning::Invalid,
             },
             NodeKind::In(machine, states) => self.resolve_in(machine, states),
             NodeKind::Rye { topic, body } => self.embedded(node, topic.as_ref(), *body, names),
             NodeKind::Quantified { variables, .. } => {
-                self.warn_of_hiding(variables, names);
+                self.warn_of_shadowing(variables, names);
                 Meaning::Itself
             }
             _ => Meaning::Itself,
@@ -118,12 +119,12 @@ impl<'a> Checker<'a> {
         self.meanings[node] = meaning;
         for bound in kind.reaches() {
             if let Err(diagnostic) = self.resolve_bound(bound, within, names) {
-                self.broken(node, *diagnostic);
+                self.invalidate(node, *diagnostic);
             }
         }
     }
 
-    /// Looks up the constant that a bound may name.
+    /// Resolves the constant that a bound names.
     pub(super) fn resolve_bound(
         &mut self,
         bound: &Bound,
@@ -138,18 +139,18 @@ impl<'a> Checker<'a> {
                 Ok(())
             }
             _ => {
-                let suggestion = self.similar(name, names);
-                let message = format!("no constant '{name}'{suggestion}");
+                let suggestion = self.suggestion(name, names);
+                let message = format!("unknown constant '{name}'{suggestion}");
                 let mut diagnostic = Diagnostic::new(Code::UnknownName, bound.span, message);
                 if matches!(name.to_lowercase().as_str(), "inf" | "infinity" | "infty" | "oo" | "end") {
-                    diagnostic.help = Some("a bound that is no bound is left out: `[0,]`".to_owned());
+                    diagnostic.help = Some("leave out an infinite bound: `[0,]`".to_owned());
                 }
                 Err(Box::new(diagnostic))
             }
         }
     }
 
-    /// Notes that a constant is used, which must be one.
+    /// Resolves a name that must be a constant.
     pub(super) fn refer_to_constant(&mut self, name: &str, span: Span, names: &Names<'a>) {
         match names.get(name) {
             Some((Declared::Binding(i), _)) if self.ast.bindings[*i].constant => self.refer(None, *i),
@@ -159,19 +160,19 @@ impl<'a> Checker<'a> {
                 self.diagnostics.push(
                     diagnostic
                         .label(*declared, "declared here")
-                        .help("for what never changes write `const` instead of `let`"),
+                        .help("declare a value that never changes with `const` instead of `let`"),
                 );
             }
             _ => {
-                let suggestion = self.similar(name, names);
-                let message = format!("no constant '{name}'{suggestion}");
+                let suggestion = self.suggestion(name, names);
+                let message = format!("unknown constant '{name}'{suggestion}");
                 self.diagnostics
-                    .push(Diagnostic::new(Code::UnknownName, span, message).help("a text stands in quotes"));
+                    .push(Diagnostic::new(Code::UnknownName, span, message).help("put strings in quotes"));
             }
         }
     }
 
-    /// Notes that the binding `within`, or else a property, refers to `binding`.
+    /// Records that the binding `within`, or a property, refers to `binding`.
     fn refer(&mut self, within: Option<usize>, binding: usize) {
         self.used[binding] = true;
         if let Some(within) = within {
@@ -179,8 +180,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn similar(&self, word: &str, names: &Names<'_>) -> String {
-        // In a fixed order, as the first of several equally good ones is named.
+    fn suggestion(&self, word: &str, names: &Names<'_>) -> String {
+        // In a fixed order, because the first of several equally similar names is suggested.
         let mut candidates: Vec<_> = names.iter().map(|(name, (_, span))| (*span, *name)).collect();
         candidates.extend(self.locals.iter().map(|(name, (_, span))| (*span, *name)));
         candidates.sort();
@@ -207,7 +208,7 @@ impl<'a> Checker<'a> {
             let message = format!("'{}' is not a topic and has no fields", name.text);
             self.diagnostics
                 .push(Diagnostic::new(Code::NoFields, *step, message).label(*declared, "declared here"));
-            return Meaning::Broken;
+            return Meaning::Invalid;
         }
         let diagnostic = match names.get(name.text.as_str()) {
             Some((Declared::Binding(i), declared)) => {
@@ -218,7 +219,7 @@ impl<'a> Checker<'a> {
             }
             Some((Declared::Topic(topic), declared)) => {
                 if steps.is_empty() {
-                    let message = format!("the topic '{}' is not a value", name.text);
+                    let message = format!("topic '{}' is not a value", name.text);
                     Diagnostic::new(Code::TopicIsNotAValue, name.span, message)
                         .label(*declared, "declared here")
                         .help(format!(
@@ -232,22 +233,22 @@ impl<'a> Checker<'a> {
             None => {
                 let what = if steps.is_empty() { "name" } else { "topic" };
                 let code = if steps.is_empty() { Code::UnknownName } else { Code::UnknownTopic };
-                let suggestion = self.similar(&name.text, names);
+                let suggestion = self.suggestion(&name.text, names);
                 let mut diagnostic =
-                    Diagnostic::new(code, name.span, format!("no {what} '{}'{suggestion}", name.text));
+                    Diagnostic::new(code, name.span, format!("unknown {what} '{}'{suggestion}", name.text));
                 let constant = match name.text.to_lowercase().as_str() {
                     "true" => Some("write `true`"),
                     "false" => Some("write `false`"),
                     "null" | "none" | "nil" | "nan" => Some(
-                        "nothing is compared with it: a field without value is unknown, and so is what depends on it",
+                        "remove the comparison: a field without a value is unknown, and so is every expression that uses it",
                     ),
                     _ => None,
                 };
                 if let Some(help) = constant.filter(|_| steps.is_empty() && suggestion.is_empty()) {
                     self.diagnostics.push(diagnostic.help(help));
-                    return Meaning::Broken;
+                    return Meaning::Invalid;
                 }
-                // In a definition it is more likely that a name of another declaration is meant.
+                // A definition more often refers to a local name of another declaration.
                 let field = || self.field_of_that_name(&name.text);
                 let local = || self.local_of_that_name(&name.text);
                 if let Some(help) =
@@ -255,8 +256,10 @@ impl<'a> Checker<'a> {
                 {
                     diagnostic = diagnostic.help(help);
                 } else if steps.is_empty() && self.ast.variables.iter().any(|l| l.text == name.text) {
-                    let help = "there is a variable of that name elsewhere: it is known in the formula behind its quantifier";
+                    let help = "a variable of this name is visible only in the formula of its quantifier";
                     diagnostic = diagnostic.help(help);
+                } else if !steps.is_empty() && suggestion.is_empty() {
+                    diagnostic.help = self.declared_topics();
                 } else if steps.is_empty()
                     && suggestion.is_empty()
                     && let Some(left) = self.compared_with(node)
@@ -264,21 +267,23 @@ impl<'a> Checker<'a> {
                     let word = &name.text;
                     diagnostic = diagnostic.help(match left {
                         NodeKind::AtomField(..) => format!(
-                            "for a variable write `exists {word}. …` before the formula, for a text `\"{word}\"`"
+                            "write `exists {word}. …` before the formula for a variable, `\"{word}\"` for a string"
                         ),
                         _ => format!(
-                            "a text stands in quotes: `\"{word}\"`; a number has a name by `const {word} = 2`"
+                            "write `\"{word}\"` for a string, or declare a constant with `const {word} = 2`"
                         ),
                     });
+                } else if suggestion.is_empty() {
+                    diagnostic.help = self.visible_names(names);
                 }
                 diagnostic
             }
         };
         self.diagnostics.push(diagnostic);
-        Meaning::Broken
+        Meaning::Invalid
     }
 
-    /// What is compared with the node, if it stands behind a comparison.
+    /// Returns the left operand, if the node is the right operand of a comparison.
     fn compared_with(&self, node: NodeId) -> Option<&NodeKind> {
         match &self.ast.nodes.get(node + 1)?.kind {
             NodeKind::Binary(Infix::Compare(_), left, right) if *right == node => {
@@ -288,20 +293,20 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A field of a topic, if its schema has it.
+    /// Resolves a field of a topic.
     fn field(&mut self, node: NodeId, topic: TopicId, steps: &[(Segment, Span)]) -> Meaning {
         let declared = match self.fields(topic).map(|fields| fields.find_value(steps, self.span(node))) {
             None => None,
             Some(Ok(declared)) => Some(declared),
             Some(Err(diagnostic)) => {
                 self.diagnostics.push(*diagnostic);
-                return Meaning::Broken;
+                return Meaning::Invalid;
             }
         };
         Meaning::Field { topic, path: Path(steps.iter().map(|(step, _)| step.clone()).collect()), declared }
     }
 
-    /// Keys and variables of machines are known only where they are declared.
+    /// Returns advice for a parameter or a variable of another declaration.
     fn local_of_that_name(&self, word: &str) -> Option<String> {
         let ast = self.ast;
         if let Some(help) = self.machine_of_that_name(word) {
@@ -309,18 +314,19 @@ impl<'a> Checker<'a> {
         }
         let divided = ast.properties.iter().map(|p| (&p.name, p.each));
         let mut divided = divided.chain(ast.machines.iter().map(|m| (&m.name, m.each)));
-        let key = divided.find(|(_, each)| {
-            let keys = each.and_then(|each| ast.eaches.get(each)).map_or(&[][..], |each| &each.keys);
-            keys.iter().any(|key| key.name.text == word)
+        let owner = divided.find(|(_, each)| {
+            let parameters =
+                each.and_then(|each| ast.for_eaches.get(each)).map_or(&[][..], |each| &each.parameters);
+            parameters.iter().any(|parameter| parameter.name.text == word)
         });
-        if let Some((owner, _)) = key {
-            return Some(format!("'{word}' is a key of '{}', and known only there", owner.text));
+        if let Some((owner, _)) = owner {
+            return Some(format!("'{word}' is a parameter of '{}' and visible only there", owner.text));
         }
         let owner = ast.machines.iter().find(|m| m.variables.iter().any(|v| v.name.text == word))?;
-        Some(format!("'{word}' is a variable of the machine '{}', and known only there", owner.name.text))
+        Some(format!("'{word}' is a variable of machine '{}' and visible only there", owner.name.text))
     }
 
-    /// Machines and their states are asked for in one way only.
+    /// Returns advice for the name of a machine or a state.
     fn machine_of_that_name(&self, word: &str) -> Option<String> {
         let mut machines = self.ast.machines.iter();
         let has_state = |m: &crate::syntax::ast::Machine| {
@@ -333,20 +339,40 @@ impl<'a> Checker<'a> {
         let first = machine.transitions.first().map_or("a", |transition| transition.from.text.as_str());
         Some(match word == name {
             true => format!(
-                "'{name}' is a machine: `in({name}, {first})` is true while it is in the state '{first}'"
+                "'{name}' is a machine: write `in({name}, {first})` to test whether it is in state '{first}'"
             ),
-            false => format!(
-                "'{word}' is a state of the machine '{name}': `in({name}, {word})` is true while it is in it"
-            ),
+            false => {
+                format!("'{word}' is a state of machine '{name}': write `in({name}, {word})` to test it")
+            }
         })
     }
 
-    /// Who forgets the topic before a field is told where the field is.
+    fn declared_topics(&self) -> Option<String> {
+        let topics = list(self.ast.topics.iter().map(|topic| topic.name.text.as_str()))?;
+        Some(format!("declared topics: {topics}"))
+    }
+
+    /// Returns the definitions and local names in scope.
+    fn visible_names(&self, names: &Names<'_>) -> Option<String> {
+        let bindings = names.iter().filter(|(_, (declared, _))| matches!(declared, Declared::Binding(_)));
+        let mut visible: Vec<_> = bindings.map(|(name, (_, span))| (*span, *name)).collect();
+        visible.extend(self.locals.iter().map(|(name, (_, span))| (*span, *name)));
+        visible.sort();
+        match list(visible.into_iter().map(|(_, name)| name)) {
+            Some(visible) => Some(format!("names in scope: {visible}; write a field as `topic.field`")),
+            None => Some("write a field as `topic.field`".to_owned()),
+        }
+    }
+
+    /// Returns advice for a field without its topic.
     fn field_of_that_name(&self, word: &str) -> Option<String> {
         let topic = self.ast.topics.iter().find(|topic| {
             topic.schema.as_ref().is_some_and(|schema| schema.fields.iter().any(|(name, _)| name == word))
         })?;
-        Some(format!("'{}' has a field of that name: `{}.{word}`", topic.name.text, topic.name.text))
+        Some(format!(
+            "topic '{}' has a field of this name: write `{}.{word}`",
+            topic.name.text, topic.name.text
+        ))
     }
 
     pub(super) fn fields(&self, topic: TopicId) -> Option<Fields<'a>> {
@@ -361,10 +387,10 @@ impl<'a> Checker<'a> {
             if name.text == *only {
                 return Ok(TopicId(0));
             }
-            let message = format!("no topic '{}' in a single formula", name.text);
+            let message = format!("unknown topic '{}' in a single formula", name.text);
             return Err(Box::new(
                 Diagnostic::new(Code::UnknownTopic, name.span, message)
-                    .help(format!("its one topic is called '{only}': `on({only})`")),
+                    .help(format!("a single formula has one topic, '{only}': write `on({only})`")),
             ));
         }
         match names.get(name.text.as_str()) {
@@ -377,9 +403,11 @@ impl<'a> Checker<'a> {
             }
             None => {
                 let topics = self.ast.topics.iter().map(|topic| topic.name.text.as_str());
-                let message = format!("no topic '{}'{}", name.text, did_you_mean(&name.text, topics));
+                let suggestion = did_you_mean(&name.text, topics);
+                let message = format!("unknown topic '{}'{suggestion}", name.text);
                 let mut diagnostic = Diagnostic::new(Code::UnknownTopic, name.span, message);
-                diagnostic.help = self.machine_of_that_name(&name.text);
+                let topics = || self.declared_topics().filter(|_| suggestion.is_empty());
+                diagnostic.help = self.machine_of_that_name(&name.text).or_else(topics);
                 Err(Box::new(diagnostic))
             }
         }
@@ -392,8 +420,8 @@ impl<'a> Checker<'a> {
             None => {
                 let start = self.span(node).start;
                 let message = match self.ast.topics.len() {
-                    0 => "this formula has no topic, as none is declared",
-                    _ => "this formula does not say which topic it is about",
+                    0 => "this formula has no topic, because none is declared",
+                    _ => "this formula does not name its topic",
                 };
                 Err(Box::new(
                     Diagnostic::new(Code::UnclearTopic, Span::new(start, start + "rye".len()), message)
@@ -405,20 +433,20 @@ impl<'a> Checker<'a> {
             Ok(topic) => topic,
             Err(diagnostic) => {
                 self.diagnostics.push(*diagnostic);
-                return Meaning::Broken;
+                return Meaning::Invalid;
             }
         };
-        // What is wrong with it is known now; its nodes depend on the time model, and come later.
+        // Errors are reported now; the nodes depend on the time model and are added later.
         let fields = self.fields(topic);
         let graph = &mut self.graph;
         let target = rye::Target { topic, fields, model: None, graph, diagnostics: self.diagnostics };
         match rye::formula(self.text, body, target) {
             Some(_) => Meaning::Formula { topic, bounds: rye::first_bounds(self.text, body) },
-            None => Meaning::Broken,
+            None => Meaning::Invalid,
         }
     }
 
-    /// Brings the bindings into an order in which each comes after those that it refers to.
+    /// Orders the bindings so that each follows those that it refers to.
     pub(super) fn order_bindings(&mut self) {
         #[derive(Clone, Copy, PartialEq)]
         enum State {
@@ -431,7 +459,7 @@ impl<'a> Checker<'a> {
             if states[start] != State::New {
                 continue;
             }
-            // Each with the position of the reference that is followed next.
+            // Each with the index of the next reference to follow.
             let mut open = vec![(start, 0)];
             states[start] = State::Open;
             while let Some((binding, next)) = open.last_mut() {
@@ -451,33 +479,36 @@ impl<'a> Checker<'a> {
                     State::Done => {}
                     State::Open => {
                         let from = open.iter().position(|(b, _)| *b == to).unwrap_or(0);
-                        let circle: Vec<usize> = open[from..].iter().map(|(b, _)| *b).collect();
-                        self.report_circle(&circle);
+                        let cycle: Vec<usize> = open[from..].iter().map(|(b, _)| *b).collect();
+                        self.report_cycle(&cycle);
                     }
                 }
             }
         }
     }
 
-    fn report_circle(&mut self, circle: &[usize]) {
+    fn report_cycle(&mut self, cycle: &[usize]) {
         let ast = self.ast;
-        let Some((first, others)) = circle.split_first() else { return };
+        let Some((first, others)) = cycle.split_first() else { return };
         let name = &ast.bindings[*first].name;
         let message = match others.len() {
             0 => format!("the definition of '{}' refers to itself", name.text),
-            _ => format!("the definition of '{}' refers to itself through others", name.text),
+            _ => format!("the definition of '{}' refers to itself through other definitions", name.text),
         };
         let mut diagnostic = Diagnostic::new(Code::CyclicDefinition, name.span, message);
         for (i, other) in others.iter().enumerate() {
             let name = &ast.bindings[*other].name;
-            let text =
-                if i + 1 == others.len() { "… which refers to the first" } else { "through this …" };
+            let text = if i + 1 == others.len() {
+                "refers to the first definition"
+            } else {
+                "through this definition"
+            };
             diagnostic = diagnostic.label(name.span, text);
         }
-        self.diagnostics.push(diagnostic.help("`prev` or `previously` cannot break a circle of definitions"));
-        for binding in circle {
+        self.diagnostics.push(diagnostic.help("remove the cycle; `prev` and `previously` do not break it"));
+        for binding in cycle {
             if let Some(root) = ast.bindings[*binding].body.root {
-                self.meanings[root] = Meaning::Broken;
+                self.meanings[root] = Meaning::Invalid;
             }
         }
     }

@@ -1,4 +1,4 @@
-//! `for each`: the keys of properties and machines, and the attributes that go with them.
+//! Checks and translation of `for each`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,31 +9,30 @@ use super::names::Names;
 use super::{Checker, Local, Meaning, attributes};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::spec::{Expr, ExprId, Key, Slice, SliceId, TimeModel};
-use crate::syntax::ast::{Attribute, Each, EachKey, Name, NodeId};
+use crate::syntax::ast::{Attribute, ForEach, Name, NodeId, Parameter};
 
 impl<'a> Checker<'a> {
-    /// Looks up the fields of the keys and the names in `until`. The keys are known by name from here
-    /// on, until [`Checker::locals`] is emptied.
+    /// Resolves the fields of the parameters and the names in `until`. The parameters stay in scope until
+    /// [`Checker::locals`] is cleared.
     pub(super) fn resolve_each(&mut self, each: Option<usize>, names: &Names<'a>) {
         let Some(index) = each else { return };
-        let each: &'a Each = &self.ast.eaches[index];
+        let each: &'a ForEach = &self.ast.for_eaches[index];
         let mut first_fields: Vec<(TopicId, NodeId)> = Vec::new();
-        for (i, key) in each.keys.iter().enumerate() {
-            let fields = self.resolve_key(key, names);
+        for (i, parameter) in each.parameters.iter().enumerate() {
+            let fields = self.resolve_parameter(parameter, names);
             if i == 0 {
                 first_fields = fields;
             } else {
-                self.same_topics(&each.keys[0], &first_fields, key, &fields);
+                self.same_topics(&each.parameters[0], &first_fields, parameter, &fields);
             }
-            self.local(&key.name, Local::Key(index, i), names);
+            self.local(&parameter.name, Local::Parameter(index, i), names);
         }
         for node in each.until.iter().flat_map(|until| until.nodes()) {
             self.resolve(node, None, names);
         }
     }
 
-    /// Makes a name known within one declaration. Nothing else may have it: what it hides could not be
-    /// read any more, and who reads the formula could not tell.
+    /// Declares a local name, which must not shadow another name.
     pub(super) fn local(&mut self, name: &'a Name, local: Local, names: &Names<'a>) {
         let outer = names.get(name.text.as_str()).map(|(_, span)| *span);
         let inner = self.locals.get(name.text.as_str()).map(|(_, span)| *span);
@@ -45,9 +44,13 @@ impl<'a> Checker<'a> {
         }
     }
 
-    pub(super) fn resolve_key(&mut self, key: &EachKey, names: &Names<'a>) -> Vec<(TopicId, NodeId)> {
+    pub(super) fn resolve_parameter(
+        &mut self,
+        parameter: &Parameter,
+        names: &Names<'a>,
+    ) -> Vec<(TopicId, NodeId)> {
         let mut fields: Vec<(TopicId, NodeId)> = Vec::new();
-        for node in key.fields.iter().copied() {
+        for node in parameter.fields.iter().copied() {
             self.resolve(node, None, names);
             let span = self.span(node);
             match &self.meanings[node] {
@@ -55,53 +58,53 @@ impl<'a> Checker<'a> {
                     let topic = *topic;
                     if let Some((_, first)) = fields.iter().find(|(t, _)| *t == topic) {
                         let name = self.topic_name(topic);
-                        let message = format!("the key '{}' is in topic '{name}' twice", key.name.text);
+                        let message =
+                            format!("parameter '{}' has two fields in topic '{name}'", parameter.name.text);
                         let diagnostic = Diagnostic::new(Code::KeyTopics, span, message)
-                            .label(self.span(*first), "first here")
-                            .help("a message belongs to one instance, so that each topic has a key once");
-                        self.broken(node, diagnostic);
+                            .label(self.span(*first), "first field")
+                            .help("name one field per topic: a message belongs to one instance");
+                        self.invalidate(node, diagnostic);
                     } else {
                         fields.push((topic, node));
                     }
                 }
-                Meaning::Broken => {}
+                Meaning::Invalid => {}
                 _ => {
-                    let message = format!("the key '{}' is not a field of a topic here", key.name.text);
+                    let message = format!("parameter '{}' is not read from a field", parameter.name.text);
                     let diagnostic = Diagnostic::new(Code::KeyTopics, span, message)
-                        .help("a key is read from each message: name the field, such as `topic.id`");
-                    self.broken(node, diagnostic);
+                        .help("name a field, such as `topic.id`");
+                    self.invalidate(node, diagnostic);
                 }
             }
         }
         fields
     }
 
-    /// All keys of one `for each` have the same topics.
+    /// Reports parameters of one `for each` that have different topics.
     fn same_topics(
         &mut self,
-        first: &EachKey,
+        first: &Parameter,
         expected: &[(TopicId, NodeId)],
-        key: &EachKey,
+        parameter: &Parameter,
         found: &[(TopicId, NodeId)],
     ) {
-        let broken = |c: &Self| key.fields.iter().chain(&first.fields).any(|node| c.is_broken(*node));
+        let broken = |c: &Self| parameter.fields.iter().chain(&first.fields).any(|node| c.is_invalid(*node));
         if broken(self) {
             return;
         }
-        for (has, lacks, topics, others) in [(first, key, expected, found), (key, first, found, expected)] {
+        for (has, lacks, topics, others) in
+            [(first, parameter, expected, found), (parameter, first, found, expected)]
+        {
             let missing = topics.iter().find(|(topic, _)| others.iter().all(|(other, _)| other != topic));
             let Some((topic, node)) = missing else { continue };
             let topic = self.topic_name(*topic).to_owned();
             let message = format!(
-                "the key '{}' is not in topic '{topic}', where '{}' is",
+                "parameter '{}' has no field in topic '{topic}', but parameter '{}' has one",
                 lacks.name.text, has.name.text
             );
             let diagnostic = Diagnostic::new(Code::KeyTopics, lacks.name.span, message)
-                .label(self.span(*node), "here")
-                .help(format!(
-                    "name the field of '{topic}' that has it: `{} in (…, {topic}.{0})`",
-                    lacks.name.text
-                ));
+                .label(self.span(*node), format!("field of '{}'", has.name.text))
+                .help(format!("add the field of '{topic}': `{} in (…, {topic}.{0})`", lacks.name.text));
             self.diagnostics.push(diagnostic);
             return;
         }
@@ -113,57 +116,61 @@ impl<'a> Checker<'a> {
 
     pub(super) fn infer_eaches(&mut self) {
         let ast = self.ast;
-        for each in &ast.eaches {
-            for key in &each.keys {
-                for node in &key.fields {
+        for each in &ast.for_eaches {
+            for parameter in &each.parameters {
+                for node in &parameter.fields {
                     self.infer(*node);
                 }
-                if let Some((first, others)) = key.fields.split_first() {
+                if let Some((first, others)) = parameter.fields.split_first() {
                     others.iter().for_each(|other| self.same(*first, *other, *other));
                 }
             }
         }
-        for until in ast.eaches.iter().filter_map(|each| each.until) {
+        for until in ast.for_eaches.iter().filter_map(|each| each.until) {
             self.infer_truth(until);
         }
     }
 
-    /// Settles the types of the keys, now that all uses are known.
-    pub(super) fn settle_keys(&mut self) {
+    /// Settles the types of the parameters.
+    pub(super) fn settle_parameters(&mut self) {
         let ast = self.ast;
         let sound = !self.diagnostics.iter().any(Diagnostic::is_error);
-        for (chain, key) in ast.eaches.iter().flat_map(|each| each.keys.iter().map(|key| (each.chain, key))) {
-            // What tells the messages of a chain apart is the time of the first of them.
+        for (chain, parameter) in ast
+            .for_eaches
+            .iter()
+            .flat_map(|each| each.parameters.iter().map(|parameter| (each.chain, parameter)))
+        {
+            // The stamp of a chain is a time by default.
             let guess = if chain { Kind::Time } else { Kind::Text };
-            for node in key.fields.iter().copied() {
-                if !self.is_broken(node) && self.kinds.settle_key(node, guess) && !chain && sound {
+            for node in parameter.fields.iter().copied() {
+                if !self.is_invalid(node) && self.kinds.settle_parameter(node, guess) && !chain && sound {
                     let span = self.span(node);
                     let field = span.of(self.text);
-                    let message = format!("nothing says of which type '{field}' is; it is read as a string");
-                    let help = "give its topic a schema, such as `topic name { field: int }`";
+                    let message = format!("cannot infer the type of '{field}': a string is assumed");
+                    let help =
+                        "declare the field in the schema of its topic, such as `topic name { field: int }`";
                     self.diagnostics.push(Diagnostic::new(Code::GuessedType, span, message).help(help));
                 }
             }
         }
-        for key in ast.eaches.iter().flat_map(|each| &each.keys) {
-            self.check_key_types(key);
+        for parameter in ast.for_eaches.iter().flat_map(|each| &each.parameters) {
+            self.check_parameter_types(parameter);
         }
     }
 
-    fn check_key_types(&mut self, key: &EachKey) {
+    fn check_parameter_types(&mut self, parameter: &Parameter) {
         let fields: Vec<_> =
-            key.fields.iter().filter_map(|node| Some((*node, self.field_of(*node)?.2))).collect();
+            parameter.fields.iter().filter_map(|node| Some((*node, self.field_of(*node)?.2))).collect();
         let Some((first, first_type)) = fields.first().copied() else { return };
         for (node, value_type) in fields {
             let diagnostic = if value_type == ValueType::Float {
-                let message = format!("a float cannot be a key, and '{}' is one", key.name.text);
-                Diagnostic::new(Code::KeyType, self.span(node), message).help(
-                    "floats that should be equal seldom are; a key is a string, an int, a bool or a time",
-                )
+                let message = format!("parameter '{}' cannot be a float", parameter.name.text);
+                Diagnostic::new(Code::KeyType, self.span(node), message)
+                    .help("use a string, an int, a bool or a time; floats are rarely exactly equal")
             } else if value_type != first_type {
                 let message = format!(
-                    "the key '{}' is {} here and {} elsewhere",
-                    key.name.text,
+                    "parameter '{}' is {} here and {} elsewhere",
+                    parameter.name.text,
                     article(value_type),
                     article(first_type)
                 );
@@ -172,24 +179,24 @@ impl<'a> Checker<'a> {
             } else {
                 continue;
             };
-            self.broken(node, diagnostic);
+            self.invalidate(node, diagnostic);
         }
     }
 
-    /// The field that a node stands for, with its type.
+    /// Returns the field of a node and its type.
     pub(super) fn field_of(&mut self, node: NodeId) -> Option<(TopicId, Path, ValueType)> {
         let Meaning::Field { topic, path, declared } = &self.meanings[node] else { return None };
         let (topic, path, declared) = (*topic, path.clone(), declared.map(|(t, _)| t));
         Some((topic, path, declared.unwrap_or_else(|| self.kinds.settled(node))))
     }
 
-    /// The type of a key; nothing where it is broken.
-    pub(super) fn key_type(&mut self, each: usize, key: usize) -> Option<ValueType> {
-        let node = *self.ast.eaches.get(each)?.keys.get(key)?.fields.first()?;
+    /// Returns the type of a parameter; none if it is invalid.
+    pub(super) fn parameter_type(&mut self, each: usize, parameter: usize) -> Option<ValueType> {
+        let node = *self.ast.for_eaches.get(each)?.parameters.get(parameter)?.fields.first()?;
         self.field_of(node).map(|(_, _, value_type)| value_type)
     }
 
-    /// The slice of a declaration with this `for each` and these attributes; equal ones are one.
+    /// Returns the slice of a declaration; declarations with equal `for each` and limit share it.
     pub(super) fn lower_each(
         &mut self,
         each: Option<usize>,
@@ -197,14 +204,14 @@ impl<'a> Checker<'a> {
         model: TimeModel,
     ) -> Option<SliceId> {
         let index = each?;
-        let until = match self.ast.eaches[index].until {
+        let until = match self.ast.for_eaches[index].until {
             Some(until) => Some(self.lower_root(until, model)?),
             None => None,
         };
-        self.lower_keys(index, until, attributes)
+        self.lower_parameters(index, until, attributes)
     }
 
-    pub(super) fn lower_keys(
+    pub(super) fn lower_parameters(
         &mut self,
         each: usize,
         until: Option<ExprId>,
@@ -212,12 +219,12 @@ impl<'a> Checker<'a> {
     ) -> Option<SliceId> {
         let limit = attributes::limit(attributes);
         let mut keys = Vec::new();
-        for key in &self.ast.eaches[each].keys {
-            let fields: Option<Vec<_>> = key.fields.iter().map(|node| self.field_of(*node)).collect();
+        for parameter in &self.ast.for_eaches[each].parameters {
+            let fields: Option<Vec<_>> = parameter.fields.iter().map(|node| self.field_of(*node)).collect();
             let fields = fields?;
             let value_type = fields.first()?.2;
             let fields = fields.into_iter().map(|(topic, path, _)| (topic, path)).collect();
-            keys.push(Key { name: key.name.text.clone(), value_type, fields });
+            keys.push(Key { name: parameter.name.text.clone(), value_type, fields });
         }
         Some(self.slice(Slice { keys, until, limit }))
     }
@@ -231,11 +238,11 @@ impl<'a> Checker<'a> {
         SliceId(index as u32)
     }
 
-    /// Whether the robustness of a property is asked for too.
+    /// Returns whether the robustness of a property is requested.
     pub(super) fn robust(&mut self, attributes: &[Attribute], formula: ExprId) -> bool {
         let Some(attribute) = attributes::find(attributes, "robust") else { return false };
         if !self.compares_numbers(formula) {
-            let message = "this property compares no numbers, so that its robustness says nothing";
+            let message = "`@robust` has no effect, because this property compares no numbers";
             self.diagnostics.push(Diagnostic::new(Code::NothingToMeasure, attribute.span, message));
         }
         true
@@ -255,28 +262,27 @@ impl<'a> Checker<'a> {
         false
     }
 
-    /// Warns of a formula that reads no topic by whose messages it is divided: all its instances
-    /// would say the same.
-    pub(super) fn warn_of_idle_key(&mut self, slice: SliceId, name: &Name, formula: ExprId) {
+    /// Warns about a property that reads none of the topics of its parameters.
+    pub(super) fn warn_of_unused_parameter(&mut self, slice: SliceId, name: &Name, formula: ExprId) {
         let spec = self.graph.spec();
-        let Some(key) = spec.slices.get(slice.0 as usize).and_then(|slice| slice.keys.first()) else {
+        let Some(parameter) = spec.slices.get(slice.0 as usize).and_then(|slice| slice.keys.first()) else {
             return;
         };
         let topics = spec.topics_of(formula);
-        if key.fields.iter().any(|(topic, _)| topics.contains(topic)) {
+        if parameter.fields.iter().any(|(topic, _)| topics.contains(topic)) {
             return;
         }
         let named: Vec<_> =
-            key.fields.iter().map(|(topic, _)| format!("'{}'", self.topic_name(*topic))).collect();
+            parameter.fields.iter().map(|(topic, _)| format!("'{}'", self.topic_name(*topic))).collect();
         let message = format!(
-            "'{}' reads nothing of {}: it says the same for every '{}'",
+            "'{}' does not read {}, so its verdict is the same for every '{}'",
             name.text,
             named.join(" or "),
-            key.name
+            parameter.name
         );
         self.diagnostics.push(Diagnostic::new(Code::IdleKey, name.span, message));
     }
 }
 
-/// Names that are known within one declaration only.
+/// The names that are local to a declaration.
 pub(super) type Locals<'a> = HashMap<&'a str, (Local, crate::diagnostic::Span)>;

@@ -1,6 +1,6 @@
 use crate::{Code, Expr, parse, parse_formula};
 
-/// The formulas of the properties, each printed.
+/// Returns the formulas of the properties as text.
 fn printed(text: &str) -> Vec<String> {
     let outcome = parse(text);
     let spec = outcome.spec.unwrap_or_else(|| panic!("{text}: {:?}", outcome.diagnostics));
@@ -68,7 +68,7 @@ fn definitions_may_come_in_any_order_and_are_shared() {
         printed(text),
         ["(and (> (+ (+ a.v 2) (+ a.v 2)) 4) (and (< a.v 2) (not (previously (< a.v 2)))))"]
     );
-    // Two to the power of 200 additions, if they were not shared.
+    // 2^200 additions, if they were not shared.
     let mut text = "topic a let x0 = a.v ".to_owned();
     for i in 0..200 {
         text += &format!("let x{} = x{i} + x{i} ", i + 1);
@@ -80,7 +80,7 @@ fn definitions_may_come_in_any_order_and_are_shared() {
 }
 
 #[test]
-fn operands_come_first_and_nothing_is_left_over() {
+fn operands_come_first_and_unused_nodes_are_removed() {
     let spec = parse(
         "topic a topic b let unused = a.z + 3 > 4 let x = a.v > 1
          property p = x since[1,2] b.w property q = not x",
@@ -100,7 +100,7 @@ fn operands_come_first_and_nothing_is_left_over() {
 }
 
 #[test]
-fn changed_asks_for_every_topic_that_is_mentioned() {
+fn changed_covers_every_topic_of_its_operand() {
     let text = "topic a topic b topic c let sum = a.x + b.x property p = changed(sum - 1) or on(c)";
     assert_eq!(
         printed(text),
@@ -127,7 +127,7 @@ fn an_error_is_reported_once() {
 }
 
 #[test]
-fn words_of_declarations_are_names_of_fields_too() {
+fn keywords_can_be_names_of_fields() {
     assert_eq!(formula("topic > 1 and test and machine"), "(and (and (> topic 1.0) test) machine)");
     assert_eq!(
         printed("topic a property p = a.topic property q = a.test let x = 1 > a.let and p2 let p2 = a.if"),
@@ -145,7 +145,7 @@ fn attributes_are_kept() {
     assert_eq!(spec.properties[1].attributes, [("x".to_owned(), String::new())]);
 }
 
-/// The formula of `property p = …` with the fields of one topic, and its model.
+/// Returns the formula of `property p = …` over the fields of one topic, and its time model.
 fn timed(formula: &str) -> (String, crate::TimeModel) {
     let text = format!(
         "topic t {{ ok: bool, n: int, x: float, at: time, gap: duration }} topic u {{ n: int, s: string }}
@@ -158,7 +158,7 @@ fn timed(formula: &str) -> (String, crate::TimeModel) {
 }
 
 #[test]
-fn units_decide_how_time_is_measured() {
+fn units_determine_the_time_model() {
     use crate::TimeModel::{Dense, Points, Steps};
     for (formula, expected, model) in [
         ("property p = lately", "(once [0,2000000000] ok)", Dense),
@@ -188,7 +188,7 @@ fn units_decide_how_time_is_measured() {
 }
 
 #[test]
-fn definitions_are_lowered_for_every_model_that_uses_them() {
+fn definitions_are_lowered_for_each_time_model() {
     let spec = parse(
         "topic t { ok: bool } let l = once[0, 2] t.ok property p = l @time(dense) property q = l
          @time(points) property r = l",
@@ -197,13 +197,13 @@ fn definitions_are_lowered_for_every_model_that_uses_them() {
     .unwrap();
     let printed: Vec<_> = spec.properties.iter().map(|p| spec.print(p.formula).to_string()).collect();
     assert_eq!(printed, ["(once [0,2] t.ok)", "(once [0,2000000000] t.ok)", "(once [0,2000000000] t.ok)"]);
-    // What is said about it is said once.
+    // Each problem is reported once.
     let text = "topic t { ok: bool } let l = once[3, 2] t.ok property p = l or t.ok @time(dense) property q = l or t.ok";
     assert_eq!(codes(text), [Code::EmptyInterval]);
 }
 
 #[test]
-fn the_caller_chooses_the_model_of_properties_that_do_not() {
+fn options_choose_the_default_time_model() {
     let text = "topic t { ok: bool } property p = once[0, 2] t.ok @time(steps) property q = once[0, 2] t.ok";
     let options = crate::ParseOptions { time: Some(crate::TimeModel::Points), ..Default::default() };
     let spec = crate::parse_with(text, &options).spec.unwrap();
@@ -215,7 +215,7 @@ fn the_caller_chooses_the_model_of_properties_that_do_not() {
 }
 
 #[test]
-fn times_and_durations_have_arithmetic() {
+fn arithmetic_of_times_and_durations() {
     for (formula, expected) in [
         ("t.at - t.at < 2 s * 1.5", "(< (- at at) (duration 3000000000))"),
         ("t.at + 2 s > t.at - t.gap * 2", "(> (+ at (duration 2000000000)) (- at (* gap 2)))"),
@@ -236,7 +236,7 @@ fn times_and_durations_have_arithmetic() {
 }
 
 #[test]
-fn the_future_is_read_and_folded() {
+fn future_operators_are_parsed_and_folded() {
     for (formula, expected) in [
         ("eventually[,2] t.ok", "(eventually [0,2] ok)"),
         ("t.ok -> always[1,N] not t.ok", "(or (not ok) (always [1,3] (not ok)))"),

@@ -1,4 +1,4 @@
-//! Time models: which one each property has, and how far its bounds reach in it.
+//! Time models of declarations, and translation of bounds.
 
 use rondel_event::Value;
 
@@ -8,14 +8,14 @@ use crate::graph::is_empty;
 use crate::spec::{Bounds, TimeModel};
 use crate::syntax::ast::{Attribute, Bound, BoundKind, BoundsSyntax, Measure, Name, NodeId, NodeKind};
 
-/// What the bounds in something say about how it measures time.
+/// The units of the bounds in an expression.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Units {
-    /// The first bound with a unit.
+    /// The location of the first bound with a unit.
     with: Option<Span>,
-    /// The first one without.
+    /// The location of the first bound without a unit.
     without: Option<Span>,
-    /// Whether something has an age, which changes between messages.
+    /// Whether there is an age, which changes between messages.
     ages: bool,
 }
 
@@ -27,7 +27,7 @@ impl Units {
     }
 }
 
-/// The model that a word in `@time(word)` stands for.
+/// Returns the time model for the word in `@time(word)`.
 fn model_named(word: &str) -> Option<TimeModel> {
     match word {
         "steps" => Some(TimeModel::Steps),
@@ -39,7 +39,7 @@ fn model_named(word: &str) -> Option<TimeModel> {
 
 impl Checker<'_> {
     pub(super) fn collect_units(&mut self) {
-        // Definitions ask for states of machines, and machines use definitions.
+        // Definitions use the states of machines, and machines use definitions.
         for _ in 0..if self.ast.machines.is_empty() { 1 } else { 2 } {
             for binding in self.order.clone() {
                 self.units[binding] = self.units_of(self.ast.bindings[binding].body.nodes());
@@ -48,7 +48,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What these nodes say about time, also through definitions.
+    /// Returns the units of the bounds in the nodes, including those of definitions.
     pub(super) fn units_of(&mut self, nodes: std::ops::Range<NodeId>) -> Units {
         let ast = self.ast;
         let mut units = Units::default();
@@ -56,8 +56,8 @@ impl Checker<'_> {
             match &self.meanings[node] {
                 Meaning::Binding(i) => units.add(self.units[*i]),
                 Meaning::InState(machine, _) => {
-                    let asked = self.machine_units.get(machine.0 as usize);
-                    asked.into_iter().for_each(|asked| units.add(*asked));
+                    let used = self.machine_units.get(machine.0 as usize);
+                    used.into_iter().for_each(|used| units.add(*used));
                 }
                 Meaning::Formula { bounds, .. } => units.without = units.without.or(*bounds),
                 _ => {}
@@ -71,10 +71,10 @@ impl Checker<'_> {
         units
     }
 
-    /// What one bound says about time.
+    /// Adds the unit of one bound.
     pub(super) fn add_bound(&mut self, bound: &Bound, units: &mut Units) {
         let with = match &bound.kind {
-            // Zero is the same in every unit.
+            // Zero needs no unit.
             BoundKind::Whole(0) => return,
             BoundKind::Whole(_) | BoundKind::Fraction(_) => false,
             BoundKind::Duration(_) => true,
@@ -90,21 +90,21 @@ impl Checker<'_> {
         place.get_or_insert(bound.span);
     }
 
-    /// How a declaration with these attributes measures time.
+    /// Returns the time model of a declaration.
     pub(super) fn model(&mut self, attributes: &[Attribute], units: Units) -> TimeModel {
         let chosen = attributes::find(attributes, "time").and_then(|attribute| model_named(&attribute.value));
-        // Only in dense time there is something between messages.
-        let straight = attributes::straight(attributes).map(|_| TimeModel::Dense);
-        if let Some(model) = chosen.or(straight).or(self.time) {
+        // Linear interpolation needs dense time.
+        let linear = attributes::linear_interpolation(attributes).map(|_| TimeModel::Dense);
+        if let Some(model) = chosen.or(linear).or(self.time) {
             return model;
         }
         match units {
             Units { with: Some(with), without: Some(without), .. } => {
-                let message = "this bound has no unit of time, and another one has";
+                let message = "this bound has no unit, but another bound of the property has one";
                 self.diagnostics.push(
                     Diagnostic::new(Code::MixedUnits, without, message)
-                        .label(with, "this one has a unit")
-                        .help("a property counts steps or measures time: give every bound a unit, or none"),
+                        .label(with, "this bound has a unit")
+                        .help("give every bound a unit to measure time, or none to count steps"),
                 );
                 TimeModel::Dense
             }
@@ -113,21 +113,21 @@ impl Checker<'_> {
         }
     }
 
-    /// Notes whose bounds are lowered next.
+    /// Sets the declaration whose bounds are translated next.
     pub(super) fn begin(&mut self, name: &Name, attributes: &[Attribute]) {
-        self.unsaid = (!attributes::chooses_time(attributes)).then_some(name.span);
+        self.implicit_time = (!attributes::chooses_time(attributes)).then_some(name.span);
     }
 
-    /// Adds to a diagnostic about the model of time that an option has chosen it.
+    /// Adds a label that an option chose the time model.
     pub(super) fn because_of_option(&self, diagnostic: Diagnostic) -> Diagnostic {
-        let (Some(span), Some(model)) = (self.unsaid, self.time) else { return diagnostic };
+        let (Some(span), Some(model)) = (self.implicit_time, self.time) else { return diagnostic };
         let word = match model {
             TimeModel::Steps => "steps",
             TimeModel::Points => "points",
             TimeModel::Dense if self.linear => "linear",
             TimeModel::Dense => "dense",
         };
-        let text = format!("measures time so because of `--time {word}` (`time: {word}` of a deployment)");
+        let text = format!("time model chosen by `--time {word}` (`time: {word}` in a deployment)");
         diagnostic.label(span, text)
     }
 
@@ -142,16 +142,16 @@ impl Checker<'_> {
         };
         let bounds = Bounds { lower, upper };
         if is_empty(bounds) {
-            let message = "there is nothing between these bounds";
+            let message = "the bounds are empty";
             self.diagnostics.push(
                 Diagnostic::new(Code::EmptyInterval, syntax.span, message)
-                    .help("the bound nearer to the present comes first: `[a,b]` reaches from a to b"),
+                    .help("write the bound nearer to the present first"),
             );
         }
         Some(bounds)
     }
 
-    /// A bound in steps or in nanoseconds, as the model asks for.
+    /// Translates a bound into steps or nanoseconds.
     pub(super) fn lower_bound(&mut self, bound: &Bound, model: TimeModel) -> Option<u64> {
         let value = match &bound.kind {
             BoundKind::Whole(steps) if model == TimeModel::Steps => return Some(*steps),
@@ -161,8 +161,8 @@ impl Checker<'_> {
             },
             BoundKind::Fraction(nanos) if model != TimeModel::Steps => return u64::try_from(*nanos).ok(),
             BoundKind::Fraction(_) => {
-                let message = "steps are counted in whole numbers, and this is a fraction";
-                let help = "for time write a unit, such as `0.5 s`, or `@time(dense)` before the property";
+                let message = "a number of steps must be whole";
+                let help = "add a unit to measure time, such as `0.5 s`, or write `@time(dense)` before the property";
                 let diagnostic = Diagnostic::new(Code::InvalidBounds, bound.span, message).help(help);
                 let diagnostic = self.because_of_option(diagnostic);
                 self.diagnostics.push(diagnostic);
@@ -173,7 +173,7 @@ impl Checker<'_> {
                 let i = *self.bounds.get(&bound.span)?;
                 let ast = self.ast;
                 let binding = &ast.bindings[i];
-                // If the constant itself is broken, that has been reported.
+                // An invalid constant has been reported.
                 let id = binding.body.root.and_then(|root| self.lowered_to(root, model))?;
                 let found = match self.graph.constant(id) {
                     Some(Value::Int(i)) if *i < 0 => "is negative",
@@ -186,7 +186,8 @@ impl Checker<'_> {
                     Some(_) => "is not an integer",
                     None => "is not a constant",
                 };
-                let message = format!("a bound is a whole number or a duration, but '{name}' {found}");
+                let message =
+                    format!("expected a non-negative whole number or a duration, but '{name}' {found}");
                 let constant = found != "is not a constant";
                 let code = if constant { Code::InvalidBounds } else { Code::NotConstant };
                 let diagnostic = Diagnostic::new(code, bound.span, message);
@@ -201,7 +202,7 @@ impl Checker<'_> {
         let nanos = match value {
             Value::Int(steps) if model == TimeModel::Steps => return u64::try_from(steps).ok(),
             Value::Duration(_) if model == TimeModel::Steps => {
-                let message = "this bound has a unit of time, but the property counts steps";
+                let message = "this bound has a unit, but the property counts steps";
                 let help = "write a whole number of steps, or `@time(dense)` before the property";
                 let diagnostic = Diagnostic::new(Code::WrongTimeModel, span, message).help(help);
                 let diagnostic = self.because_of_option(diagnostic);
@@ -220,10 +221,10 @@ impl Checker<'_> {
     }
 
     fn too_far<T>(&mut self, span: Span) -> Option<T> {
-        let message = "this reaches too far: a bound without a unit counts seconds here";
+        let message = "bound is too large: without a unit it counts seconds here";
         self.diagnostics.push(
             Diagnostic::new(Code::InvalidBounds, span, message)
-                .help("times have 64 bits of nanoseconds, up to 292 years"),
+                .help("durations are limited to 292 years (64-bit nanoseconds)"),
         );
         None
     }

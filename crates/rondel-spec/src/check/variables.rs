@@ -1,4 +1,4 @@
-//! The variables of quantifiers: they must be bound and used, and each has one type.
+//! Checks of quantifier variables.
 
 use rondel_event::ValueType;
 
@@ -10,7 +10,7 @@ use crate::spec::{TimeModel, VariableId};
 use crate::syntax::ast::{Name, NodeId, NodeKind, Pair};
 
 impl<'a> Checker<'a> {
-    /// Variables that nothing binds have no values, and such that nothing uses are not meant.
+    /// Reports variables that are not bound, and warns about unused ones.
     pub(super) fn check_variables(&mut self) {
         let ast = self.ast;
         let mut first_use = vec![None; ast.variables.len()];
@@ -27,14 +27,14 @@ impl<'a> Checker<'a> {
                 let Name { text, span } = &ast.variables[*variable];
                 match first_use[*variable] {
                     None => {
-                        let message = format!("the variable '{text}' is never used");
+                        let message = format!("variable '{text}' is never used");
                         self.diagnostics.push(Diagnostic::new(Code::Unused, *span, message));
                     }
                     Some(place) if !bound[*variable] => {
-                        let message = format!("nothing gives values to the variable '{text}'");
-                        let help = format!("some atom must bind it to a field: `topic{{field: {text}}}`");
+                        let message = format!("variable '{text}' is not bound to a field");
+                        let help = format!("bind it in an atom: `topic{{field: {text}}}`");
                         let diagnostic = Diagnostic::new(Code::UnboundVariable, *span, message);
-                        self.broken(i, diagnostic.label(place, "used here").help(help));
+                        self.invalidate(i, diagnostic.label(place, "used here").help(help));
                     }
                     Some(_) => {}
                 }
@@ -42,7 +42,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Each pair that binds a variable: the variable, its node, the field.
+    /// Returns the pairs that bind variables: variable, its node, field.
     fn bindings_of_variables(&self) -> Vec<(usize, NodeId, NodeId)> {
         let nodes = &self.ast.nodes;
         let atoms = nodes.iter().filter_map(|node| match &node.kind {
@@ -59,19 +59,18 @@ impl<'a> Checker<'a> {
         bindings.collect()
     }
 
-    pub(super) fn warn_of_hiding(&mut self, variables: &[usize], names: &Names<'a>) {
+    pub(super) fn warn_of_shadowing(&mut self, variables: &[usize], names: &Names<'a>) {
         for variable in variables {
             let Name { text, span } = &self.ast.variables[*variable];
             let outer = names.get(text.as_str()).map(|(_, place)| *place);
             let inner = self.locals.get(text.as_str()).map(|(_, place)| *place);
             if let Some(hidden) = outer.or(inner) {
-                self.diagnostics.push(hiding(text, *span, hidden));
+                self.diagnostics.push(shadowing(text, *span, hidden));
             }
         }
     }
 
-    /// Settles the types of the variables, now that all uses are known: a declared one of a field that
-    /// they are bound to, or else what the uses say.
+    /// Settles the types of the variables: the declared type of a field that they are bound to, or the inferred type.
     pub(super) fn settle_variables(&mut self) {
         let ast = self.ast;
         let bindings = self.bindings_of_variables();
@@ -79,30 +78,31 @@ impl<'a> Checker<'a> {
         for (variable, node, field) in &bindings {
             let Meaning::Field { declared: Some((found, _)), .. } = self.meanings[*field] else { continue };
             match declared[*variable] {
-                Some((first, place)) if first != found && !self.is_broken(*node) => {
+                Some((first, place)) if first != found && !self.is_invalid(*node) => {
                     let name = &ast.variables[*variable].text;
                     let message = format!(
-                        "'{name}' is bound to {} here, elsewhere to {}",
+                        "'{name}' is bound to {} here and to {} elsewhere",
                         article(found),
                         article(first)
                     );
                     let diagnostic = Diagnostic::new(Code::ConflictingUse, self.span(*node), message);
                     let label = format!("bound to {} here", article(first));
                     let diagnostic = diagnostic.label(self.span(place), label);
-                    self.broken(*node, diagnostic);
+                    self.invalidate(*node, diagnostic);
                 }
                 Some(_) => {}
                 None => declared[*variable] = Some((found, *field)),
             }
         }
-        // A field of which nothing else is known is read as a text: what is bound is mostly a name.
+        // A field of unknown type is read as a string, because bound fields are mostly names.
         let sound = !self.diagnostics.iter().any(Diagnostic::is_error);
         for (_, _, field) in bindings {
             if self.kinds.settle_bound(field) && sound {
                 let span = self.span(field);
                 let message =
-                    format!("nothing says of which type '{}' is; it is read as a string", span.of(self.text));
-                let help = "give its topic a schema, such as `topic name { field: int }`";
+                    format!("cannot infer the type of '{}': a string is assumed", span.of(self.text));
+                let help =
+                    "declare the field in the schema of its topic, such as `topic name { field: int }`";
                 self.diagnostics.push(Diagnostic::new(Code::GuessedType, span, message).help(help));
             }
         }
@@ -114,15 +114,15 @@ impl<'a> Checker<'a> {
             .collect();
     }
 
-    /// What a variable has become in a model.
+    /// Returns the id of a variable in a time model.
     pub(super) fn variable_id(&mut self, variable: usize, model: TimeModel) -> VariableId {
         let (graph, name) = (&mut self.graph, &self.ast.variables[variable].text);
         *self.variables.entry((variable, model)).or_insert_with(|| graph.fresh_variable(name))
     }
 }
 
-/// A warning about a name that hides another.
-pub(crate) fn hiding(name: &str, span: Span, hidden: Span) -> Diagnostic {
-    let message = format!("'{name}' hides what has that name outside");
-    Diagnostic::new(Code::Shadowed, span, message).label(hidden, "declared here")
+/// Returns a warning about a name that shadows another.
+pub(crate) fn shadowing(name: &str, span: Span, hidden: Span) -> Diagnostic {
+    let message = format!("'{name}' shadows an outer declaration");
+    Diagnostic::new(Code::Shadowed, span, message).label(hidden, "outer declaration")
 }

@@ -1,4 +1,4 @@
-//! Declarations: what stands below each other, and what in which column.
+//! Layout of declarations, and alignment of their columns.
 
 use super::Formatter;
 use super::doc::{Doc, all, group, indent, text, width};
@@ -7,7 +7,7 @@ use crate::syntax::Mark;
 
 impl Formatter<'_> {
     pub(super) fn file(&mut self) -> Doc {
-        let end = self.pieces.len().saturating_sub(1);
+        let end = self.lexemes.len().saturating_sub(1);
         let starts = self.marked(Mark::Declaration, 0, end);
         let mut out = Vec::new();
         let mut i = 0;
@@ -34,7 +34,7 @@ impl Formatter<'_> {
         all(out)
     }
 
-    /// The places with a mark, in order.
+    /// The positions with a mark, in order.
     fn marked(&self, mark: Mark, from: usize, to: usize) -> Vec<usize> {
         (from..to).filter(|at| self.mark(*at) == Some(mark)).collect()
     }
@@ -43,28 +43,28 @@ impl Formatter<'_> {
         self.word(at) == "topic"
     }
 
-    /// Whether an empty line stands before this, or before a comment that belongs to it.
+    /// Returns whether an empty line precedes the lexeme or one of its comments.
     fn is_apart(&self, at: usize) -> bool {
-        let piece = &self.pieces[at];
-        piece.blank || piece.before.iter().any(|comment| comment.blank)
+        let lexeme = &self.lexemes[at];
+        lexeme.blank || lexeme.before.iter().any(|comment| comment.blank)
     }
 
-    /// The comments behind the last word of something: they make no part of it longer.
+    /// Takes the comments after the last lexeme of a line; they do not count towards its width.
     fn behind(&mut self, at: usize) -> Vec<Doc> {
-        std::mem::take(&mut self.pieces[at].behind).into_iter().map(Doc::Suffix).collect()
+        std::mem::take(&mut self.lexemes[at].behind).into_iter().map(Doc::Suffix).collect()
     }
 
-    /// The comments and empty lines before something that begins a line.
+    /// Adds the comments and empty lines before a line.
     fn lead(&mut self, at: usize, mut first: bool, out: &mut Vec<Doc>) {
-        let Some(piece) = self.pieces.get_mut(at) else { return };
-        for comment in std::mem::take(&mut piece.before) {
+        let Some(lexeme) = self.lexemes.get_mut(at) else { return };
+        for comment in std::mem::take(&mut lexeme.before) {
             if comment.blank && !first {
                 out.push(Doc::Blank);
             }
             first = false;
             out.push(Doc::Comment(comment.text));
         }
-        if piece.blank && !first {
+        if lexeme.blank && !first {
             out.push(Doc::Blank);
         }
     }
@@ -86,7 +86,7 @@ impl Formatter<'_> {
         all(parts)
     }
 
-    /// The attributes on a line of their own; where the declaration begins after them.
+    /// Adds the attributes on their own line; returns the position of the keyword after them.
     fn attributes(&mut self, from: usize, to: usize, out: &mut Vec<Doc>) -> usize {
         let mut at = from;
         let mut attributes = Vec::new();
@@ -99,7 +99,7 @@ impl Formatter<'_> {
                 attributes.push(Doc::Line);
             }
             for part in at..end.min(to) {
-                attributes.push(self.piece(part));
+                attributes.push(self.lexeme(part));
             }
             at = end;
         }
@@ -110,12 +110,12 @@ impl Formatter<'_> {
         at.min(to.saturating_sub(1))
     }
 
-    /// Topics below each other: names and addresses each in a column.
+    /// Adds consecutive topics with aligned names and addresses.
     fn topics(&mut self, rows: &[(usize, usize)], out: &mut Vec<Doc>) {
         let mut columns = [0; 2];
         let all: Vec<_> = rows.iter().map(|(from, to)| self.topic_cells(*from, *to)).collect();
         for (i, column) in columns.iter_mut().enumerate() {
-            // Where nothing comes behind it, a cell needs no room.
+            // A cell needs padding only if another cell follows.
             if all.iter().any(|cells| cells[i + 1..].iter().any(|cell| !cell.is_empty())) {
                 *column = all.iter().map(|cells| width(&cells[i])).max().unwrap_or(0);
             }
@@ -129,20 +129,19 @@ impl Formatter<'_> {
         }
     }
 
-    /// Where the schema of a topic begins; the end, if it has none.
+    /// Returns the start of the schema of a topic, or `to` if it has none.
     fn schema(&self, from: usize, to: usize) -> usize {
         (from..to).find(|at| self.word(*at) == "{").unwrap_or(to)
     }
 
-    /// Name and address of a topic as they are written, and its type, with a brace where its schema
-    /// begins.
+    /// Returns the name, the address and the type of a topic, with an opening brace if it has a schema.
     fn topic_cells(&self, from: usize, to: usize) -> [String; 3] {
         let schema = self.schema(from, to);
         let mut cells = [const { String::new() }; 3];
         let mut cell = 0;
         for at in from + 1..schema {
-            let piece = &self.pieces[at];
-            match piece.kind {
+            let lexeme = &self.lexemes[at];
+            match lexeme.kind {
                 TokenKind::Text(_) if cell == 0 => cell = 1,
                 TokenKind::Symbol(":") if cell < 2 => {
                     cells[2].push_str(": ");
@@ -151,7 +150,7 @@ impl Formatter<'_> {
                 }
                 _ => {}
             }
-            cells[cell].push_str(piece.text);
+            cells[cell].push_str(lexeme.text);
         }
         if schema < to {
             cells[2].push_str(if cells[2].is_empty() { "{" } else { " {" });
@@ -173,9 +172,9 @@ impl Formatter<'_> {
         line.push(' ');
         line.push_str(rest.trim_end_matches('{'));
         let mut parts = Vec::new();
-        // Comments between the words of the head stand before or behind the line.
+        // Comments inside the head move before or after the line.
         for at in from..schema {
-            let comments = std::mem::take(&mut self.pieces[at].before);
+            let comments = std::mem::take(&mut self.lexemes[at].before);
             parts.extend(comments.into_iter().map(|comment| Doc::Comment(comment.text)));
         }
         let behind: Vec<_> = (from..schema).flat_map(|at| self.behind(at)).collect();
@@ -189,9 +188,9 @@ impl Formatter<'_> {
         all(parts)
     }
 
-    /// The head of a property or a machine, up to `=` or `{`.
+    /// Lays out the head of a property or a machine, up to `=` or `{`.
     fn head(&mut self, from: usize, to: usize) -> Doc {
-        let each = self.marked(Mark::Each, from, to).first().copied().unwrap_or(to);
+        let each = self.marked(Mark::ForEach, from, to).first().copied().unwrap_or(to);
         let until = self.marked(Mark::Until, from, to).first().copied().unwrap_or(to);
         let mut parts = vec![self.plain(from, each)];
         if each < to {
@@ -208,35 +207,35 @@ impl Formatter<'_> {
             parts.push(indent(all(vec![Doc::Line, group(all(keys))])));
         }
         if until < to {
-            let keyword = self.piece(until);
+            let keyword = self.lexeme(until);
             let condition = self.expression(until + 1, to);
             parts.push(indent(all(vec![Doc::Line, keyword, text(" "), condition])));
         }
         group(all(parts))
     }
 
-    /// `const`, `let` and `property`.
+    /// Lays out `const`, `let` and `property`.
     fn definition(&mut self, from: usize, to: usize) -> Doc {
         let formula = self.marked(Mark::Formula, from, to).last().copied().unwrap_or(to);
         if formula >= to || formula == from {
             return self.plain(from, to);
         }
         let head = self.head(from, formula - 1);
-        let equals = self.piece(formula - 1);
-        // Whoever begins a formula on a line of its own sees it better there.
-        let line = if self.pieces[formula].new_line { Doc::Hard } else { Doc::Line };
+        let equals = self.lexeme(formula - 1);
+        // Keep a formula on its own line if the author put it there.
+        let line = if self.lexemes[formula].new_line { Doc::Hard } else { Doc::Line };
         let formula = self.expression(formula, to);
         group(all(vec![head, text(" "), equals, indent(all(vec![line, formula]))]))
     }
 
-    /// A machine or a test.
+    /// Lays out a machine or a test.
     fn block(&mut self, from: usize, to: usize) -> Doc {
         let Some(body) = self.marked(Mark::Body, from, to).first().copied() else {
             return self.plain(from, to);
         };
         let close = self.matching(body, to);
         let head = self.head(from, body);
-        let mut parts = vec![head, text(" "), self.piece(body)];
+        let mut parts = vec![head, text(" "), self.lexeme(body)];
         let starts = self.marked(Mark::Statement, body, close);
         let mut inner = Vec::new();
         let mut i = 0;
@@ -262,11 +261,11 @@ impl Formatter<'_> {
         inner.push(Doc::Hard);
         self.lead(close, starts.is_empty(), &mut inner);
         parts.push(indent(all(inner)));
-        parts.push(self.piece(close));
+        parts.push(self.lexeme(close));
         all(parts)
     }
 
-    /// What stands below its like: transitions, and messages of tests.
+    /// Returns the kind of a statement that is aligned with its neighbours: a transition, or a message of a test.
     fn column_kind(&self, at: usize) -> Option<&'static str> {
         match (self.word(at), self.word(at + 1)) {
             (_, "->") => Some("->"),
@@ -275,7 +274,7 @@ impl Formatter<'_> {
         }
     }
 
-    /// The two columns of a transition or a message: where they are, and where the rest begins.
+    /// Returns the two columns of a transition or a message, as ranges.
     fn cells(&self, from: usize, to: usize) -> [(usize, usize); 2] {
         if self.word(from + 1) == "->" {
             return [(from, from + 1), (from + 2, (from + 3).min(to))];
@@ -299,7 +298,7 @@ impl Formatter<'_> {
 
     fn width_of(&self, from: usize, to: usize) -> usize {
         let space = |at| usize::from(at > from && self.word(at - 1) != "-");
-        (from..to).map(|at| width(self.pieces[at].text) + space(at)).sum()
+        (from..to).map(|at| width(self.lexemes[at].text) + space(at)).sum()
     }
 
     fn statement(&mut self, from: usize, to: usize, columns: [usize; 2]) -> Doc {
@@ -322,7 +321,7 @@ impl Formatter<'_> {
 
     fn message(&mut self, from: usize, to: usize, columns: [usize; 2]) -> Doc {
         let [time, topic] = self.cells(from, to);
-        let mut parts = vec![self.piece(from), text(" ")];
+        let mut parts = vec![self.lexeme(from), text(" ")];
         let mut padding = 0;
         for ((begin, end), column) in [time, topic].into_iter().zip(columns) {
             parts.push(text(" ".repeat(padding)));
@@ -331,7 +330,7 @@ impl Formatter<'_> {
                 if at > begin && self.word(at - 1) != "-" {
                     parts.push(text(" "));
                 }
-                parts.push(self.piece(at));
+                parts.push(self.lexeme(at));
             }
         }
         if topic.1 < to {
@@ -343,20 +342,20 @@ impl Formatter<'_> {
         all(parts)
     }
 
-    /// A transition, an error state or a chain: what it begins with, and what goes on after it.
+    /// Lays out a transition, an error state or a chain, with its clauses.
     fn with_parts(&mut self, from: usize, to: usize, columns: Option<[usize; 2]>) -> Doc {
-        let starts = self.marked(Mark::Part, from, to);
+        let starts = self.marked(Mark::Clause, from, to);
         let first = starts.first().copied().unwrap_or(to);
         let mut docs = Vec::new();
         match columns {
             Some([left, right]) => {
-                docs.push(self.piece(from));
-                docs.push(text(" ".repeat(left.saturating_sub(width(self.pieces[from].text)) + 1)));
-                docs.push(self.piece(from + 1));
+                docs.push(self.lexeme(from));
+                docs.push(text(" ".repeat(left.saturating_sub(width(self.lexemes[from].text)) + 1)));
+                docs.push(self.lexeme(from + 1));
                 docs.push(text(" "));
-                docs.push(self.piece(from + 2));
+                docs.push(self.lexeme(from + 2));
                 if first < to {
-                    let used = width(self.pieces[from + 2].text);
+                    let used = width(self.lexemes[from + 2].text);
                     docs.push(text(" ".repeat(right.saturating_sub(used))));
                 }
             }
@@ -372,26 +371,26 @@ impl Formatter<'_> {
 
     fn part(&mut self, from: usize, to: usize) -> Doc {
         if matches!(self.word(from), "when" | "while") {
-            let keyword = self.piece(from);
+            let keyword = self.lexeme(from);
             return all(vec![keyword, text(" "), self.expression(from + 1, to)]);
         }
         if self.word(from) != "do" {
             return self.plain(from, to);
         }
-        let mut parts = vec![self.piece(from)];
+        let mut parts = vec![self.lexeme(from)];
         let mut begin = from + 1;
         let mut ends = self.commas(begin, to);
         ends.push(to);
         for end in ends {
             parts.push(if begin == from + 1 { text(" ") } else { indent(Doc::Line) });
-            parts.push(self.piece(begin));
+            parts.push(self.lexeme(begin));
             parts.push(text(" "));
-            parts.push(self.piece(begin + 1));
-            parts.push(self.piece(begin + 2));
+            parts.push(self.lexeme(begin + 1));
+            parts.push(self.lexeme(begin + 2));
             parts.push(text(" "));
             parts.push(self.expression(begin + 3, end));
             if end < to {
-                parts.push(self.piece(end));
+                parts.push(self.lexeme(end));
             }
             begin = end + 1;
         }

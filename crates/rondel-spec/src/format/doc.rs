@@ -1,29 +1,29 @@
-//! Text that can be laid out on one line or on several.
+//! Documents that can be laid out on one line or on several.
 
-/// How wide a line may be.
+/// The maximum width of a line.
 const WIDTH: usize = 100;
 
-/// How far what belongs to something is moved to the right.
+/// The width of an indentation level.
 const STEP: usize = 4;
 
 #[derive(Clone, Debug)]
 pub(super) enum Doc {
     Text(String),
-    /// A space, or a new line where the group that it is in is broken.
+    /// A space, or a line break if the enclosing group is broken.
     Line,
-    /// Nothing, or a new line.
+    /// Nothing, or a line break if the enclosing group is broken.
     Soft,
-    /// A new line always.
+    /// A line break.
     Hard,
-    /// A new line always, and an empty one before it.
+    /// A line break and an empty line.
     Blank,
-    /// A comment that ends its line, wherever that ends.
+    /// A comment at the end of the current line.
     Suffix(String),
-    /// A comment on a line of its own, or behind the line that it comes in.
+    /// A comment on its own line, or at the end of the current line.
     Comment(String),
     All(Vec<Doc>),
     Indent(Box<Doc>),
-    /// On one line, if it fits and nothing in it asks for a new one.
+    /// A document on one line, if it fits and contains no forced line break.
     Group(Box<Doc>, bool),
 }
 
@@ -45,7 +45,7 @@ pub(super) fn group(doc: Doc) -> Doc {
 }
 
 impl Doc {
-    /// Whether there is a new line in it in any case.
+    /// Returns whether the document contains a forced line break.
     fn is_broken(&self) -> bool {
         match self {
             Doc::Hard | Doc::Blank | Doc::Suffix(_) | Doc::Comment(_) => true,
@@ -60,7 +60,7 @@ impl Doc {
         matches!(self, Doc::All(parts) if parts.iter().all(Doc::is_nothing))
     }
 
-    /// As text, with a new line at its end.
+    /// Returns the text, with a final line break.
     pub(super) fn print(&self) -> String {
         let mut printer = Printer::default();
         let mut open = vec![(0, false, self)];
@@ -94,7 +94,7 @@ impl Doc {
     }
 }
 
-/// Whether something fits on the rest of the line, with what comes after it up to the next new line.
+/// Returns whether a document and its successors up to the next line break fit into the rest of the line.
 fn fits(doc: &Doc, after: &[(usize, bool, &Doc)], mut room: usize) -> bool {
     let mut after = after.iter().rev();
     let mut open = vec![(true, doc)];
@@ -132,10 +132,10 @@ pub(super) fn width(text: &str) -> usize {
 #[derive(Default)]
 struct Printer {
     out: String,
-    /// Where the line begins that is being written, and how wide it is so far.
+    /// The start of the current line in `out`.
     line: usize,
     column: usize,
-    /// Whether an empty line is wanted before the next text.
+    /// Whether to write an empty line before the next text.
     blank: bool,
     suffixes: Vec<String>,
 }
@@ -160,7 +160,7 @@ impl Printer {
         };
     }
 
-    /// Ends the line, unless there is nothing on it.
+    /// Ends the current line, unless it is empty.
     fn new_line(&mut self) {
         let written = self.out[self.line..].trim_end().len();
         self.out.truncate(self.line + written);

@@ -1,10 +1,10 @@
-//! Expressions: broken at the loosest operator first.
+//! Layout of expressions: the loosest operators are broken first.
 
 use super::Formatter;
 use super::doc::{Doc, all, group, indent, text};
 use crate::lexer::TokenKind;
 
-/// How tightly an operator between two operands binds.
+/// Returns the precedence of an infix operator.
 fn level(word: &str) -> Option<u8> {
     Some(match word {
         "<->" => 0,
@@ -19,17 +19,17 @@ fn level(word: &str) -> Option<u8> {
     })
 }
 
-/// Words before an operand.
+/// Keywords before an operand.
 const PREFIX: [&str; 7] = ["not", "previously", "once", "historically", "eventually", "always", "next"];
 
-/// Words that are no names, so that a space comes between them and a parenthesis.
+/// Keywords that are followed by a space before a parenthesis.
 const WORDS: [&str; 8] = ["and", "or", "since", "until", "if", "then", "else", "over"];
 
-/// How tightly an operator binds, where it begins, and where its right operand does.
+/// The precedence of an operator, its position, and the position of its right operand.
 type Operator = (u8, usize, usize);
 
 impl Formatter<'_> {
-    /// The words `from..to`, which are an expression.
+    /// Lays out the expression `from..to`.
     pub(super) fn expression(&mut self, from: usize, to: usize) -> Doc {
         let Some((loosest, operators)) = self.operators(from, to) else { return self.operand(from, to) };
         let mut parts = Vec::new();
@@ -46,33 +46,32 @@ impl Formatter<'_> {
         group(all(parts))
     }
 
-    /// An operand of a chain of operators. Where it is broken at operators of its own, they stand
-    /// further to the right.
+    /// Lays out an operand of a chain of operators; if it has operators itself, it is indented.
     fn part_of_chain(&mut self, from: usize, to: usize, first: bool) -> Doc {
         let chain = self.operators(from, to).is_some();
         let operand = self.expression(from, to);
         if chain && !first { indent(operand) } else { operand }
     }
 
-    /// The operators between operands, on the outside, and how tightly the loosest binds.
+    /// Returns the infix operators at the outermost level and the precedence of the loosest.
     fn operators(&self, from: usize, to: usize) -> Option<(u8, Vec<Operator>)> {
         let mut found = Vec::new();
         let mut operand = true;
         let mut at = from;
         while at < to {
             let word = self.word(at);
-            let quoted = matches!(self.pieces[at].kind, TokenKind::Text(_) | TokenKind::Rye { .. });
+            let quoted = matches!(self.lexemes[at].kind, TokenKind::Text(_) | TokenKind::Rye { .. });
             if quoted {
                 operand = false;
                 at += 1;
             } else if word == "." {
                 operand = false;
                 at += 2;
-            } else if self.pieces[at].closing().is_some() {
+            } else if self.lexemes[at].closing().is_some() {
                 operand = false;
                 at = self.matching(at, to) + 1;
             } else if operand && !self.roomy && matches!(word, "if" | "exists" | "forall") {
-                // These reach as far as they can.
+                // These extend as far to the right as possible.
                 break;
             } else if let Some(level) = level(word).filter(|_| !operand) {
                 let after = self.after_bounds(at + 1, to);
@@ -94,13 +93,13 @@ impl Formatter<'_> {
         if at < to && self.word(at) == "[" { self.matching(at, to) + 1 } else { at }
     }
 
-    /// Where a bracket is closed; the last word, if nowhere.
+    /// Returns the position of the matching bracket, or the last position.
     pub(super) fn matching(&self, open: usize, to: usize) -> usize {
         let mut depth = 0_usize;
         for at in open..to {
-            if self.pieces[at].closing().is_some() {
+            if self.lexemes[at].closing().is_some() {
                 depth += 1;
-            } else if matches!(self.pieces[at].kind, TokenKind::Symbol(")" | "]" | "}")) {
+            } else if matches!(self.lexemes[at].kind, TokenKind::Symbol(")" | "]" | "}")) {
                 depth = depth.saturating_sub(1);
                 if depth == 0 {
                     return at;
@@ -110,7 +109,7 @@ impl Formatter<'_> {
         to.saturating_sub(1).max(open)
     }
 
-    /// An expression without an operator between operands on its outside.
+    /// Lays out an expression without infix operators at its outermost level.
     fn operand(&mut self, from: usize, to: usize) -> Doc {
         let mut parts = Vec::new();
         let mut at = from;
@@ -120,7 +119,7 @@ impl Formatter<'_> {
             }
             let word = self.word(at).to_owned();
             let begins = at == from || self.before_operand(at, from);
-            let begins = begins && !self.roomy && self.pieces[at].is_word();
+            let begins = begins && !self.roomy && self.lexemes[at].is_word();
             if begins && word == "if" {
                 parts.push(self.condition(at, to));
                 break;
@@ -145,7 +144,7 @@ impl Formatter<'_> {
                     at = close + 1;
                 }
                 _ => {
-                    parts.push(self.piece(at));
+                    parts.push(self.lexeme(at));
                     at += 1;
                 }
             }
@@ -153,7 +152,7 @@ impl Formatter<'_> {
         all(parts)
     }
 
-    /// Whether an operand can begin here: after an operator before operands.
+    /// Returns whether an operand can start here.
     fn before_operand(&self, at: usize, from: usize) -> bool {
         if at == from {
             return true;
@@ -166,11 +165,11 @@ impl Formatter<'_> {
         !field && (PREFIX.contains(&before) || matches!(before, "!" | "-" | ":"))
     }
 
-    /// Whether a space comes between this word of an operand and the one before.
+    /// Returns whether a space separates this lexeme from the one before it.
     fn spaced(&self, at: usize, from: usize) -> bool {
         let (before, word) = (self.word(at - 1), self.word(at));
         let name = |i: usize| {
-            self.pieces[i].is_word()
+            self.lexemes[i].is_word()
                 && !(self.header && matches!(self.word(i), "in" | "by"))
                 && (i > from && self.word(i - 1) == "."
                     || !PREFIX.contains(&self.word(i)) && !WORDS.contains(&self.word(i)))
@@ -185,34 +184,34 @@ impl Formatter<'_> {
         }
     }
 
-    /// What stands in brackets, divided by commas.
+    /// Lays out a bracketed list.
     pub(super) fn listed(&mut self, open: usize, close: usize, edge: Doc) -> Doc {
-        let opening = self.piece(open);
+        let opening = self.lexeme(open);
         let mut items = Vec::new();
         let mut begin = open + 1;
         for comma in self.commas(open + 1, close) {
             items.push(self.expression(begin, comma));
-            items.push(self.piece(comma));
+            items.push(self.lexeme(comma));
             items.push(Doc::Line);
             begin = comma + 1;
         }
         items.push(self.expression(begin, close));
         let items = all(items);
-        let closing = self.piece(close);
+        let closing = self.lexeme(close);
         if items.is_nothing() {
             return all(vec![opening, closing]);
         }
         group(all(vec![opening, indent(all(vec![edge.clone(), items])), edge, closing]))
     }
 
-    /// The commas between brackets that are not in further ones.
+    /// Returns the positions of the commas at the outermost level.
     pub(super) fn commas(&self, from: usize, to: usize) -> Vec<usize> {
         let mut commas = Vec::new();
         let mut at = from;
         while at < to {
-            if self.pieces[at].closing().is_some() {
+            if self.lexemes[at].closing().is_some() {
                 at = self.matching(at, to);
-            } else if self.pieces[at].kind == TokenKind::Symbol(",") {
+            } else if self.lexemes[at].kind == TokenKind::Symbol(",") {
                 commas.push(at);
             }
             at += 1;
@@ -220,7 +219,7 @@ impl Formatter<'_> {
         commas
     }
 
-    /// `[a,b]`, with a space where one of them has a unit.
+    /// Lays out `[a,b]`, with a space after the comma if a bound has a unit.
     fn bounds(&mut self, from: usize, to: usize) -> Doc {
         let wide = (from + 1..to).any(|at| {
             at + 1 < to && !matches!(self.word(at), "," | "[") && !matches!(self.word(at + 1), "," | "]")
@@ -237,19 +236,19 @@ impl Formatter<'_> {
             if space {
                 parts.push(text(" "));
             }
-            parts.push(self.piece(at));
+            parts.push(self.lexeme(at));
         }
         all(parts)
     }
 
-    /// An operator with its bounds.
+    /// Lays out an operator with its bounds.
     fn tight(&mut self, from: usize, to: usize) -> Doc {
-        let operator = self.piece(from);
+        let operator = self.lexeme(from);
         let bounds = if from + 1 < to { self.bounds(from + 1, to) } else { all(Vec::new()) };
         all(vec![operator, bounds])
     }
 
-    /// `if a then b else c`
+    /// Lays out `if a then b else c`.
     fn condition(&mut self, from: usize, to: usize) -> Doc {
         let mut nested = 0_usize;
         let (mut then, mut otherwise) = (None, None);
@@ -257,7 +256,7 @@ impl Formatter<'_> {
         while at < to {
             match self.word(at) {
                 "." => at += 1,
-                _ if self.pieces[at].closing().is_some() => at = self.matching(at, to),
+                _ if self.lexemes[at].closing().is_some() => at = self.matching(at, to),
                 "if" => nested += 1,
                 "then" if nested == 0 && then.is_none() => then = Some(at),
                 "else" if nested == 0 && otherwise.is_none() => otherwise = Some(at),
@@ -267,17 +266,17 @@ impl Formatter<'_> {
             at += 1;
         }
         let (Some(then), Some(otherwise)) = (then, otherwise) else { return self.plain(from, to) };
-        let mut parts = vec![self.piece(from), text(" ")];
+        let mut parts = vec![self.lexeme(from), text(" ")];
         parts.push(self.expression(from + 1, then));
         for (word, end) in [(then, otherwise), (otherwise, to)] {
-            let keyword = self.piece(word);
+            let keyword = self.lexeme(word);
             let value = self.expression(word + 1, end);
             parts.push(indent(all(vec![Doc::Line, keyword, text(" "), value])));
         }
         group(all(parts))
     }
 
-    /// `exists x, y. p`
+    /// Lays out `exists x, y. p`.
     fn quantified(&mut self, from: usize, to: usize) -> Doc {
         let dot = (from..to).find(|at| self.word(*at) == ".").unwrap_or(to - 1);
         let head = self.plain(from, dot + 1);
@@ -285,14 +284,14 @@ impl Formatter<'_> {
         group(all(vec![head, indent(all(vec![Doc::Line, body]))]))
     }
 
-    /// Words side by side, on one line.
+    /// Lays out lexemes on one line.
     pub(super) fn plain(&mut self, from: usize, to: usize) -> Doc {
         let mut parts = Vec::new();
         for at in from..to {
             if at > from && self.spaced(at, from) {
                 parts.push(text(" "));
             }
-            parts.push(self.piece(at));
+            parts.push(self.lexeme(at));
         }
         all(parts)
     }

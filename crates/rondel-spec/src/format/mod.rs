@@ -1,22 +1,21 @@
-//! The text of a specification in one fixed layout.
+//! The formatter.
 
 mod declaration;
 mod doc;
 mod expression;
-mod pieces;
+mod lexemes;
 
 use self::doc::{Doc, all, text};
-use self::pieces::{Piece, pieces};
+use self::lexemes::{Lexeme, lexemes};
 use crate::diagnostic::Diagnostic;
 use crate::lexer::{Token, TokenKind};
 use crate::syntax::{Mark, marks};
 
-/// Lays a specification out as all specifications are: one declaration after another, what belongs
-/// together below each other, long formulas broken at their loosest operator. Comments stay, and so
-/// does one empty line where there are some.
+/// Formats a specification: one declaration per line, aligned columns, and long formulas broken at their loosest
+/// operators. Keeps comments, and single empty lines.
 ///
 /// # Errors
-/// What is wrong with its grammar. Whether its names and types are right makes no difference.
+/// The syntax errors of the text. Names and types are not checked.
 ///
 /// ```
 /// let text = "topic gear{report:int}property p=changed( gear.report )->gear.report!=3 // why";
@@ -27,7 +26,7 @@ use crate::syntax::{Mark, marks};
 /// ```
 pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
     let mut formatted = once(text)?;
-    // A comment may have come to stand where it asks for another layout.
+    // A comment may have moved to a place that needs another layout.
     for _ in 0..4 {
         match once(&formatted) {
             Ok(again) if again == formatted => break,
@@ -35,7 +34,7 @@ pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
             Err(_) => return Ok(text.to_owned()),
         }
     }
-    // Better no layout than another specification.
+    // Return the text unchanged rather than change its meaning.
     Ok(if same(text, &formatted) { formatted } else { text.to_owned() })
 }
 
@@ -54,16 +53,16 @@ fn once(text: &str) -> Result<String, Vec<Diagnostic>> {
         }
     }
     let dropped = dropped(&tokens, &at);
-    let pieces = pieces(text, &tokens, &dropped);
-    let mut formatter = Formatter { marks: at, pieces, roomy: false, header: false };
+    let lexemes = lexemes(text, &tokens, &dropped);
+    let mut formatter = Formatter { marks: at, lexemes, roomy: false, header: false };
     Ok(formatter.file().print())
 }
 
-/// Separators that say nothing: semicolons outside of braces that list something, and what stands
-/// before the end of such a list. (`[1,]` may be bounds, where it says something.)
+/// Returns the separators to remove: semicolons between declarations or statements, and trailing separators of
+/// lists in braces. (In `[1,]`, which can be bounds, the comma has a meaning.)
 fn dropped(tokens: &[Token], marks: &[Option<Mark>]) -> Vec<bool> {
     let mut dropped = vec![false; tokens.len()];
-    // For every open bracket whether statements stand in it, and whether it is a list.
+    // For each open bracket, whether it contains statements, and whether it is a list.
     let mut open = Vec::new();
     for (i, token) in tokens.iter().enumerate() {
         match token.kind {
@@ -88,7 +87,7 @@ fn dropped(tokens: &[Token], marks: &[Option<Mark>]) -> Vec<bool> {
     dropped
 }
 
-/// Whether two texts have the same words, but for separators that say nothing.
+/// Returns whether two texts have the same tokens, except for separators.
 fn same(one: &str, other: &str) -> bool {
     let words = |text| {
         let tokens = crate::lexer::tokens(text, &mut Vec::new());
@@ -100,39 +99,39 @@ fn same(one: &str, other: &str) -> bool {
 }
 
 struct Formatter<'a> {
-    /// What the parser has said about tokens.
+    /// The marks of the parser, by token.
     marks: Vec<Option<Mark>>,
-    pieces: Vec<Piece<'a>>,
-    /// Whether what is in braces is a schema or the content of a message, with spaces inside.
+    lexemes: Vec<Lexeme<'a>>,
+    /// Whether the braces are those of a schema or a message, which have spaces inside.
     roomy: bool,
-    /// Whether the words are those of a `for each` or a chain.
+    /// Whether the lexemes belong to a `for each` or a chain.
     header: bool,
 }
 
 impl Formatter<'_> {
-    /// A word or symbol as it is written; of a text in quotes nothing.
+    /// Returns the text of a word or symbol; empty for a string.
     fn word(&self, at: usize) -> &str {
-        match self.pieces.get(at) {
-            Some(piece) if !matches!(piece.kind, TokenKind::Text(_)) => piece.text,
+        match self.lexemes.get(at) {
+            Some(lexeme) if !matches!(lexeme.kind, TokenKind::Text(_)) => lexeme.text,
             _ => "",
         }
     }
 
     fn mark(&self, at: usize) -> Option<Mark> {
-        let token = self.pieces.get(at)?.token;
+        let token = self.lexemes.get(at)?.token;
         self.marks.get(token).copied().flatten()
     }
 
-    /// A word with its comments.
-    fn piece(&mut self, at: usize) -> Doc {
-        let Some(piece) = self.pieces.get_mut(at) else { return all(Vec::new()) };
+    /// Lays out a lexeme with its comments.
+    fn lexeme(&mut self, at: usize) -> Doc {
+        let Some(lexeme) = self.lexemes.get_mut(at) else { return all(Vec::new()) };
         let mut parts = Vec::new();
-        for comment in std::mem::take(&mut piece.before) {
+        for comment in std::mem::take(&mut lexeme.before) {
             parts.push(Doc::Comment(comment.text));
         }
-        let comma = piece.kind == TokenKind::Symbol(";");
-        parts.push(text(if comma { "," } else { piece.text }));
-        parts.extend(std::mem::take(&mut piece.behind).into_iter().map(Doc::Suffix));
+        let comma = lexeme.kind == TokenKind::Symbol(";");
+        parts.push(text(if comma { "," } else { lexeme.text }));
+        parts.extend(std::mem::take(&mut lexeme.behind).into_iter().map(Doc::Suffix));
         if parts.len() == 1 { parts.remove(0) } else { all(parts) }
     }
 }

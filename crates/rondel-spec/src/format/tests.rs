@@ -11,7 +11,7 @@ const TEXTS: [&str; 4] = [
     include_str!("../../tests/diagnostics/machines_warnings.rondel"),
 ];
 
-/// The comments of a text, in order of the alphabet: one may change places with another.
+/// Returns the comments of a text, sorted, as formatting may reorder them.
 fn comments(text: &str) -> Vec<String> {
     let tokens = lexer::tokens(text, &mut Vec::new());
     let ends = std::iter::once(0).chain(tokens.iter().map(|token| token.span.end));
@@ -24,7 +24,7 @@ fn comments(text: &str) -> Vec<String> {
     comments
 }
 
-/// What a text says, without the places where it says it.
+/// Returns the specification of a text without locations.
 fn spec(text: &str) -> Option<Spec> {
     let mut spec = parse(text).spec?;
     for test in &mut spec.tests {
@@ -48,7 +48,7 @@ fn examine(text: &str) -> String {
 }
 
 #[test]
-fn what_is_well_formed_stays_what_it_is() {
+fn formatting_keeps_the_meaning() {
     for text in TEXTS {
         let formatted = examine(text);
         for line in formatted.lines() {
@@ -59,7 +59,7 @@ fn what_is_well_formed_stays_what_it_is() {
 }
 
 #[test]
-fn the_examples_of_the_reference_stay_what_they_are() {
+fn formatting_keeps_the_examples_of_the_reference() {
     let page = include_str!("../../../../docs/reference/language.md");
     let blocks = page.split("\n```rondel").skip(1).filter_map(|block| block.split_once('\n'));
     let mut seen = 0;
@@ -127,13 +127,13 @@ fn long_formulas_are_broken_at_the_loosest_operator() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
-    let said = format("topic a property p = a.v and").unwrap_err();
-    assert_eq!(said.len(), 1);
+fn syntax_errors_are_returned() {
+    let message = format("topic a property p = a.v and").unwrap_err();
+    assert_eq!(message.len(), 1);
     assert!(format("topic a { x: int } property p = b.y + 'names and types are not looked at'").is_ok());
 }
 
-/// A text with the words of another, and other spaces and comments between them.
+/// Returns a text with the same tokens, and other spaces and comments between them.
 fn spaced(text: &str, gaps: &[u8]) -> String {
     let tokens = lexer::tokens(text, &mut Vec::new());
     let mut out = String::new();
@@ -154,7 +154,7 @@ fn spaced(text: &str, gaps: &[u8]) -> String {
             _ if original.trim().is_empty() && !original.is_empty() => " ".to_owned(),
             _ => original.to_owned(),
         };
-        // Words that belong together stay so, and so does what is one word only in one piece.
+        // Keep tokens together whose separation would change their meaning.
         let glued = original.is_empty();
         out.push_str(if glued { "" } else { &between });
         out.push_str(token.span.of(text));
@@ -167,12 +167,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_layout_becomes_the_same_specification(
+    fn layout_does_not_change_the_specification(
         text in prop::sample::select(TEXTS.as_slice()),
         gaps in prop::collection::vec(any::<u8>(), 1..60),
     ) {
         let text = spaced(text, &gaps);
-        // Where two words have become one, there is nothing to compare.
+        // Skip texts in which two words became one.
         prop_assume!(once(&text).is_ok());
         examine(&text);
     }

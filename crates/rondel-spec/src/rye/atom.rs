@@ -1,40 +1,40 @@
-//! Atoms: pairs of keys and values.
+//! Atoms of Reelay's format: pairs of keys and values.
 
 use rondel_event::{Comparison, Condition, Path, Quantifier, Segment, Test, Value, ValueType};
 
 use super::token::RyeKind;
-use super::{GivenUp, Parsed, Parser, Steps};
+use super::{Parsed, Parser, Reported, Steps};
 use crate::check::article;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::{Expr, ExprId, SchemaType};
 
-/// Where the pairs that are being read belong.
-enum Place {
-    /// The message, at the prefix of the paths.
+/// The object that pairs apply to.
+enum PairScope {
+    /// The message, below the prefix of the paths.
     Message,
-    /// The elements of an array: pairs become conditions on one element.
+    /// An element of an array; pairs become conditions on it.
     Elements(Vec<Condition>),
 }
 
-/// What a pair asks of its field.
-enum Wanted {
+/// The value that a pair expects of its field.
+enum PairValue {
     Carried,
-    /// That it is the value of this variable.
+    /// The value of this variable.
     Variable(usize),
     Equals(Value),
     Number(Comparison, f64),
 }
 
 impl Parser<'_> {
-    /// `{ pair, pair … }`
+    /// Parses an atom: `{ pair, pair … }`.
     pub(super) fn atom(&mut self) -> Parsed<ExprId> {
         let mut result = self.literal(Value::Bool(true));
-        self.pairs(&mut Vec::new(), &mut Place::Message, &mut result)?;
+        self.pairs(&mut Vec::new(), &mut PairScope::Message, &mut result)?;
         Ok(result)
     }
 
-    /// Pairs in braces, below the steps of `prefix`.
-    fn pairs(&mut self, prefix: &mut Steps, place: &mut Place, result: &mut ExprId) -> Parsed<()> {
+    /// Parses pairs in braces, below the steps of `prefix`.
+    fn pairs(&mut self, prefix: &mut Steps, place: &mut PairScope, result: &mut ExprId) -> Parsed<()> {
         self.deeper(|p| {
             p.expect("{")?;
             if p.eat("}") {
@@ -52,7 +52,7 @@ impl Parser<'_> {
         })
     }
 
-    fn pair(&mut self, prefix: &mut Steps, place: &mut Place, result: &mut ExprId) -> Parsed<()> {
+    fn pair(&mut self, prefix: &mut Steps, place: &mut PairScope, result: &mut ExprId) -> Parsed<()> {
         let depth = prefix.len();
         let start = self.span();
         let key = self.key()?;
@@ -66,7 +66,7 @@ impl Parser<'_> {
         &mut self,
         start: Span,
         prefix: &mut Steps,
-        place: &mut Place,
+        place: &mut PairScope,
         result: &mut ExprId,
     ) -> Parsed<()> {
         while self.eat("::") {
@@ -81,7 +81,7 @@ impl Parser<'_> {
                 _ => None,
             };
             match quantifier {
-                // A field may be called `any`; the brace shows that this is none.
+                // A field can be named `any`; a quantifier is followed by a brace.
                 Some(quantifier) if self.symbol() == "{" => {
                     return self.elements(start.to(span), quantifier, prefix, place, result);
                 }
@@ -102,21 +102,21 @@ impl Parser<'_> {
             if *self.kind() != RyeKind::Number {
                 return Err(self.not_a_number());
             }
-            Wanted::Number(comparison, self.number()?)
+            PairValue::Number(comparison, self.number()?)
         } else if self.eat(":") {
             self.value()?
         } else {
-            Wanted::Equals(Value::Bool(true))
+            PairValue::Equals(Value::Bool(true))
         };
         self.finish(start, prefix, wanted, place, result)
     }
 
-    fn not_a_number(&mut self) -> GivenUp {
-        let given_up = self.expected("a number");
+    fn not_a_number(&mut self) -> Reported {
+        let reported = self.expected("a number");
         if let Some(last) = self.target.diagnostics.last_mut() {
-            last.help = Some("texts and truth values are compared with `key: value`".to_owned());
+            last.help = Some("compare strings and booleans with `key: value`".to_owned());
         }
-        given_up
+        reported
     }
 
     fn key(&mut self) -> Parsed<(Segment, Span)> {
@@ -132,7 +132,7 @@ impl Parser<'_> {
                 };
                 match index {
                     Some(index) => Segment::Index(index),
-                    None => return Err(self.expected("the position of an element")),
+                    None => return Err(self.expected("an array index")),
                 }
             }
             _ => return Err(self.expected("a key")),
@@ -142,10 +142,10 @@ impl Parser<'_> {
         Ok((segment, span))
     }
 
-    /// What stands after `key:`.
-    fn value(&mut self) -> Parsed<Wanted> {
+    /// Parses the value after `key:`.
+    fn value(&mut self) -> Parsed<PairValue> {
         let value = match self.kind() {
-            RyeKind::Number => return Ok(Wanted::Equals(Value::Float(self.number()?))),
+            RyeKind::Number => return Ok(PairValue::Equals(Value::Float(self.number()?))),
             RyeKind::Quoted(text) => Value::String(text.as_str().into()),
             RyeKind::Word => match self.word() {
                 "true" => Value::Bool(true),
@@ -159,33 +159,33 @@ impl Parser<'_> {
                     let span = star.to(self.span());
                     let variable = self.reference(self.word(), span)?;
                     self.advance();
-                    return Ok(Wanted::Variable(variable));
+                    return Ok(PairValue::Variable(variable));
                 }
-                return Ok(Wanted::Carried);
+                return Ok(PairValue::Carried);
             }
-            _ => return Err(self.expected("`true`, `false`, a number, a text or `*`")),
+            _ => return Err(self.expected("`true`, `false`, a number, a string or `*`")),
         };
         self.advance();
-        Ok(Wanted::Equals(value))
+        Ok(PairValue::Equals(value))
     }
 
     fn finish(
         &mut self,
         start: Span,
         steps: &Steps,
-        wanted: Wanted,
-        place: &mut Place,
+        wanted: PairValue,
+        place: &mut PairScope,
         result: &mut ExprId,
     ) -> Parsed<()> {
         let path = Path(steps.iter().map(|(segment, _)| segment.clone()).collect());
-        if let Place::Elements(conditions) = place {
+        if let PairScope::Elements(conditions) = place {
             let test = match wanted {
-                Wanted::Carried => Test::Present,
-                Wanted::Variable(_) => {
+                PairValue::Carried => Test::Present,
+                PairValue::Variable(_) => {
                     return Err(self.not_in_this_version(start, "a reference inside `any` or `all`"));
                 }
-                Wanted::Equals(value) => Test::Equals(value),
-                Wanted::Number(comparison, number) => Test::Number(comparison, number),
+                PairValue::Equals(value) => Test::Equals(value),
+                PairValue::Number(comparison, number) => Test::Number(comparison, number),
             };
             conditions.push(Condition { path, test });
             return Ok(());
@@ -193,35 +193,35 @@ impl Parser<'_> {
         let whole = start.to(steps.last().map_or(start, |(_, span)| *span));
         let topic = self.target.topic;
         let declared = match &wanted {
-            Wanted::Carried => {
+            PairValue::Carried => {
                 self.declared(steps, whole)?;
                 None
             }
-            Wanted::Equals(value) => self.value_type(steps, whole, value.value_type())?,
-            Wanted::Number(..) => self.value_type(steps, whole, ValueType::Float)?,
-            Wanted::Variable(variable) => return self.bind(*variable, steps, path, whole, result),
+            PairValue::Equals(value) => self.value_type(steps, whole, value.value_type())?,
+            PairValue::Number(..) => self.value_type(steps, whole, ValueType::Float)?,
+            PairValue::Variable(variable) => return self.bind(*variable, steps, path, whole, result),
         };
         let graph = &mut *self.target.graph;
         graph.at(whole);
         let mut field = |value_type: ValueType| {
-            // A schema's `Int` is read as one, so that other formulas can share the field.
+            // A field declared as `Int` is read as one, so that other formulas can share the node.
             let declared = declared.unwrap_or(value_type);
             let field = graph.add(Expr::Field { topic, path: path.clone(), value_type: declared });
             if value_type == ValueType::Float { graph.widen(field) } else { field }
         };
         let pair = match wanted {
-            Wanted::Carried | Wanted::Variable(_) => graph.add(Expr::Carried { topic, path }),
-            Wanted::Equals(Value::Bool(true)) => field(ValueType::Bool),
-            Wanted::Equals(Value::Bool(false)) => {
+            PairValue::Carried | PairValue::Variable(_) => graph.add(Expr::Carried { topic, path }),
+            PairValue::Equals(Value::Bool(true)) => field(ValueType::Bool),
+            PairValue::Equals(Value::Bool(false)) => {
                 let field = field(ValueType::Bool);
                 graph.not(field)
             }
-            Wanted::Equals(value) => {
+            PairValue::Equals(value) => {
                 let field = field(value.value_type());
                 let value = graph.literal(value);
                 graph.compare(Comparison::Equal, field, value)
             }
-            Wanted::Number(comparison, number) => {
+            PairValue::Number(comparison, number) => {
                 let field = field(ValueType::Float);
                 let number = graph.float(number);
                 graph.compare(comparison, field, number)
@@ -232,7 +232,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A reference: the field of this very message is what the variable is.
+    /// Binds a variable to a field of the current message.
     fn bind(
         &mut self,
         variable: usize,
@@ -250,7 +250,7 @@ impl Parser<'_> {
         let value_type = *known.value_type.get_or_insert(declared.unwrap_or(ValueType::String));
         if declared.is_some_and(|declared| declared != value_type) {
             let message = format!(
-                "'{}' is {} here, elsewhere {}",
+                "'{}' is {} here and {} elsewhere",
                 known.name,
                 article(declared.unwrap_or(value_type)),
                 article(value_type)
@@ -269,23 +269,23 @@ impl Parser<'_> {
         start: Span,
         quantifier: Quantifier,
         prefix: &Steps,
-        place: &mut Place,
+        place: &mut PairScope,
         result: &mut ExprId,
     ) -> Parsed<()> {
-        if matches!(place, Place::Elements(_)) {
-            return Err(self.not_in_this_version(start, "`any` or `all` inside another"));
+        if matches!(place, PairScope::Elements(_)) {
+            return Err(self.not_in_this_version(start, "`any` or `all` inside another `any` or `all`"));
         }
         if let Some(found) = self.declared(prefix, start)?
             && !matches!(found, SchemaType::Array(_))
         {
-            let message = "`any` and `all` are about the elements of an array, and this is none";
+            let message = "`any` and `all` apply to arrays, and this field is not an array";
             self.report(Diagnostic::new(Code::TypeMismatch, start, message));
         }
-        let mut inner = Place::Elements(Vec::new());
+        let mut inner = PairScope::Elements(Vec::new());
         self.pairs(&mut Vec::new(), &mut inner, result)?;
         let conditions = match inner {
-            Place::Elements(conditions) => conditions,
-            Place::Message => Vec::new(),
+            PairScope::Elements(conditions) => conditions,
+            PairScope::Message => Vec::new(),
         };
         let path = Path(prefix.iter().map(|(segment, _)| segment.clone()).collect());
         let topic = self.target.topic;
@@ -296,7 +296,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// What the schema says about a path, if there is a schema.
+    /// Returns the declared type of a path, if there is a schema.
     fn declared(&mut self, steps: &Steps, whole: Span) -> Parsed<Option<&SchemaType>> {
         match self.target.fields.map(|fields| fields.find(steps, whole)) {
             None => Ok(None),
@@ -305,7 +305,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The type that the schema gives to a field, which must do where `wanted` is asked for.
+    /// Returns the declared type of a field, which must be compatible with `wanted`.
     fn value_type(&mut self, steps: &Steps, whole: Span, wanted: ValueType) -> Parsed<Option<ValueType>> {
         let Some(fields) = self.target.fields else { return Ok(None) };
         match fields.find_value(steps, whole) {
@@ -315,7 +315,7 @@ impl Parser<'_> {
             }
             Ok((found, declared)) => {
                 let wanted = if wanted == ValueType::Float { "a number" } else { article(wanted) };
-                let message = format!("this pair asks for {wanted}, the field is {}", article(found));
+                let message = format!("expected {wanted}, but the field is {}", article(found));
                 let mut diagnostic = Diagnostic::new(Code::TypeMismatch, whole, message);
                 if let Some(declared) = declared {
                     diagnostic = diagnostic.label(declared, "declared here");

@@ -1,12 +1,12 @@
-//! Reelay's expressions: formulas over the fields of one topic, with two truth values.
+//! Parser of Reelay's format: two-valued formulas over the fields of one topic.
 //!
-//! From loosest to tightest the operators are: implication (`->`, `implies`), disjunction (`||`,
-//! `or`), conjunction (`&&`, `and`), since (`since`, `S`), and before an atom or parentheses
-//! negation (`not`, `!`), `pre` (`Y`), `once` (`P`) and `historically` (`H`). Implication and since
-//! stand at most once beside each other. An atom is a conjunction of pairs in braces; `{}` is true.
+//! From loosest to tightest, the operators are implication (`->`, `implies`), disjunction (`||`, `or`), conjunction
+//! (`&&`, `and`), since (`since`, `S`), and the prefix operators negation (`not`, `!`), `pre` (`Y`), `once` (`P`) and
+//! `historically` (`H`). Implication and since cannot be chained. An atom is a conjunction of pairs in braces; `{}` is
+//! true.
 //!
-//! A pair is true or false, never unknown: of a field that was never received, or has another type
-//! than the pair asks for, it is false.
+//! A pair is true or false, never unknown: it is false if its field was never received or has another type than the
+//! pair expects.
 
 mod atom;
 mod token;
@@ -16,32 +16,32 @@ use rondel_event::{Segment, TopicId, Value, ValueType};
 use self::token::{RyeKind, RyeToken};
 use crate::check::Fields;
 use crate::diagnostic::{Code, Diagnostic, Span};
-use crate::duration::{NoDuration, nanos};
+use crate::duration::{DurationError, nanos};
 use crate::graph::{Graph, is_empty};
 use crate::spec::{Bounds, ExprId, TimeModel, VariableId};
 use crate::suggest::did_you_mean;
 
-/// As in the Rondel language.
+/// The maximum nesting depth, as in the Rondel language.
 const DEPTH: usize = 250;
 
-/// What a formula is about and where it goes.
+/// The topic of a formula, and where its nodes and diagnostics go.
 pub(crate) struct Target<'a> {
     pub(crate) topic: TopicId,
-    /// The schema of the topic, where it has one.
+    /// The schema of the topic, if it has one.
     pub(crate) fields: Option<Fields<'a>>,
-    /// What bounds count: steps, or seconds. Nothing where that is not known yet; then the formula is only
-    /// read for what is wrong with it in any case.
+    /// The time model, which decides whether bounds count steps or seconds. If it is not known yet, the formula is only
+    /// checked for errors.
     pub(crate) model: Option<TimeModel>,
     pub(crate) graph: &'a mut Graph,
     pub(crate) diagnostics: &'a mut Vec<Diagnostic>,
 }
 
-/// Reads the formula that stands in `text` at `body`. Nothing where it is wrong.
+/// Parses the formula at `body` in `text`; none if it has errors.
 pub(crate) fn formula(text: &str, body: Span, target: Target<'_>) -> Option<ExprId> {
     let errors = target.diagnostics.len();
     let tokens = token::tokens(text, body, target.diagnostics);
     if target.diagnostics[errors..].iter().any(|d| d.code == Code::UnexpectedCharacter) {
-        // The tokens stop there: that the rest is missing would be the next report.
+        // The tokens stop at the error, so a later error would be misleading.
         return None;
     }
     let mut parser = Parser { text, tokens, at: 0, depth: 0, scope: Vec::new(), target };
@@ -52,7 +52,7 @@ pub(crate) fn formula(text: &str, body: Span, target: Target<'_>) -> Option<Expr
     if parser.target.diagnostics[errors..].iter().any(Diagnostic::is_error) { None } else { root.ok() }
 }
 
-/// Where the first bounds of a formula stand that are not zero.
+/// Returns the location of the first bound of a formula that is not zero.
 pub(crate) fn first_bounds(text: &str, body: Span) -> Option<Span> {
     let tokens = token::tokens(text, body, &mut Vec::new());
     let number = |token: &RyeToken| {
@@ -70,17 +70,17 @@ pub(crate) fn first_bounds(text: &str, body: Span) -> Option<Span> {
     None
 }
 
-/// The formula was given up; why has been reported.
-struct GivenUp;
+/// The marker of a parse error that has been reported.
+struct Reported;
 
-type Parsed<T> = Result<T, GivenUp>;
+type Parsed<T> = Result<T, Reported>;
 
 struct Parser<'a> {
     text: &'a str,
     tokens: Vec<RyeToken>,
     at: usize,
     depth: usize,
-    /// The variables that are known here, the innermost last.
+    /// The variables in scope, the innermost last.
     scope: Vec<Variable>,
     target: Target<'a>,
 }
@@ -89,11 +89,11 @@ struct Variable {
     name: String,
     span: Span,
     id: VariableId,
-    /// That of the first field that it is bound to.
+    /// The type of the first field that it is bound to.
     value_type: Option<ValueType>,
 }
 
-/// Steps into a message and where they stand.
+/// The steps of a path and their locations.
 type Steps = Vec<(Segment, Span)>;
 
 impl<'a> Parser<'a> {
@@ -125,14 +125,14 @@ impl<'a> Parser<'a> {
         found
     }
 
-    fn report(&mut self, diagnostic: Diagnostic) -> GivenUp {
+    fn report(&mut self, diagnostic: Diagnostic) -> Reported {
         self.target.diagnostics.push(diagnostic);
-        GivenUp
+        Reported
     }
 
-    fn expected(&mut self, what: &str) -> GivenUp {
+    fn expected(&mut self, what: &str) -> Reported {
         let found = match self.kind() {
-            RyeKind::End => "the end".to_owned(),
+            RyeKind::End => "end of input".to_owned(),
             _ => format!("`{}`", self.span().of(self.text)),
         };
         let message = format!("expected {what}, found {found}");
@@ -143,13 +143,13 @@ impl<'a> Parser<'a> {
         if self.eat(symbol) { Ok(()) } else { Err(self.expected(&format!("`{symbol}`"))) }
     }
 
-    fn not_in_this_version(&mut self, span: Span, what: &str) -> GivenUp {
-        self.report(Diagnostic::new(Code::NotInThisVersion, span, format!("{what} is not in this version")))
+    fn not_in_this_version(&mut self, span: Span, what: &str) -> Reported {
+        self.report(Diagnostic::new(Code::NotInThisVersion, span, format!("{what} is not supported")))
     }
 
     fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth >= DEPTH {
-            let message = format!("this is nested more than {DEPTH} levels deep");
+            let message = format!("expression is nested more than {DEPTH} levels deep");
             return Err(self.report(Diagnostic::new(Code::TooDeep, self.span(), message)));
         }
         self.depth += 1;
@@ -158,14 +158,14 @@ impl<'a> Parser<'a> {
         result
     }
 
-    /// An operand is complete, and what follows is neither an operator nor anything else that may.
-    fn expected_operator(&mut self, what: &str) -> GivenUp {
-        let given_up = self.expected(what);
+    /// Reports a token that cannot follow an operand.
+    fn expected_operator(&mut self, what: &str) -> Reported {
+        let reported = self.expected(what);
         let suggestion = did_you_mean(self.word(), ["implies", "and", "or", "since"]);
         if let Some(last) = self.target.diagnostics.last_mut() {
             last.message.push_str(&suggestion);
         }
-        given_up
+        reported
     }
 
     fn expression(&mut self) -> Parsed<ExprId> {
@@ -181,20 +181,20 @@ impl<'a> Parser<'a> {
             p.advance();
             let right = p.disjunction()?;
             if p.symbol() == "->" || p.word() == "implies" {
-                return Err(p.side_by_side("an implication"));
+                return Err(p.side_by_side("implication"));
             }
             p.at_words_from(start);
             Ok(p.target.graph.implies(left, right))
         })
     }
 
-    /// What is added now comes from the words since `start`.
+    /// Sets the source location of the next nodes to the tokens since `start`.
     fn at_words_from(&mut self, start: Span) {
         let last = self.tokens[self.at.saturating_sub(1)].span;
         self.target.graph.at(start.to(last));
     }
 
-    /// `exists[x, y]. formula`
+    /// Parses `exists[x, y]. formula`.
     fn quantified(&mut self) -> Parsed<ExprId> {
         let start = self.span();
         let all = matches!(self.word(), "forall" | "A");
@@ -211,10 +211,11 @@ impl<'a> Parser<'a> {
             if let Some(hidden) = hidden {
                 let first = self.scope[hidden].span;
                 let diagnostic = match hidden < outer {
-                    true => crate::check::hiding(&name, span, first),
+                    true => crate::check::shadowing(&name, span, first),
                     false => {
-                        let message = format!("the variable '{name}' is declared twice");
-                        Diagnostic::new(Code::DuplicateName, span, message).label(first, "first here")
+                        let message = format!("variable '{name}' is declared twice");
+                        Diagnostic::new(Code::DuplicateName, span, message)
+                            .label(first, "first declared here")
                     }
                 };
                 self.report(diagnostic);
@@ -230,7 +231,7 @@ impl<'a> Parser<'a> {
         let mut body = self.expression()?;
         for variable in self.scope.split_off(outer).into_iter().rev() {
             if variable.value_type.is_none() {
-                let message = format!("the variable '{}' is never used", variable.name);
+                let message = format!("variable '{}' is never used", variable.name);
                 self.report(Diagnostic::new(Code::Unused, variable.span, message));
             }
             self.at_words_from(start);
@@ -239,22 +240,22 @@ impl<'a> Parser<'a> {
         Ok(body)
     }
 
-    /// The variable that a reference names.
+    /// Returns the index of the variable that a reference names.
     fn reference(&mut self, name: &str, span: Span) -> Parsed<usize> {
         if let Some(variable) = self.scope.iter().rposition(|v| v.name == name) {
             return Ok(variable);
         }
         let suggestion = did_you_mean(name, self.scope.iter().map(|v| v.name.as_str()));
-        let message = format!("no variable '{name}'{suggestion}");
+        let message = format!("unknown variable '{name}'{suggestion}");
         let mut diagnostic = Diagnostic::new(Code::UnboundVariable, span, message);
         if suggestion.is_empty() {
-            diagnostic = diagnostic.help(format!("bind it before the formula: `exists[{name}]. …`"));
+            diagnostic = diagnostic.help(format!("declare it before the formula: `exists[{name}]. …`"));
         }
         Err(self.report(diagnostic))
     }
 
-    fn side_by_side(&mut self, what: &str) -> GivenUp {
-        let message = format!("{what} beside another needs parentheses");
+    fn side_by_side(&mut self, what: &str) -> Reported {
+        let message = format!("chained {what} needs parentheses");
         self.report(
             Diagnostic::new(Code::NeedsParentheses, self.span(), message)
                 .help("put one of the two in parentheses"),
@@ -331,14 +332,14 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The operand of a unary operator: an atom or parentheses, not another operator.
+    /// Parses the operand of a prefix operator: an atom or parentheses.
     fn operand_of(&mut self, operator: &str) -> Parsed<ExprId> {
         let unary = ["not", "pre", "Y", "once", "P", "historically", "H"];
         if self.symbol() == "!" || unary.contains(&self.word()) {
-            let message = format!("an operator right behind `{operator}` needs parentheses");
+            let message = format!("an operator after `{operator}` needs parentheses");
             return Err(self.report(
                 Diagnostic::new(Code::NeedsParentheses, self.span(), message)
-                    .help("an operator stands before an atom `{…}` or parentheses"),
+                    .help("write an atom `{…}` or parentheses after an operator"),
             ));
         }
         self.operand()
@@ -373,9 +374,9 @@ impl<'a> Parser<'a> {
                         Diagnostic::new(
                             Code::NeedsParentheses,
                             self.span(),
-                            "a quantifier behind an operator needs parentheses",
+                            "a quantifier after an operator needs parentheses",
                         )
-                        .help("it reaches as far to the right as it can: `(exists[x]. …)`"),
+                        .help("write `(exists[x]. …)`"),
                     ));
                 }
                 let operators = ["not", "pre", "once", "historically", "exists", "forall"];
@@ -383,13 +384,13 @@ impl<'a> Parser<'a> {
                 if suggestion.is_empty() {
                     return Err(self.expected("an atom `{…}`, `(` or an operator"));
                 }
-                let message = format!("no operator '{word}'{suggestion}");
+                let message = format!("unknown operator '{word}'{suggestion}");
                 Err(self.report(Diagnostic::new(Code::UnexpectedToken, self.span(), message)))
             }
         }
     }
 
-    /// `[a:b]`, `[a:]`, `[a:inf]` or `[:b]`, or nothing.
+    /// Parses optional bounds: `[a:b]`, `[a:]`, `[a:inf]` or `[:b]`.
     fn bounds(&mut self) -> Parsed<Bounds> {
         let start = self.span();
         if !self.eat("[") {
@@ -397,7 +398,7 @@ impl<'a> Parser<'a> {
         }
         let lower = self.bound()?;
         if self.symbol() == "," {
-            return Err(self.bad_bounds("in Reelay's format bounds are written with a colon"));
+            return Err(self.bad_bounds("expected `:` between the bounds, found `,`"));
         }
         self.expect(":")?;
         let endless = self.word() == "inf";
@@ -406,24 +407,24 @@ impl<'a> Parser<'a> {
         }
         let upper = if endless { None } else { self.bound()? };
         if lower.is_none() && upper.is_none() {
-            return Err(self.bad_bounds("these bounds have neither a lower nor an upper end"));
+            return Err(self.bad_bounds("expected a lower or an upper bound"));
         }
         let span = start.to(self.span());
         self.expect("]")?;
         let bounds = Bounds { lower: lower.unwrap_or(0), upper };
         if is_empty(bounds) {
-            let message = "there is nothing between these bounds";
+            let message = "the bounds are empty";
             self.report(
-                Diagnostic::new(Code::EmptyInterval, span, message).help("the nearer bound comes first"),
+                Diagnostic::new(Code::EmptyInterval, span, message).help("write the smaller bound first"),
             );
         }
         Ok(bounds)
     }
 
-    fn bad_bounds(&mut self, message: &str) -> GivenUp {
+    fn bad_bounds(&mut self, message: &str) -> Reported {
         self.report(
             Diagnostic::new(Code::InvalidBounds, self.span(), message)
-                .help("write `[a:b]`, `[a:]` or `[:b]`, in distance back from the present"),
+                .help("write `[a:b]`, `[a:]` or `[:b]`; bounds are distances back from the present"),
         )
     }
 
@@ -434,17 +435,19 @@ impl<'a> Parser<'a> {
         let digits = self.span().of(self.text);
         let steps = self.target.model == Some(TimeModel::Steps);
         if digits.starts_with('-') {
-            return Err(self.bad_bounds("a bound is not negative"));
+            return Err(self.bad_bounds("a bound cannot be negative"));
         }
         if steps && digits.contains('.') {
-            return Err(self.bad_bounds("a bound is a whole number of steps, not a fraction"));
+            return Err(self.bad_bounds("a number of steps must be whole"));
         }
         let bound = match self.target.model {
-            // The order of two bounds is kept, and that is all that is asked of them.
+            // Only the order of the bounds is checked here.
             None => digits.parse().ok().map(|seconds: f64| (seconds * 1e9) as u64),
             Some(TimeModel::Steps) => digits.parse().ok(),
             Some(_) => match nanos(digits, 1_000_000_000) {
-                Err(NoDuration::TooFine) => return Err(self.bad_bounds("this is finer than a nanosecond")),
+                Err(DurationError::TooFine) => {
+                    return Err(self.bad_bounds("bound is finer than a nanosecond"));
+                }
                 bound => bound.ok().and_then(|bound| u64::try_from(bound).ok()),
             },
         };
@@ -452,7 +455,7 @@ impl<'a> Parser<'a> {
             return Err(self.report(Diagnostic::new(
                 Code::InvalidNumber,
                 self.span(),
-                "this number is too large",
+                "number is too large",
             )));
         };
         self.advance();
@@ -460,13 +463,13 @@ impl<'a> Parser<'a> {
     }
 
     fn number(&mut self) -> Parsed<f64> {
-        // Only digits and a point: as a double that is a number, if perhaps an infinite one.
+        // Digits with a point always form a double, which may be infinite.
         let value = self.span().of(self.text).parse().unwrap_or(f64::INFINITY);
         if !value.is_finite() {
             return Err(self.report(Diagnostic::new(
                 Code::InvalidNumber,
                 self.span(),
-                "this number is too large",
+                "number is too large",
             )));
         }
         self.advance();

@@ -89,7 +89,7 @@ fn precedence() {
 }
 
 #[test]
-fn what_is_refused() {
+fn errors_are_reported() {
     use Code::{InvalidBounds, NeedsParentheses, NotInThisVersion, UnclosedText, UnexpectedToken};
     for (formula, expected) in [
         ("", UnexpectedToken),
@@ -124,7 +124,7 @@ fn what_is_refused() {
 }
 
 #[test]
-fn schemas_are_heeded() {
+fn schemas_are_checked() {
     let with = |formula: &str| {
         parse(&format!(
             "topic t {{ n: int, s: string, list: [{{ x: int }}] }}\nproperty p = rye\"{formula}\""
@@ -162,7 +162,7 @@ fn quantifiers_bind_references() {
 }
 
 #[test]
-fn bounds_count_seconds_where_time_is_dense() {
+fn bounds_count_seconds_in_dense_time() {
     let options = crate::ParseOptions { time: Some(crate::TimeModel::Dense), ..Default::default() };
     let spec = crate::parse_rye_with("once[0.5:2]{a} since[:3]{b}", None, "p", &options).spec.unwrap();
     assert_eq!(spec.properties[0].time, crate::TimeModel::Dense);

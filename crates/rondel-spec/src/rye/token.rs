@@ -6,7 +6,7 @@ use crate::lexer::{begins_word, continues_word};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum RyeKind {
     Word,
-    /// A key or a string in quotes, without them. There are no escapes.
+    /// A key or a string, without its quotes; there are no escapes.
     Quoted(String),
     Number,
     Symbol(&'static str),
@@ -19,13 +19,13 @@ pub(super) struct RyeToken {
     pub(super) span: Span,
 }
 
-/// Longer ones stand before those that they begin with.
+/// All symbols, each before its own prefixes.
 const SYMBOLS: [&str; 22] = [
     "->", "||", "&&", "==", "!=", "<=", ">=", "::", "<", ">", "!", "{", "}", "(", ")", "[", "]", ":", ",",
     "*", "$", ".",
 ];
 
-/// The tokens of `text` within `body`, with one `End` at the end.
+/// Returns the tokens of `text` within `body`, with a final `End`.
 pub(super) fn tokens(text: &str, body: Span, diagnostics: &mut Vec<Diagnostic>) -> Vec<RyeToken> {
     let text = text.get(..body.end).unwrap_or(text);
     let mut tokens = Vec::new();
@@ -53,12 +53,8 @@ pub(super) fn tokens(text: &str, body: Span, diagnostics: &mut Vec<Diagnostic>) 
                 Some(length) => (RyeKind::Quoted(rest[1..=length].to_owned()), length + 2),
                 None => {
                     diagnostics.push(
-                        Diagnostic::new(
-                            Code::UnclosedText,
-                            Span::new(at, text.len()),
-                            "this text has no end",
-                        )
-                        .help(format!("it ends with {c}, which cannot stand inside")),
+                        Diagnostic::new(Code::UnclosedText, Span::new(at, text.len()), "unterminated string")
+                            .help(format!("close the string with {c}; there are no escapes")),
                     );
                     (RyeKind::Quoted(rest[1..].to_owned()), rest.len())
                 }
@@ -70,10 +66,10 @@ pub(super) fn tokens(text: &str, body: Span, diagnostics: &mut Vec<Diagnostic>) 
             let message = format!("unexpected character `{}`", c.escape_debug());
             let mut diagnostic = Diagnostic::new(Code::UnexpectedCharacter, span, message);
             if tokens.last().is_some_and(|t: &RyeToken| t.kind == RyeKind::Word && t.span.end == at) {
-                diagnostic = diagnostic.help("put keys and texts with such characters in quotes");
+                diagnostic = diagnostic.help("quote keys and strings that contain this character");
             }
             diagnostics.push(diagnostic);
-            // One report is enough for a formula that is of another kind altogether.
+            // One report is enough for a text that is not a formula at all.
             break;
         };
         tokens.push(RyeToken { kind, span: Span::new(at, at + length) });

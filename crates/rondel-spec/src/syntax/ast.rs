@@ -1,4 +1,4 @@
-//! A specification as it is written: names are not looked up yet, nothing has a type.
+//! The syntax tree of a specification, before names are resolved and types inferred.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,10 @@ use rondel_event::{Comparison, Segment, Value, ValueType, Verdict};
 use crate::diagnostic::Span;
 use crate::spec::{Aggregate, BinaryOp, ChainMeasure, Schema};
 
-/// A node of [`Ast::nodes`].
+/// The index of a node in [`Ast::nodes`].
 ///
-/// Nodes are kept in one vector, operands before their operators. So no step after the parser needs
-/// recursion, and neither does freeing them, however long a chain of operators is.
+/// All nodes are in one vector, operands before their operators, so that neither later passes nor dropping the tree
+/// need recursion, however deep an expression is.
 pub(crate) type NodeId = usize;
 
 #[derive(Debug, Default)]
@@ -21,30 +21,30 @@ pub(crate) struct Ast {
     pub(crate) machines: Vec<Machine>,
     pub(crate) chains: Vec<Chain>,
     pub(crate) tests: Vec<Test>,
-    /// What becomes a property, in order.
-    pub(crate) claims: Vec<Claim>,
-    /// The `for each` of properties and machines, and the keys of chains.
-    pub(crate) eaches: Vec<Each>,
+    /// The declarations that become properties, in order.
+    pub(crate) property_sources: Vec<PropertySource>,
+    /// The `for each` of properties and machines, and the stamps of chains.
+    pub(crate) for_eaches: Vec<ForEach>,
     pub(crate) nodes: Vec<Node>,
-    /// The variables of quantifiers. The parser finds their uses by itself.
+    /// The variables of quantifiers; the parser resolves their uses.
     pub(crate) variables: Vec<Name>,
-    /// Whether a single formula was parsed: names are then fields of the one topic.
+    /// Whether this is a single formula, whose names are fields of its only topic.
     pub(crate) single: bool,
 }
 
 impl Ast {
-    /// The name of the property that a declaration becomes.
-    pub(crate) fn claim_name(&self, claim: Claim) -> &Name {
-        match claim {
-            Claim::Property(i) => &self.properties[i].name,
-            Claim::Machine(i) => &self.machines[i].name,
-            Claim::Chain(i) => &self.chains[i].name,
-            Claim::ChainBound(i, bound) => &self.chains[i].bounds[bound].0,
+    /// Returns the name of the property that a declaration becomes.
+    pub(crate) fn source_name(&self, source: PropertySource) -> &Name {
+        match source {
+            PropertySource::Property(i) => &self.properties[i].name,
+            PropertySource::Machine(i) => &self.machines[i].name,
+            PropertySource::Chain(i) => &self.chains[i].name,
+            PropertySource::ChainBound(i, bound) => &self.chains[i].bounds[bound].0,
         }
     }
 }
 
-/// A word and where it stands.
+/// A word and its location.
 #[derive(Clone, Debug)]
 pub(crate) struct Name {
     pub(crate) text: String,
@@ -57,11 +57,11 @@ pub(crate) struct Topic {
     pub(crate) address: Option<String>,
     pub(crate) type_name: Option<String>,
     pub(crate) schema: Option<Schema>,
-    /// Where the types of the schema's fields stand; elements of arrays are written `field[]`.
+    /// The locations of the types of the schema's fields; array elements are named `field[]`.
     pub(crate) places: HashMap<String, Span>,
 }
 
-/// A `let` or a `const`.
+/// A `let` or a `const` declaration.
 #[derive(Debug)]
 pub(crate) struct Binding {
     pub(crate) name: Name,
@@ -73,40 +73,40 @@ pub(crate) struct Binding {
 pub(crate) struct Property {
     pub(crate) name: Name,
     pub(crate) attributes: Vec<Attribute>,
-    /// Its `for each`, by its position.
+    /// The index of its `for each` in [`Ast::for_eaches`].
     pub(crate) each: Option<usize>,
     pub(crate) body: Body,
 }
 
-/// A declaration that becomes a property, by its position among those of its kind.
+/// A declaration that becomes a property, by its index among the declarations of its kind.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Claim {
+pub(crate) enum PropertySource {
     Property(usize),
     Machine(usize),
     Chain(usize),
-    /// A further bound of a chain.
+    /// A further bound of a chain: the index of the chain, and of the bound.
     ChainBound(usize, usize),
 }
 
-/// A `machine`.
+/// A `machine` declaration.
 #[derive(Debug)]
 pub(crate) struct Machine {
     pub(crate) name: Name,
     pub(crate) attributes: Vec<Attribute>,
     pub(crate) each: Option<usize>,
     pub(crate) initial: Option<Name>,
-    /// States that are declared by themselves.
+    /// The states declared with `state`.
     pub(crate) states: Vec<Name>,
     pub(crate) variables: Vec<MachineVariable>,
     pub(crate) transitions: Vec<Transition>,
     pub(crate) errors: Vec<ErrorState>,
     pub(crate) finals: Vec<Name>,
-    /// Whether all of it could be read.
+    /// Whether the whole declaration was parsed.
     pub(crate) complete: bool,
 }
 
 impl Machine {
-    /// The expressions in it, but for what its variables begin with.
+    /// Returns the expressions of the machine, except for the initial values of its variables.
     pub(crate) fn bodies(&self) -> impl Iterator<Item = Body> + '_ {
         let transitions = self
             .transitions
@@ -115,14 +115,14 @@ impl Machine {
         transitions.chain(self.errors.iter().filter_map(|error| error.condition))
     }
 
-    /// The distances in time in it.
+    /// Returns the time bounds of the machine.
     pub(crate) fn bounds(&self) -> impl Iterator<Item = &Bound> {
         let transitions = self.transitions.iter().flat_map(|t| t.within.iter().chain(&t.after));
         transitions.chain(self.errors.iter().filter_map(|error| error.lasting.as_ref()))
     }
 }
 
-/// `var name: type = value`
+/// A variable of a machine: `var name: type = value`.
 #[derive(Debug)]
 pub(crate) struct MachineVariable {
     pub(crate) name: Name,
@@ -130,7 +130,7 @@ pub(crate) struct MachineVariable {
     pub(crate) initial: Body,
 }
 
-/// `from -> to when guard within d after d do name := value, …`
+/// A transition: `from -> to when guard within d after d do name := value, …`.
 #[derive(Debug)]
 pub(crate) struct Transition {
     pub(crate) from: Name,
@@ -139,12 +139,12 @@ pub(crate) struct Transition {
     pub(crate) within: Option<Bound>,
     pub(crate) after: Option<Bound>,
     pub(crate) assignments: Vec<(Name, Body)>,
-    /// As it is written, on one line.
+    /// The source text, on one line.
     pub(crate) text: String,
     pub(crate) span: Span,
 }
 
-/// `error state while condition for d`
+/// Error states: `error state while condition for d`.
 #[derive(Debug)]
 pub(crate) struct ErrorState {
     pub(crate) states: Vec<Name>,
@@ -152,7 +152,7 @@ pub(crate) struct ErrorState {
     pub(crate) lasting: Option<Bound>,
 }
 
-/// A `chain`: the fields of its key are those of its topics, in their order.
+/// A `chain` declaration; the fields of its stamp are in the order of its topics.
 #[derive(Debug)]
 pub(crate) struct Chain {
     pub(crate) name: Name,
@@ -160,46 +160,46 @@ pub(crate) struct Chain {
     pub(crate) topics: Vec<Name>,
     pub(crate) each: usize,
     pub(crate) within: Bound,
-    /// What else must stay below a bound, under the names of properties of their own.
+    /// The further bounds, each with the name of its own property.
     pub(crate) bounds: Vec<(Name, ChainMeasure, Bound)>,
 }
 
-/// A `test`.
+/// A `test` declaration.
 #[derive(Debug)]
 pub(crate) struct Test {
     pub(crate) name: String,
     pub(crate) span: Span,
     pub(crate) messages: Vec<Message>,
-    /// In nanoseconds.
+    /// The end of the trace, in nanoseconds.
     pub(crate) end: Option<(i64, Span)>,
     pub(crate) expectations: Vec<Expect>,
-    /// Whether all of it could be read.
+    /// Whether the whole declaration was parsed.
     pub(crate) complete: bool,
 }
 
-/// `at time topic { … }`
+/// A message of a test: `at time topic { … }`.
 #[derive(Debug)]
 pub(crate) struct Message {
-    /// In nanoseconds.
+    /// The time, in nanoseconds.
     pub(crate) time: i64,
     pub(crate) time_span: Span,
     pub(crate) topic: Name,
     pub(crate) content: Content,
 }
 
-/// `expect property[keys] never violated at time`
+/// An expectation of a test: `expect property[values] never violated at time`.
 #[derive(Debug)]
 pub(crate) struct Expect {
     pub(crate) property: Name,
-    pub(crate) keys: Vec<Content>,
+    pub(crate) values: Vec<Content>,
     pub(crate) never: bool,
     pub(crate) verdict: Verdict,
-    /// In nanoseconds.
+    /// The time of the verdict, in nanoseconds.
     pub(crate) at: Option<i64>,
     pub(crate) span: Span,
 }
 
-/// A part of a message in a test.
+/// A value in a message of a test.
 #[derive(Debug)]
 pub(crate) struct Content {
     pub(crate) kind: ContentKind,
@@ -210,46 +210,46 @@ pub(crate) struct Content {
 pub(crate) enum ContentKind {
     Null,
     Value(Value),
-    /// The name of a constant.
+    /// The name of a `const`.
     Name(String),
     Array(Vec<Content>),
     Object(Vec<(Name, Content)>),
 }
 
-/// `@name(value)`.
+/// An attribute: `@name(value)`.
 #[derive(Clone, Debug)]
 pub(crate) struct Attribute {
     pub(crate) name: Name,
-    /// Empty for a bare `@name`.
+    /// The value; empty for a bare `@name`.
     pub(crate) value: String,
-    /// Where the value stands, if there is one.
+    /// The location of the value, if there is one.
     pub(crate) argument: Option<Span>,
-    /// From the `@` to the end.
+    /// The location of the whole attribute.
     pub(crate) span: Span,
 }
 
-/// `for each a in (t.x, u.y), b in … until p`
+/// A `for each` clause: `for each a in (t.x, u.y), b in … until p`.
 #[derive(Debug)]
-pub(crate) struct Each {
-    pub(crate) keys: Vec<EachKey>,
+pub(crate) struct ForEach {
+    pub(crate) parameters: Vec<Parameter>,
     pub(crate) until: Option<Body>,
-    /// Whether it is the key of a chain: a time, where nothing else is said.
+    /// Whether this is the stamp of a chain, whose type is a time by default.
     pub(crate) chain: bool,
 }
 
-/// One key of an [`Each`].
+/// A parameter of a [`ForEach`].
 #[derive(Debug)]
-pub(crate) struct EachKey {
+pub(crate) struct Parameter {
     pub(crate) name: Name,
-    /// Where the topics have it: nodes of their own, each a path.
+    /// The paths to its field in each topic.
     pub(crate) fields: Vec<NodeId>,
 }
 
-/// The expression of a declaration: its nodes are `first..=root`, and no other's.
+/// The expression of a declaration, with the nodes `first..=root`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Body {
     pub(crate) first: NodeId,
-    /// Nothing where the expression could not be parsed; that has been reported then.
+    /// The root; none if the expression could not be parsed, which has been reported.
     pub(crate) root: Option<NodeId>,
 }
 
@@ -268,10 +268,10 @@ pub(crate) struct Node {
 #[derive(Debug)]
 pub(crate) enum NodeKind {
     Literal(Value),
-    /// A name and the steps after it.
+    /// A name and the steps after it: `name.field[0]`.
     Path(Name, Vec<(Segment, Span)>),
     On(Name),
-    /// One of [`Ast::variables`], by its position.
+    /// A quantifier variable, by its index in [`Ast::variables`].
     Variable(usize),
     /// `in(machine, state, …)`
     In(Name, Vec<Name>),
@@ -279,7 +279,7 @@ pub(crate) enum NodeKind {
     Binary(Infix, NodeId, NodeId),
     Call(Function, Vec<NodeId>),
     If(NodeId, NodeId, NodeId),
-    /// What a window is about, where that is a bare name: a topic, or something with a value.
+    /// The operand of a window that is a bare name: a topic, or a name of a value.
     Samples(Name),
     Window {
         aggregate: Aggregate,
@@ -287,16 +287,16 @@ pub(crate) enum NodeKind {
         over: Bound,
     },
     Measure(Measure, Name),
-    /// A field of the topic of the atom that the node belongs to.
+    /// A field of the topic of the enclosing atom.
     AtomField(Name, Vec<(Segment, Span)>),
-    /// `topic{…}`
+    /// An atom: `topic{…}`.
     Atom {
         topic: Name,
         pairs: Vec<Pair>,
     },
     Quantified {
         all: bool,
-        /// Positions in [`Ast::variables`].
+        /// Indices in [`Ast::variables`].
         variables: Vec<usize>,
         body: NodeId,
     },
@@ -304,12 +304,12 @@ pub(crate) enum NodeKind {
         topic: Option<Name>,
         body: Span,
     },
-    /// What has been reported already and says nothing more.
-    Broken,
+    /// An invalid expression that has been reported.
+    Invalid,
 }
 
 impl NodeKind {
-    /// The nodes that this one is made of, all of them before it.
+    /// Returns the operands of the node, all of which precede it.
     pub(crate) fn operands(&self) -> Vec<NodeId> {
         match self {
             NodeKind::Literal(_)
@@ -321,7 +321,7 @@ impl NodeKind {
             | NodeKind::Measure(..)
             | NodeKind::AtomField(..)
             | NodeKind::Rye { .. }
-            | NodeKind::Broken => Vec::new(),
+            | NodeKind::Invalid => Vec::new(),
             NodeKind::Unary(_, a)
             | NodeKind::Window { operand: a, .. }
             | NodeKind::Quantified { body: a, .. } => vec![*a],
@@ -338,7 +338,7 @@ impl NodeKind {
         }
     }
 
-    /// The bounds of an operator, if the node is one that has them.
+    /// Returns the bounds of a temporal operator.
     pub(crate) fn bounds(&self) -> Option<&BoundsSyntax> {
         match self {
             NodeKind::Unary(
@@ -353,7 +353,7 @@ impl NodeKind {
         }
     }
 
-    /// All that says how far the node reaches in time.
+    /// Returns all bounds and window lengths of the node.
     pub(crate) fn reaches(&self) -> impl Iterator<Item = &Bound> {
         let over = if let NodeKind::Window { over, .. } = self { Some(over) } else { None };
         let bounds = self.bounds();
@@ -387,27 +387,27 @@ pub(crate) enum Infix {
     Until(BoundsSyntax),
 }
 
-/// What an atom asks of one field.
+/// One pair of an atom.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pair {
     /// `field: variable`
     Bind { field: NodeId, variable: NodeId },
-    /// Something that is true or false of the field.
+    /// A condition on the field.
     Where { field: NodeId, condition: NodeId },
 }
 
-/// What is measured of the messages of a topic, or of a chain.
+/// A measurement of a topic or a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Measure {
     Age,
     Latency,
     Jitter,
-    /// Of a chain only.
+    /// Applies to chains only.
     Reaction,
 }
 
 impl Measure {
-    /// What it is of a chain, if a chain has it.
+    /// Returns the corresponding measurement of a chain, if there is one.
     pub(crate) fn of_chain(self) -> Option<ChainMeasure> {
         match self {
             Measure::Age => Some(ChainMeasure::Age),
@@ -422,11 +422,11 @@ impl Measure {
 pub(crate) struct BoundsSyntax {
     pub(crate) lower: Option<Bound>,
     pub(crate) upper: Option<Bound>,
-    /// With the brackets; empty where there are none.
+    /// The location with the brackets; empty if there are none.
     pub(crate) span: Span,
 }
 
-/// How far something reaches in time.
+/// A bound, or the length of a window.
 #[derive(Clone, Debug)]
 pub(crate) struct Bound {
     pub(crate) kind: BoundKind,
@@ -435,11 +435,11 @@ pub(crate) struct Bound {
 
 #[derive(Clone, Debug)]
 pub(crate) enum BoundKind {
-    /// A whole number without a unit.
+    /// An integer without a unit.
     Whole(u64),
-    /// A number with a fraction and without a unit; in nanoseconds, if it counts seconds.
+    /// A fraction without a unit, in nanoseconds for a value in seconds.
     Fraction(i64),
-    /// A number with a unit, in nanoseconds.
+    /// A duration, in nanoseconds.
     Duration(i64),
     /// The name of a constant.
     Name(String),
@@ -473,7 +473,7 @@ impl Function {
         Function::ALL.iter().find(|(n, _)| *n == name).map(|(_, f)| *f)
     }
 
-    /// With how many arguments it is called.
+    /// Returns the number of arguments.
     pub(crate) fn arity(self) -> usize {
         match self {
             Function::Min | Function::Max | Function::StartsWith => 2,

@@ -1,28 +1,30 @@
-//! How far operators reach: bounds, and numbers with units of time.
+//! Parser of bounds and durations.
+
+use rondel_event::Timestamp;
 
 use super::ast::{Bound, BoundKind, BoundsSyntax};
-use super::parser::{GivenUp, INFIX, Parsed, Parser};
+use super::parser::{INFIX, Parsed, Parser, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
-use crate::duration::{NoDuration, UNITS, meant, nanos, unit};
+use crate::duration::{DurationError, UNITS, nanos, synonym, unit};
 use crate::lexer::TokenKind;
 use crate::suggest::did_you_mean;
 
 impl Parser<'_> {
-    /// Bounds after an operator, if there are any.
+    /// Parses optional bounds after an operator.
     pub(super) fn bounds(&mut self) -> Parsed<BoundsSyntax> {
         let start = self.span();
         if let comparison @ ("<" | "<=" | ">" | ">=" | "==") = self.symbol(0) {
             let message = format!("expected bounds in brackets, found `{comparison}`");
             let help = match comparison {
-                "<" | "<=" => "up to 5 s from the present is `[0, 5 s]`",
-                ">" | ">=" => "5 s from the present and more is `[5 s,]`",
-                _ => "exactly 5 steps from the present is `[5,5]`",
+                "<" | "<=" => "write `[0, 5 s]` for up to 5 s from the present",
+                ">" | ">=" => "write `[5 s,]` for at least 5 s from the present",
+                _ => "write `[5,5]` for exactly 5 steps from the present",
             };
             return Err(self.report(Diagnostic::new(Code::InvalidBounds, start, message).help(help)));
         }
         if self.symbol(0) != "[" && self.is_bare_bound() {
             let message = format!("expected bounds in brackets, found {}", self.found());
-            let help = "up to 5 s from the present is `[0, 5 s]`, up to 5 steps `[0,5]`";
+            let help = "write `[0, 5 s]` for up to 5 s from the present, `[0,5]` for up to 5 steps";
             return Err(self.report(Diagnostic::new(Code::InvalidBounds, start, message).help(help)));
         }
         if !self.eat("[") {
@@ -33,32 +35,51 @@ impl Parser<'_> {
             let span = start.to(self.span());
             let help = match self.symbol(0) {
                 "]" => "write `[a,a]` for exactly a, `[,a]` for at most a",
-                _ => "bounds are written `[a,b]`, `[a,]` or `[,b]`, in distance from the present",
+                _ => "write `[a,b]`, `[a,]` or `[,b]`; bounds are distances from the present",
             };
-            let message = format!("expected `,` between two bounds, found {}", self.found());
+            let message = format!("expected `,` between the bounds, found {}", self.found());
             return Err(self.report(Diagnostic::new(Code::InvalidBounds, span, message).help(help)));
         }
         self.advance();
         let upper = self.optional_bound()?;
         if !self.eat("]") {
-            let half_open = self.symbol(0) == ")";
-            let given_up = self.expected("`]`");
-            if half_open {
-                self.help_last(
-                    "both ends belong to the interval; in time, what begins just after is `[1 ns, 5 s]`",
-                );
+            let is_half_open = self.symbol(0) == ")";
+            let reported = self.expected("`]`");
+            if is_half_open {
+                self.help_last(self.inclusive(lower.as_ref(), upper.as_ref()));
             }
-            return Err(given_up);
+            return Err(reported);
         }
         Ok(BoundsSyntax { lower, upper, span: start.to(self.last_span()) })
     }
 
-    /// Whether a number stands here with an operand right behind it.
+    /// Returns advice for bounds that end with `)`, as half-open intervals do elsewhere.
+    fn inclusive(&self, lower: Option<&Bound>, upper: Option<&Bound>) -> String {
+        let written = |bound: Option<&Bound>| bound.map_or("", |bound| bound.span.of(self.text));
+        let (from, to) = (written(lower), written(upper));
+        let below = upper.and_then(|upper| match upper.kind {
+            BoundKind::Whole(steps) => Some(steps.checked_sub(1)?.to_string()),
+            BoundKind::Duration(nanos) if nanos > 0 => {
+                Some(format!("{} s", Timestamp::from_nanos(nanos - 1)))
+            }
+            _ => None,
+        });
+        let space =
+            if from.is_empty() || !from.contains(char::is_alphabetic) && !to.contains(char::is_alphabetic) {
+                ""
+            } else {
+                " "
+            };
+        let exclusive = below.map(|below| format!(", or `[{from},{space}{below}]` to exclude `{to}`"));
+        format!("bounds include both ends: write `[{from},{space}{to}]`{}", exclusive.unwrap_or_default())
+    }
+
+    /// Returns whether a number is followed directly by an operand.
     fn is_bare_bound(&self) -> bool {
         let next = match self.peek() {
             TokenKind::Duration => 1,
             TokenKind::Int(_) | TokenKind::Float(_) => {
-                if unit(self.word(1)).or(meant(self.word(1)).map(|_| 1)).is_some() { 2 } else { 1 }
+                if unit(self.word(1)).or(synonym(self.word(1)).map(|_| 1)).is_some() { 2 } else { 1 }
             }
             _ => return false,
         };
@@ -67,10 +88,10 @@ impl Parser<'_> {
     }
 
     fn optional_bound(&mut self) -> Parsed<Option<Bound>> {
-        if matches!(self.symbol(0), "," | "]") { Ok(None) } else { self.bound().map(Some) }
+        if matches!(self.symbol(0), "," | "]" | ")") { Ok(None) } else { self.bound().map(Some) }
     }
 
-    /// One bound: a number, with a unit or without, or the name of a constant.
+    /// Parses one bound: a number with or without a unit, or the name of a constant.
     pub(super) fn bound(&mut self) -> Parsed<Bound> {
         let span = self.span();
         if let Some((nanos, span)) = self.quantity()? {
@@ -80,21 +101,22 @@ impl Parser<'_> {
             TokenKind::Int(whole) => BoundKind::Whole(whole),
             TokenKind::Float(_) => {
                 let nanos = nanos(span.of(self.text), 1_000_000_000);
-                BoundKind::Fraction(nanos.map_err(|why| self.no_duration(span, why))?)
+                BoundKind::Fraction(nanos.map_err(|why| self.duration_error(span, why))?)
             }
             TokenKind::Word => BoundKind::Name(self.word(0).to_owned()),
             _ => {
                 let message = format!("expected a number of steps or a duration, found {}", self.found());
-                return Err(self.report(Diagnostic::new(Code::InvalidBounds, span, message).help(
-                    "a bound is a whole number of steps or a duration, such as `200 ms`, and never negative",
-                )));
+                return Err(self.report(
+                    Diagnostic::new(Code::InvalidBounds, span, message)
+                        .help("write a non-negative number of steps, or a duration such as `200 ms`"),
+                ));
             }
         };
         self.advance();
         Ok(Bound { kind, span })
     }
 
-    /// A number with a unit of time, if one stands here: nanoseconds.
+    /// Parses an optional number with a unit of time; returns nanoseconds.
     pub(super) fn quantity(&mut self) -> Parsed<Option<(i64, Span)>> {
         let mut span = self.span();
         let text = span.of(self.text);
@@ -104,7 +126,7 @@ impl Parser<'_> {
                 (digits, &text[digits.len()..])
             }
             TokenKind::Int(_) | TokenKind::Float(_)
-                if unit(self.word(1)).is_some() || meant(self.word(1)).is_some() =>
+                if unit(self.word(1)).is_some() || synonym(self.word(1)).is_some() =>
             {
                 (text, self.word(1))
             }
@@ -114,11 +136,11 @@ impl Parser<'_> {
             if *self.peek() != TokenKind::Duration {
                 span = span.to(self.token(1).span);
             }
-            let message = match meant(word) {
-                Some(meant) => format!("no unit '{word}'; did you mean '{meant}'?"),
+            let message = match synonym(word) {
+                Some(meant) => format!("unknown unit '{word}'; did you mean '{meant}'?"),
                 None => {
                     let suggestion = did_you_mean(word, UNITS.iter().map(|(name, _)| *name));
-                    format!("this is no number, and there is no unit '{word}'{suggestion}")
+                    format!("invalid number: unknown unit '{word}'{suggestion}")
                 }
             };
             return Err(self.report(
@@ -134,19 +156,19 @@ impl Parser<'_> {
         self.advance();
         match result {
             Ok(nanos) => Ok(Some((nanos, span))),
-            Err(why) => Err(self.no_duration(span, why)),
+            Err(why) => Err(self.duration_error(span, why)),
         }
     }
 
-    fn no_duration(&mut self, span: Span, why: NoDuration) -> GivenUp {
+    fn duration_error(&mut self, span: Span, why: DurationError) -> Reported {
         let (message, help) = match why {
-            NoDuration::TooLong => {
-                ("this duration is too long", "durations have 64 bits of nanoseconds, up to 292 years")
+            DurationError::TooLong => {
+                ("duration is too long", "durations are limited to 292 years (64-bit nanoseconds)")
             }
-            NoDuration::TooFine => {
-                ("this duration is finer than a nanosecond", "write a whole number of nanoseconds")
+            DurationError::TooFine => {
+                ("duration is finer than a nanosecond", "write a whole number of nanoseconds")
             }
-            NoDuration::NotANumber => ("this is no number", "a duration is written like `200 ms`"),
+            DurationError::NotANumber => ("invalid number", "write a duration as in `200 ms`"),
         };
         self.report(Diagnostic::new(Code::InvalidNumber, span, message).help(help))
     }

@@ -1,8 +1,8 @@
-//! Chains of topics.
+//! Parser of chains.
 
 use rondel_event::Segment;
 
-use super::ast::{Attribute, Chain, Claim, Each, EachKey, Name, NodeId, NodeKind};
+use super::ast::{Attribute, Chain, ForEach, Name, NodeId, NodeKind, Parameter, PropertySource};
 use super::parser::{Mark, Parsed, Parser};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::ChainMeasure;
@@ -24,33 +24,33 @@ impl Parser<'_> {
             topics.push(self.name("a topic")?);
         }
         if self.word(0) != "by" {
-            let given_up = self.expected("`->` or `by`");
+            let reported = self.expected("`->` or `by`");
             self.help_last(
-                "what tells that messages belong together comes after `by`: `by header.stamp within 100 ms`",
+                "name the field that relates the messages after `by`: `by header.stamp within 100 ms`",
             );
-            return Err(given_up);
+            return Err(reported);
         }
-        self.mark(Mark::Part);
+        self.mark(Mark::Clause);
         self.advance();
         let fields =
             if self.symbol(0) == "(" { self.fields_by_topic(&topics)? } else { self.field_of_all(&topics)? };
-        self.mark(Mark::Part);
-        self.keyword_or("within", "in how long a stamp comes out stands after `within`: `within 100 ms`")?;
+        self.mark(Mark::Clause);
+        self.keyword_or("within", "write the latency bound after `within`: `within 100 ms`")?;
         let within = self.bound()?;
         let mut further = Vec::new();
         while let Some(measure) = self.chain_measure() {
             let word = self.span();
             if further.iter().any(|(_, other, _, _)| *other == measure) {
-                let message = format!("the chain has a bound for `{}` already", self.word(0));
+                let message = format!("the chain already has a bound for `{}`", self.word(0));
                 return Err(self.report(Diagnostic::new(Code::UnexpectedToken, word, message)));
             }
-            self.mark(Mark::Part);
+            self.mark(Mark::Clause);
             let written = self.word(0).to_owned();
             self.advance();
             if self.symbol(0) != "<=" {
-                let given_up = self.expected("`<=`");
-                self.help_last("a chain says how much it may be at most: `age <= 150 ms`");
-                return Err(given_up);
+                let reported = self.expected("`<=`");
+                self.help_last("write an upper bound: `age <= 150 ms`");
+                return Err(reported);
             }
             self.advance();
             further.push((written, measure, word, self.bound()?));
@@ -61,20 +61,23 @@ impl Parser<'_> {
             Name { text: words.join("_"), span }
         });
         let chain = self.ast.chains.len();
-        self.ast.claims.push(Claim::Chain(chain));
-        self.ast.claims.extend((0..further.len()).map(|bound| Claim::ChainBound(chain, bound)));
+        self.ast.property_sources.push(PropertySource::Chain(chain));
+        self.ast
+            .property_sources
+            .extend((0..further.len()).map(|bound| PropertySource::ChainBound(chain, bound)));
         let bounds = further.into_iter().map(|(word, measure, span, bound)| {
             (Name { text: format!("{}_{word}", name.text), span }, measure, bound)
         });
         let bounds = bounds.collect();
-        let keys = vec![EachKey { name: self.last_step(&fields).unwrap_or_else(|| name.clone()), fields }];
-        self.ast.eaches.push(Each { keys, until: None, chain: true });
-        let each = self.ast.eaches.len() - 1;
+        let parameters =
+            vec![Parameter { name: self.last_step(&fields).unwrap_or_else(|| name.clone()), fields }];
+        self.ast.for_eaches.push(ForEach { parameters, until: None, chain: true });
+        let each = self.ast.for_eaches.len() - 1;
         self.ast.chains.push(Chain { name, attributes, topics, each, within, bounds });
         self.end_of_declaration()
     }
 
-    /// What the words here bound of a chain, if that is what they do.
+    /// Returns the measurement that the next word bounds, if it is one.
     fn chain_measure(&self) -> Option<ChainMeasure> {
         match self.word(0) {
             "age" => Some(ChainMeasure::Age),
@@ -83,7 +86,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The last word of the path to a key, which is a name for it.
+    /// Returns the last name in the path of the stamp.
     fn last_step(&self, fields: &[NodeId]) -> Option<Name> {
         let NodeKind::Path(_, steps) = &self.ast.nodes.get(*fields.first()?)?.kind else { return None };
         steps.iter().rev().find_map(|(segment, span)| match segment {
@@ -92,7 +95,7 @@ impl Parser<'_> {
         })
     }
 
-    /// One path, in every topic.
+    /// Parses one path that applies to every topic.
     fn field_of_all(&mut self, topics: &[Name]) -> Parsed<Vec<NodeId>> {
         let first = self.name("a field")?;
         let root = (Segment::Key(first.text.as_str().into()), first.span);
@@ -109,22 +112,25 @@ impl Parser<'_> {
             .collect())
     }
 
-    /// A path for each topic, in their order.
+    /// Parses one path per topic, in order.
     fn fields_by_topic(&mut self, topics: &[Name]) -> Parsed<Vec<NodeId>> {
         let start = self.span();
         self.advance();
-        let mut fields = vec![self.key_field()?];
+        let mut fields = vec![self.parameter_field()?];
         while self.eat(",") {
-            fields.push(self.key_field()?);
+            fields.push(self.parameter_field()?);
         }
         self.expect(")")?;
         let span = start.to(self.last_span());
         if fields.len() != topics.len() {
-            let message =
-                format!("the chain has {} topics, but the fields named here: {}", topics.len(), fields.len());
+            let fields = match fields.len() {
+                1 => "1 field is".to_owned(),
+                count => format!("{count} fields are"),
+            };
+            let message = format!("the chain has {} topics, but {fields} named here", topics.len());
             return Err(self.report(
                 Diagnostic::new(Code::ChainTopics, span, message)
-                    .help("name the field of each topic, in the order of the chain"),
+                    .help("name one field per topic, in the order of the chain"),
             ));
         }
         for (field, topic) in fields.iter().zip(topics) {
@@ -133,11 +139,11 @@ impl Parser<'_> {
                 _ => continue,
             };
             let place: Span = place;
-            let message = format!("expected a field of '{}' here, found one of '{other}'", topic.text);
+            let message = format!("expected a field of '{}', found a field of '{other}'", topic.text);
             return Err(self.report(
                 Diagnostic::new(Code::ChainTopics, place, message)
-                    .label(topic.span, "of this topic")
-                    .help("name the field of each topic, in the order of the chain"),
+                    .label(topic.span, "the next topic of the chain")
+                    .help("name one field per topic, in the order of the chain"),
             ));
         }
         Ok(fields)

@@ -1,26 +1,26 @@
-//! What is about messages and their data: atoms that bind, quantifiers, measurements.
+//! Parser of atoms, quantifiers and measurements.
 
-use rondel_event::{Comparison, Segment};
+use rondel_event::{Comparison, Segment, Value};
 
 use super::ast::{Infix, Measure, Name, NodeId, NodeKind, Pair, Prefix};
 use super::expression::level;
-use super::parser::{GivenUp, Parsed, Parser, RESERVED};
+use super::parser::{Parsed, Parser, RESERVED, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::TokenKind;
 use crate::spec::Aggregate;
-use crate::suggest::did_you_mean;
+use crate::suggest::{did_you_mean, translation};
 
-/// What is called like a function, besides functions.
+/// Names of measurements and aggregates, which are called like functions.
 pub(super) const MEASUREMENTS: [&str; 8] = ["on", "count", "sum", "mean", "rate", "age", "latency", "jitter"];
 
-/// What a pair asks of its field: something complete, or a comparison whose value follows.
-enum Asked {
+/// The part of a pair before its value: a complete pair, or a comparison whose value follows.
+enum PairHead {
     Pair(Pair),
     Comparison(Comparison),
 }
 
 impl Parser<'_> {
-    /// `exists x, y. p`: reaches as far to the right as it can.
+    /// Parses `exists x, y. p`; the body extends as far to the right as possible.
     pub(super) fn quantified(&mut self, start: Span) -> Parsed<NodeId> {
         let word = self.word(0);
         self.advance();
@@ -33,22 +33,23 @@ impl Parser<'_> {
         Ok(self.node(NodeKind::Quantified { all: word == "forall", variables, body }, span))
     }
 
-    /// `x, y.`
+    /// Parses the variables of a quantifier: `x, y.`.
     fn quantified_variables(&mut self, word: &str) -> Parsed<Vec<usize>> {
         let mut variables = Vec::new();
         loop {
             let name = self.name("a variable")?;
             let twice = variables.iter().find(|v: &&usize| self.ast.variables[**v].text == name.text);
             if let Some(first) = twice.copied() {
-                let message = format!("the variable '{}' is declared twice", name.text);
+                let message = format!("variable '{}' is declared twice", name.text);
                 let first = self.ast.variables[first].span;
                 self.report(
-                    Diagnostic::new(Code::DuplicateName, name.span, message).label(first, "first here"),
+                    Diagnostic::new(Code::DuplicateName, name.span, message)
+                        .label(first, "first declared here"),
                 );
             }
             if let (None, Some(outer)) = (twice, self.variable(&name.text)) {
                 let outer = self.ast.variables[outer].span;
-                self.report(crate::check::hiding(&name.text, name.span, outer));
+                self.report(crate::check::shadowing(&name.text, name.span, outer));
             }
             variables.push(self.ast.variables.len());
             self.ast.variables.push(name);
@@ -57,20 +58,20 @@ impl Parser<'_> {
             }
         }
         if !self.eat(".") {
-            let given_up = self.expected("`,` or `.`");
-            return Err(self.with_help(given_up, &format!("write `{word} x, y. formula`")));
+            let reported = self.expected("`,` or `.`");
+            return Err(self.with_help(reported, &format!("write `{word} x, y. formula`")));
         }
         Ok(variables)
     }
 
-    fn with_help(&mut self, given_up: GivenUp, help: &str) -> GivenUp {
+    fn with_help(&mut self, reported: Reported, help: &str) -> Reported {
         if let Some(last) = self.last_diagnostic() {
             last.help = Some(help.to_owned());
         }
-        given_up
+        reported
     }
 
-    /// `topic{ pair, pair … }`
+    /// Parses an atom: `topic{ pair, pair … }`.
     pub(super) fn atom(&mut self) -> Parsed<NodeId> {
         let topic = Name { text: self.word(0).to_owned(), span: self.span() };
         self.advance();
@@ -98,8 +99,8 @@ impl Parser<'_> {
         }
         let field = self.atom_field(topic)?;
         let comparison = match self.compared(field)? {
-            Asked::Pair(pair) => return Ok(pair),
-            Asked::Comparison(comparison) => comparison,
+            PairHead::Pair(pair) => return Ok(pair),
+            PairHead::Comparison(comparison) => comparison,
         };
         let value = self.binary(level::SUM)?;
         let span = start.to(self.ast.nodes[value].span);
@@ -107,8 +108,8 @@ impl Parser<'_> {
         Ok(Pair::Where { field, condition: self.node(kind, span) })
     }
 
-    /// What stands between the field of a pair and its value, or all that there is.
-    fn compared(&mut self, field: NodeId) -> Parsed<Asked> {
+    /// Parses the operator between the field of a pair and its value.
+    fn compared(&mut self, field: NodeId) -> Parsed<PairHead> {
         let comparison = match self.symbol(0) {
             ":" => {
                 let next = matches!(self.symbol(2), "," | "}");
@@ -116,7 +117,7 @@ impl Parser<'_> {
                     self.advance();
                     let variable = self.node(NodeKind::Variable(local), self.span());
                     self.advance();
-                    return Ok(Asked::Pair(Pair::Bind { field, variable }));
+                    return Ok(PairHead::Pair(Pair::Bind { field, variable }));
                 }
                 Comparison::Equal
             }
@@ -126,27 +127,26 @@ impl Parser<'_> {
             "<=" => Comparison::LessOrEqual,
             ">" => Comparison::Greater,
             ">=" => Comparison::GreaterOrEqual,
-            "," | "}" => return Ok(Asked::Pair(Pair::Where { field, condition: field })),
+            "," | "}" => return Ok(PairHead::Pair(Pair::Where { field, condition: field })),
             _ => {
                 let equals = self.symbol(0) == "=";
-                let given_up = self.expected("`:`, a comparison, `,` or `}`");
+                let reported = self.expected("`:`, a comparison, `,` or `}`");
                 if equals {
-                    return Err(self.with_help(given_up, "equality is written `:` or `==`"));
+                    return Err(self.with_help(reported, "write equality as `:` or `==`"));
                 }
-                let help =
-                    "a pair is `field: value`, `field: variable`, `field < value`, `field` or `not field`";
-                return Err(self.with_help(given_up, help));
+                let help = "write `field: value`, `field: variable`, `field < value`, `field` or `not field`";
+                return Err(self.with_help(reported, help));
             }
         };
         self.advance();
-        Ok(Asked::Comparison(comparison))
+        Ok(PairHead::Comparison(comparison))
     }
 
     fn begins_field(&self, ahead: usize) -> bool {
         matches!(self.token(ahead).kind, TokenKind::Word | TokenKind::Text(_))
     }
 
-    /// A field of the topic of the atom: `a.b[0]`.
+    /// Parses a field of the topic of an atom: `a.b[0]`.
     fn atom_field(&mut self, topic: &Name) -> Parsed<NodeId> {
         let span = self.span();
         let key = match self.peek() {
@@ -162,7 +162,7 @@ impl Parser<'_> {
         Ok(self.node(NodeKind::AtomField(topic.clone(), steps), span))
     }
 
-    /// `on(topic)`, `age(topic)`, `latency(topic)`, `jitter(topic)` or `reaction(chain)`, if it is one of these.
+    /// Parses `on(topic)`, `age(topic)`, `latency(topic)`, `jitter(topic)` or `reaction(chain)`; none for other words.
     pub(super) fn measurement(&mut self, word: &str, start: Span) -> Parsed<Option<NodeId>> {
         let measure = match word {
             "on" => None,
@@ -186,17 +186,17 @@ impl Parser<'_> {
         }
         self.advance();
         if self.symbol(0) == "." {
-            let message = format!("`{word}` takes a topic, not a field of one");
+            let message = format!("`{word}` takes a topic, not a field");
             let help = match measure {
-                None => format!("write `on({topic})`, or `changed(…)` for a change of the field"),
+                None => format!("write `on({topic})`, or `changed(…)` to detect a change of the field"),
                 Some(_) => format!("write `{word}({topic})`"),
             };
             return Err(self.report(Diagnostic::new(Code::UnexpectedToken, self.span(), message).help(help)));
         }
         if self.symbol(0) == "{" && measure.is_none() {
-            let given_up = self.expected("`)`");
-            self.help_last(format!("`{topic}{{…}}` is true at a message by itself: leave `on` out"));
-            return Err(given_up);
+            let reported = self.expected("`)`");
+            self.help_last(format!("`{topic}{{…}}` is already true at a matching message: remove `on`"));
+            return Err(reported);
         }
         self.expect(")")?;
         let whole = start.to(self.last_span());
@@ -208,7 +208,7 @@ impl Parser<'_> {
         Ok(Some(self.node(kind, whole)))
     }
 
-    /// What `word(…)` measures, if a window is what it asks for.
+    /// Returns the aggregate of a call with a window; none for a plain function.
     pub(super) fn window_of(
         &mut self,
         word: &str,
@@ -225,28 +225,55 @@ impl Parser<'_> {
             "max" if over && arguments.len() == 1 => Aggregate::Max,
             _ if over => {
                 let known = ["count", "sum", "mean", "min", "max", "rate"];
+                let suggestion = || match translation(word).filter(|meant| known.contains(meant)) {
+                    Some(meant) => format!("; did you mean '{meant}'?"),
+                    None => did_you_mean(word, known),
+                };
                 let message = match known.contains(&word) {
-                    true => format!("`{word}` of two values has no window"),
-                    false => format!("no measurement '{word}'{}", did_you_mean(word, known)),
+                    true => format!("`{word}` of two values takes no window"),
+                    false => format!("unknown aggregate '{word}'{}", suggestion()),
                 };
                 let code = if known.contains(&word) { Code::WrongArguments } else { Code::UnknownFunction };
                 return Err(self.report(
                     Diagnostic::new(code, span, message)
-                        .help("over a window there are count, sum, mean, min, max and rate of one thing"),
+                        .help("write `over` after count, sum, mean, min, max or rate with one argument"),
                 ));
             }
             _ => return Ok(None),
         };
         if !over {
-            let message = format!("`{word}` is measured over a window, and here is none");
-            let help = format!("write `{word}(…) over 10 s`, or `over 10` for the last ten steps");
+            let message = format!("`{word}` needs a window");
+            let help = self.window_advice(aggregate, word, arguments);
             let whole = span.to(self.last_span());
             return Err(self.report(Diagnostic::new(Code::WrongArguments, whole, message).help(help)));
         }
         Ok(Some(aggregate))
     }
 
-    /// What stands behind the parentheses of a measurement: `over 10 s`.
+    /// Returns advice for an aggregate without a window.
+    fn window_advice(&self, aggregate: Aggregate, word: &str, arguments: &[NodeId]) -> String {
+        let is_rate = aggregate == Aggregate::Rate;
+        let written = |node: NodeId| self.ast.nodes[node].span.of(self.text);
+        // Other libraries take the window as a second argument.
+        if let [operand, length] = *arguments {
+            let is_length = match self.ast.nodes[length].kind {
+                NodeKind::Literal(Value::Int(_)) => !is_rate,
+                NodeKind::Literal(Value::Duration(_)) => true,
+                _ => false,
+            };
+            if is_length {
+                return format!("write `{word}({}) over {}`", written(operand), written(length));
+            }
+        }
+        match is_rate {
+            true => format!("write `{word}(…) over 10 s`"),
+            false => {
+                format!("write `{word}(…) over 10 s` in time, `{word}(…) over 10` in steps")
+            }
+        }
+    }
+
+    /// Parses the window after an aggregate: `over 10 s`.
     pub(super) fn window(
         &mut self,
         aggregate: Aggregate,
@@ -257,9 +284,9 @@ impl Parser<'_> {
         let over = self.bound()?;
         let span = whole.to(self.last_span());
         let [operand] = *arguments else {
-            let message = format!("a window measures one thing, here are {}", arguments.len());
+            let message = format!("a window takes 1 argument but got {}", arguments.len());
             self.report(Diagnostic::new(Code::WrongArguments, whole, message));
-            return Ok(self.node(NodeKind::Broken, span));
+            return Ok(self.node(NodeKind::Invalid, span));
         };
         if let NodeKind::Path(name, steps) = &self.ast.nodes[operand].kind
             && steps.is_empty()

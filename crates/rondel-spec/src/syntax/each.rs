@@ -1,18 +1,18 @@
-//! `for each`: how a property or a machine is divided by key.
+//! Parser of `for each`.
 
-use super::ast::{Body, Each, EachKey, Name};
+use super::ast::{Body, ForEach, Name, Parameter};
 use super::parser::{Mark, Parsed, Parser, RESERVED};
 use crate::diagnostic::{Code, Diagnostic};
 
 impl Parser<'_> {
-    /// `for each …`, as its position among all of them.
+    /// Parses a `for each` clause and returns its index.
     pub(super) fn each(&mut self) -> Parsed<usize> {
-        self.mark(Mark::Each);
+        self.mark(Mark::ForEach);
         self.advance();
-        self.keyword_or("each", "keys are named with `for each id in topic.id`")?;
-        let mut keys = vec![self.each_key()?];
+        self.keyword_or("each", "declare a parameter with `for each id in topic.id`")?;
+        let mut parameters = vec![self.parameter()?];
         while self.eat(",") {
-            keys.push(self.each_key()?);
+            parameters.push(self.parameter()?);
         }
         let mut until = None;
         if self.word(0) == "until" {
@@ -22,39 +22,39 @@ impl Parser<'_> {
             let root = self.expression()?;
             until = Some(Body { first, root: Some(root) });
         }
-        self.ast.eaches.push(Each { keys, until, chain: false });
-        Ok(self.ast.eaches.len() - 1)
+        self.ast.for_eaches.push(ForEach { parameters, until, chain: false });
+        Ok(self.ast.for_eaches.len() - 1)
     }
 
-    fn each_key(&mut self) -> Parsed<EachKey> {
+    fn parameter(&mut self) -> Parsed<Parameter> {
         if self.symbol(0) == "(" {
-            let message = "each key has a name of its own";
+            let message = "each parameter needs a name of its own";
             return Err(self.report(
                 Diagnostic::new(Code::UnexpectedToken, self.span(), message)
                     .help("write `for each a in (t.a, u.x), b in (t.b, u.y)`"),
             ));
         }
-        let name = self.name("a key")?;
+        let name = self.name("a parameter")?;
         self.keyword_or(
             "in",
-            "each key is `name in topic.field`, with several fields `name in (a.id, b.id)`",
+            "write a parameter as `name in topic.field`, or `name in (a.id, b.id)` for several topics",
         )?;
         let mut fields = Vec::new();
         if self.eat("(") {
             loop {
-                fields.push(self.key_field()?);
+                fields.push(self.parameter_field()?);
                 if !self.eat(",") {
                     break;
                 }
             }
             self.expect(")")?;
         } else {
-            fields.push(self.key_field()?);
+            fields.push(self.parameter_field()?);
         }
-        Ok(EachKey { name, fields })
+        Ok(Parameter { name, fields })
     }
 
-    pub(super) fn key_field(&mut self) -> Parsed<usize> {
+    pub(super) fn parameter_field(&mut self) -> Parsed<usize> {
         let (word, span) = (self.word(0), self.span());
         if word.is_empty() || RESERVED.contains(&word) {
             return Err(self.expected("a field, such as `topic.id`"));
@@ -63,12 +63,12 @@ impl Parser<'_> {
         self.path(Name { text: word.to_owned(), span })
     }
 
-    /// A word that has to stand here, and what to write if it does not.
+    /// Expects a keyword, with advice if it is missing.
     pub(super) fn keyword_or(&mut self, word: &str, help: &str) -> Parsed<()> {
         self.keyword(word).inspect_err(|_| self.help_last(help))
     }
 
-    /// A word that has to stand here.
+    /// Expects a keyword.
     pub(super) fn keyword(&mut self, word: &str) -> Parsed<()> {
         if self.word(0) != word {
             return Err(self.expected(&format!("`{word}`")));

@@ -1,16 +1,16 @@
-//! Expressions, by operator precedence.
+//! Parser of expressions, by operator precedence.
 
 use rondel_event::{Comparison, Value};
 
 use super::ast::{BoundsSyntax, Function, Infix, NodeId, NodeKind, Prefix};
 use super::data::MEASUREMENTS;
-use super::parser::{GivenUp, INFIX, Parsed, Parser};
+use super::parser::{INFIX, Parsed, Parser, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::TokenKind;
 use crate::spec::BinaryOp;
 use crate::suggest::{hint, nearest, translation};
 
-/// How tightly operators bind, from loosest to tightest.
+/// Operator precedences, from loosest to tightest.
 pub(super) mod level {
     pub(in crate::syntax) const LOOSEST: u8 = 0;
     pub(in crate::syntax) const IFF: u8 = 1;
@@ -25,8 +25,8 @@ pub(super) mod level {
     pub(in crate::syntax) const NEGATE: u8 = 10;
 }
 
-/// An operator between two operands, before its bounds are read.
-enum Between {
+/// An infix operator, before its bounds are parsed.
+enum InfixToken {
     Operator(Infix),
     Since,
     Until,
@@ -37,7 +37,7 @@ impl<'a> Parser<'a> {
         self.binary(level::LOOSEST)
     }
 
-    /// An expression whose operators bind at least as tightly as `loosest`.
+    /// Parses an expression whose infix operators bind at least as tightly as `loosest`.
     pub(super) fn binary(&mut self, loosest: u8) -> Parsed<NodeId> {
         self.deeper(|parser| {
             let mut left = parser.prefix(loosest)?;
@@ -53,15 +53,15 @@ impl<'a> Parser<'a> {
                 previous = Some(level);
                 parser.advance();
                 let infix = match between {
-                    Between::Operator(infix) => infix,
-                    Between::Since => Infix::Since(parser.bounds()?),
-                    Between::Until => {
+                    InfixToken::Operator(infix) => infix,
+                    InfixToken::Since => Infix::Since(parser.bounds()?),
+                    InfixToken::Until => {
                         let bounds = parser.bounds()?;
                         parser.ahead("until", span, &bounds);
                         Infix::Until(bounds)
                     }
                 };
-                // `->` groups to the right, all others to the left.
+                // `->` associates to the right, all others to the left.
                 let right = parser.binary(if level == level::IMPLIES { level } else { level + 1 })?;
                 let span = parser.ast.nodes[left].span.to(parser.ast.nodes[right].span);
                 left = parser.node(NodeKind::Binary(infix, left, right), span);
@@ -70,16 +70,16 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn between(&mut self) -> Option<(Between, u8)> {
-        use Between::Operator;
+    fn between(&mut self) -> Option<(InfixToken, u8)> {
         use Infix::{And, Arithmetic, Compare, Iff, Implies, Or};
+        use InfixToken::Operator;
         let found = match (self.symbol(0), self.word(0)) {
             ("<->", _) => (Operator(Iff), level::IFF),
             ("->", _) => (Operator(Implies), level::IMPLIES),
             ("||", _) | (_, "or") => (Operator(Or), level::OR),
             ("&&", _) | (_, "and") => (Operator(And), level::AND),
-            (_, "since") => (Between::Since, level::SINCE),
-            (_, "until") => (Between::Until, level::SINCE),
+            (_, "since") => (InfixToken::Since, level::SINCE),
+            (_, "until") => (InfixToken::Until, level::SINCE),
             ("==", _) => (Operator(Compare(Comparison::Equal)), level::COMPARE),
             ("!=", _) => (Operator(Compare(Comparison::NotEqual)), level::COMPARE),
             ("<", _) => (Operator(Compare(Comparison::Less)), level::COMPARE),
@@ -96,19 +96,19 @@ impl<'a> Parser<'a> {
         Some(found)
     }
 
-    fn side_by_side(&mut self, level: u8, span: Span) -> GivenUp {
+    fn side_by_side(&mut self, level: u8, span: Span) -> Reported {
         let (message, help) = if level == level::COMPARE {
-            ("comparisons cannot be chained", "compare twice: write `a < x and x < b` for `a < x < b`")
+            ("comparisons cannot be chained", "write `a < x and x < b` instead of `a < x < b`")
         } else {
             (
-                "`since` or `until` beside another needs parentheses",
+                "chained `since` and `until` need parentheses",
                 "write `(a since b) since c` or `a since (b since c)`",
             )
         };
         self.report(Diagnostic::new(Code::NeedsParentheses, span, message).help(help))
     }
 
-    /// An operand, with the operators before it.
+    /// Parses an operand with its prefix operators.
     fn prefix(&mut self, loosest: u8) -> Parsed<NodeId> {
         let start = self.span();
         if self.symbol(0) == "-" {
@@ -126,15 +126,14 @@ impl<'a> Parser<'a> {
         Ok(self.node(NodeKind::Unary(prefix, operand), span))
     }
 
-    /// The operator before an operand, with its bounds. Apart from what calls itself, whose frames are
-    /// to stay small.
+    /// Parses a prefix operator with its bounds. Separate from the recursive functions, to keep their frames small.
     fn operator_before(&mut self, word: &str, start: Span, loosest: u8) -> Parsed<Prefix> {
         if loosest > level::UNARY {
             let found = self.found();
             let message = format!("{found} after this operator needs parentheses");
             return Err(self.report(
                 Diagnostic::new(Code::NeedsParentheses, start, message)
-                    .help(format!("{found} reaches as far as a comparison does; put it in parentheses")),
+                    .help(format!("put {found} and its operand in parentheses")),
             ));
         }
         self.advance();
@@ -142,8 +141,8 @@ impl<'a> Parser<'a> {
             "previously" => {
                 if self.symbol(0) == "[" {
                     return Err(self.report(
-                        Diagnostic::new(Code::InvalidBounds, self.span(), "`previously` has no bounds")
-                            .help("write `once[2,2] p` for what held two steps ago"),
+                        Diagnostic::new(Code::InvalidBounds, self.span(), "`previously` takes no bounds")
+                            .help("write `once[2,2] p` for the value of `p` two steps ago"),
                     ));
                 }
                 Prefix::Previously
@@ -153,8 +152,8 @@ impl<'a> Parser<'a> {
             "next" => {
                 if self.symbol(0) == "[" {
                     return Err(self.report(
-                        Diagnostic::new(Code::InvalidBounds, self.span(), "`next` has no bounds")
-                            .help("write `eventually[2,2] p` for what holds two steps ahead"),
+                        Diagnostic::new(Code::InvalidBounds, self.span(), "`next` takes no bounds")
+                            .help("write `eventually[2,2] p` for the value of `p` two steps ahead"),
                     ));
                 }
                 Prefix::Next
@@ -168,7 +167,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Refuses an operator of the future that has no end: there would never be a verdict.
+    /// Reports a future operator without an upper bound: it might never have a verdict.
     fn ahead(&mut self, operator: &str, place: Span, bounds: &BoundsSyntax) {
         if bounds.upper.is_some() {
             return;
@@ -176,22 +175,22 @@ impl<'a> Parser<'a> {
         let (message, help) = match operator {
             "eventually" => (
                 "`eventually` without an upper bound can never be violated",
-                "say by when: `eventually[,5] p` in steps, `eventually[0, 2 s] p` in time",
+                "add an upper bound: `eventually[,5] p` in steps, `eventually[0, 2 s] p` in time",
             ),
             "always" => (
                 "`always` without an upper bound can never be satisfied",
-                "leave it out, as a property is checked at every moment; or say until when: `always[0, 2 s] p`",
+                "remove `always`, as a property is checked at every time point, or add an upper bound: `always[0, 2 s] p`",
             ),
             _ => (
                 "`until` without an upper bound may never be decided",
-                "say by when: `p until[,5] q` in steps, `p until[0, 2 s] q` in time",
+                "add an upper bound: `p until[,5] q` in steps, `p until[0, 2 s] q` in time",
             ),
         };
         self.report(Diagnostic::new(Code::UnboundedFuture, place, message).help(help));
     }
 
-    /// Whether the parenthesis that is open here is the operand of an operator over time.
-    fn is_behind_operator(&self) -> bool {
+    /// Returns the distance to the open parenthesis, if it is the operand of a temporal operator.
+    fn after_operator(&self) -> Option<usize> {
         let mut open = 0_usize;
         for ahead in 1..=self.place() {
             match self.symbol_before(ahead) {
@@ -199,13 +198,35 @@ impl<'a> Parser<'a> {
                 "[" => open = open.saturating_sub(1),
                 "(" if open == 0 => {
                     let word = self.word_before(ahead + 1);
-                    return matches!(word, "once" | "historically" | "eventually" | "always" | "previously");
+                    let temporal =
+                        ["once", "historically", "eventually", "always", "since", "until", "previously"];
+                    return temporal.contains(&word).then_some(ahead);
                 }
                 "(" => open -= 1,
                 _ => {}
             }
         }
-        false
+        None
+    }
+
+    /// Returns advice for bounds that start with `(`, as half-open intervals do elsewhere; none for other arguments.
+    fn inclusive_from(&self, open: usize) -> Option<String> {
+        let close = (1..=3).find(|ahead| self.symbol(*ahead) == "]")?;
+        let end = self.token(close).span.start;
+        let from = Span::new(self.token_before(open).span.end, self.span().start).of(self.text).trim();
+        let to = Span::new(self.span().end, end).of(self.text).trim();
+        let has_unit = |bound: &str| bound.contains(char::is_alphabetic);
+        let above = match from.parse::<u64>() {
+            Ok(0) if has_unit(to) => Some("1 ns".to_owned()),
+            Ok(steps) if !has_unit(to) => steps.checked_add(1).map(|steps| steps.to_string()),
+            _ => None,
+        };
+        let space = if has_unit(from) || has_unit(to) { " " } else { "" };
+        let exclusive = above.map(|above| format!(", or `[{above},{space}{to}]` to exclude `{from}`"));
+        Some(format!(
+            "bounds include both ends: write `[{from},{space}{to}]`{}",
+            exclusive.unwrap_or_default()
+        ))
     }
 
     fn negative(&mut self, start: Span) -> Parsed<NodeId> {
@@ -213,7 +234,7 @@ impl<'a> Parser<'a> {
         if let TokenKind::Int(digits) = *self.peek()
             && digits == i64::MIN.unsigned_abs()
         {
-            // The one number that is too large before its sign is read.
+            // This number is in range only with its sign.
             let span = start.to(self.span());
             self.advance();
             return Ok(self.node(NodeKind::Literal(Value::Int(i64::MIN)), span));
@@ -223,18 +244,17 @@ impl<'a> Parser<'a> {
         Ok(self.node(NodeKind::Unary(Prefix::Negate, operand), span))
     }
 
-    /// An expression has ended, but what follows does not belong there.
-    pub(super) fn after_expression(&mut self, further: &[&str], what: &str) -> GivenUp {
+    /// Reports an unexpected token after an expression.
+    pub(super) fn after_expression(&mut self, further: &[&str], what: &str) -> Reported {
         let (word, span) = (self.word(0), self.span());
         let last = self.last_span().of(self.text);
         if word == "over" {
             let message = "expected an operator, found `over`";
-            let help =
-                "`over` stands behind `count`, `sum`, `mean`, `min`, `max` or `rate` with one argument";
+            let help = "write `over` after `count`, `sum`, `mean`, `min`, `max` or `rate` with one argument";
             return self.report(Diagnostic::new(Code::UnexpectedToken, span, message).help(help));
         }
         if *self.peek() == TokenKind::Unknown {
-            return GivenUp;
+            return Reported;
         }
         let may_declare = self.begins_line() && further.contains(&"property");
         let is_near = !further.contains(&word) && nearest(word, further.iter().copied()).is_some();
@@ -255,7 +275,7 @@ impl<'a> Parser<'a> {
         }
         if let Some(meant) = translation(found) {
             let help = match meant {
-                "==" => "equality is written `==`".to_owned(),
+                "==" => "use `==` for equality".to_owned(),
                 _ => format!("write `{meant}`"),
             };
             let message = format!("expected an operator, found `{found}`");
@@ -267,9 +287,9 @@ impl<'a> Parser<'a> {
             let message = format!("expected an operator, found `{found}`");
             return self.report(Diagnostic::new(Code::UnexpectedToken, span, message).help(help));
         }
-        // `globally p`: the word of another language was taken for a name.
+        // `globally p`: the operator of another language was parsed as a name.
         if let Some(help) = hint(last) {
-            let message = format!("no operator '{last}'");
+            let message = format!("unknown operator '{last}'");
             return self.report(Diagnostic::new(Code::UnexpectedToken, self.last_span(), message).help(help));
         }
         let operators = INFIX.iter().take(4).copied();
@@ -294,31 +314,36 @@ impl<'a> Parser<'a> {
             let message = format!("expected `(` after '{last}', found {}", self.found());
             return self.report(
                 Diagnostic::new(Code::UnexpectedToken, span, message)
-                    .help(format!("`{last}` takes what it is about in parentheses: `{last}(…)`")),
+                    .help(format!("put the argument of `{last}` in parentheses: `{last}(…)`")),
             );
         }
-        // `previusly p`: the misspelt word was taken for a name, and what follows is too much.
-        if let Some(meant) = nearest(last, prefixes).or_else(|| translation(last)) {
-            let message = format!("no operator '{last}'; did you mean '{meant}'?");
+        // `previusly p`: the misspelt operator was parsed as a name.
+        let may_be_operand = !matches!(self.symbol(0), "," | ")" | "]" | "}" | ":");
+        if let Some(meant) = nearest(last, prefixes).or_else(|| translation(last)).filter(|_| may_be_operand)
+        {
+            let message = format!("unknown operator '{last}'; did you mean '{meant}'?");
             return self.report(Diagnostic::new(Code::UnexpectedToken, self.last_span(), message));
         }
-        let given_up = self.expected(what);
+        let reported = self.expected(what);
         if self.symbol(0) == "[" {
-            self.help_last("bounds stand behind their operator, before its operand: `once[0, 5 s] p`");
+            self.help_last("write bounds between the operator and its operand: `once[0, 5 s] p`");
         }
-        if self.symbol(0) == "," && self.is_behind_operator() {
-            self.help_last(
-                "how far an operator reaches stands in brackets before its operand: `once[0, 5 s] p`",
-            );
+        if self.symbol(0) == ","
+            && let Some(open) = self.after_operator()
+        {
+            let help = "write bounds in brackets between the operator and its operand: `once[0, 5 s] p`";
+            self.help_last(self.inclusive_from(open).unwrap_or_else(|| help.to_owned()));
         }
         if at_word && last.starts_with(|c: char| c.is_ascii_digit()) {
-            self.help_last("units are those of time: ns, us, ms, s, min, h, d; other numbers have none");
+            self.help_last(
+                "only times have units (ns, us, ms, s, min, h, d); write other numbers without a unit",
+            );
         }
-        given_up
+        reported
     }
 }
 
-/// Whether an operand could begin here.
+/// Returns whether an operand can start here.
 fn word_follows(kind: &TokenKind) -> bool {
     !matches!(kind, TokenKind::Symbol(_) | TokenKind::End)
 }

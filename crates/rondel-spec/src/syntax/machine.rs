@@ -1,18 +1,18 @@
-//! State machines.
+//! Parser of state machines.
 
 use super::ast::{
-    Attribute, Body, Claim, ErrorState, Machine, MachineVariable, Name, NodeId, NodeKind, Transition,
+    Attribute, Body, ErrorState, Machine, MachineVariable, Name, NodeId, NodeKind, PropertySource, Transition,
 };
 use super::parser::{Mark, Parsed, Parser};
 use super::topic::value_type;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::suggest::did_you_mean;
 
-/// Words that begin a statement of a machine, unless `->` follows.
+/// Keywords that start a machine statement, unless `->` follows.
 const STATEMENTS: [&str; 5] = ["initial", "state", "var", "error", "final"];
 
-/// Words that go on after a transition.
-const PARTS: [&str; 4] = ["when", "within", "after", "do"];
+/// Keywords that start a clause of a transition.
+const CLAUSES: [&str; 4] = ["when", "within", "after", "do"];
 
 impl Parser<'_> {
     pub(super) fn machine(&mut self, attributes: Vec<Attribute>) -> Parsed<()> {
@@ -20,7 +20,7 @@ impl Parser<'_> {
         self.advance();
         let name = self.name("a machine")?;
         let index = self.ast.machines.len();
-        self.ast.claims.push(Claim::Machine(index));
+        self.ast.property_sources.push(PropertySource::Machine(index));
         self.ast.machines.push(Machine {
             name,
             attributes,
@@ -73,10 +73,10 @@ impl Parser<'_> {
                 let first = self.ast.machines[machine].initial.as_ref().map(|first| first.span);
                 match first {
                     Some(first) => {
-                        let message = "a machine begins in one state";
+                        let message = "a machine has only one initial state";
                         self.report(
                             Diagnostic::new(Code::InitialState, span.to(name.span), message)
-                                .label(first, "this is another one"),
+                                .label(first, "first initial state"),
                         );
                     }
                     None => self.ast.machines[machine].initial = Some(name),
@@ -98,33 +98,33 @@ impl Parser<'_> {
                 let variable = self.machine_variable()?;
                 self.ast.machines[machine].variables.push(variable);
             }
-            _ if !PARTS.contains(&word) && self.is_behind_formula() => {
-                let known: Vec<_> = STATEMENTS.into_iter().chain(PARTS).collect();
-                return Err(self.after_expression(&known, "an operator, a statement of the machine or `}`"));
+            _ if !CLAUSES.contains(&word) && self.is_behind_formula() => {
+                let known: Vec<_> = STATEMENTS.into_iter().chain(CLAUSES).collect();
+                return Err(self.after_expression(&known, "an operator, a machine statement or `}`"));
             }
             _ => {
-                let known = STATEMENTS.into_iter().chain(PARTS);
+                let known = STATEMENTS.into_iter().chain(CLAUSES);
                 let suggestion = match word {
                     "" => String::new(),
                     _ => did_you_mean(word, known),
                 };
                 let message =
-                    format!("expected a statement of a machine or `}}`, found {}{suggestion}", self.found());
+                    format!("expected a machine statement or `}}`, found {}{suggestion}", self.found());
                 let help = match word {
-                    "init" | "start" => "a machine begins with `initial a`",
+                    "init" | "start" => "declare the initial state with `initial a`",
                     "states" | "transition" | "transitions" => {
-                        "states need not be declared: `a -> b when p` does; one without transitions is `state a`"
+                        "transitions declare their states: `a -> b when p`; declare a state without transitions with `state a`"
                     }
-                    "if" | "whenever" => "what a transition waits for stands behind `when`: `a -> b when p`",
-                    "on" => "what a transition waits for stands behind `when`: `a -> b when on(topic)`",
+                    "if" | "whenever" => "write the condition of a transition after `when`: `a -> b when p`",
+                    "on" => "write the condition of a transition after `when`: `a -> b when on(topic)`",
                     "" if self.symbol(0) == ":" => {
-                        "what a transition waits for stands behind `when`: `a -> b when p`"
+                        "write the condition of a transition after `when`: `a -> b when p`"
                     }
-                    _ if PARTS.contains(&word) => {
-                        "after a transition come `when`, `within`, `after` and `do`, each at most once"
+                    _ if CLAUSES.contains(&word) => {
+                        "a transition takes `when`, `within`, `after` and `do`, each at most once"
                     }
                     _ => {
-                        "a machine has `initial a`, `a -> b when p`, `var n: int = 0`, `error a` and `final a`"
+                        "machine statements are `initial a`, `a -> b when p`, `var n: int = 0`, `error a` and `final a`"
                     }
                 };
                 return Err(self.report(Diagnostic::new(Code::UnexpectedToken, span, message).help(help)));
@@ -133,7 +133,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The word that the parser is at, and names of states after it.
+    /// Parses a list of states after a keyword.
     fn states(&mut self) -> Parsed<Vec<Name>> {
         self.advance();
         let mut states = vec![self.name("a state")?];
@@ -146,12 +146,12 @@ impl Parser<'_> {
     fn error_state(&mut self) -> Parsed<ErrorState> {
         let mut error = ErrorState { states: self.states()?, condition: None, lasting: None };
         if self.word(0) == "while" {
-            self.mark(Mark::Part);
+            self.mark(Mark::Clause);
             self.advance();
             error.condition = Some(self.body()?);
         }
         if self.word(0) == "for" {
-            self.mark(Mark::Part);
+            self.mark(Mark::Clause);
             self.advance();
             error.lasting = Some(self.bound()?);
         }
@@ -167,10 +167,9 @@ impl Parser<'_> {
             declared = value_type(word);
             if declared.is_none() {
                 let message = format!("expected the type of a variable, found {}", self.found());
-                return Err(self.report(
-                    Diagnostic::new(Code::UnexpectedToken, self.span(), message)
-                        .help("write `var n: int = 0`; the types are those of schemas"),
-                ));
+                return Err(self.report(Diagnostic::new(Code::UnexpectedToken, self.span(), message).help(
+                    "write `var n: int = 0`; the types are bool, int, float, string, time and duration",
+                )));
             }
             self.advance();
         }
@@ -194,7 +193,7 @@ impl Parser<'_> {
             span: start,
         };
         loop {
-            // A state may be called like one of these words.
+            // A state can have the name of a keyword.
             if self.symbol(1) == "->" {
                 break;
             }
@@ -206,11 +205,11 @@ impl Parser<'_> {
                 _ => break,
             };
             if taken {
-                // The statement after this one does not begin so; that is reported there.
+                // A duplicate clause is reported as an invalid statement.
                 break;
             }
             let word = self.word(0);
-            self.mark(Mark::Part);
+            self.mark(Mark::Clause);
             self.advance();
             match word {
                 "when" => transition.guard = Some(self.body()?),
@@ -235,7 +234,7 @@ impl Parser<'_> {
             let message = format!("expected `:=`, found {}", self.found());
             return Err(self.report(
                 Diagnostic::new(Code::UnexpectedToken, self.span(), message)
-                    .help("a variable gets a new value by `do n := n + 1`"),
+                    .help("assign a variable with `do n := n + 1`"),
             ));
         }
         self.advance();
@@ -243,7 +242,7 @@ impl Parser<'_> {
         Ok((name, self.body()?))
     }
 
-    /// An expression with nodes of its own.
+    /// Parses an expression with its own range of nodes.
     pub(super) fn body(&mut self) -> Parsed<Body> {
         self.mark(Mark::Formula);
         let first = self.ast.nodes.len();
@@ -251,7 +250,7 @@ impl Parser<'_> {
         Ok(Body { first, root: Some(root) })
     }
 
-    /// `in(machine, state, …)`
+    /// Parses `in(machine, state, …)`.
     pub(super) fn in_state(&mut self, start: Span) -> Parsed<NodeId> {
         self.advance();
         self.advance();
@@ -262,9 +261,9 @@ impl Parser<'_> {
         }
         if states.is_empty() {
             let help = format!("write `in({}, state)`", machine.text);
-            let given_up = self.expected("`,` and the name of a state");
+            let reported = self.expected("`,` and the name of a state");
             self.help_last(help);
-            return Err(given_up);
+            return Err(reported);
         }
         self.expect(")")?;
         let whole = start.to(self.last_span());

@@ -1,4 +1,4 @@
-//! The Rondel language as it is written: the tree and the parser that makes it.
+//! The syntax tree of the Rondel language and its parser.
 
 pub(crate) mod ast;
 mod bounds;

@@ -1,16 +1,21 @@
-//! Operands: literals, names with what follows them, calls.
+//! Parser of operands: literals, names and calls.
 
 use rondel_event::{Segment, Value};
 
 use super::ast::{Function, Name, NodeId, NodeKind};
 use super::data::MEASUREMENTS;
-use super::parser::{GivenUp, Parsed, Parser, RESERVED};
+use super::parser::{Parsed, Parser, RESERVED, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
-use crate::lexer::TokenKind;
-use crate::suggest::{did_you_mean, hint, nearest, translation};
+use crate::lexer::{TokenKind, begins_word, continues_word};
+use crate::suggest::{did_you_mean, hint, list, nearest, translation};
+
+/// Returns whether a key needs no quotes.
+fn is_name(key: &str) -> bool {
+    key.starts_with(begins_word) && key.chars().all(continues_word)
+}
 
 impl<'a> Parser<'a> {
-    /// An operand without operators around it.
+    /// Parses an operand without operators around it.
     pub(super) fn primary(&mut self) -> Parsed<NodeId> {
         match self.peek() {
             TokenKind::Symbol("(") => {
@@ -34,12 +39,13 @@ impl<'a> Parser<'a> {
         }
         let kind = match self.peek().clone() {
             TokenKind::Int(digits) => {
-                let value = i64::try_from(digits).map_err(|_| {
-                    self.advance();
-                    self.report(Diagnostic::new(Code::InvalidNumber, span, "this number is too large").help(
-                        "an integer has 64 bits; write a fraction, such as `1.0e30`, for a larger number",
-                    ))
-                })?;
+                let value =
+                    i64::try_from(digits).map_err(|_| {
+                        self.advance();
+                        self.report(Diagnostic::new(Code::InvalidNumber, span, "number is too large").help(
+                            "integers have 64 bits; write a larger number as a float, such as `1.0e30`",
+                        ))
+                    })?;
                 NodeKind::Literal(Value::Int(value))
             }
             TokenKind::Float(value) => NodeKind::Literal(Value::Float(value)),
@@ -54,8 +60,8 @@ impl<'a> Parser<'a> {
         Ok(self.node(kind, span))
     }
 
-    /// No operand begins here; an operator of another language, perhaps.
-    fn no_operand(&mut self) -> GivenUp {
+    /// Reports a missing operand, with advice for operators of other languages.
+    fn no_operand(&mut self) -> Reported {
         let found = match (self.symbol(0), self.symbol(1)) {
             ("[", "]") => "[]",
             ("", _) => self.word(0),
@@ -64,27 +70,33 @@ impl<'a> Parser<'a> {
         let before = self.last_span();
         let behind = if before.end == self.span().start { before.of(self.text) } else { "" };
         let help = match (behind, found) {
-            ("/", "*") => Some("a comment begins with `#` or `//`, and ends with its line"),
+            ("/", "*") => Some("comments start with `#` or `//` and end with the line"),
             ("-", "->") => Some("write `->`"),
             (_, "{") => Some(
-                "an atom has its topic before it: `topic{field: 2}`; a formula in Reelay's format stands in quotes: \
+                "write the topic before the braces: `topic{field: 2}`; quote a formula in Reelay's format: \
                  `rye\"{field: 2}\"`",
             ),
             (_, "/") => Some(
-                "a topic is declared with its address, `topic odom \"/robot/odom\"`, and called by its name: `odom.x`",
+                "declare the topic with its address, `topic odom \"/robot/odom\"`, and refer to it by name: `odom.x`",
             ),
             (_, "<" | "<=" | ">" | ">=" | "==" | "!=") => {
-                Some("a comparison has two sides: `x > 3 and x < 5`")
+                Some("write both operands of the comparison: `x > 3 and x < 5`")
             }
-            (_, "?") => Some("a variable has no mark: `exists x. topic{field: x}`"),
+            (_, "?") => Some("write variables without `?`: `exists x. topic{field: x}`"),
             _ => hint(found),
         };
         let is_known = *self.peek() != TokenKind::Unknown;
-        let given_up = self.expected("an expression");
+        if is_known && self.symbol_before(1) == "%" {
+            let message = format!("expected an expression after `%`, found {}", self.found());
+            return self.report(Diagnostic::new(Code::UnexpectedToken, before, message).help(
+                "`%` is the remainder of a division and no unit: write a percentage as a number, such as `20` or `0.2`",
+            ));
+        }
+        let reported = self.expected("an expression");
         if let Some(help) = help.filter(|_| is_known) {
             self.help_last(help);
         }
-        given_up
+        reported
     }
 
     fn worded(&mut self, span: Span) -> Parsed<NodeId> {
@@ -115,9 +127,9 @@ impl<'a> Parser<'a> {
         self.advance();
         let condition = self.expression()?;
         if self.word(0) != "then" {
-            let given_up = self.expected("an operator or `then`");
+            let reported = self.expected("an operator or `then`");
             self.help_last("write `p -> q`, or `if p then q else r`");
-            return Err(given_up);
+            return Err(reported);
         }
         self.advance();
         let yes = self.expression()?;
@@ -125,7 +137,7 @@ impl<'a> Parser<'a> {
             let message = format!("expected an operator or `else`, found {}", self.found());
             return Err(self.report(
                 Diagnostic::new(Code::UnexpectedToken, self.span(), message)
-                    .help("without `else`, a condition is written `p -> q`"),
+                    .help("write a condition without `else` as `p -> q`"),
             ));
         }
         self.advance();
@@ -148,17 +160,17 @@ impl<'a> Parser<'a> {
                 let declared = self.ast.variables[local].span;
                 let diagnostic = Diagnostic::new(Code::NoFields, *step, message);
                 self.report(diagnostic.label(declared, "declared here"));
-                Ok(self.node(NodeKind::Broken, span))
+                Ok(self.node(NodeKind::Invalid, span))
             }
         }
     }
 
-    /// The local name that a word stands for here: the innermost, if there are several.
+    /// Returns the innermost local variable with this name.
     pub(super) fn variable(&self, word: &str) -> Option<usize> {
         self.scope.iter().rev().copied().find(|local| self.ast.variables[*local].text == word)
     }
 
-    /// `.name`, `."name"` and `[index]`, as many as there are.
+    /// Parses any number of steps: `.name`, `."name"` and `[index]`.
     pub(super) fn steps(&mut self, name: &Name, steps: &mut Vec<(Segment, Span)>) -> Parsed<()> {
         loop {
             match self.symbol(0) {
@@ -166,7 +178,7 @@ impl<'a> Parser<'a> {
                     let dot = self.span();
                     self.advance();
                     let place = self.span();
-                    // `topic.` at the end of a line: what follows is not the missing field.
+                    // `topic.` at the end of a line: the next declaration is not the missing field.
                     let gap = Span::new(dot.end, place.start).of(self.text);
                     if gap.contains('\n') && self.at_declaration() {
                         return Err(self.expected("the name of a field"));
@@ -199,39 +211,48 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// After a name comes `[`, but no index: bounds, perhaps, after a misspelt operator.
-    fn bad_index(&mut self, name: &Name, is_first: bool) -> GivenUp {
+    /// Reports an invalid index after a name, which may be bounds after a misspelt operator.
+    fn bad_index(&mut self, name: &Name, is_first: bool) -> Reported {
         if let Some(help) = hint(&name.text) {
-            let message = format!("no operator '{}'", name.text);
+            let message = format!("unknown operator '{}'", name.text);
             return self.report(Diagnostic::new(Code::UnexpectedToken, name.span, message).help(help));
         }
         if let Some(meant) = translation(&name.text) {
-            let message = format!("no operator '{}'; did you mean '{meant}'?", name.text);
+            let message = format!("unknown operator '{}'; did you mean '{meant}'?", name.text);
             return self.report(Diagnostic::new(Code::UnexpectedToken, name.span, message));
         }
         if self.symbol(0) == "-" {
-            let message = "expected the index of an element, found `-`";
-            return self.report(
-                Diagnostic::new(Code::UnexpectedToken, self.span(), message)
-                    .help("elements count from 0; the value before the last message is `prev(x)`"),
-            );
+            let message = "expected an array index, found `-`";
+            return self
+                .report(Diagnostic::new(Code::UnexpectedToken, self.span(), message).help(
+                    "array indices start at 0; write `prev(x)` for the value before the last message",
+                ));
         }
         let operators = ["once", "historically", "since", "eventually", "always", "until"];
         if let Some(operator) = nearest(&name.text, operators) {
-            let message = format!("no operator '{}'; did you mean '{operator}'?", name.text);
+            let message = format!("unknown operator '{}'; did you mean '{operator}'?", name.text);
             return self.report(Diagnostic::new(Code::UnexpectedToken, name.span, message));
         }
         let is_word = *self.peek() == TokenKind::Word;
-        let given_up = self.expected("the index of an element, such as `[0]`");
+        let is_pair = matches!(self.symbol(1), ":" | "=" | "==" | "!=" | "<" | "<=" | ">" | ">=");
+        let field = match self.peek() {
+            TokenKind::Text(field) if is_name(field) => Some(field.clone()),
+            TokenKind::Text(field) => Some(format!("\"{field}\"")),
+            _ => None,
+        };
+        let reported = self.expected("an array index, such as `[0]`");
         let word = &name.text;
         if MEASUREMENTS.contains(&word.as_str()) || matches!(word.as_str(), "min" | "max") {
-            self.help_last(format!("how long a window is stands behind: `{word}(x) over 2 s`"));
-        } else if is_first && self.is_topic(word) {
-            self.help_last(format!("a message with a value is `{word}{{field: 3}}`"));
+            self.help_last(format!("write the window after the parentheses: `{word}(x) over 2 s`"));
+        } else if let Some(field) = field {
+            let object = Span::new(name.span.start, self.last_span().start).of(self.text);
+            self.help_last(format!("write `{object}.{field}` to access a field"));
+        } else if is_first && is_pair && self.is_topic(word) {
+            self.help_last(format!("write `{word}{{field: 3}}` for a message with this value"));
         } else if is_word {
-            self.help_last("a field is its value at the moment, without an index; before the last message it was `prev(x)`");
+            self.help_last("write a field without an index for its current value, `prev(x)` for the value before the last message");
         }
-        given_up
+        reported
     }
 
     fn call(&mut self, word: &'a str, span: Span) -> Parsed<NodeId> {
@@ -245,13 +266,13 @@ impl<'a> Parser<'a> {
         self.advance();
         let arguments = self.arguments().inspect_err(|_| {
             if self.symbol(0) == ":" && self.is_topic(word) {
-                self.help_last(format!("a message with a value is `{word}{{field: 3}}`"));
+                self.help_last(format!("write `{word}{{field: 3}}` for a message with this value"));
             }
         })?;
         self.called(word, arguments, span)
     }
 
-    /// The arguments of a call, up to and with the closing parenthesis.
+    /// Parses the arguments of a call with the closing parenthesis.
     fn arguments(&mut self) -> Parsed<Vec<NodeId>> {
         let mut arguments = Vec::new();
         while self.symbol(0) != ")" {
@@ -270,36 +291,38 @@ impl<'a> Parser<'a> {
             return self.window(aggregate, &arguments, whole);
         }
         let Some(function) = Function::named(word) else {
-            let names = Function::ALL.iter().map(|(name, _)| *name).chain(MEASUREMENTS);
+            let names =
+                || Function::ALL.iter().map(|(name, _)| *name).chain(MEASUREMENTS).chain(["reaction", "in"]);
             let suggestion = match translation(word) {
                 Some(meant) => format!("; did you mean '{meant}'?"),
-                None => did_you_mean(word, names),
+                None => did_you_mean(word, names()),
             };
-            let message = format!("no function '{word}'{suggestion}");
+            let message = format!("unknown function '{word}'{suggestion}");
             let mut diagnostic = Diagnostic::new(Code::UnknownFunction, span, message);
+            let functions = || list(names()).map(|names| format!("functions: {names}"));
             diagnostic.help = match self.is_topic(word) {
                 true => Some(format!(
-                    "'{word}' is a topic: `{word}{{field: 2}}` is a message with this value, `on({word})` any message"
+                    "'{word}' is a topic: write `{word}{{field: 2}}` for a message with this value, `on({word})` for any message"
                 )),
+                false if suggestion.is_empty() => hint(word).map(str::to_owned).or_else(functions),
                 false => hint(word).map(str::to_owned),
             };
             self.report(diagnostic);
-            return Ok(self.node(NodeKind::Broken, whole));
+            return Ok(self.node(NodeKind::Invalid, whole));
         };
         if arguments.len() != function.arity() {
             let plural = if function.arity() == 1 { "argument" } else { "arguments" };
-            let message =
-                format!("`{word}` takes {} {plural}, here it has {}", function.arity(), arguments.len());
+            let message = format!("`{word}` takes {} {plural} but got {}", function.arity(), arguments.len());
             let mut diagnostic = Diagnostic::new(Code::WrongArguments, whole, message);
             diagnostic.help = match function {
                 Function::Min | Function::Max if arguments.len() == 1 => {
-                    Some(format!("for the {word} of a window write `{word}(…) over 10 s`"))
+                    Some(format!("write `{word}(…) over 10 s` for the {word} of a window"))
                 }
-                Function::Prev => Some("the value before the one before is `prev(prev(x))`".to_owned()),
+                Function::Prev => Some("write `prev(prev(x))` for the value two messages ago".to_owned()),
                 _ => None,
             };
             self.report(diagnostic);
-            return Ok(self.node(NodeKind::Broken, whole));
+            return Ok(self.node(NodeKind::Invalid, whole));
         }
         Ok(self.node(NodeKind::Call(function, arguments), whole))
     }

@@ -1,18 +1,17 @@
-//! Declarations, and what the parser does when one is not well formed.
+//! Parser of declarations, with error recovery.
 
-use super::ast::{Ast, Attribute, Binding, Body, Claim, Name, Node, NodeId, NodeKind, Property};
+use super::ast::{Ast, Attribute, Binding, Body, Name, Node, NodeId, NodeKind, Property, PropertySource};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::{self, Token, TokenKind};
 use crate::suggest::{self, did_you_mean};
 
-/// How deeply expressions and schemas may be nested. Far more than anybody can read, and little
-/// enough for the smallest stack of a thread.
+/// The maximum nesting depth of expressions and schemas, small enough for the smallest thread stack.
 pub(super) const DEPTH: usize = 250;
 
-/// Words that begin a declaration; the first four can be the names of fields only.
+/// Keywords that start a declaration; the first four are reserved, except as names of fields.
 pub(super) const DECLARATIONS: [&str; 7] = ["topic", "const", "let", "property", "machine", "test", "chain"];
 
-/// Words that cannot be names, as an expression would not be readable any more.
+/// Reserved words, which cannot be names.
 pub(super) const RESERVED: [&str; 18] = [
     "true",
     "false",
@@ -34,53 +33,53 @@ pub(super) const RESERVED: [&str; 18] = [
     "forall",
 ];
 
-/// Words between two operands.
+/// Infix keywords.
 pub(super) const INFIX: [&str; 6] = ["and", "or", "since", "until", "then", "else"];
 
 pub(super) const ADDRESS: &str =
-    "a topic has a name, and its address behind it in quotes: `topic odom \"/robot/odom\"`";
+    "write the name of the topic first, then its address in quotes: `topic odom \"/robot/odom\"`";
 
-const NO_QUOTES: &str = "a name is a word without quotes, of letters, digits and `_`";
+const NO_QUOTES: &str = "write the name without quotes; names consist of letters, digits and `_`";
 
-/// A declaration was given up; why has been reported.
-pub(super) struct GivenUp;
+/// The marker of a parse error that has been reported.
+pub(super) struct Reported;
 
-pub(super) type Parsed<T> = Result<T, GivenUp>;
+pub(super) type Parsed<T> = Result<T, Reported>;
 
-/// Reads a specification.
+/// Parses a specification.
 pub(crate) fn parse_file(text: &str, diagnostics: &mut Vec<Diagnostic>) -> Ast {
     let mut parser = Parser::new(text, diagnostics);
     parser.declarations();
     parser.ast
 }
 
-/// What the parser found at a token, for whoever lays the text out.
+/// The syntactic role of a token, for the formatter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
-    /// A declaration begins, with its attributes.
+    /// The first token of a declaration, including its attributes.
     Declaration,
-    /// `for each`
-    Each,
+    /// The `for` of a `for each`.
+    ForEach,
     /// The `until` of a `for each`.
     Until,
-    /// An expression that is not a part of another.
+    /// The first token of an outermost expression.
     Formula,
     /// The brace before the statements of a machine or a test.
     Body,
-    /// A statement begins.
+    /// The first token of a statement.
     Statement,
-    /// A word that goes on with a statement or a chain.
-    Part,
+    /// A keyword that starts a clause of a statement or a chain.
+    Clause,
 }
 
-/// The words of a specification, and what the parser found at them.
+/// Returns the tokens of a specification and their marks.
 pub(crate) fn marks(text: &str, diagnostics: &mut Vec<Diagnostic>) -> (Vec<Token>, Vec<(usize, Mark)>) {
     let mut parser = Parser::new(text, diagnostics);
     parser.declarations();
     (parser.tokens, parser.marks)
 }
 
-/// Reads a single formula: a specification with one property, whose name is `property`.
+/// Parses a single formula into a specification with one property named `property`.
 pub(crate) fn parse_single(text: &str, property: &str, diagnostics: &mut Vec<Diagnostic>) -> Ast {
     let mut parser = Parser::new(text, diagnostics);
     parser.ast.single = true;
@@ -91,7 +90,7 @@ pub(crate) fn parse_single(text: &str, property: &str, diagnostics: &mut Vec<Dia
     });
     let body = Body { first, root: root.ok() };
     let name = Name { text: property.to_owned(), span: Span::new(0, text.len()) };
-    parser.ast.claims.push(Claim::Property(0));
+    parser.ast.property_sources.push(PropertySource::Property(0));
     parser.ast.properties.push(Property { name, attributes: Vec::new(), each: None, body });
     parser.ast
 }
@@ -101,12 +100,12 @@ pub(super) struct Parser<'a> {
     tokens: Vec<Token>,
     at: usize,
     pub(super) depth: usize,
-    /// Whether the expression that is being read ends before a brace: a body comes after it.
+    /// Whether a brace ends the current expression, because a body follows.
     pub(super) before_body: bool,
     pub(super) ast: Ast,
-    /// The local names that are known here, the innermost last: positions in [`Ast::variables`].
+    /// The local variables in scope, the innermost last, as indices in [`Ast::variables`].
     pub(super) scope: Vec<usize>,
-    /// What was found at which token.
+    /// The marks, with the index of their token.
     marks: Vec<(usize, Mark)>,
     diagnostics: &'a mut Vec<Diagnostic>,
 }
@@ -128,18 +127,18 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Notes what begins here.
+    /// Marks the current token.
     pub(super) fn mark(&mut self, mark: Mark) {
         self.marks.push((self.at, mark));
     }
 
-    /// Whether the statement before the one that begins here ends with an expression.
+    /// Returns whether the previous statement ends with an expression.
     pub(super) fn is_behind_formula(&self) -> bool {
         matches!(self.marks.iter().rev().nth(1), Some((_, Mark::Formula)))
     }
 
     pub(super) fn token(&self, ahead: usize) -> &Token {
-        // The last token is the end, and is never gone past.
+        // The last token is `End`, and the parser never moves past it.
         &self.tokens[(self.at + ahead).min(self.tokens.len() - 1)]
     }
 
@@ -151,12 +150,12 @@ impl<'a> Parser<'a> {
         self.token(0).span
     }
 
-    /// The span of the token before.
+    /// Returns the span of the previous token.
     pub(super) fn last_span(&self) -> Span {
         self.at.checked_sub(1).map_or(Span::default(), |i| self.tokens[i].span)
     }
 
-    /// The word `ahead` tokens from here, or nothing if it is none.
+    /// Returns the word `ahead` tokens from here; empty if that token is not a word.
     pub(super) fn word(&self, ahead: usize) -> &'a str {
         let token = self.token(ahead);
         if token.kind == TokenKind::Word { token.span.of(self.text) } else { "" }
@@ -166,7 +165,12 @@ impl<'a> Parser<'a> {
         if let TokenKind::Symbol(s) = self.token(ahead).kind { s } else { "" }
     }
 
-    /// The symbol so many tokens before this place.
+    /// Returns the token `back` tokens before this one, at most the first.
+    pub(super) fn token_before(&self, back: usize) -> &Token {
+        &self.tokens[self.at.saturating_sub(back)]
+    }
+
+    /// Returns the symbol `back` tokens before this one; empty if that token is not a symbol.
     pub(super) fn symbol_before(&self, back: usize) -> &'static str {
         match self.at.checked_sub(back).map(|i| &self.tokens[i].kind) {
             Some(TokenKind::Symbol(symbol)) => symbol,
@@ -174,7 +178,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The word so many tokens before this place, or nothing if it is none.
+    /// Returns the word `back` tokens before this one; empty if that token is not a word.
     pub(super) fn word_before(&self, back: usize) -> &'a str {
         let token = self.at.checked_sub(back).map(|i| &self.tokens[i]);
         token.filter(|token| token.kind == TokenKind::Word).map_or("", |token| token.span.of(self.text))
@@ -192,35 +196,43 @@ impl<'a> Parser<'a> {
         found
     }
 
-    pub(super) fn report(&mut self, diagnostic: Diagnostic) -> GivenUp {
+    pub(super) fn report(&mut self, mut diagnostic: Diagnostic) -> Reported {
+        // The end of the text is often an empty line after an incomplete declaration.
+        let [.., last, end] = self.tokens.as_slice() else {
+            self.diagnostics.push(diagnostic);
+            return Reported;
+        };
+        if diagnostic.span == end.span {
+            diagnostic.span = Span::new(last.span.end, last.span.end);
+        }
         self.diagnostics.push(diagnostic);
-        GivenUp
+        Reported
     }
 
-    /// What was reported last, to add to it.
+    /// Returns the last reported diagnostic.
     pub(super) fn last_diagnostic(&mut self) -> Option<&mut Diagnostic> {
         self.diagnostics.last_mut()
     }
 
-    /// What stands here, for a message.
+    /// Returns the current token for a message.
     pub(super) fn found(&self) -> String {
         match self.peek() {
-            TokenKind::End => "the end".to_owned(),
-            TokenKind::Text(_) => "a text".to_owned(),
+            TokenKind::End => "end of input".to_owned(),
+            TokenKind::Text(_) => "a string".to_owned(),
             TokenKind::Rye { .. } => "a formula in Reelay's format".to_owned(),
             _ => format!("`{}`", self.span().of(self.text)),
         }
     }
 
-    pub(super) fn expected(&mut self, what: &str) -> GivenUp {
+    pub(super) fn expected(&mut self, what: &str) -> Reported {
         if *self.peek() == TokenKind::Unknown {
-            return GivenUp;
+            return Reported;
         }
         let message = format!("expected {what}, found {}", self.found());
         self.report(Diagnostic::new(Code::UnexpectedToken, self.span(), message))
     }
 
-    /// Adds advice to what was reported last.
+    /// Sets the advice of the last reported diagnostic.
     pub(super) fn help_last(&mut self, help: impl Into<String>) {
         if let Some(last) = self.diagnostics.last_mut() {
             last.help = Some(help.into());
@@ -231,19 +243,19 @@ impl<'a> Parser<'a> {
         if self.eat(symbol) { Ok(()) } else { Err(self.expected(&format!("`{symbol}`"))) }
     }
 
-    /// A name that is being given to something.
+    /// Parses the name of a declared item.
     pub(super) fn name(&mut self, what: &str) -> Parsed<Name> {
         let word = self.word(0);
         let reserved = RESERVED.contains(&word) || DECLARATIONS[..4].contains(&word);
         if word.is_empty() || reserved {
-            let given_up = self.expected(&format!("the name of {what}"));
+            let reported = self.expected(&format!("the name of {what}"));
             if reserved && !self.at_declaration() {
-                self.help_last(format!("`{word}` is a word of the language and cannot be a name"));
+                self.help_last(format!("`{word}` is a keyword and cannot be a name"));
             }
             if matches!(self.peek(), TokenKind::Text(_)) {
                 self.help_last(NO_QUOTES);
             }
-            return Err(given_up);
+            return Err(reported);
         }
         let name = Name { text: word.to_owned(), span: self.span() };
         self.advance();
@@ -255,13 +267,12 @@ impl<'a> Parser<'a> {
         self.ast.nodes.len() - 1
     }
 
-    /// Runs `parse` one level deeper, unless that is too deep.
+    /// Runs `parse` one nesting level deeper, up to the maximum depth.
     pub(super) fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth >= DEPTH {
-            let message = format!("this is nested more than {DEPTH} levels deep");
+            let message = format!("expression is nested more than {DEPTH} levels deep");
             return Err(self.report(
-                Diagnostic::new(Code::TooDeep, self.span(), message)
-                    .help("give a name to a part of it with `let`"),
+                Diagnostic::new(Code::TooDeep, self.span(), message).help("name a part of it with `let`"),
             ));
         }
         self.depth += 1;
@@ -270,16 +281,15 @@ impl<'a> Parser<'a> {
         result
     }
 
-    /// Goes past what is left of a body in braces, `open` of which are open, so that nothing in it is
-    /// taken for a declaration of its own.
-    pub(super) fn leave_body(&mut self, mut open: usize) -> GivenUp {
+    /// Skips the rest of a body with `open` open braces, so that its content is not parsed as declarations.
+    pub(super) fn leave_body(&mut self, mut open: usize) -> Reported {
         let from = self.at;
         while open > 0 {
             match self.symbol(0) {
                 "{" => open += 1,
                 "}" => open -= 1,
                 _ if *self.peek() == TokenKind::End => {
-                    // The braces do not close: better to find the next declaration than nothing more.
+                    // The braces do not match; continue with the next declaration instead of the end of the text.
                     self.at = from;
                     break;
                 }
@@ -287,10 +297,10 @@ impl<'a> Parser<'a> {
             }
             self.advance();
         }
-        GivenUp
+        Reported
     }
 
-    /// How many braces are open between a place and here.
+    /// Returns the number of open braces between a position and here.
     pub(super) fn open_braces(&self, from: usize) -> usize {
         self.tokens[from..self.at].iter().fold(0, |open: usize, token| match token.kind {
             TokenKind::Symbol("{") => open + 1,
@@ -299,12 +309,12 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Where the parser is, for [`Parser::open_braces`] and [`Parser::written`].
+    /// Returns the current position, for [`Parser::open_braces`] and [`Parser::written`].
     pub(super) fn place(&self) -> usize {
         self.at
     }
 
-    /// What stands between a place and here, on one line and without comments.
+    /// Returns the text between a position and here, on one line and without comments.
     pub(super) fn written(&self, from: usize) -> String {
         let mut out = String::new();
         let mut end = None;
@@ -318,14 +328,14 @@ impl<'a> Parser<'a> {
         out
     }
 
-    /// Whether a topic has this name, declared above or below.
+    /// Returns whether a topic has this name, declared above or below.
     pub(super) fn is_topic(&self, name: &str) -> bool {
         let text = |token: &Token| if token.kind == TokenKind::Word { token.span.of(self.text) } else { "" };
         self.tokens.windows(2).any(|pair| text(&pair[0]) == "topic" && text(&pair[1]) == name)
     }
 
-    /// Whether a declaration begins here. The words that begin one are not reserved: what comes
-    /// after them decides, so that a field may well be called `topic` or `test`.
+    /// Returns whether a declaration starts here. Its keywords are not reserved: the next token decides, so that a
+    /// field can be named `topic` or `test`.
     pub(super) fn at_declaration(&self) -> bool {
         let next = self.word(1);
         match self.word(0) {
@@ -346,7 +356,7 @@ impl<'a> Parser<'a> {
             if self.declaration().is_err() {
                 (self.depth, self.before_body) = (0, false);
                 self.scope.clear();
-                // Something is always left behind, or this would not end.
+                // Skip at least one token, so that the loop ends.
                 if self.at == from {
                     self.advance();
                 }
@@ -367,7 +377,7 @@ impl<'a> Parser<'a> {
         let word = self.word(0);
         if !attributes.is_empty() && !matches!(word, "property" | "machine" | "chain") {
             let span = attributes_from.to(self.last_span());
-            let message = "an attribute belongs before a property, a machine or a chain";
+            let message = "attributes apply only to properties, machines and chains";
             self.report(Diagnostic::new(Code::MisplacedAttribute, span, message));
         }
         let start = self.span();
@@ -382,7 +392,7 @@ impl<'a> Parser<'a> {
                 let suggestion = did_you_mean(word, DECLARATIONS);
                 let message = format!("expected a declaration, found {}{suggestion}", self.found());
                 let help = self.foreign_declaration().filter(|_| suggestion.is_empty()).unwrap_or_else(|| {
-                    "a declaration begins with `topic`, `const`, `let`, `property`, `machine`, `chain` or `test`"
+                    "declarations start with `topic`, `const`, `let`, `property`, `machine`, `chain` or `test`"
                         .to_owned()
                 });
                 Err(self.report(Diagnostic::new(Code::UnexpectedToken, start, message).help(help)))
@@ -390,7 +400,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What to write for a declaration of another language, if one begins here.
+    /// Returns advice for a declaration of another language.
     pub(super) fn foreign_declaration(&self) -> Option<String> {
         let word = self.word(0);
         if word == "topic" && (matches!(self.token(1).kind, TokenKind::Text(_)) || self.symbol(1) == "/") {
@@ -403,11 +413,14 @@ impl<'a> Parser<'a> {
             return Some(help.to_owned());
         }
         let is_named = !word.is_empty() && matches!(self.symbol(1), "=" | ":" | "==");
-        is_named
-            .then(|| format!("what must hold is `property {word} = …`, and a part of it `let {word} = …`"))
+        is_named.then(|| {
+            format!(
+                "declare a property with `property {word} = …`, or name a subformula with `let {word} = …`"
+            )
+        })
     }
 
-    /// Whether what stands here begins a line.
+    /// Returns whether the current token starts a line.
     pub(super) fn begins_line(&self) -> bool {
         Span::new(self.last_span().end, self.span().start).of(self.text).contains('\n')
     }
@@ -430,14 +443,14 @@ impl<'a> Parser<'a> {
                 TokenKind::Int(_) | TokenKind::Float(_) | TokenKind::Duration => {
                     format!("{}{}", if minus { "-" } else { "" }, self.span().of(self.text))
                 }
-                _ => return Err(self.expected("a word, a number or a text")),
+                _ => return Err(self.expected("a word, a number or a string")),
             };
             self.advance();
             argument = Some(from.to(self.last_span()));
             if !self.eat(")") {
-                let given_up = self.expected("`)`");
-                self.help_last("an attribute has one value: a word, a number or a text in quotes");
-                return Err(given_up);
+                let reported = self.expected("`)`");
+                self.help_last("an attribute takes one value: a word, a number or a quoted string");
+                return Err(reported);
             }
         }
         let span = start.to(self.last_span());
@@ -452,12 +465,12 @@ impl<'a> Parser<'a> {
         let first = self.ast.nodes.len();
         self.ast.bindings.push(Binding { name, constant, body: Body { first, root: None } });
         if let sign @ (":" | "(") = self.symbol(0) {
-            let given_up = self.expected("`=`");
+            let reported = self.expected("`=`");
             self.help_last(match sign {
-                "(" => format!("it has no parameters: `{keyword} name = …`"),
-                _ => format!("it has the type of what it stands for: `{keyword} name = …`"),
+                "(" => format!("`{keyword}` takes no parameters: write `{keyword} name = …`"),
+                _ => format!("the type of a `{keyword}` is inferred: write `{keyword} name = …`"),
             });
-            return Err(given_up);
+            return Err(reported);
         }
         self.declared_as()?;
         let root = self.expression_to_end()?;
@@ -471,17 +484,17 @@ impl<'a> Parser<'a> {
         let index = self.ast.properties.len();
         let first = self.ast.nodes.len();
         let body = Body { first, root: None };
-        self.ast.claims.push(Claim::Property(index));
+        self.ast.property_sources.push(PropertySource::Property(index));
         self.ast.properties.push(Property { name, attributes, each: None, body });
         if self.word(0) == "for" {
             self.ast.properties[index].each = Some(self.each()?);
         }
         if matches!(self.symbol(0), ":" | "(" | ":=" | "{") || matches!(self.word(0), "foreach" | "per") {
-            let given_up = self.expected("`=`");
+            let reported = self.expected("`=`");
             self.help_last(
-                "a property is `property p = …`, or for each key `property p for each k in topic.field = …`",
+                "write `property p = …`, or `property p for each k in topic.field = …` for one instance per value of a field",
             );
-            return Err(given_up);
+            return Err(reported);
         }
         self.declared_as()?;
         let first = self.ast.nodes.len();
@@ -490,30 +503,30 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// The `=` behind a name.
+    /// Parses the `=` of a declaration.
     fn declared_as(&mut self) -> Parsed<()> {
         if self.eat("=") {
             return Ok(());
         }
         let is_cut = matches!(self.symbol(0), "-" | "." | "/");
-        let given_up = self.expected("`=`");
+        let reported = self.expected("`=`");
         if is_cut {
-            self.help_last("a name is of letters, digits and `_`");
+            self.help_last("names consist of letters, digits and `_`");
         }
-        Err(given_up)
+        Err(reported)
     }
 
-    /// Something else stands where a declaration could begin.
-    pub(super) fn expected_declaration(&mut self, what: &str) -> GivenUp {
+    /// Reports a token where a declaration could start.
+    pub(super) fn expected_declaration(&mut self, what: &str) -> Reported {
         let help = self.foreign_declaration().filter(|_| self.begins_line());
-        let given_up = self.expected(what);
+        let reported = self.expected(what);
         if let Some(help) = help {
             self.help_last(help);
         }
-        given_up
+        reported
     }
 
-    /// The next declaration or the end, after one that has no body.
+    /// Expects the next declaration or the end of the text.
     pub(super) fn end_of_declaration(&mut self) -> Parsed<()> {
         if *self.peek() == TokenKind::End || self.symbol(0) == ";" || self.at_declaration() {
             return Ok(());
@@ -521,7 +534,7 @@ impl<'a> Parser<'a> {
         Err(self.expected_declaration("a declaration"))
     }
 
-    /// An expression, and after it the next declaration or the end.
+    /// Parses an expression and expects the next declaration or the end of the text.
     fn expression_to_end(&mut self) -> Parsed<NodeId> {
         self.mark(Mark::Formula);
         let root = self.expression()?;

@@ -1,4 +1,4 @@
-//! Tests inside a specification.
+//! Parser of tests.
 
 use rondel_event::{Value, Verdict};
 
@@ -57,10 +57,10 @@ impl Parser<'_> {
                     self.keyword("at")?;
                     let (time, span) = self.time()?;
                     if let Some((_, first)) = test.end {
-                        let message = "a test ends once";
+                        let message = "a test has only one end";
                         self.report(
                             Diagnostic::new(Code::DuplicateName, start.to(span), message)
-                                .label(first, "first here"),
+                                .label(first, "first end"),
                         );
                     }
                     test.end = Some((time, span));
@@ -86,7 +86,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A time with its unit, which may be before zero.
+    /// Parses a time with a unit, which can be negative.
     fn time(&mut self) -> Parsed<(i64, Span)> {
         let start = self.span();
         let minus = self.eat("-");
@@ -98,19 +98,19 @@ impl Parser<'_> {
             self.advance();
             return Ok((0, start.to(self.last_span())));
         }
-        let given_up = self.expected(if number { "a time with its unit" } else { "a time" });
-        self.help_last("a time is written like `2 s` or `200 ms`");
-        Err(given_up)
+        let reported = self.expected(if number { "a time with a unit" } else { "a time" });
+        self.help_last("write a time as in `2 s` or `200 ms`");
+        Err(reported)
     }
 
     fn expectation(&mut self) -> Parsed<Expect> {
         let start = self.span();
         self.advance();
         let property = self.name("a property")?;
-        let mut keys = Vec::new();
+        let mut values = Vec::new();
         if self.eat("[") {
             loop {
-                keys.push(self.content()?);
+                values.push(self.content()?);
                 if !self.eat(",") {
                     break;
                 }
@@ -137,15 +137,15 @@ impl Parser<'_> {
         };
         self.advance();
         let mut at = None;
-        // `at 2 s` here, and not the message of a statement that begins with `at`: that has a topic.
+        // `at` with a topic after the time starts the next message instead.
         if self.word(0) == "at" && !self.at_message() {
             self.advance();
             at = Some(self.time()?.0);
         }
-        Ok(Expect { property, keys, never, verdict, at, span: start.to(self.last_span()) })
+        Ok(Expect { property, values, never, verdict, at, span: start.to(self.last_span()) })
     }
 
-    /// Whether `at` begins a message: a topic comes after the time.
+    /// Returns whether `at` starts a message: a topic follows the time.
     fn at_message(&self) -> bool {
         let sign = usize::from(self.symbol(1) == "-");
         let time = match self.token(1 + sign).kind {
@@ -160,7 +160,7 @@ impl Parser<'_> {
             || next == "at" && self.symbol(2 + sign + time) == "{"
     }
 
-    /// A value in a message: as in JSON, but names need no quotes.
+    /// Parses a value of a message, as in JSON but with unquoted names.
     fn content(&mut self) -> Parsed<Content> {
         self.deeper(|parser| {
             let start = parser.span();
@@ -175,8 +175,8 @@ impl Parser<'_> {
         }
         let span = self.span();
         let too_large = |parser: &mut Self| {
-            let diagnostic = Diagnostic::new(Code::InvalidNumber, span, "this number is too large");
-            parser.report(diagnostic.help("an integer has 64 bits"))
+            let diagnostic = Diagnostic::new(Code::InvalidNumber, span, "number is too large");
+            parser.report(diagnostic.help("integers have 64 bits"))
         };
         let kind = match self.peek().clone() {
             TokenKind::Symbol("{") => return self.object(),
@@ -237,9 +237,9 @@ impl Parser<'_> {
             self.expect(":")?;
             let content = self.content()?;
             if let Some((first, _)) = fields.iter().find(|(name, _)| name.text == text) {
-                let message = format!("the field '{text}' is given twice");
+                let message = format!("field '{text}' appears twice");
                 let diagnostic =
-                    Diagnostic::new(Code::DuplicateName, span, message).label(first.span, "first here");
+                    Diagnostic::new(Code::DuplicateName, span, message).label(first.span, "first value");
                 self.report(diagnostic);
             }
             fields.push((Name { text, span }, content));

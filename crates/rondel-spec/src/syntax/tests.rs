@@ -6,7 +6,7 @@ fn printed(text: &str) -> String {
     spec.print(spec.properties[0].formula).to_string()
 }
 
-/// Each is read as the second, which has all its parentheses.
+/// Each formula is equivalent to the second one, which has all its parentheses.
 #[test]
 fn precedence() {
     for (text, expected) in [
@@ -71,7 +71,7 @@ fn topics() {
 }
 
 #[test]
-fn long_chains_are_read_and_deep_nesting_is_refused() {
+fn long_chains_are_accepted_and_deep_nesting_is_rejected() {
     let sum = format!("{} > 1", vec!["x"; 50_000].join(" + "));
     assert!(parse_formula(&sum).spec.is_some());
     let all = vec!["a"; 50_000].join(" and b or ");
@@ -105,7 +105,7 @@ fn long_chains_are_read_and_deep_nesting_is_refused() {
 }
 
 #[test]
-fn reading_goes_on_at_the_next_declaration() {
+fn parsing_resumes_at_the_next_declaration() {
     let text =
         "topic a let x = ) const y = 3 4 property p = a.v == y @q property r = zz machine m { property";
     let codes: Vec<_> = parse(text).diagnostics.iter().map(|d| d.code).collect();

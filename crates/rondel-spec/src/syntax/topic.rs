@@ -1,11 +1,11 @@
-//! Topics and their schemas.
+//! Parser of topics and schemas.
 
 use std::collections::HashMap;
 
 use rondel_event::ValueType;
 
 use super::ast::Topic;
-use super::parser::{ADDRESS, DECLARATIONS, GivenUp, Parsed, Parser};
+use super::parser::{ADDRESS, DECLARATIONS, Parsed, Parser, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::TokenKind;
 use crate::spec::{Schema, SchemaType};
@@ -15,7 +15,7 @@ impl Parser<'_> {
     pub(super) fn topic(&mut self) -> Parsed<()> {
         self.advance();
         let name = self.name("a topic")?;
-        // From here on the topic is known, whatever comes: its name must not be reported as unknown.
+        // Declare the topic before parsing the rest, so that its uses are valid even after an error.
         let index = self.ast.topics.len();
         self.ast.topics.push(Topic {
             name,
@@ -38,7 +38,7 @@ impl Parser<'_> {
             self.ast.topics[index].places = places;
             self.ast.topics[index].schema = schema.ok();
             if self.ast.topics[index].schema.is_none() {
-                return Err(GivenUp);
+                return Err(Reported);
             }
         }
         if *self.peek() != TokenKind::End && self.symbol(0) != ";" && !self.at_declaration() {
@@ -49,14 +49,14 @@ impl Parser<'_> {
                 _ => "an address in quotes, `:`, `{` or a declaration",
             };
             let suggestion = did_you_mean(self.word(0), DECLARATIONS);
-            let given_up = self.expected_declaration(what);
+            let reported = self.expected_declaration(what);
             if matches!(self.symbol(0), "=" | "/") {
                 self.help_last(ADDRESS);
             }
             if let Some(last) = self.last_diagnostic().filter(|_| !suggestion.is_empty()) {
                 last.message.push_str(&suggestion);
             }
-            return Err(given_up);
+            return Err(reported);
         }
         Ok(())
     }
@@ -98,21 +98,18 @@ impl Parser<'_> {
             };
             self.advance();
             if !self.eat(":") {
-                let given_up = self.expected("`:`");
-                self.help_last("a field is written `name: type`");
-                return Err(given_up);
+                let reported = self.expected("`:`");
+                self.help_last("write a field as `name: type`");
+                return Err(reported);
             }
             if outer > 0 {
                 path.push('.');
             }
             path.push_str(&name);
             if let Some(first) = places.get(path.as_str()) {
-                let diagnostic = Diagnostic::new(
-                    Code::DuplicateName,
-                    span,
-                    format!("the field '{name}' is declared twice"),
-                )
-                .label(*first, "first here");
+                let diagnostic =
+                    Diagnostic::new(Code::DuplicateName, span, format!("field '{name}' is declared twice"))
+                        .label(*first, "first declared here");
                 self.report(diagnostic);
             }
             let field = self.schema_type(path, places)?;
@@ -148,7 +145,7 @@ impl Parser<'_> {
                     parser.advance();
                     SchemaType::Value(value_type(word).unwrap_or_else(|| {
                         let suggestion = did_you_mean(word, TYPES.iter().map(|(name, _)| *name));
-                        let message = format!("no type '{word}'{suggestion}");
+                        let message = format!("unknown type '{word}'{suggestion}");
                         parser.report(
                             Diagnostic::new(Code::UnknownType, span, message)
                                 .help("the types are bool, int, float, string, time and duration"),
@@ -192,7 +189,7 @@ const TYPES: [(&str, ValueType); 25] = [
     ("wstring", ValueType::String),
 ];
 
-/// The type that a schema's word stands for: Rondel's own, or that of an interface definition.
+/// Returns the type for a word of a schema, including the names of interface definitions.
 pub(super) fn value_type(word: &str) -> Option<ValueType> {
     TYPES.iter().find(|(name, _)| *name == word).map(|(_, value_type)| *value_type)
 }

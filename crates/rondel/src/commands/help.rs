@@ -1,4 +1,4 @@
-//! `rondel help`: about the command, a subcommand, or the language.
+//! `rondel help`: help of the command and its subcommands, and the language reference.
 
 use std::io::{self, IsTerminal};
 
@@ -8,19 +8,19 @@ use super::Arguments;
 use crate::output::Output;
 use crate::{complain, exit};
 
-/// The reference of the language.
+/// The language reference.
 const LANGUAGE: &str = include_str!("../../../../docs/reference/language.md");
 
-/// Print the help of a subcommand, or the reference of the language
+/// Print the help of a subcommand, or the language reference
 #[derive(Debug, Args)]
 pub struct Help {
-    /// A subcommand, or `language`
+    /// The name of a subcommand, or `language`
     #[arg(value_name = "WHAT")]
     what: Option<String>,
 }
 
 impl Help {
-    /// Prints it, and returns the exit status.
+    /// Prints the help and returns the exit status.
     pub fn run(self) -> u8 {
         let mut command = Arguments::command();
         command.build();
@@ -30,7 +30,7 @@ impl Help {
             Some(name) => match command.find_subcommand_mut(name) {
                 Some(subcommand) => styled(subcommand.render_long_help()),
                 None => {
-                    complain(&format!("there is no subcommand '{name}'; see rondel help"));
+                    complain(&format!("unknown subcommand '{name}'; see `rondel help`"));
                     return exit::USAGE;
                 }
             },

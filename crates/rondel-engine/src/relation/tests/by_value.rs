@@ -150,17 +150,17 @@ fn memory_follows_the_values_that_count() {
 
 #[test]
 fn what_more_than_the_values_of_a_message_can_decide_is_by_relations() {
-    let always = "it can be decided by values";
+    let always = "values that the current message";
     for (formula, reason) in [
         ("exists x. once[0, 5#] t0{a: x}", always),
         ("forall x. t1{a: x} -> exists y. t0{a: x, b: y}", "does not bind each variable"),
         ("forall x, y. t1{a: x, b: y} -> once t0{a: x}", "does not bind each variable"),
         ("forall x. t1{a: x} -> once t0{a: x, b: x}", "does not bind each variable"),
-        ("forall x. t1{a: x} -> once t1{b: x}", "binds another field"),
-        ("forall x. t1{a: x} -> t0.b > x", "a variable is compared with it"),
-        ("forall x. t1{a: x} -> previously t0{a: x}", "asks for the event before"),
-        ("forall x. t1{a: x} -> not previously historically not t0{a: x}", "asks for the event before"),
-        ("forall x. t1{a: x} -> previously (once t0{a: x} and not t1{a: x})", "asks for the event before"),
+        ("forall x. t1{a: x} -> once t1{b: x}", "binds a different field"),
+        ("forall x. t1{a: x} -> t0.b > x", "it is compared with a variable"),
+        ("forall x. t1{a: x} -> previously t0{a: x}", "refers to the previous event"),
+        ("forall x. t1{a: x} -> not previously historically not t0{a: x}", "refers to the previous event"),
+        ("forall x. t1{a: x} -> previously (once t0{a: x} and not t1{a: x})", "refers to the previous event"),
         ("forall x. t1{a: x} -> once[0, 5#] once[0, 5#] t0{a: x}", ELSEWHERE),
         ("forall x. t1{a: x} -> (once t0{a: x}) since[0, 5#] t1{a: x}", ELSEWHERE),
         ("forall x. t1{a: x} -> t0.b > 0 since[0, 5#] t0{a: x}", ELSEWHERE),
@@ -176,4 +176,4 @@ fn what_more_than_the_values_of_a_message_can_decide_is_by_relations() {
     }
 }
 
-const ELSEWHERE: &str = "it can be true at events that do not speak of the values";
+const ELSEWHERE: &str = "its value can change at events";

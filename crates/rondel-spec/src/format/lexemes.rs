@@ -1,35 +1,35 @@
-//! The words of a text, each with the comments around it.
+//! Tokens with the comments around them.
 
 use crate::lexer::{Token, TokenKind};
 
-/// A comment, or a word.
+/// A comment on its own line.
 #[derive(Clone, Debug)]
 pub(super) struct Comment {
     pub(super) text: String,
-    /// Whether an empty line stands before it.
+    /// Whether an empty line precedes it.
     pub(super) blank: bool,
 }
 
-/// A word and what stands before and behind it.
+/// A token with its comments.
 #[derive(Debug)]
-pub(super) struct Piece<'a> {
+pub(super) struct Lexeme<'a> {
     pub(super) text: &'a str,
     pub(super) kind: TokenKind,
-    /// Its position among the tokens.
+    /// The position among the tokens.
     pub(super) token: usize,
-    /// Comments on lines of their own before it.
+    /// Comments on their own lines before the token.
     pub(super) before: Vec<Comment>,
-    /// Comments behind it, on its line.
+    /// Comments after the token, on the same line.
     pub(super) behind: Vec<String>,
-    /// Whether an empty line stands before it, after the comments.
+    /// Whether an empty line precedes the token, after its comments.
     pub(super) blank: bool,
-    /// Whether it is on another line than the word before it.
+    /// Whether the token starts a line.
     pub(super) new_line: bool,
 }
 
-/// The words of a text but those that `dropped` names, with one more for the end.
-pub(super) fn pieces<'a>(text: &'a str, tokens: &[Token], dropped: &[bool]) -> Vec<Piece<'a>> {
-    let mut pieces: Vec<Piece<'a>> = Vec::new();
+/// Returns the tokens that are not `dropped`, including the final `End`, with their comments.
+pub(super) fn lexemes<'a>(text: &'a str, tokens: &[Token], dropped: &[bool]) -> Vec<Lexeme<'a>> {
+    let mut lexemes: Vec<Lexeme<'a>> = Vec::new();
     let mut end = 0;
     let mut gap = String::new();
     for (i, token) in tokens.iter().enumerate() {
@@ -38,7 +38,7 @@ pub(super) fn pieces<'a>(text: &'a str, tokens: &[Token], dropped: &[bool]) -> V
         if dropped.get(i).copied().unwrap_or(false) {
             continue;
         }
-        let mut piece = Piece {
+        let mut lexeme = Lexeme {
             text: token.span.of(text),
             kind: token.kind.clone(),
             token: i,
@@ -53,31 +53,31 @@ pub(super) fn pieces<'a>(text: &'a str, tokens: &[Token], dropped: &[bool]) -> V
         for (n, line) in lines.iter().enumerate() {
             let line = line.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
             if line.is_empty() {
-                // The rest of the line before, and the beginning of this one, are not empty lines.
+                // The first and the last part of a gap are not complete lines.
                 blank |= n > 0 && n + 1 < lines.len();
-            } else if n == 0 && !pieces.is_empty() {
+            } else if n == 0 && !lexemes.is_empty() {
                 behind.push(line.to_owned());
             } else {
-                piece.before.push(Comment { text: line.to_owned(), blank });
+                lexeme.before.push(Comment { text: line.to_owned(), blank });
                 blank = false;
             }
         }
-        piece.blank = blank;
-        if let Some(last) = pieces.last_mut() {
+        lexeme.blank = blank;
+        if let Some(last) = lexemes.last_mut() {
             last.behind = behind;
         }
-        pieces.push(piece);
+        lexemes.push(lexeme);
         gap.clear();
     }
-    pieces
+    lexemes
 }
 
-impl Piece<'_> {
+impl Lexeme<'_> {
     pub(super) fn is_word(&self) -> bool {
         self.kind == TokenKind::Word
     }
 
-    /// What this closes, if it opens something.
+    /// Returns the closing bracket for an opening one.
     pub(super) fn closing(&self) -> Option<&'static str> {
         match self.kind {
             TokenKind::Symbol("(") => Some(")"),
