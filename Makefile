@@ -2,11 +2,13 @@
 SHELL := /bin/bash
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
-# The Python with the independent clients of the network tests. If it is set, those tests are not skipped.
+# The Python with the independent clients of the network tests. If it is set, those tests are not
+# skipped.
 test: export RONDEL_TEST_PYTHON := $(CURDIR)/.venv/bin/python3
 test: export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-# The folder for the results of `make bench`, and further options for the benchmarks, such as --length 100000.
+# The folder for the results of `make bench`, and further options for the benchmarks, such as
+# --length 100000.
 BENCH_OUT ?= out/bench
 BENCH_ARGUMENTS ?=
 

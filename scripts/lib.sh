@@ -43,7 +43,8 @@ compose_command() {
     fi
 }
 
-# Print the file of this machine's own trusted certificates, if it has any; containers that reach a registry need them.
+# Print the file of this machine's own trusted certificates, if it has any; containers that reach a
+# registry need them.
 own_certificates() {
     local file=${SSL_CERT_FILE:-${CURL_CA_BUNDLE:-}}
     [[ -z $file || ! -r $file ]] || readlink -f "$file"
