@@ -1,10 +1,12 @@
-# The image holds one static program and nothing else. Builds with BuildKit and with the classic builder.
+# The image contains one static program and nothing else. Builds with BuildKit and with the classic
+# builder.
 
 FROM rust:1-bookworm AS tools
 RUN apt-get update && apt-get install -y --no-install-recommends cmake libclang-dev && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 
-# The workspace with its code emptied: what the layer with the compiled dependencies hangs on, so that it changes only with the manifests.
+# The workspace with empty code: the layer with compiled dependencies then changes only with the
+# manifests.
 FROM tools AS manifests
 COPY . .
 RUN find . -type f ! -name 'Cargo.*' \
@@ -13,13 +15,14 @@ RUN find . -type f ! -name 'Cargo.*' \
  && for file in $(find crates -name '*.rs'); do echo 'fn main() {}' > "$file"; done
 
 FROM tools AS build
-# Everything is linked in, the C library too. Naming the target keeps that from build scripts and macros.
+# Link everything statically, including the C library. Naming the target exempts build scripts and
+# macros.
 ENV RUSTFLAGS="-C target-feature=+crt-static"
 RUN rustc -vV | sed -n 's/^host: //p' > /target
 COPY --from=manifests /src .
 RUN cargo build --release --locked --package rondel --target "$(cat /target)"
 COPY . .
-# cargo goes by the time of a file: what was just copied must be newer than what was compiled above.
+# cargo compares modification times: the copied files must be newer than the compiled ones.
 RUN find crates -name '*.rs' -exec touch {} + \
  && cargo build --release --locked --package rondel --target "$(cat /target)" \
  && cp "target/$(cat /target)/release/rondel" /rondel

@@ -1,25 +1,27 @@
-# What one can do with this repository. `make` alone prints the list.
+# The targets of this repository. `make` alone lists them.
 SHELL := /bin/bash
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
-# The Python that the network tests start independent clients with. Where it is set, those tests are not skipped.
+# The Python with the independent clients of the network tests. If it is set, those tests are not
+# skipped.
 test: export RONDEL_TEST_PYTHON := $(CURDIR)/.venv/bin/python3
 test: export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-# Where `make bench` leaves its results, and the further options of `rondel-bench all`, such as --length 100000.
+# The folder for the results of `make bench`, and further options for the benchmarks, such as
+# --length 100000.
 BENCH_OUT ?= out/bench
 BENCH_ARGUMENTS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-long bench bench-containers image test-containers test-bridge test-fresh fuzz deny clean
 
-help: ## print this list
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## install what building takes (system packages, Rust), where it is missing
+setup: ## install missing requirements of the build (system packages, Rust)
 	@scripts/setup
 
-demo: setup ## build Rondel and watch it check a small system
+demo: setup ## build Rondel and run the demo: check a small system live
 	cargo build --release --locked --package rondel
 	@target/release/rondel demo
 
@@ -28,16 +30,16 @@ test: setup .venv/ready ## check format and lints, run all tests
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo test --workspace --locked
 
-test-long: setup ## compare the engine with the definitions on very many random cases (RONDEL_CASES=200 times as many as `make test`)
+test-long: setup ## compare the engine with the definitions on many random cases (RONDEL_CASES=200 times as many as `make test`)
 	RONDEL_CASES=$(or $(RONDEL_CASES),200) cargo test --release --locked --package rondel-engine
 
-bench: setup ## the Timescales benchmark on this machine (file, Zenoh, DDS)
+bench: setup ## run the benchmarks on this machine (file, Zenoh, DDS)
 	cargo build --release --locked --package rondel --package rondel-bench
 	@$(MAKE) --no-print-directory .venv/plots
 	target/release/rondel-bench all --out $(BENCH_OUT) $(BENCH_ARGUMENTS)
 	.venv/bin/python3 bench/plot.py $(BENCH_OUT)
 
-bench-containers: setup image ## the same through container networks
+bench-containers: setup image ## run the Timescales benchmark through container networks
 	scripts/bench-containers
 
 image: ## build the container image `rondel`
@@ -45,16 +47,16 @@ image: ## build the container image `rondel`
 	@scripts/base-images rust:1-bookworm
 	docker build --tag rondel .
 
-test-containers: ## build the image, run the deployments in containers, count the verdicts (needs root)
+test-containers: ## build the image, run the deployments in containers, count verdicts (needs root)
 	scripts/test-containers
 
-test-bridge: ## the deployments with and without Eclipse's bridge between DDS and Zenoh: the same verdicts (needs root)
+test-bridge: ## compare the verdicts with and without Eclipse's bridge between DDS and Zenoh (needs root)
 	scripts/test-bridge
 
 test-fresh: ## run `make demo` and `make test` in a container of plain Debian (needs root)
 	scripts/test-fresh
 
-fuzz: setup ## feed every parser with what nobody would write, 10 s each (FUZZ_SECONDS=60 for a minute)
+fuzz: setup ## fuzz every parser, 10 s each (FUZZ_SECONDS=60 for a minute)
 	scripts/fuzz $(or $(FUZZ_SECONDS),10)
 
 deny: setup ## check licences, sources and bans of all dependencies
@@ -62,7 +64,7 @@ deny: setup ## check licences, sources and bans of all dependencies
 	cargo deny check licenses bans sources
 	cargo deny --manifest-path deploy/bridge/program/Cargo.toml --config deny.toml check licenses bans sources
 
-clean: ## remove everything that was built
+clean: ## remove all build results
 	rm -rf target deploy/bridge/program/target .venv out
 
 .venv/ready: scripts/test-requirements.txt
@@ -72,7 +74,7 @@ clean: ## remove everything that was built
 	@touch $@
 
 .venv/plots: bench/requirements.txt
-	@echo "==> installing what draws the plots into .venv"
+	@echo "==> installing the packages for plots into .venv"
 	python3 -m venv .venv
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""How long a message on DDS takes until its verdict is back on DDS: from a monitor on DDS itself, and from one on Zenoh behind Eclipse's
-bridge. A client of another project sends a message, waits for its verdict, and sends the next when it is time. The two ways take turns,
-as whatever else the machine does changes. Everything is on loopback. Prints a row of Markdown for each rate and way.
+"""Measure the time from a message on DDS to its verdict on DDS, with the monitor on DDS or on Zenoh behind Eclipse's
+bridge. An independent client sends a message, waits for its verdict, and sends the next one when it is due. The two
+routes take turns, because the load of the machine changes. Everything is on loopback. Prints a Markdown row for each
+rate and route.
 
     bench/bridge.py target/release/rondel deploy/bridge/program/target/release/dds-bridge
 """
@@ -27,9 +28,9 @@ from cyclonedds.util import duration
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("rondel", help="the command")
 parser.add_argument("bridge", help="the bridge, which takes `-c FILE`")
-parser.add_argument("--count", type=int, default=1000, help="messages a turn")
+parser.add_argument("--count", type=int, default=1000, help="messages per turn")
 parser.add_argument("--turns", type=int, default=5)
-parser.add_argument("--rates", type=int, nargs="+", default=[100, 1000], help="messages a second")
+parser.add_argument("--rates", type=int, nargs="+", default=[100, 1000], help="messages per second")
 parser.add_argument("--domain", type=int, default=93)
 arguments = parser.parse_args()
 
@@ -53,7 +54,7 @@ class Way:
         self.coming.attach(ReadCondition(self.reader, SampleState.Any | ViewState.Any | InstanceState.Any))
 
     def ask(self, limit=10):
-        """Seconds until the verdict of a message is here; None after the limit."""
+        """Return the seconds until the verdict of a message arrives, or None after the limit."""
         start = time.perf_counter()
         self.writer.write(Text(f'{{"n": {start}}}'))
         while time.perf_counter() < start + limit:
@@ -74,7 +75,7 @@ def monitor(way, network, *options):
     return [*own, "--topic", f"{network}:{way}/state", "--publish", f"{network}:{way}/verdict", *options]
 
 
-# So that what was started ends whatever ends this.
+# On SIGTERM, leave the exit stack, which ends all started processes.
 signal.signal(signal.SIGTERM, lambda *_: exit(1))
 with contextlib.ExitStack() as stack:
     folder = stack.enter_context(tempfile.TemporaryDirectory())
@@ -104,7 +105,7 @@ with contextlib.ExitStack() as stack:
     start(monitor("bridged", "zenoh+cdr_string", "--zenoh-mode", "router", "--zenoh-listen", endpoint))
     start([arguments.bridge, "-c", config], CYCLONEDDS_URI=LOOPBACK)
     for name, way in ways.items():
-        # The first messages may be sent before anybody is there.
+        # The first messages may be sent before the monitor has subscribed.
         while way.ask(limit=2) is None:
             pass
         time.sleep(2)

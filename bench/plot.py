@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Draws results as SVG: plot.py FOLDER, which holds results.json or order.json.
+"""Draw results as SVG: plot.py FOLDER, with results.json or order.json in the folder.
 
-Of `rondel-bench all --out FOLDER`:
+From `rondel-bench all --out FOLDER`:
 timescales.svg: seconds for each property, from a local file and through the networks.
-ratios.svg:     the monitor's throughput over that of a plain participant, every turn a point.
+ratios.svg:     throughput of the monitor over that of a plain participant, a point for each turn.
 
-Of `rondel-bench order --json FOLDER/order.json`:
-order.svg:      latency and what went wrong, for each setting of alignment.
+From `rondel-bench order --json FOLDER/order.json`:
+order.svg:      latency and errors of order, for each setting of alignment.
 """
 
 import json
@@ -17,9 +17,9 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("svg")
-# Text stays text, and equal data gives an equal file.
+# Keep text as text, and make equal data give an equal file.
 matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "rondel", "font.size": 9})
-import matplotlib.pyplot as plt  # noqa: E402  (after the choice of the backend)
+import matplotlib.pyplot as plt  # noqa: E402  (the backend must be set first)
 
 COLOURS = {"file": "#4c72b0", "zenoh": "#55a868", "dds": "#c44e52", "mqtt": "#8172b3"}
 NAMES = {"file": "local file", "zenoh": "Zenoh, host", "dds": "DDS, host", "mqtt": "MQTT"}

@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Publishes a topic, and how far it is, so that nobody has to wait for it longer than needed: progress.py tcp/localhost:7447"""
+"""Publish a topic and its progress markers, so that a monitor waits no longer than necessary.
+
+    progress.py tcp/localhost:7447
+"""
 import json, sys, time, zenoh
 
 config = zenoh.Config()
@@ -9,7 +12,7 @@ with zenoh.open(config) as session:
     while True:
         now = time.time()
         session.put("vehicle/gear", json.dumps({"stamp": now, "report": 2}))
-        # All messages of `gear` up to `now` were sent; the one since `done` is one.
+        # The marker: all messages of `gear` up to `now` were sent, one of them after `done`.
         session.put("vehicle/progress", json.dumps({"topic": "gear", "complete": now, "after": done, "count": 1}))
         done = now
         time.sleep(0.1)

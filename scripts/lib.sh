@@ -1,4 +1,4 @@
-# Words that the scripts of this folder share; sourced, never run.
+# Functions shared by the scripts of this folder; sourced, not run.
 
 say() { printf '==> %s\n' "$*" >&2; }
 
@@ -13,19 +13,19 @@ as_root() {
     elif command -v sudo >/dev/null; then
         sudo "$@"
     else
-        die "this needs root, and there is no sudo: run as root: $*"
+        die "root is required, and sudo is missing; run as root: $*"
     fi
 }
 
-# Installs Debian packages, and says so first.
+# Install Debian packages, after listing them.
 install_packages() {
-    command -v apt-get >/dev/null || die "please install what these Debian packages hold, then run this again: $*"
+    command -v apt-get >/dev/null || die "please install the equivalents of these Debian packages, then run this again: $*"
     say "installing system packages through apt: $*"
     as_root apt-get update -qq
     as_root env DEBIAN_FRONTEND=noninteractive DEBCONF_NOWARNINGS=yes apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
-# need COMMAND:PACKAGE...: installs the packages whose command is not there.
+# need COMMAND:PACKAGE...: install the packages whose command is missing.
 need() {
     local pair missing=()
     for pair; do
@@ -34,7 +34,7 @@ need() {
     [[ ${#missing[@]} == 0 ]] || install_packages $(printf '%s\n' "${missing[@]}" | sort -u)
 }
 
-# The command of compose, in whichever of its two forms is here.
+# Print the compose command, in the form that is installed.
 compose_command() {
     if docker compose version >/dev/null 2>&1; then
         echo docker compose
@@ -43,7 +43,8 @@ compose_command() {
     fi
 }
 
-# The certificates that this machine trusts, if it was told of its own; containers that reach a registry need the same.
+# Print the file of this machine's own trusted certificates, if it has any; containers that reach a
+# registry need them.
 own_certificates() {
     local file=${SSL_CERT_FILE:-${CURL_CA_BUNDLE:-}}
     [[ -z $file || ! -r $file ]] || readlink -f "$file"

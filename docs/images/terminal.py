@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes a picture of a terminal from what a command really prints.
+"""Draw a picture of a terminal from the output of a command.
 
     docs/images/terminal.py docs/images/demo.svg target/release/rondel demo
 
-Runs the command on a terminal of its own and draws its text with its colours. Nothing is edited, but the port, which is another at every
-run.
+Runs the command on a pseudo-terminal and draws its text and colours. Only the port is replaced, because it differs
+in every run.
 """
 
 import html
@@ -18,7 +18,7 @@ COLOURS = {"31": "#ff7b72", "32": "#7ee787", "33": "#e3b341", "34": "#79c0ff", "
 
 
 def capture(command):
-    """What the command prints on a terminal of 110 columns."""
+    """Return the output of the command on a terminal of 110 columns."""
     pieces = []
 
     def read(descriptor):
@@ -40,7 +40,7 @@ def capture(command):
 
 
 def spans(line):
-    """The line as (style, text)."""
+    """Yield the parts of a line as (style, text)."""
     style, at = {}, 0
     for match in re.finditer(r"\x1b\[([0-9;]*)m", line):
         if match.start() > at:
@@ -72,7 +72,7 @@ def draw(lines, title):
     for row, line in enumerate(lines):
         y, column = BAR + row * LINE + SIZE, 0
         for style, text in spans(line):
-            # Every piece has its place and its length: columns stand below each other in every font.
+            # Every part has a position and a length, so that columns align in every font.
             place = f'x="{MARGIN + column * WIDTH:.1f}" y="{y}" textLength="{len(text) * WIDTH:.1f}"'
             attributes = "".join(f' {name}="{value}"' for name, value in style.items())
             if text.strip():
