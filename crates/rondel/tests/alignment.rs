@@ -65,19 +65,19 @@ fn as_they_come_it_would_have_been_a_violation() {
 #[test]
 fn what_is_too_late_is_reported() {
     let (folder, endpoint) = (Folder::new(), free_endpoint());
-    let reports = "alignment: { max_wait: 1 ms, tardy: drop, reports: stdout }\n";
+    let reports = "alignment: { max_wait: 1 ms, late: drop, reports: stdout }\n";
     let mut run = run(&folder, &endpoint, &format!("{TOPICS}{reports}"));
     publish(&endpoint, "zenoh:t/gear", "{\"t\":10,\"report\":1}\n{\"t\":20,\"report\":2}\n");
     // Once the clock has let the first gear go, an earlier speed is too late.
     run.wait_stdout("inconclusive");
     publish(&endpoint, "zenoh:t/speed", "{\"t\":9,\"v\":1}\n{\"t\":30,\"v\":1}\n");
-    let line = run.wait_stdout("\"tardy\"");
+    let line = run.wait_stdout("\"report\":\"late\"");
     let report: serde_json::Value = serde_json::from_str(&line).unwrap();
-    assert_eq!((&report["report"], &report["topic"]), (&"tardy".into(), &"speed".into()));
+    assert_eq!((&report["report"], &report["topic"]), (&"late".into(), &"speed".into()));
     assert!(report["excess"].as_f64().unwrap() >= 1.0 && report["policy"] == "drop", "{line}");
     run.terminate();
     let finished = run.finish();
-    finished.expect_status(0).expect_stderr(&["speed: 1 tardy", "would have sufficed", "1 left out"]);
+    finished.expect_status(0).expect_stderr(&["speed: 1 late", "would have sufficed", "1 of them dropped"]);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn progress_makes_waiting_needless() {
     publish(&endpoint, "zenoh:t/progress", "{\"topic\":\"speed\",\"complete\":11}\n");
     run.wait_stdout("inconclusive");
     publish(&endpoint, "zenoh:t/progress", "{\"topic\":\"spede\",\"complete\":11}\n");
-    run.wait_stderr("no marker of a topic here");
+    run.wait_stderr("a progress marker could not be used");
     run.terminate();
     run.finish().expect_status(0).expect_stderr(&["1 marker that could not be used"]);
 }

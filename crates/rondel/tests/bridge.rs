@@ -70,7 +70,7 @@ fn whoever_takes_it_for_json_is_told_what_it_is() {
     publish(&endpoint, "zenoh:t/state", "{\"v\":1}\n");
     run.wait_stdout("satisfied");
     run.terminate();
-    run.finish().expect_status(0).expect_stderr(&["`encoding: cdr_string` would read that", "undecodable 1"]);
+    run.finish().expect_status(0).expect_stderr(&["`encoding: cdr_string` reads those", "undecodable 1"]);
 }
 
 #[test]

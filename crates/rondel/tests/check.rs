@@ -472,8 +472,8 @@ fn wrong_usage() {
     let missing = folder.path("missing.rondel");
     for (arguments, parts) in [
         (vec!["check"], &["rondel check --help"][..1]),
-        (vec!["check", "-f", "v"], &["trace"]),
-        (vec!["check", &spec], &["trace"]),
+        (vec!["check", "-f", "v"], &["no recording"]),
+        (vec!["check", &spec], &["no recording"]),
         (vec!["check", &missing, "-"], &["missing.rondel", "No such file"]),
         (vec!["check", "-f", "v", "--emti", "every", "-"], &["--emti", "--emit"]),
         (vec!["check", "-f", "v", "--emit", "evry", "-"], &["evry", "every"]),

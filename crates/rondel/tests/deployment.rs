@@ -75,7 +75,7 @@ fn alignments() {
         "alignment: { policy: event_time, max_wait: estimate 0.99, absent_after: never, wait_for: specification }",
         "alignment: { policy: approximate, age_penalty: 0.5, max_interval: 20 ms, lower_bound: 1 ms, queue: 50 }",
         "alignment: { policy: epsilon, epsilon: 5 ms }\ntopics: { gear: { source: zenoh:g, max_wait: none } }",
-        "alignment: { in_order: false, max_wait: none, progress: zenoh:p, reports: [stdout, zenoh:r], tardy: drop }",
+        "alignment: { in_order: false, max_wait: none, progress: zenoh:p, reports: [stdout, zenoh:r], late: drop }",
         "alignment: { clock: system, ahead: never, behind: 3 min }",
     ] {
         validate(&format!("{start}{good}\n")).expect_status(0);
@@ -87,8 +87,8 @@ fn alignments() {
         ("alignment: { absent_after: soon }", "3:28", &["2 s", "never"]),
         ("alignment: { epsilon: 5 ms }", "3:23", &["policy epsilon"]),
         ("alignment: { policy: epsilon }", "3:12", &["needs `epsilon:`"]),
-        ("alignment: { tardy: ignore }", "3:21", &["late, drop, inconclusive"]),
-        ("alignment: { queue: 0 }", "3:21", &["queue"]),
+        ("alignment: { late: ignore }", "3:20", &["late, drop, inconclusive"]),
+        ("alignment: { queue: 0 }", "3:20", &["queue"]),
         ("alignment: { maxwait: 5 ms }", "3:14", &["did you mean 'max_wait'"]),
         ("alignment: { reports: zenoh:demo/gear }", "3:12", &["come back"]),
         (

@@ -43,8 +43,8 @@ fn all_are_laid_out_and_pass_their_tests() {
 fn the_mode_manager() {
     violations("mode_manager").expect_status(1).expect_stdout(
         "\
-violated      driver_takes_over                step         7   time 9.5 s
-violated      says_stop                                         time 10 s
+violated      driver_takes_over                step         7   time 9.5 s, severity warning
+violated      says_stop                                         time 10 s, severity critical
 ",
     );
 }
@@ -53,19 +53,19 @@ violated      says_stop                                         time 10 s
 fn the_driving_chain() {
     violations("driving_chain").expect_status(1).expect_stdout(
         "\
-violated      drive[11.2 s]                                     time 11.35 s, about 11.2 s, missing on fusion
-violated      drive_age                                         time 11.35 s
-violated      drive[13 s]                                       time 13.15 s, about 13 s, missing on actuator
-violated      drive_age                                         time 13.15 s
-violated      drive[13.1 s]                                     time 13.25 s, about 13.1 s, missing on planner
-violated      drive_age                                         time 13.25 s
-violated      drive[13.2 s]                                     time 13.35 s, about 13.2 s, missing on actuator
-violated      drive_age                                         time 13.35 s
-violated      drive[14 s]                                       time 14.15 s, about 14 s, missing on planner
-violated      drive_age                                         time 14.15 s
-violated      drive[14.1 s]                                     time 14.25 s, about 14.1 s, missing on planner
-violated      drive_reaction                                    time 14.3 s
-violated      drive[14.2 s]                                     time 14.35 s, about 14.2 s, missing on planner
+violated      drive[11.2 s]                                     time 11.35 s, about 11.2 s, missing on fusion, severity critical
+violated      drive_age                                         time 11.35 s, severity critical
+violated      drive[13 s]                                       time 13.15 s, about 13 s, missing on actuator, severity critical
+violated      drive_age                                         time 13.15 s, severity critical
+violated      drive[13.1 s]                                     time 13.25 s, about 13.1 s, missing on planner, severity critical
+violated      drive_age                                         time 13.25 s, severity critical
+violated      drive[13.2 s]                                     time 13.35 s, about 13.2 s, missing on actuator, severity critical
+violated      drive_age                                         time 13.35 s, severity critical
+violated      drive[14 s]                                       time 14.15 s, about 14 s, missing on planner, severity critical
+violated      drive_age                                         time 14.15 s, severity critical
+violated      drive[14.1 s]                                     time 14.25 s, about 14.1 s, missing on planner, severity critical
+violated      drive_reaction                                    time 14.3 s, severity critical
+violated      drive[14.2 s]                                     time 14.35 s, about 14.2 s, missing on planner, severity critical
 ",
     );
 }
@@ -106,7 +106,7 @@ fn what_a_chain_comes_to_is_there_for_programs() {
 fn the_flights() {
     violations("flights").expect_status(1).expect_stdout(
         "\
-violated      sequence_order[\"AFR1\"]           step         6   time 3 s
+violated      sequence_order[\"AFR1\"]           step         6   time 3 s, severity critical
 violated      known[\"KLM9\"]                    step         9   time 4.5 s
 ",
     );
@@ -116,7 +116,7 @@ violated      known[\"KLM9\"]                    step         9   time 4.5 s
 fn the_takeover() {
     violations("takeover").expect_status(1).expect_stdout(
         "\
-violated      gear_change_at_standstill        step       118   time 4.2 s
+violated      gear_change_at_standstill        step       118   time 4.2 s, severity critical, requirement SYS-017
 violated      odometry_alive                                    time 4.2 s
 ",
     );

@@ -175,5 +175,5 @@ fn a_publisher_in_python_says_how_far_it_is() {
     let summary = finished.stderr.lines().last().unwrap();
     let summary: serde_json::Value = serde_json::from_str(summary).unwrap();
     let gear = &summary["alignment"]["topics"]["gear"];
-    assert!(gear["markers"].as_u64().unwrap() > 0 && gear["tardy"] == 0, "{gear}");
+    assert!(gear["markers"].as_u64().unwrap() > 0 && gear["late"] == 0, "{gear}");
 }

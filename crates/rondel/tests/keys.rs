@@ -54,13 +54,13 @@ fn verdicts_have_their_key() {
          {\"property\":\"granted\",\"key\":{\"id\":7},\"time\":5,\"step\":5,\"verdict\":\"violated\"}\n",
     );
     // Nothing is dropped in silence.
-    json.expect_stderr(&["1 message has no key, or one of another type, and did not count for granted"]);
+    json.expect_stderr(&["granted: 1 message has no parameter, or one of another type, and did not count"]);
     let text = rondel_with_input(["check", "-e", "violations", &spec, "-"], TRACE.as_bytes());
     assert!(
         text.stdout.starts_with("violated      granted[8]                       step         3   time 3 s\n")
     );
     let summary =
-        "violated      granted                          became so 2 times, first of [8] at step 3 (time 3 s)";
+        "violated      granted                          violated 2 times, first of [8] at step 3 (time 3 s)";
     assert!(text.stdout.contains(summary), "{}", text.stdout);
 }
 
@@ -95,7 +95,7 @@ fn a_violation_says_why_of_its_own_instance() {
         \x20   mode.on    false\n\
         \x20   on(grant)   true\n",
     );
-    assert_eq!(explained.stderr.matches("did not count for").count(), 1, "{}", explained.stderr);
+    assert_eq!(explained.stderr.matches("did not count").count(), 1, "{}", explained.stderr);
 }
 
 #[test]
@@ -127,5 +127,5 @@ fn keys_on_a_network() {
     run.terminate();
     let finished = run.finish();
     finished
-        .expect_stderr(&["1 message has no key", "p: became violated 1 time, first of [\"b\"] at step 1"]);
+        .expect_stderr(&["1 message has no parameter", "p: violated 1 time, first of [\"b\"] at step 1"]);
 }

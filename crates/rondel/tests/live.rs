@@ -408,7 +408,7 @@ fn time_passes_where_no_message_comes() {
     publish("zenoh:demo/state", &zenoh("peer", &endpoint), "{\"t\":5}\n");
     time_passes(&run.take_stdout(2));
     let finished = end(run, 1, 2);
-    finished.expect_stderr(&["alive: became violated 1 time, first at time 5.3 s"]);
+    finished.expect_stderr(&["alive: violated 1 time, first at time 5.3 s"]);
 }
 
 /// What time brings must not wait in a packet that no message fills.

@@ -103,7 +103,7 @@ fn what_cannot_be_gone_on_from() {
     resume("v", &[]).expect_status(2).expect_stderr(&["cannot read the snapshot"]);
     check(&["--snapshot-to", &name, "-f", "v"], "{\"v\":true}\n").expect_status(0);
     resume("v", &[]).expect_status(0);
-    resume("once v", &[]).expect_status(2).expect_stderr(&["cannot go on from", "another specification"]);
+    resume("once v", &[]).expect_status(2).expect_stderr(&["cannot resume from", "another specification"]);
     resume("v", &["--explain"]).expect_status(2).expect_stderr(&["without --explain"]);
     let other_unit = ["read from `time` in s", "in ms"];
     resume("v", &["--time-unit", "ms"]).expect_status(2).expect_stderr(&other_unit);
@@ -163,7 +163,7 @@ fn a_run_goes_on_where_another_ended() {
         run.finish()
     };
     let first = part("{\"v\":true}\n", &["\"step\":0,\"verdict\":\"violated\""]);
-    first.expect_status(0).expect_stderr(&["there is no snapshot"]);
+    first.expect_status(0).expect_stderr(&["does not exist yet"]);
     let second = part(
         "{\"v\":false}\n{\"v\":false}\n{\"v\":false}\n",
         &[
@@ -173,7 +173,7 @@ fn a_run_goes_on_where_another_ended() {
         ],
     );
     // The violation at the beginning is not forgotten.
-    second.expect_status(0).expect_stderr(&["became violated 2 times, first at step 0"]);
+    second.expect_status(0).expect_stderr(&["violated 2 times, first at step 0"]);
 }
 
 /// The gear changes at 2, when the vehicle stands since 1; its messages come in the first run, those of the speed in the second.
@@ -214,7 +214,7 @@ fn what_waits_is_there_in_the_next_run() {
     let other = deployment("1 s", &free_endpoint());
     rondel(["run", &other, "--resume", &name])
         .expect_status(2)
-        .expect_stderr(&["cannot go on from", "other settings of alignment"]);
+        .expect_stderr(&["cannot resume from", "other alignment settings"]);
     let speed = "{\"t\":0,\"v\":9}\n{\"t\":1,\"v\":0}\n{\"t\":5,\"v\":7}\n";
     let (lines, second) = part("zenoh:t/speed", speed, &[], 2);
     assert!(lines[0].contains("inconclusive") && lines[1].contains("satisfied"), "{lines:?}");

@@ -171,7 +171,7 @@ fn the_plan_of_what_is_divided_by_key() {
 fn help() {
     let language = rondel(["help", "language"]);
     language.expect_status(0);
-    assert!(language.stdout.starts_with("# The language"), "{}", &language.stdout[..200]);
+    assert!(language.stdout.starts_with("# Language reference"), "{}", &language.stdout[..200]);
     let check = rondel(["help", "check"]);
     assert_eq!(check.expect_status(0).stdout, rondel(["check", "--help"]).stdout);
     assert!(rondel(["help"]).expect_status(0).stdout.contains("Exit status"));

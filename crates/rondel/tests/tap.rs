@@ -109,7 +109,7 @@ fn aligned_is_in_the_order_of_times() {
 }
 
 #[test]
-fn sets_are_one_line_and_what_is_tardy_is_marked() {
+fn sets_are_one_line_and_late_events_are_marked() {
     let (folder, endpoint) = (Folder::new(), free_endpoint());
     folder.file("vehicle.rondel", SPECIFICATION);
     let exact = format!("{DEPLOYMENT}alignment: {{ policy: exact, reports: zenoh:t/reports }}\n");
@@ -125,9 +125,9 @@ fn sets_are_one_line_and_what_is_tardy_is_marked() {
     publish(&endpoint, "zenoh:t/gear", "{\"t\":10,\"report\":1}\n{\"t\":20,\"report\":2}\n");
     tap.take_stdout(2);
     publish(&endpoint, "zenoh:t/speed", "{\"t\":9,\"v\":1}\n");
-    assert_eq!(tap.take_stdout(1), [r#"      20 s  speed {"t":9,"v":1}  tardy"#]);
+    assert_eq!(tap.take_stdout(1), [r#"      20 s  speed {"t":9,"v":1}  late"#]);
     tap.terminate();
-    tap.finish().expect_status(0).expect_stderr(&["speed: 1 tardy"]);
+    tap.finish().expect_status(0).expect_stderr(&["speed: 1 late"]);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_reader_that_goes_away_ends_it_quietly() {
         let finished = shell.finish();
         finished.expect_status(0).expect_stderr(&["received "]);
         assert!(
-            !finished.stderr.contains("error") && !finished.stderr.contains("could not"),
+            !finished.stderr.contains("cannot write") && !finished.stderr.contains("panicked"),
             "{}",
             finished.stderr
         );

@@ -33,7 +33,7 @@ fn the_model_of_time_is_chosen() {
     check("once[0, 0] v", &["--time", "steps"]).expect_stdout(&steps);
     check("once[0, 2 s] v", &["--time", "steps"]).expect_status(2);
     let finished = rondel_with_input(["check", "-f", "once[0, 2 s] v", "-"], input.as_bytes());
-    assert!(finished.stdout.contains("became so 1 time, first at time 4 s"), "{}", finished.stdout);
+    assert!(finished.stdout.contains("violated 1 time, first at time 4 s"), "{}", finished.stdout);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn verdicts_about_earlier_times() {
          {\"property\":\"formula\",\"time\":6,\"about\":4,\"step\":2,\"verdict\":\"satisfied\"}\n",
     );
     let finished = check(input, &[]);
-    assert!(finished.stdout.contains("became so 1 time, first at time 1 s"), "{}", finished.stdout);
+    assert!(finished.stdout.contains("violated 1 time, first at time 1 s"), "{}", finished.stdout);
     // An obligation that is pending at the end is inconclusive, though all before was satisfied.
     let pending = check("{\"time\":1,\"a\":false,\"b\":false}\n{\"time\":2,\"a\":true}\n", &["-q"]);
     pending.expect_status(4);
