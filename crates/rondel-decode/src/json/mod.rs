@@ -7,6 +7,7 @@
 mod plan;
 mod scan;
 mod shape;
+mod time;
 mod trace;
 mod words;
 
@@ -52,7 +53,9 @@ impl JsonDecoder {
     /// A decoder for the messages of `topic`, of which the fields of `projection` are read.
     ///
     /// `time` names the field that holds the time of the event, and its unit; without it the time
-    /// is the one given to [`JsonDecoder::decode`]. The unit is also that of fields of type time.
+    /// is the one given to [`JsonDecoder::decode`]. The unit is also that of fields of type time and
+    /// duration. It counts for plain numbers; a time may also be an object `{sec, nanosec}`, a number with
+    /// a unit in a string (`"12.5 s"`), or a date and time by ISO 8601.
     pub fn new(
         topic: TopicId,
         projection: &Projection,
@@ -70,7 +73,7 @@ impl JsonDecoder {
     /// unless the payload holds one.
     ///
     /// # Errors
-    /// [`JsonError`] when the payload is not JSON; the block is as it was then. A field that is
+    /// [`JsonError`] when the payload is not JSON or its time is none; the block is as it was then. A field that is
     /// missing is no error, and one of another type is written as invalid (see
     /// [`JsonDecoder::mistyped`]).
     pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), JsonError> {

@@ -4,6 +4,7 @@ use rondel_event::{Block, Condition, Path, Projection, Quantifier, Read, Segment
 use rondel_event::{Timestamp, Value, ValueType};
 
 use super::scan::{JsonError, JsonErrorKind, Key, Kind, Scanner, float, integer, unescape};
+use super::time::{self, Meaning};
 
 /// A place in a message and what lies below it.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +25,8 @@ pub(crate) enum Action {
     Elements(Quantifier, Vec<Condition>, Slot),
     /// It is the time of the event, in this unit where it is a plain number.
     Time(TimeUnit),
+    /// It is the time that was recorded with the event, or null; in this unit where it is a plain number.
+    Recorded(TimeUnit),
     /// It is the time of arrival, in this unit where it is a plain number.
     Arrival(TimeUnit),
     /// It is the name of the topic.
@@ -157,7 +160,10 @@ impl Visitor for Writer<'_> {
                         self.mistyped += u64::from(kind != Kind::Null);
                     }
                 }
-                Action::Time(unit) => self.time = Some(time(kind, text, start, *unit)?),
+                Action::Recorded(_) | Action::Arrival(_) if kind == Kind::Null => {}
+                Action::Time(unit) | Action::Recorded(unit) => {
+                    self.time = Some(time(kind, text, start, *unit)?);
+                }
                 Action::Arrival(unit) => {
                     let arrival = time(kind, text, start, *unit)?;
                     self.block.set_arrival(self.row, arrival);
@@ -176,6 +182,15 @@ impl Writer<'_> {
         }
     }
 
+    /// Writes a time or a duration if the value is one; says whether it did.
+    fn write_time(&mut self, column: u32, kind: Kind, text: &[u8], meaning: Meaning) -> bool {
+        let value = time::read(kind, text, self.time_unit, meaning);
+        if let Ok(value) = value {
+            self.block.set_int(column, self.row, value.as_nanos());
+        }
+        value.is_ok()
+    }
+
     /// Writes the value if it has the type; says whether it did.
     fn write(&mut self, value_type: ValueType, slot: Slot, kind: Kind, text: &[u8]) -> bool {
         match (value_type, slot, kind) {
@@ -189,11 +204,11 @@ impl Writer<'_> {
                 Some(value) => self.block.set_int(column, self.row, value),
                 None => return false,
             },
-            (ValueType::Time | ValueType::Duration, Slot::Int(column), Kind::Number) => {
-                match Timestamp::parse(text, self.time_unit) {
-                    Ok(value) => self.block.set_int(column, self.row, value.as_nanos()),
-                    Err(_) => return false,
-                }
+            (ValueType::Time, Slot::Int(column), _) => {
+                return self.write_time(column, kind, text, Meaning::Time);
+            }
+            (ValueType::Duration, Slot::Int(column), _) => {
+                return self.write_time(column, kind, text, Meaning::Duration);
             }
             (ValueType::String, Slot::String(column), Kind::String) => {
                 let raw = &text[1..text.len() - 1];
@@ -213,12 +228,8 @@ impl Writer<'_> {
 
 /// The time that stands in a message.
 fn time(kind: Kind, text: &[u8], offset: usize, unit: TimeUnit) -> Result<Timestamp, JsonError> {
-    let wrong = |what| JsonError { offset, kind: JsonErrorKind::Expected(what) };
-    if kind != Kind::Number {
-        return Err(wrong("a number as the time"));
-    }
-    Timestamp::parse(text, unit)
-        .map_err(|_| wrong("a time within 292 years of zero; is the unit of time right (s, ms, us, ns)?"))
+    time::read(kind, text, unit, Meaning::Time)
+        .map_err(|what| JsonError { offset, kind: JsonErrorKind::Expected(what) })
 }
 
 fn elements_hold(quantifier: Quantifier, conditions: &[Condition], array: &[u8]) -> bool {

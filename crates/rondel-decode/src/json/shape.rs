@@ -8,6 +8,7 @@ use rondel_event::{Block, Rows, Slot, TimeUnit, Timestamp, TopicId, ValueType};
 
 use super::plan::{Action, Node, Visitor, walk};
 use super::scan::{JsonError, Kind, Scanner, integer};
+use super::time::{self, Meaning, Part, Parts};
 use super::words::{Words, decimal, string};
 
 /// The layout of a message, learnt from one.
@@ -52,8 +53,26 @@ enum Expected {
     Bool(Option<u32>),
     Number(Target),
     String(Option<u32>),
+    /// A time that is no plain number.
+    Time(TimeForm, TimeTarget),
     /// No value: the message ends.
     End,
+}
+
+/// How a time is written.
+#[derive(Clone, Copy, Debug)]
+enum TimeForm {
+    /// One of the numbers of an object `{sec, nanosec}`.
+    Part(Part),
+    /// A string.
+    Text(Meaning),
+}
+
+/// Where a time that is no plain number goes.
+#[derive(Clone, Copy, Debug)]
+enum TimeTarget {
+    Event,
+    Field(u32),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -104,16 +123,15 @@ impl Shape {
                 successor: usize::MAX,
             },
             literal_from: 0,
+            value_starts: Vec::new(),
             slots: Vec::new(),
-            times: 0,
             possible: true,
         };
         let mut scanner = Scanner::new(text);
         scanner.skip_space();
         walk(&mut scanner, Some(root), 0, &mut learner).ok()?;
         learner.step(text, text.len(), text.len(), Expected::End);
-        learner.shape.timed = learner.times == 1;
-        (learner.possible && learner.times <= 1).then_some(learner.shape)
+        learner.possible.then_some(learner.shape)
     }
 
     /// Reads messages of this shape, message `i` being `text[starts[i]..starts[i + 1]]`, into the
@@ -200,7 +218,8 @@ impl Shape {
                     c.valid |= mask;
                     c.values |= step.bools & mask;
                 }
-                Expected::Number(Target::Int(column) | Target::TimeField(column)) => {
+                Expected::Number(Target::Int(column) | Target::TimeField(column))
+                | Expected::Time(_, TimeTarget::Field(column)) => {
                     block.mark_valid(Slot::Int(column), mask);
                 }
                 Expected::Number(Target::Float(column)) => block.mark_valid(Slot::Float(column), mask),
@@ -381,8 +400,45 @@ impl Step {
             Expected::String(column) => {
                 messages.each(|row, at| string(words, literal.pass(words, at)?, column, row, block));
             }
+            Expected::Time(form, target) => time_step(form, target, literal, context, messages, block),
         }
     }
+}
+
+/// Takes a step to a time that is no plain number. By itself, so that it costs the other steps nothing.
+#[inline(never)]
+fn time_step(
+    form: TimeForm,
+    target: TimeTarget,
+    literal: Literal,
+    context: Context<'_>,
+    messages: &mut impl Messages,
+    block: &mut Block,
+) {
+    let Context { words, time_unit, .. } = context;
+    messages.each(|row, at| {
+        let start = literal.pass(words, at)?;
+        let (ns, end) = match form {
+            TimeForm::Part(part) => {
+                let number = decimal(words, start)?;
+                let before = match target {
+                    TimeTarget::Event => block.time(row).as_nanos(),
+                    TimeTarget::Field(column) => block.ints(column).values[row],
+                };
+                (part.add(number.whole(words.text)?, before)?, number.end)
+            }
+            TimeForm::Text(meaning) => {
+                let end = string(words, start, None, row, block)?;
+                let time = time::string(&words.text[start + 1..end - 1], time_unit, meaning).ok()?;
+                (time.as_nanos(), end)
+            }
+        };
+        match target {
+            TimeTarget::Event => block.set_time(row, Timestamp::from_nanos(ns)),
+            TimeTarget::Field(column) => block.write_int(column, row, ns),
+        }
+        Some(end)
+    });
 }
 
 /// The text before a value, as far as it is in its first eight bytes.
@@ -410,8 +466,9 @@ impl Literal {
 struct Learner {
     shape: Shape,
     literal_from: usize,
+    /// Where the value of each step begins.
+    value_starts: Vec<usize>,
     slots: Vec<Slot>,
-    times: usize,
     possible: bool,
 }
 
@@ -439,7 +496,24 @@ impl Learner {
             value,
             bools: 0,
         });
+        self.value_starts.push(start);
         self.literal_from = end;
+    }
+
+    /// Makes the steps of an object `{sec, nanosec}`, which were taken for plain numbers, those of a time;
+    /// says whether they can be.
+    fn object(&mut self, text: &[u8], start: usize, target: TimeTarget) -> bool {
+        let first = self.value_starts.partition_point(|at| *at < start);
+        let (Some(parts), [one, two]) = (Parts::find(text), &mut self.shape.steps[first..]) else {
+            return false;
+        };
+        let mut sum = Some(0);
+        for (step, (part, number)) in [one, two].into_iter().zip(parts.in_order()) {
+            let is_free = matches!(step.value, Expected::Number(Target::Skip));
+            sum = sum.and_then(|sum| part.add(time::whole(number)?, sum)).filter(|_| is_free);
+            step.value = Expected::Time(TimeForm::Part(part), target);
+        }
+        sum.is_some()
     }
 }
 
@@ -454,7 +528,10 @@ impl Visitor for Learner {
         scanner: &Scanner<'_>,
     ) -> Result<(), JsonError> {
         let mut target = None;
+        // A time that is no plain number, and what it is.
+        let mut time_target = None;
         let mut literal = false;
+        let is_written_out = matches!(kind, Kind::Object | Kind::String);
         for action in node.map_or(&[][..], |n| &n.actions) {
             match action {
                 Action::Value(value_type, slot) => {
@@ -467,7 +544,15 @@ impl Visitor for Learner {
                             kind == Kind::Number
                         }
                     };
-                    if fits {
+                    let meaning = match value_type {
+                        ValueType::Time => Some(Meaning::Time),
+                        ValueType::Duration => Some(Meaning::Duration),
+                        _ => None,
+                    };
+                    if let (Some(meaning), Slot::Int(column), true) = (meaning, *slot, is_written_out) {
+                        self.possible &= time_target.is_none();
+                        time_target = Some((TimeTarget::Field(column), meaning));
+                    } else if fits {
                         self.possible &= target.is_none();
                         target = Some(match (value_type, *slot) {
                             (ValueType::Time | ValueType::Duration, Slot::Int(column)) => {
@@ -490,16 +575,17 @@ impl Visitor for Learner {
                     self.shape.constants.push(Constant::Present(*slot));
                 }
                 Action::Elements(..) => self.possible = false,
-                Action::Time(unit) => {
-                    self.possible &= target.is_none() && *unit == self.shape.time_unit;
-                    // The last one counts.
-                    for step in &mut self.shape.steps {
-                        if matches!(step.value, Expected::Number(Target::EventTime)) {
-                            step.value = Expected::Number(Target::Skip);
-                        }
+                Action::Recorded(_) | Action::Arrival(_) if kind == Kind::Null => {}
+                Action::Time(unit) | Action::Recorded(unit) => {
+                    self.possible &=
+                        target.is_none() && time_target.is_none() && *unit == self.shape.time_unit;
+                    // Of several times the last one counts, as it is written last.
+                    self.shape.timed = true;
+                    if is_written_out {
+                        time_target = Some((TimeTarget::Event, Meaning::Time));
+                    } else {
+                        target = Some(Target::EventTime);
                     }
-                    self.times = 1;
-                    target = Some(Target::EventTime);
                 }
                 Action::Arrival(_) => self.possible = false,
                 Action::Topic => {
@@ -518,6 +604,18 @@ impl Visitor for Learner {
             }
             _ => true,
         };
+        if let Some((time_target, meaning)) = time_target {
+            // Whether another text or object is a time cannot be seen from its layout.
+            self.possible &= target.is_none();
+            if kind == Kind::Object {
+                self.possible &= self.object(text, start, time_target);
+            } else {
+                self.possible &= !literal && time::read(kind, text, self.shape.time_unit, meaning).is_ok();
+                let expected = Expected::Time(TimeForm::Text(meaning), time_target);
+                self.step(scanner.text, start, scanner.at, expected);
+                return Ok(());
+            }
+        }
         let column = target.and_then(|t| if let Target::Int(column) = t { Some(column) } else { None });
         let expected = match kind {
             // A key may come and go in a container that is only noted; its text is not the same then.

@@ -3,6 +3,7 @@
 use rondel_event::{Block, TimeUnit, Timestamp};
 
 use super::scan::{Kind, Scanner, float, integer};
+use super::time::whole;
 
 /// A text that is read eight bytes at a time, wherever they begin.
 #[derive(Clone, Copy)]
@@ -133,6 +134,15 @@ impl Decimal {
         match self.short {
             Some((mantissa, 0)) => Some(mantissa as i64),
             _ => integer(&text[self.start..self.end]),
+        }
+    }
+
+    /// The number, if it is written without point and exponent.
+    #[inline(always)]
+    pub(crate) fn whole(self, text: &[u8]) -> Option<i64> {
+        match self.short {
+            Some((mantissa, 0)) => Some(mantissa as i64),
+            _ => whole(&text[self.start..self.end]),
         }
     }
 
