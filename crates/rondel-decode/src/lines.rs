@@ -1,5 +1,7 @@
 //! The lines of a trace: one JSON object or array each. `topic` and `time` are reserved names.
 
+mod names;
+
 use std::fmt;
 
 use rondel_event::{Block, Path, Projection, Rows, TimeUnit, Timestamp, TopicId};
@@ -13,7 +15,8 @@ use crate::json::{
 /// A topic that may stand in a trace.
 #[derive(Clone, Debug)]
 pub struct TraceTopic {
-    /// The names by which a line can call it.
+    /// The names by which a line can call it. Those with wildcards match the topics that MQTT
+    /// (`fleet/+/pose`, `fleet/#`) or Zenoh (`fleet/*/pose`, `fleet/**`) would deliver.
     pub names: Vec<String>,
     /// The fields that are read of its messages.
     pub projection: Projection,
@@ -333,7 +336,7 @@ impl Lines {
             None => return Err((0, LineErrorKind::NoTopic)),
             Some(raw) => {
                 let name = unescape(raw).unwrap_or_default();
-                match self.topics.iter().position(|t| t.names.iter().any(|own| *own == *name)) {
+                match names::find(self.topics.iter().map(|topic| &*topic.names), &name) {
                     Some(index) => index,
                     None => {
                         let other = self.other(name);

@@ -190,7 +190,9 @@ fn scaled(number: &[u8], factor: i128, exponent: i32) -> Result<i64, ParseTimeEr
     };
     let (sign, digits) = mantissa.strip_prefix('-').map_or((1, mantissa), |digits| (-1, digits));
     let (before, after) = digits.split_once('.').unwrap_or((digits, "0"));
-    if before.is_empty() || after.is_empty() || !before.bytes().chain(after.bytes()).all(|b| b.is_ascii_digit())
+    if before.is_empty()
+        || after.is_empty()
+        || !before.bytes().chain(after.bytes()).all(|b| b.is_ascii_digit())
     {
         return Err(ParseTimeError::NotANumber);
     }
@@ -428,7 +430,8 @@ mod tests {
         ] {
             assert_eq!(time(json), Err(TIME), "{json}");
         }
-        for json in ["1e30", r#""9223372036.854775808 s""#, r#""1e99999999999 ns""#, r#""99999999999999 h""#] {
+        for json in ["1e30", r#""9223372036.854775808 s""#, r#""1e99999999999 ns""#, r#""99999999999999 h""#]
+        {
             assert_eq!(time(json), Err(RANGE), "{json}");
         }
         for json in [r#""1677-12-31T23:59:59Z""#, r#""2262-01-01T00:00:00Z""#, r#""0000-01-01T00:00:00Z""#] {
@@ -438,7 +441,8 @@ mod tests {
 
     #[test]
     fn a_duration_is_no_date() {
-        for (json, ns) in [("2", 2_000_000), (r#""2 s""#, 2_000_000_000), (r#"{"sec":2,"nanosec":1}"#, 2_000_000_001)]
+        for (json, ns) in
+            [("2", 2_000_000), (r#""2 s""#, 2_000_000_000), (r#"{"sec":2,"nanosec":1}"#, 2_000_000_001)]
         {
             assert_eq!(parse(json, Meaning::Duration), Ok(ns), "{json}");
         }

@@ -1,0 +1,214 @@
+//! Names of topics as recordings have them, found among the names and patterns that are read.
+
+/// The networks that may stand before a name, as `rondel tap` writes them.
+const NETWORKS: [&str; 3] = ["zenoh", "dds", "mqtt"];
+
+/// The position of the topic with this name. A name as it is goes before one without its network, an exact
+/// name before a pattern, an earlier topic before a later one.
+pub(super) fn find<'n>(topics: impl Iterator<Item = &'n [String]> + Clone, recorded: &str) -> Option<usize> {
+    let position = |matches: &dyn Fn(&str, &str) -> bool| {
+        let names = std::iter::once(recorded).chain(without_network(recorded));
+        names
+            .into_iter()
+            .find_map(|name| topics.clone().position(|own| own.iter().any(|own| matches(own, name))))
+    };
+    position(&|own, name| own == name)
+        .or_else(|| position(&|own, name| without_slash(own) == without_slash(name)))
+        .or_else(|| position(&is_matched))
+}
+
+/// The name without the network before it, if one is: `zenoh:NAME` or `zenoh+ENCODING:NAME`.
+fn without_network(name: &str) -> Option<&str> {
+    let (address, name) = name.split_once(':')?;
+    let network = address.split_once('+').map_or(address, |(network, _)| network);
+    NETWORKS.contains(&network).then_some(name)
+}
+
+fn without_slash(name: &str) -> &str {
+    name.strip_prefix('/').unwrap_or(name)
+}
+
+/// Whether a pattern matches a name; no leading slash of either counts, except that it is a level of MQTT.
+fn is_matched(pattern: &str, name: &str) -> bool {
+    let matches = |pattern: &str, name: &str| {
+        if is_key_expression(pattern) {
+            intersects(pattern, name)
+        } else {
+            is_filter(pattern) && passes(pattern, name)
+        }
+    };
+    matches(pattern, name) || matches(without_slash(pattern), without_slash(name))
+}
+
+/// Whether it has wildcards of Zenoh. `*` in a filter of MQTT would be a plain letter, which nobody uses.
+fn is_key_expression(name: &str) -> bool {
+    name.split('/').any(|chunk| chunk == "*" || chunk == "**" || chunk.contains("$*"))
+}
+
+/// Whether it has wildcards of MQTT.
+fn is_filter(name: &str) -> bool {
+    name.split('/').any(|level| level == "+") || name.split('/').next_back() == Some("#")
+}
+
+/// Whether MQTT delivers a topic to who subscribes to the filter (MQTT 5.0, 4.7).
+fn passes(filter: &str, topic: &str) -> bool {
+    // Topics of the broker itself are not delivered to filters that begin with a wildcard.
+    if topic.starts_with('$') && filter.starts_with(['+', '#']) {
+        return false;
+    }
+    let (mut levels, mut names) = (filter.split('/').peekable(), topic.split('/'));
+    while let Some(level) = levels.next() {
+        // It stands for any number of levels, none among them, so that the parent matches too.
+        if level == "#" && levels.peek().is_none() {
+            return true;
+        }
+        match names.next() {
+            Some(name) if level == "+" || level == name => {}
+            _ => return false,
+        }
+    }
+    names.next().is_none()
+}
+
+/// Whether Zenoh delivers a key to who subscribes to the key expression.
+fn intersects(expression: &str, key: &str) -> bool {
+    let chunks: Vec<&str> = key.split('/').collect();
+    // Whether the expression so far matches the first `i` chunks of the key.
+    let mut matched = vec![false; chunks.len() + 1];
+    matched[0] = true;
+    for pattern in expression.split('/') {
+        if pattern == "**" {
+            for (i, chunk) in chunks.iter().enumerate() {
+                matched[i + 1] |= matched[i] && is_chunk("*", chunk);
+            }
+        } else {
+            for (i, chunk) in chunks.iter().enumerate().rev() {
+                matched[i + 1] = matched[i] && is_chunk(pattern, chunk);
+            }
+            matched[0] = false;
+        }
+    }
+    matched[chunks.len()]
+}
+
+/// Whether a chunk of a key expression matches one of a key. One with an `@` before it matches itself alone.
+fn is_chunk(pattern: &str, chunk: &str) -> bool {
+    if pattern == chunk {
+        return true;
+    }
+    if chunk.is_empty() || chunk.starts_with('@') {
+        return false;
+    }
+    if pattern == "*" {
+        return true;
+    }
+    let Some((before, rest)) = pattern.split_once("$*") else { return false };
+    let Some(mut chunk) = chunk.strip_prefix(before) else { return false };
+    let mut parts = rest.split("$*").peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return chunk.ends_with(part);
+        }
+        match chunk.find(part) {
+            Some(at) => chunk = &chunk[at + part.len()..],
+            None => return false,
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn position(topics: &[&[&str]], recorded: &str) -> Option<usize> {
+        let topics: Vec<Vec<String>> =
+            topics.iter().map(|names| names.iter().map(|name| name.to_string()).collect()).collect();
+        find(topics.iter().map(|names| &**names), recorded)
+    }
+
+    #[test]
+    fn patterns_match_what_mqtt_delivers() {
+        for (filter, topic, matches) in [
+            ("fleet/+/pose", "fleet/r1/pose", true),
+            ("fleet/+/pose", "fleet//pose", true),
+            ("fleet/+/pose", "fleet/pose", false),
+            ("fleet/+/pose", "fleet/r1/x/pose", false),
+            ("fleet/+/pose", "fleet/r1/pose/x", false),
+            ("fleet/+", "fleet/", true),
+            ("fleet/#", "fleet/r1/pose", true),
+            ("fleet/#", "fleet", true),
+            ("fleet/#", "fleets", false),
+            ("#", "a/b", true),
+            ("+/#", "a", true),
+            ("#", "$SYS/x", false),
+            ("+/x", "$SYS/x", false),
+            ("$SYS/#", "$SYS/x", true),
+            ("/fleet/+", "fleet/r1", true),
+            ("fleet/+", "/fleet/r1", true),
+            ("+/fleet", "/fleet", true),
+            ("fleet+/a", "fleetx/a", false),
+            ("a/#/b", "a/x/b", false),
+        ] {
+            assert_eq!(is_matched(filter, topic), matches, "{filter} {topic}");
+        }
+    }
+
+    #[test]
+    fn patterns_match_what_zenoh_delivers() {
+        for (expression, key, matches) in [
+            ("fleet/*/pose", "fleet/r1/pose", true),
+            ("fleet/*/pose", "fleet/pose", false),
+            ("fleet/*/pose", "fleet/r1/x/pose", false),
+            ("fleet/**", "fleet", true),
+            ("fleet/**", "fleet/r1/pose", true),
+            ("fleet/**", "fleets", false),
+            ("**", "a/b/c", true),
+            ("**/c", "a/b/c", true),
+            ("**/c", "c", true),
+            ("**/c", "a/c/b", false),
+            ("a/**/c", "a/c", true),
+            ("a/**/c", "a/b/c/b/c", true),
+            ("a/**/b/*", "a/b/b/c", true),
+            ("a/*/**", "a", false),
+            ("a/*/**", "a/b", true),
+            ("fleet/r$*/pose", "fleet/r12/pose", true),
+            ("fleet/r$*/pose", "fleet/r/pose", true),
+            ("fleet/r$*/pose", "fleet/s1/pose", false),
+            ("a$*b$*c", "axbybzc", true),
+            ("a$*b$*c", "axc", false),
+            ("a$*a", "a", false),
+            ("fleet/*", "fleet/@adm", false),
+            ("fleet/**", "fleet/@adm/x", false),
+            ("fleet/@adm/*", "fleet/@adm/x", true),
+            ("fleet/*", "/fleet/r1", true),
+            ("/fleet/**", "fleet/r1", true),
+        ] {
+            assert_eq!(is_matched(expression, key), matches, "{expression} {key}");
+        }
+    }
+
+    #[test]
+    fn exact_names_win_over_patterns() {
+        let topics: &[&[&str]] =
+            &[&["any", "fleet/**"], &["gear", "/vehicle/gear"], &["r1", "fleet/r1/pose"], &["zenoh:x"]];
+        for (recorded, expected) in [
+            ("gear", Some(1)),
+            ("/vehicle/gear", Some(1)),
+            ("vehicle/gear", Some(1)),
+            ("/gear", Some(1)),
+            ("//gear", None),
+            ("fleet/r1/pose", Some(2)),
+            ("/fleet/r1/pose", Some(2)),
+            ("fleet/r2/pose", Some(0)),
+            ("mqtt:fleet/r1/pose", Some(2)),
+            ("dds:vehicle/gear", Some(1)),
+            ("zenoh+cdr_string:fleet/r7", Some(0)),
+            ("zenoh:x", Some(3)),
+            ("http:gear", None),
+            ("other", None),
+        ] {
+            assert_eq!(position(topics, recorded), expected, "{recorded}");
+        }
+    }
+}
