@@ -1,4 +1,24 @@
-//! The lines of a trace: one JSON object or array each. `topic` and `time` are reserved names.
+//! The lines of a trace: one JSON object or array each, in one of these forms.
+//!
+//! | form | a line is of it if | payload | recorded time | time of arrival |
+//! |---|---|---|---|---|
+//! | `{"topic":…, "time":…, "data":{…}}` | `data` is an object | `data` | `time` | `arrival`, if it is there |
+//! | `mosquitto_sub -F %J` or `-F %j` | it has `tst` and `payload` | `payload`; if that is a string, the object that is written in it | `tst` | `tst` |
+//! | `rondel tap --format json` | it has `arrival` and, if `data` is no object, either `message` or no members but `topic`, `time`, `arrival` (a number), `origin` and `data` or `payload` (a string) | `data`; `message`, as older versions wrote it; or the object in `payload` | `time` | `arrival` |
+//! | flat | it is of no other form | all members but `topic` and `time` | `time` | |
+//! | array | it is an array | the array | | |
+//!
+//! The forms are tried in this order. Members that no form names are ignored, except in a flat line.
+//!
+//! - **Topic.** `topic` is a name of a [`TraceTopic`] or matches one that is a pattern. It may name its
+//!   network, as `rondel tap` does (`zenoh:fleet/r1`, `zenoh+cdr_string:fleet/r1`).
+//! - **Time.** A number in the unit of the trace, an object `{"sec": 12, "nanosec": 5}`, a number with a unit
+//!   (`"12.5 s"`), or a date and time by ISO 8601. `null` is no time. A line without a time has that of the
+//!   line before it.
+//! - **Undecodable payloads.** In the forms of `mosquitto_sub` and `rondel tap`, and in the first one with
+//!   `arrival`, a payload that cannot be decoded is no error of the recording. It is counted
+//!   ([`Lines::undecodable`]), as a live run counts it: a string that holds no JSON object, or an event time
+//!   that is none. A line that is not JSON is an error, and so is a wrong `topic`, `time`, `arrival` or `tst`.
 
 mod names;
 
@@ -36,10 +56,10 @@ impl TraceTopic {
 /// Where the time of a recorded message comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LineTime {
-    /// The member `time` of the line.
+    /// The member `time` of the line, or `tst` of one that `mosquitto_sub` wrote.
     #[default]
     Recorded,
-    /// The member `arrival` of the line, or `time` where there is none.
+    /// The time of arrival, or the recorded time where there is none.
     Arrival,
     /// A field of the message.
     Field(Path),
@@ -48,10 +68,7 @@ pub enum LineTime {
 /// How many names of topics that are not read are kept; the last stands for all further ones.
 const OTHERS: usize = 256;
 
-/// Decodes the lines of a trace.
-///
-/// A line is one message. Its payload is the object `data` if there is one, otherwise all members
-/// but `topic` and `time`. A line may also be an array, which is the payload then.
+/// Decodes the lines of a trace, each one message, in the forms that the [module](self) lists.
 #[derive(Clone, Debug)]
 pub struct Lines {
     topics: Vec<Roots>,
@@ -68,17 +85,144 @@ pub struct Lines {
     /// The rows of the last call whose lines carry no time.
     untimed: Rows,
     mistyped: u64,
+    undecodable: u64,
+    /// The line of the first payload that could not be decoded, and why.
+    first_undecodable: Option<(u64, String)>,
     /// How many line breaks to expect in a piece.
     few: usize,
 }
 
-/// What to read of a line on one topic, in its two forms.
+/// The parts of a line to read, on one topic.
 #[derive(Clone, Debug)]
 struct Roots {
     names: Vec<String>,
+    /// The payload by itself, where it is written in a string.
+    payload: Node,
     flat: Node,
     data: Node,
+    message: Node,
+    broker: Node,
     time_unit: TimeUnit,
+}
+
+impl Roots {
+    fn new(topic: &TraceTopic, time_unit: TimeUnit) -> Roots {
+        let mut payload = Node::new(&topic.projection);
+        let mut flat = payload.clone(); // `data` in it is a field, as it is no object there
+        let recorded = || Node::leaf(Action::Recorded(time_unit));
+        // The reserved names are not fields of the payload, even where a formula asks for them.
+        let is_field = matches!(topic.time, LineTime::Field(_));
+        flat.replace("time", if is_field { Node::default() } else { recorded() });
+        flat.replace("topic", Node::leaf(Action::Topic));
+        if let LineTime::Field(path) = &topic.time {
+            for root in [&mut payload, &mut flat] {
+                root.at(path).actions.push(Action::Time(topic.time_unit));
+            }
+        }
+        let below = |name: &str, times: &[&str]| {
+            let mut root = Node::default();
+            root.replace(name, payload.clone());
+            root.replace("topic", Node::leaf(Action::Topic));
+            times.iter().filter(|_| !is_field).for_each(|time| root.replace(time, recorded()));
+            root
+        };
+        let is_arrival = topic.time == LineTime::Arrival;
+        let times: &[&str] = if is_arrival { &["time", "arrival"] } else { &["time"] };
+        Roots {
+            names: topic.names.clone(),
+            data: below("data", times),
+            message: below("message", times),
+            broker: below("payload", &["tst"]),
+            payload,
+            flat,
+            time_unit: topic.time_unit,
+        }
+    }
+
+    fn read_arrivals(&mut self, unit: TimeUnit) {
+        for (root, name) in
+            [(&mut self.data, "arrival"), (&mut self.message, "arrival"), (&mut self.broker, "tst")]
+        {
+            root.at(&Path::keys([name])).actions.push(Action::Arrival(unit));
+        }
+    }
+}
+
+/// The value of a member: its kind and where it begins and ends in the line.
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    kind: Kind,
+    start: usize,
+    end: usize,
+}
+
+/// The members of a line that say which form it has.
+#[derive(Clone, Copy, Debug, Default)]
+struct Members {
+    topic: Option<Member>,
+    data: Option<Member>,
+    message: Option<Member>,
+    payload: Option<Member>,
+    arrival: Option<Member>,
+    has_tst: bool,
+    /// Whether there are members that `rondel tap` does not write.
+    has_others: bool,
+}
+
+/// The form of a line, with its payload if one that cannot be decoded is no error of the line.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Flat,
+    Data(Option<Member>),
+    Message(Member),
+    /// From `mosquitto_sub`: the payload is JSON, or a string that holds it.
+    Broker(Member),
+    /// From `rondel tap`: the payload could not be decoded, and is a string with what it was, escaped.
+    Escaped(Member),
+}
+
+impl Members {
+    fn find(scanner: &mut Scanner<'_>) -> Result<Members, JsonError> {
+        let mut members = Members::default();
+        scanner.members(0, |scanner, key| {
+            let (start, kind) = (scanner.at, scanner.kind()?);
+            scanner.skip(1)?;
+            let member = Some(Member { kind, start, end: scanner.at });
+            if key.is("topic") {
+                if kind != Kind::String {
+                    let kind = JsonErrorKind::Expected("a string as the topic");
+                    return Err(JsonError { offset: start, kind });
+                }
+                members.topic = member;
+            } else if key.is("data") {
+                members.data = member;
+            } else if key.is("message") {
+                members.message = member;
+            } else if key.is("payload") {
+                members.payload = member;
+            } else if key.is("arrival") {
+                members.arrival = member;
+            } else {
+                members.has_tst |= key.is("tst");
+                members.has_others |= !key.is("time") && !key.is("origin");
+            }
+            Ok(())
+        })?;
+        Ok(members)
+    }
+
+    /// Keys and kinds of values alone decide, so that lines of one shape have one form.
+    fn form(&self) -> Form {
+        let is_tap = !self.has_others && self.arrival.is_some_and(|arrival| arrival.kind == Kind::Number);
+        match (self.data, self.message, self.payload) {
+            (Some(data), ..) if data.kind == Kind::Object => Form::Data(self.arrival.map(|_| data)),
+            (.., Some(payload)) if self.has_tst => Form::Broker(payload),
+            (_, Some(message), _) if self.arrival.is_some() => Form::Message(message),
+            (Some(data), ..) if is_tap => Form::Data(Some(data)),
+            (.., Some(payload)) if is_tap && payload.kind == Kind::String => Form::Escaped(payload),
+            _ => Form::Flat,
+        }
+    }
 }
 
 /// Why a line cannot be used.
@@ -170,35 +314,12 @@ impl Lines {
     /// A decoder for traces of these topics; a topic's position is its [`TopicId`].
     ///
     /// With `any_topic` and a single topic, a line belongs to it whatever topic it names.
-    /// `time_unit` is the unit of the members `time` and `arrival`, where they are plain numbers.
+    /// `time_unit` is the unit of the members `time`, `arrival` and `tst`, where they are plain numbers.
     pub fn new(topics: &[TraceTopic], any_topic: bool, time_unit: TimeUnit) -> Lines {
-        let roots = |topic: &TraceTopic| {
-            let payload = Node::new(&topic.projection);
-            let mut flat = payload.clone(); // `data` in it is a field, as it is no object there
-            let mut data = Node::default();
-            data.replace("data", payload);
-            // The reserved names are not fields of the payload, even where a formula asks for them.
-            let recorded = || Node::leaf(Action::Time(time_unit));
-            for root in [&mut flat, &mut data] {
-                let is_field = matches!(topic.time, LineTime::Field(_));
-                root.replace("time", if is_field { Node::default() } else { recorded() });
-                root.replace("topic", Node::leaf(Action::Topic));
-            }
-            match &topic.time {
-                LineTime::Recorded => {}
-                LineTime::Arrival => data.replace("arrival", recorded()),
-                LineTime::Field(path) => {
-                    let action = || Action::Time(topic.time_unit);
-                    flat.at(path).actions.push(action());
-                    data.at(&Path::keys(["data"])).at(path).actions.push(action());
-                }
-            }
-            Roots { names: topic.names.clone(), flat, data, time_unit: topic.time_unit }
-        };
         let mut unread = Node::default();
         unread.replace("topic", Node::leaf(Action::Topic));
         Lines {
-            topics: topics.iter().map(roots).collect(),
+            topics: topics.iter().map(|topic| Roots::new(topic, time_unit)).collect(),
             any_topic: any_topic && topics.len() == 1,
             time_unit,
             shapes: TraceShapes::default(),
@@ -208,6 +329,8 @@ impl Lines {
             others: Vec::new(),
             untimed: 0,
             mistyped: 0,
+            undecodable: 0,
+            first_undecodable: None,
             few: MOST_FEW,
         }
     }
@@ -216,7 +339,7 @@ impl Lines {
     #[must_use]
     pub fn with_arrivals(mut self, reads: bool) -> Lines {
         for roots in self.topics.iter_mut().filter(|_| reads) {
-            roots.data.at(&Path::keys(["arrival"])).actions.push(Action::Arrival(self.time_unit));
+            roots.read_arrivals(self.time_unit);
         }
         self
     }
@@ -308,28 +431,15 @@ impl Lines {
         if scanner.peek().is_none() {
             return Ok(());
         }
-        let (mut topic, mut data) = (None, false);
         // A row that is an array has no names, and is all payload.
-        let walked = if scanner.peek() == Some(b'[') {
-            scanner.skip(0)
+        let members = if scanner.peek() == Some(b'[') {
+            scanner.skip(0).map(|()| Members::default())
         } else {
-            scanner.members(0, |scanner, key| {
-                let (start, kind) = (scanner.at, scanner.kind()?);
-                scanner.skip(1)?;
-                if key.is("topic") {
-                    if kind != Kind::String {
-                        let kind = JsonErrorKind::Expected("a string as the topic");
-                        return Err(JsonError { offset: start, kind });
-                    }
-                    topic = Some(&line[start + 1..scanner.at - 1]);
-                } else if key.is("data") {
-                    data = kind == Kind::Object;
-                }
-                Ok(())
-            })
+            Members::find(&mut scanner)
         };
-        walked.and_then(|()| scanner.end()).map_err(json)?;
+        let members = members.and_then(|members| scanner.end().map(|()| members)).map_err(json)?;
 
+        let topic = members.topic.map(|topic| &line[topic.start + 1..topic.end - 1]);
         let index = match topic {
             _ if self.any_topic => 0,
             None if self.topics.len() == 1 => 0,
@@ -347,14 +457,46 @@ impl Lines {
                 }
             }
         };
-        let root = if data { &self.topics[index].data } else { &self.topics[index].flat };
-        let (id, time_unit) = (TopicId(index as u32), self.topics[index].time_unit);
+        let form = members.form();
+        let roots = &self.topics[index];
+        let (root, payload) = match form {
+            Form::Flat => (&roots.flat, None),
+            Form::Data(payload) => (&roots.data, payload),
+            Form::Message(payload) => (&roots.message, Some(payload)),
+            Form::Broker(payload) => (&roots.broker, Some(payload)),
+            Form::Escaped(payload) => (&roots.data, Some(payload)),
+        };
+        let (id, time_unit) = (TopicId(index as u32), roots.time_unit);
         let row = block.push(id, self.time);
         let mut writer = Writer { block, row, time_unit, time: None, mistyped: 0 };
         let mut scanner = Scanner::new(line);
         scanner.skip_space();
         let walked = walk(&mut scanner, Some(root), 0, &mut writer);
+        // The text in a string is decoded by itself. It differs in more than its values: nothing to learn.
+        let text = payload
+            .filter(|text| text.kind == Kind::String && matches!(form, Form::Broker(_) | Form::Escaped(_)))
+            .map(|text| unescape(&line[text.start + 1..text.end - 1]).unwrap_or_default());
+        let undecodable = match (&walked, &text) {
+            (Err(error), _) => {
+                let inside = payload.filter(|payload| (payload.start..payload.end).contains(&error.offset));
+                inside.map(|payload| JsonError { offset: error.offset - payload.start, ..*error }.to_string())
+            }
+            // What has been escaped once more is no longer what was sent.
+            (Ok(()), Some(text)) if matches!(form, Form::Escaped(_)) && text.contains('\\') => {
+                Some(NO_OBJECT.to_owned())
+            }
+            (Ok(()), Some(text)) => object(text.as_bytes(), &roots.payload, &mut writer).err(),
+            (Ok(()), None) => None,
+        };
         let (mistyped, time) = (writer.mistyped, writer.time);
+        if let Some(reason) = undecodable {
+            block.pop();
+            if self.undecodable == 0 {
+                self.first_undecodable = Some((self.lines, reason));
+            }
+            self.undecodable += 1;
+            return Ok(());
+        }
         if let Err(error) = walked {
             block.pop();
             return Err(json(error));
@@ -362,7 +504,9 @@ impl Lines {
         self.mistyped += mistyped;
         block.set_time(row, time.unwrap_or(self.time));
         self.untimed |= Rows::from(time.is_none()) << row;
-        self.shapes.learn(with_break, root, Ok(id), time_unit);
+        if text.is_none() {
+            self.shapes.learn(with_break, root, Ok(id), time_unit);
+        }
         Ok(())
     }
 
@@ -400,4 +544,31 @@ impl Lines {
     pub fn mistyped(&self) -> u64 {
         self.mistyped
     }
+
+    /// Lines whose payload could not be decoded, of forms where that is no error of the line.
+    pub fn undecodable(&self) -> u64 {
+        self.undecodable
+    }
+
+    /// The line, from 1, of the first payload that could not be decoded, and the reason; once.
+    pub fn take_first_undecodable(&mut self) -> Option<(u64, String)> {
+        self.first_undecodable.take()
+    }
+}
+
+/// The reason why a text is no payload.
+const NO_OBJECT: &str = "the payload is no JSON object";
+
+/// Decodes the object that a text holds.
+///
+/// # Errors
+/// Why it cannot be decoded.
+fn object(text: &[u8], payload: &Node, writer: &mut Writer<'_>) -> Result<(), String> {
+    let mut scanner = Scanner::new(text);
+    scanner.skip_space();
+    if scanner.peek() != Some(b'{') {
+        return Err(NO_OBJECT.to_owned());
+    }
+    let walked = walk(&mut scanner, Some(payload), 0, writer).and_then(|()| scanner.end());
+    walked.map_err(|error| error.to_string())
 }

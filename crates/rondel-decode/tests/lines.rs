@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use proptest::prelude::*;
 use rondel_decode::json::{JsonDecoder, JsonErrorKind};
-use rondel_decode::lines::{LineError, LineErrorKind, Lines, TraceTopic};
+use rondel_decode::lines::{LineError, LineErrorKind, LineTime, Lines, TraceTopic};
 use rondel_event::{
     Block, Comparison, Condition, Field, Layout, Path, Projection, Quantifier, Read, Segment, Slot, Test,
-    TimeUnit, TopicId, Value, ValueType,
+    TimeUnit, Timestamp, TopicId, Value, ValueType,
 };
 
 fn field(path: Path, read: Read, slot: Slot) -> Field {
@@ -39,7 +39,9 @@ fn projection() -> Projection {
 const LAYOUT: Layout = Layout { topics: 2, bools: 3, ints: 2, floats: 2, strings: 1 };
 
 fn topics() -> Vec<TraceTopic> {
-    ["one", "two"].map(|name| TraceTopic::new(vec![name.into()], projection())).into()
+    [["one", "fleet/+/pose"], ["two", "arm/**"]]
+        .map(|names| TraceTopic::new(names.map(String::from).into(), projection()))
+        .into()
 }
 
 /// Everything that a block says of a row.
@@ -111,17 +113,54 @@ fn scalar() -> impl Strategy<Value = String> {
     ]
 }
 
+/// Times as other programs write them.
+fn time_value() -> impl Strategy<Value = String> {
+    let instant = (0i64..2_000_000_000, 0i64..1_000_000_000);
+    prop_oneof![
+        (instant.clone(), any::<bool>(), any::<bool>()).prop_map(|((sec, nanos), ros1, turned)| {
+            let (s, n) = if ros1 { ("secs", "nsecs") } else { ("sec", "nanosec") };
+            let (s, n) = (format!("\"{s}\": {sec}"), format!("\"{n}\": {nanos}"));
+            if turned { format!("{{{n}, {s}}}") } else { format!("{{{s}, {n}}}") }
+        }),
+        (0i64..24, 0i64..60, 0i64..60, 0i64..1_000_000, 0usize..4).prop_map(|(h, m, s, us, zone)| {
+            let zone = ["Z", "+0000", "+05:30", ""][zone];
+            format!("\"2026-11-22T{h:02}:{m:02}:{s:02}.{us:06}{zone}\"")
+        }),
+        (0u32..100_000, 0usize..5)
+            .prop_map(|(number, unit)| { format!("\"{number}{}\"", [" s", "ms", " us", ".5 ns", ""][unit]) }),
+    ]
+}
+
+/// Values that are nearly times.
+fn no_time() -> impl Strategy<Value = String> {
+    prop::sample::select(vec![
+        r#"{"sec": 1, "nanosec": 1000000000}"#,
+        r#"{"sec": 9223372036, "nanosec": 854775808}"#,
+        r#"{"sec": 1, "nanosec": -1}"#,
+        r#"{"sec": 1.5, "nanosec": 0}"#,
+        r#"{"sec": 1}"#,
+        r#"{"sec": 1, "nanosec": 2, "frame": 3}"#,
+        r#"{"sec": 1, "nanosec": 2, "sec": 3}"#,
+        r#""2026-02-30T00:00:00Z""#,
+        r#""1600-01-01T00:00:00Z""#,
+        r#""12 parsecs""#,
+        r#""2026-11-22T00:00:00\u005a""#,
+    ])
+    .prop_map(str::to_owned)
+}
+
 fn line() -> impl Strategy<Value = String> {
     let members =
         (0usize..3, any::<bool>(), any::<bool>(), proptest::collection::vec(scalar(), 7), 0u32..100_000);
-    members.prop_map(|(form, spaced, second, v, time)| {
+    let field = prop_oneof![2 => scalar(), 3 => time_value(), 1 => no_time()];
+    (members, field).prop_map(|((form, spaced, second, v, time), t)| {
         let (sep, colon) = if spaced { (", ", ": ") } else { (",", ":") };
         let topic = if second { "two" } else { "one" };
         let body = [
             format!("\"b\"{colon}{}", v[0]),
             format!("\"n\"{colon}{{\"y\"{colon}1{sep}\"x\"{colon}{}}}", v[1]),
             format!("\"i\"{colon}{}", v[2]),
-            format!("\"t\"{colon}{}", v[3]),
+            format!("\"t\"{colon}{t}"),
             format!("\"s\"{colon}{}", v[4]),
             format!("\"a\"{colon}[{}{sep}{}]", v[5], v[6]),
         ]
@@ -209,17 +248,31 @@ fn mixed_line() -> impl Strategy<Value = String> {
         4 => Just("two".to_string()),
         2 => "[a-c]{1,2}|a_topic_with_a_name_that_is_longer_than_most_[a-c]{1,30}",
         1 => Just("t\\u0077o".to_string()),
+        3 => prop::sample::select(vec![
+            "fleet/r1/pose", "mqtt:fleet/r2/pose", "/two", "zenoh+cdr_string:arm/left/x", "arm", "fleet/pose",
+        ])
+        .prop_map(str::to_owned),
     ];
     let time = prop_oneof![
         6 => (0i64..5_000_000).prop_map(|us| format!("{}.{:06}", us / 1_000_000, us % 1_000_000)),
         2 => (0u32..100).prop_map(|t| t.to_string()),
         1 => Just("-2.5".to_string()),
         1 => Just("0.1234567891234".to_string()),
+        6 => time_value(),
     ];
     let string = prop_oneof![6 => "[a-z]{0,5}", 1 => Just("x\\n".to_string())];
-    (topics, time, 0usize..8, any::<bool>(), any::<u16>(), string).prop_map(|(topic, time, form, b, i, s)| {
+    (topics, time, 0usize..16, any::<bool>(), any::<u16>(), string).prop_map(|(topic, time, form, b, i, s)| {
         let (b, topic) = (if b { "true" } else { "false" }, format!("\"topic\": \"{topic}\""));
+        let body = format!("{{\"b\": {b}, \"i\": {i}, \"t\": {time}, \"s\": \"{s}\"}}");
+        let quoted = serde_json::Value::from(&*body).to_string();
         match form {
+            8 => format!("{{{topic},\"time\":{time},\"arrival\":{i}.5,\"data\":{body}}}"),
+            9 => format!("{{{topic},\"time\":null,\"arrival\":{i}.5,\"origin\":{{\"publisher\":7}},\"message\":{body}}}"),
+            10 => format!("{{{topic},\"time\":{time},\"arrival\":{i}.5,\"data\":[{i}]}}"),
+            11 => format!("{{{topic},\"time\":{time},\"arrival\":{i}.5,\"payload\":\"{s}{b}\"}}"),
+            12 | 13 => format!("{{\"tst\":{time},{topic},\"qos\":0,\"retain\":0,\"payloadlen\":{i},\"payload\":{body}}}"),
+            14 => format!("{{\"tst\":{time},{topic},\"qos\":0,\"payloadlen\":{i},\"payload\":{quoted}}}"),
+            15 => format!("{{\"tst\":{time},{topic},\"qos\":0,\"payload\":\"{s}\"}}"),
             0..=2 => format!("{{{topic}, \"time\": {time}, \"i\": {i}, \"b\": {b}}}"),
             3 => format!("{{{topic}, \"i\": {i}, \"s\": \"{s}\"}}"),
             4 => format!("{{\"time\": {time}, \"s\": \"{s}\", {topic}, \"b\": {b}}}"),
@@ -241,7 +294,7 @@ proptest! {
         let text: Vec<&String> =
             order.iter().flat_map(|(which, times)| std::iter::repeat_n(which.get(&kinds), *times)).collect();
         let new = || Lines::new(&topics(), false, TimeUnit::Seconds);
-        let (mut together, mut alone) = (new(), (Vec::new(), 0, 0, None));
+        let (mut together, mut alone, mut undecodable) = (new(), (Vec::new(), 0, 0, None), 0);
         for line in &text {
             let mut lines = new();
             // A line without a time has that of the event before.
@@ -253,6 +306,7 @@ proptest! {
             alone.0.extend(rows.into_iter().skip(1));
             alone.1 += others(&lines);
             alone.2 += lines.mistyped();
+            undecodable += lines.undecodable();
         }
         let all: String = text.iter().map(|line| format!("{line}\n")).collect();
         let (rows, error) = decode(&mut together, all.as_bytes());
@@ -262,6 +316,7 @@ proptest! {
             (together.lines(), others(&together), together.mistyped()),
             (text.len() as u64, alone.1, alone.2)
         );
+        prop_assert_eq!(together.undecodable(), undecodable);
     }
 
     #[test]
@@ -416,4 +471,198 @@ fn what_is_refused_leaves_no_text_behind() {
         assert!(decoder.decode(cut.as_bytes(), rondel_event::Timestamp::ZERO, &mut block).is_err());
     }
     assert_eq!((block.text_len(), block.len()), (before, 1));
+}
+
+/// The rows of a trace that has no errors, and its undecodable payloads: their number and the first.
+fn read(lines: &mut Lines, text: &str) -> (Vec<String>, u64, Option<(u64, String)>) {
+    let (rows, error) = decode(lines, text.as_bytes());
+    assert_eq!(error, None, "{text}");
+    (rows, lines.undecodable(), lines.take_first_undecodable())
+}
+
+#[test]
+fn a_message_is_the_same_in_every_form() {
+    let body = r#"{"b":true,"i":5,"s":"x","t":{"sec":7,"nanosec":5}}"#;
+    let fields = &body[1..];
+    let quoted = serde_json::Value::from(body).to_string();
+    let mut rows = Vec::new();
+    for line in [
+        format!(r#"{{"topic":"two","time":12.5,{fields}"#),
+        format!(r#"{{"topic":"two","time":12.5,"data":{body}}}"#),
+        format!(
+            r#"{{"data":{body},"time":{{"sec":12,"nanosec":500000000}},"topic":"two","tst":1,"payload":2}}"#
+        ),
+        format!(r#"{{"topic":"mqtt:two","time":12.5,"arrival":13,"data":{body}}}"#),
+        format!(
+            r#"{{"topic":"dds:/two","time":12.5,"arrival":13,"origin":{{"publisher":1,"number":2}},"message":{body}}}"#
+        ),
+        format!(r#"{{"topic":"two","time":12.5,"arrival":13,"data":5,"message":{body}}}"#),
+        format!(r#"{{"topic":"zenoh:two","time":12.5,"arrival":13,"payload":{quoted}}}"#),
+        format!(
+            r#"{{"tst":"1970-01-01T00:00:12.500000+0000","topic":"two","qos":0,"retain":0,"payloadlen":17,"payload":{body}}}"#
+        ),
+        format!(
+            r#"{{"tst":"1970-01-01T01:00:12.500000+0100","topic":"arm/left","qos":1,"payload":{quoted}}}"#
+        ),
+        format!(r#"{{"payload":{quoted},"topic":"two","tst":"12500 ms"}}"#),
+    ] {
+        // Twice: the second time by the shape, where one is learnt.
+        let (mut found, undecodable, _) =
+            read(&mut Lines::new(&topics(), false, TimeUnit::Seconds), &format!("{line}\n{line}\n"));
+        assert_eq!((found.len(), undecodable), (2, 0), "{line}");
+        rows.append(&mut found);
+    }
+    assert!(rows[0].starts_with("Some(TopicId(1)) 12.5 b111 b111 b000 i11=5 "), "{}", rows[0]);
+    assert!(rows[0].contains("i11=7000000005"), "{}", rows[0]);
+    assert!(rows.iter().all(|row| *row == rows[0]), "{rows:#?}");
+}
+
+#[test]
+fn members_of_a_flat_line_are_fields_whatever_they_are_called() {
+    let names = ["arrival", "payload", "data", "message", "tst"];
+    let fields = names.iter().enumerate().map(|(i, name)| value(name, ValueType::Int, Slot::Int(i as u32)));
+    let projection = Projection { fields: fields.collect() };
+    let layout = Layout { topics: 1, ints: 5, ..Layout::default() };
+    for (line, present) in [
+        (r#"{"arrival":1,"data":2,"x":3}"#, 0b101),
+        (r#"{"arrival":1,"payload":2}"#, 0b11),
+        (r#"{"arrival":"1","payload":"2"}"#, 0b11),
+        (r#"{"arrival":1,"payload":"2","x":3}"#, 0b11),
+        (r#"{"payload":"2","data":3}"#, 0b110),
+        (r#"{"message":"2","data":3}"#, 0b1100),
+        (r#"{"tst":1,"data":3}"#, 0b10100),
+        // Of another form, in which they are not fields.
+        (r#"{"arrival":1,"data":2}"#, 0),
+        (r#"{"arrival":1,"message":2,"x":3}"#, 0),
+        (r#"{"tst":1,"payload":2,"data":3}"#, 0),
+    ] {
+        let topic = TraceTopic::new(vec!["a".into()], projection.clone());
+        let mut block = Block::new(layout);
+        let text = format!("{line}\n{line}\n");
+        let mut lines = Lines::new(&[topic], false, TimeUnit::Seconds);
+        lines.decode(text.as_bytes(), 0, text.len(), &mut block).unwrap();
+        for i in 0..5 {
+            let expected = if present >> i & 1 == 1 { 0b11 } else { 0 };
+            assert_eq!(block.ints(i).present, expected, "{line}: {}", names[i as usize]);
+        }
+    }
+}
+
+#[test]
+fn payloads_that_cannot_be_decoded_are_counted() {
+    let mut lines = Lines::new(&topics(), false, TimeUnit::Seconds);
+    let text = [
+        r#"{"topic":"one","time":1,"b":true}"#,
+        r#"{"topic":"one","time":2,"arrival":3,"payload":"\\u{1b}[31mred"}"#,
+        r#"{"topic":"one","time":2,"arrival":3,"payload":"{\"s\":\"a\\\\n\"}"}"#,
+        r#"{"tst":4,"topic":"fleet/a/pose","payload":"on"}"#,
+        r#"{"tst":5,"topic":"fleet/a/pose","payload":"[1]"}"#,
+        r#"{"tst":6,"topic":"fleet/a/pose","payload":"{\"b\":tru}"}"#,
+        r#"{"tst":7,"topic":"fleet/a/pose","payload":"{} {}"}"#,
+        r#"{"tst":8,"topic":"other","payload":"on"}"#,
+        r#"{"tst":9,"topic":"one","payload":"{\"b\":false}"}"#,
+        r#"{"tst":10,"topic":"one","payload":7}"#,
+        "",
+    ]
+    .join("\n");
+    let (rows, undecodable, first) = read(&mut lines, &text);
+    let times: Vec<&str> = rows.iter().map(|row| row.split(' ').nth(1).unwrap()).collect();
+    assert_eq!(times, ["1", "9", "10"]);
+    assert_eq!((undecodable, others(&lines)), (6, 1));
+    assert_eq!(first, Some((2, "the payload is no JSON object".into())));
+    // Only the first one is told.
+    lines.restart();
+    let (_, undecodable, first) = read(&mut lines, "{\"tst\":4,\"topic\":\"one\",\"payload\":\"on\"}\n");
+    assert_eq!((undecodable, first), (7, None));
+
+    let mut lines = Lines::new(&topics(), false, TimeUnit::Seconds);
+    let (_, _, first) = read(&mut lines, "\n{\"tst\":6,\"topic\":\"one\",\"payload\":\"{\\\"b\\\":tru}\"}\n");
+    assert_eq!(first, Some((2, "byte 5: expected true, false or null".into())));
+}
+
+#[test]
+fn a_wrong_event_time_in_a_recorded_payload_is_undecodable() {
+    let field = |path: &str| TraceTopic {
+        time: LineTime::Field(Path::keys(path.split('.'))),
+        time_unit: TimeUnit::Milliseconds,
+        ..TraceTopic::new(vec!["one".into()], projection())
+    };
+    let new = |path: &str| Lines::new(&[field(path)], false, TimeUnit::Seconds);
+    let expected = "expected a time: a number, {sec, nanosec}, a number with unit, or an ISO 8601 date";
+    for (line, wrong) in [
+        (
+            r#"{"time":1,"arrival":2,"data":{"h":{"stamp":500}}}"#,
+            r#"{"time":1,"arrival":2,"data":{"h":{"stamp":{"sec":1}}}}"#,
+        ),
+        (
+            r#"{"time":1,"arrival":2,"message":{"h":{"stamp":"500"}}}"#,
+            r#"{"time":1,"arrival":2,"message":{"h":{"stamp":null }}}"#,
+        ),
+        (r#"{"tst":1,"payload":{"h":{"stamp":"0.5 s"}}}"#, r#"{"tst":1,"payload":{"h":{"stamp":true}}}"#),
+        (
+            r#"{"tst":1,"payload":"{\"h\":{\"stamp\":500}}"}"#,
+            r#"{"tst":1,"payload":"{\"h\":{\"stamp\":[]}}"}"#,
+        ),
+    ] {
+        let (rows, undecodable, first) =
+            read(&mut new("h.stamp"), &format!("{line}\n{line}\n{wrong}\n{line}\n"));
+        assert_eq!((rows.len(), undecodable), (3, 1), "{wrong}");
+        assert!(rows.iter().all(|row| row.starts_with("Some(TopicId(0)) 0.5 ")), "{line}: {rows:?}");
+        assert_eq!(first, Some((3, format!("byte 14: {expected}"))), "{wrong}");
+    }
+    // Where nobody else wrote the line, it is an error.
+    for (wrong, column) in [(r#"{"data":{"h":{"stamp":true}}}"#, 23), (r#"{"h":{"stamp":true}}"#, 15)] {
+        let (_, error) = decode(&mut new("h.stamp"), format!("{wrong}\n").as_bytes());
+        let error = error.map(|error| (error.column, error.kind.to_string()));
+        assert_eq!(error, Some((column, expected.into())));
+    }
+}
+
+#[test]
+fn times_of_other_programs_that_are_none_are_errors_of_the_line() {
+    let expected = "expected a time: a number, {sec, nanosec}, a number with unit, or an ISO 8601 date";
+    let years = "expected a time in the years 1678 to 2261";
+    for (line, column, message) in [
+        (r#"{"topic":"one","time":true}"#, 23, expected),
+        (r#"{"topic":"one","time":{"sec":1}}"#, 23, expected),
+        (r#"{"topic":"one","time":"1066-10-14T09:00:00Z","arrival":1,"data":{}}"#, 23, years),
+        (r#"{"topic":"one","tst":"today","payload":{}}"#, 22, expected),
+        (r#"{"topic":"one","tst":"today","payload":"{}"}"#, 22, expected),
+    ] {
+        let (rows, error) =
+            decode(&mut Lines::new(&topics(), false, TimeUnit::Seconds), format!("{line}\n").as_bytes());
+        assert!(rows.is_empty(), "{line}");
+        let error = error.map(|error| (error.column, error.kind.to_string()));
+        assert_eq!(error, Some((column, message.into())), "{line}");
+    }
+}
+
+#[test]
+fn times_of_arrival_are_read_in_every_form_that_has_them() {
+    let topic = |time| TraceTopic { time, ..TraceTopic::new(vec!["one".into()], projection()) };
+    for (line, recorded, arrived, arrival) in [
+        (r#"{"time":1,"arrival":2,"data":{}}"#, "1", "2", Some(2)),
+        (r#"{"time":null,"arrival":2,"data":{}}"#, "0", "2", Some(2)),
+        (r#"{"time":1,"arrival":2,"message":{}}"#, "1", "2", Some(2)),
+        (r#"{"time":1,"arrival":2,"data":5}"#, "1", "2", Some(2)),
+        (r#"{"time":1,"arrival":null,"data":{}}"#, "1", "1", None),
+        (r#"{"tst":3,"payload":{}}"#, "3", "3", Some(3)),
+        (r#"{"tst":"1970-01-01T00:00:03Z","payload":"{}"}"#, "3", "3", Some(3)),
+        (r#"{"time":1,"data":{}}"#, "1", "1", None),
+        (r#"{"time":null}"#, "0", "0", None),
+    ] {
+        for (time, expected) in [(LineTime::Recorded, recorded), (LineTime::Arrival, arrived)] {
+            let mut lines = Lines::new(&[topic(time)], false, TimeUnit::Seconds).with_arrivals(true);
+            let mut block = Block::new(LAYOUT);
+            let text = format!("{line}\n{line}\n");
+            lines.decode(text.as_bytes(), 0, text.len(), &mut block).unwrap();
+            assert_eq!(block.len(), 2, "{line}");
+            for row in 0..2 {
+                assert_eq!(block.time(row).to_string(), expected, "{line}");
+                assert_eq!(block.arrival(row).map(Timestamp::as_nanos), arrival.map(|s| s * 1_000_000_000));
+            }
+            let untimed = if line.contains("null") && expected == "0" { 0b11 } else { 0 };
+            assert_eq!(lines.take_untimed(), untimed, "{line}");
+        }
+    }
 }

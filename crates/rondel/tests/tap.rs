@@ -47,12 +47,12 @@ fn messages_of_several_topics_with_their_times_and_names() {
     let last = tap.take_stdout(1);
     let json = |line: &String| serde_json::from_str::<serde_json::Value>(line).expect("JSON");
     let shown: Vec<serde_json::Value> = lines.iter().chain(&last).map(json).collect();
-    let report = |i: usize| &shown[i]["message"]["report"];
+    let report = |i: usize| &shown[i]["data"]["report"];
     assert_eq!((&shown[0]["topic"], &shown[0]["time"], report(0)), (&"gear".into(), &1.5.into(), &1.into()));
     assert!(shown[0]["arrival"].as_f64().unwrap() > 1e9, "{lines:?}");
     assert_eq!(shown[1]["payload"], "\\u{1b}[31mred", "{lines:?}");
     assert_eq!((&shown[2]["time"], report(2)), (&serde_json::Value::Null, &7.into()));
-    assert!(shown[3]["topic"] == "speed" && last[0].contains("\"message\":[1.10]"), "{last:?}");
+    assert!(shown[3]["topic"] == "speed" && last[0].contains("\"data\":[1.10]"), "{last:?}");
     tap.finish().expect_status(0).expect_stderr(&["is not JSON", "received 4 messages, 1 is no JSON"]);
 }
 

@@ -10,7 +10,7 @@ use rondel_runtime::text::write_seconds;
 pub enum Form {
     /// What was published, as it is
     Raw,
-    /// A JSON object a line: topic, time, arrival, origin, message
+    /// A JSON object a line: topic, time, arrival, origin, data
     Json,
     /// A line for people, coloured on a terminal: time, topic, message
     Text,
@@ -97,7 +97,7 @@ impl View {
                     out.extend_from_slice(origin.as_bytes());
                 }
                 if is_json {
-                    out.extend_from_slice(b",\"message\":");
+                    out.extend_from_slice(b",\"data\":");
                     self.body(payload, out);
                 } else {
                     out.extend_from_slice(b",\"payload\":");
