@@ -1,21 +1,30 @@
 //! Any bytes as a trace: read as a whole, by shapes learnt on the way, it comes to what its lines come
-//! to one by one, each read by a decoder that has learnt nothing.
+//! to one by one, each read by a decoder that has learnt nothing; undecodable payloads are counted alike.
 
 #![no_main]
 
 mod slots;
 
 use libfuzzer_sys::fuzz_target;
-use rondel_event::{Block, TimeUnit};
-use rondel_decode::lines::{LineError, Lines, TraceTopic};
+use rondel_decode::lines::{LineError, LineTime, Lines, TraceTopic};
+use rondel_event::{Block, Path, TimeUnit};
 
 /// More bytes than a decoder looks ahead, none of which may matter.
 const AFTER: &[u8] = b"77777777,\"}]\ntrue";
 
-fn lines() -> Lines {
-    let topics =
-        ["o", "p"].map(|name| TraceTopic::new(vec![name.into()], slots::projection()));
-    Lines::new(&topics, false, TimeUnit::Nanoseconds)
+/// A decoder of three topics, each with its time from elsewhere, by names and patterns.
+fn lines(arrivals: bool) -> Lines {
+    let topics = [
+        (["o", "m/+"], LineTime::Recorded),
+        (["p", "z/**"], LineTime::Field(Path::keys(["z"]))),
+        (["q", "n/#"], LineTime::Arrival),
+    ]
+    .map(|(names, time)| TraceTopic {
+        time,
+        time_unit: TimeUnit::Nanoseconds,
+        ..TraceTopic::new(names.map(String::from).into(), slots::projection())
+    });
+    Lines::new(&topics, false, TimeUnit::Nanoseconds).with_arrivals(arrivals)
 }
 
 /// The events of a text, the last time, and what stopped it.
@@ -41,21 +50,27 @@ fn decode(lines: &mut Lines, text: &[u8], rows: &mut Vec<String>) -> (Option<i64
 
 fuzz_target!(|text: &[u8]| {
     let mut together = Vec::new();
-    let mut whole = lines();
+    // Lines with times of arrival that are read are not learnt.
+    let arrivals = text.len() % 2 == 1;
+    let mut whole = lines(arrivals);
     let (_, error) = decode(&mut whole, text, &mut together);
 
-    let (mut alone, mut time, mut mistyped) = (Vec::new(), 0, 0);
+    let (mut alone, mut time, mut mistyped, mut undecodable) = (Vec::new(), 0, 0, 0);
+    let mut first_undecodable = None;
     let mut first = None;
     for (number, line) in (1..).zip(text.split_inclusive(|b| *b == b'\n')) {
         if !line.ends_with(b"\n") {
             break; // What has no line break is not read.
         }
-        let mut fresh = lines();
+        let mut fresh = lines(arrivals);
         // The one thing that a line takes from those before it.
         decode(&mut fresh, format!("{{\"topic\":\"o\",\"time\":{time}}}\n").as_bytes(), &mut Vec::new());
         let (last, error) = decode(&mut fresh, line, &mut alone);
         time = last.unwrap_or(time);
         mistyped += fresh.mistyped();
+        undecodable += fresh.undecodable();
+        let reason = fresh.take_first_undecodable().map(|(_, reason)| (number, reason));
+        first_undecodable = first_undecodable.or(reason);
         if let Some(error) = error {
             first = Some(LineError { line: number, ..error });
             break;
@@ -64,4 +79,6 @@ fuzz_target!(|text: &[u8]| {
     assert_eq!(together, alone);
     assert_eq!(error, first);
     assert_eq!(whole.mistyped(), mistyped);
+    assert_eq!(whole.undecodable(), undecodable);
+    assert_eq!(whole.take_first_undecodable(), first_undecodable);
 });

@@ -7,7 +7,7 @@ use rondel_event::{
     Value, ValueType,
 };
 
-pub const LAYOUT: Layout = Layout { topics: 2, bools: 4, ints: 2, floats: 3, strings: 1 };
+pub const LAYOUT: Layout = Layout { topics: 3, bools: 4, ints: 3, floats: 3, strings: 1 };
 
 /// Short names, so that the fuzzer finds them.
 pub fn projection() -> Projection {
@@ -29,6 +29,7 @@ pub fn projection() -> Projection {
             value("i", ValueType::Int, Slot::Int(0)),
             value("f", ValueType::Float, Slot::Float(0)),
             value("t", ValueType::Time, Slot::Int(1)),
+            value("d", ValueType::Duration, Slot::Int(2)),
             value("s", ValueType::String, Slot::String(0)),
             value("n.x", ValueType::Float, Slot::Float(1)),
             Field { path: Path::keys(["s"]), read: Read::Presence, slot: Slot::Bool(1) },
@@ -47,6 +48,7 @@ pub fn projection() -> Projection {
 pub fn row(block: &Block, row: usize) -> String {
     let bit = |mask: u64| mask >> row & 1;
     let mut text = format!("{:?} {}", block.topic(row), block.time(row).as_nanos());
+    let _ = write!(text, " {:?}", block.arrival(row));
     // Writing to a String does not fail.
     for i in 0..LAYOUT.bools as u32 {
         let c = block.bools(i);

@@ -92,18 +92,22 @@ impl<'t> Parts<'t> {
     pub(crate) fn find(object: &'t [u8]) -> Option<Parts<'t>> {
         let (mut seconds, mut nanos, mut others) = (None, None, false);
         let members = Scanner::new(object).members(0, |scanner, key| {
-            let (start, kind) = (scanner.at, scanner.kind()?);
+            let start = scanner.at;
             scanner.skip(1)?;
             let known = |names: &[&'static str]| names.iter().copied().find(|name| key.is(name));
-            let value = |name| Some((name, (start, &object[start..scanner.at])));
+            let number = (start, &object[start..scanner.at]);
+            // A name that is repeated counts with its last value, two names for one number are too many.
+            let mut put = |place: &mut Option<(&'static str, _)>, name| {
+                others |= place.is_some_and(|(known, _)| known != name);
+                *place = Some((name, number));
+            };
             if let Some(name) = known(&["sec", "secs"]) {
-                seconds = value(name);
+                put(&mut seconds, name);
             } else if let Some(name) = known(&["nanosec", "nsecs", "nsec"]) {
-                nanos = value(name);
+                put(&mut nanos, name);
             } else {
                 others = true;
             }
-            others |= kind != Kind::Number;
             Ok(())
         });
         let ((second, seconds), (nano, nanos)) = (seconds?, nanos?);
@@ -352,6 +356,7 @@ mod tests {
             (r#"{"sec": 12, "nanosec": 500000000}"#, 12_500_000_000),
             (r#"{ "nanosec" : 1, "sec" : -1 }"#, -999_999_999),
             (r#"{"secs":12,"nsecs":5}"#, 12_000_000_005),
+            (r#"{"secs":"x","secs":12,"nsecs":5}"#, 12_000_000_005),
             (r#"{"sec":12,"nsec":5}"#, 12_000_000_005),
             (r#"{"s\u0065c":12,"nanosec":5}"#, 12_000_000_005),
             (r#"{"sec":9223372036,"nanosec":854775807}"#, i64::MAX),
@@ -384,6 +389,8 @@ mod tests {
             r#"{"nanosec":1}"#,
             r#"{"sec":1,"nanosec":2,"frame":3}"#,
             r#"{"sec":1,"nsecs":2}"#,
+            r#"{"secs":1,"sec":1,"nanosec":2}"#,
+            r#"{"sec":1,"nsec":2,"nanosec":2}"#,
             r#"{"secs":1,"nanosec":2}"#,
             r#"{"sec":1.0,"nanosec":2}"#,
             r#"{"sec":1e3,"nanosec":2}"#,
