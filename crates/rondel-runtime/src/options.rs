@@ -45,6 +45,8 @@ pub struct Input {
     pub time: TimeSource,
     /// The unit of times in a message that are plain numbers.
     pub time_unit: TimeUnit,
+    /// The address of the topic, under which recordings may name it too.
+    pub address: Option<String>,
 }
 
 /// Where the time of a message comes from.

@@ -51,7 +51,7 @@ impl Specification {
 pub(crate) fn trace_topics(spec: &Spec, projections: &[Projection], inputs: &[Input]) -> Vec<TraceTopic> {
     let topics = spec.topics.iter().zip(projections).zip(inputs);
     let topic = |((topic, projection), input): ((&rondel_spec::Topic, &Projection), &Input)| TraceTopic {
-        names: vec![topic.name.clone(), topic.address.clone()],
+        names: [&topic.name, &topic.address].into_iter().chain(&input.address).cloned().collect(),
         projection: projection.clone(),
         time: match &input.time {
             TimeSource::Arrival => LineTime::Arrival,

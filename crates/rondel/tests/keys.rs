@@ -126,6 +126,5 @@ fn keys_on_a_network() {
     assert!(verdict.starts_with(r#"{"property":"p","key":{"id":"b"},"#), "{verdict}");
     run.terminate();
     let finished = run.finish();
-    finished
-        .expect_stderr(&["1 message has no parameter", "p: violated 1 time, first of [\"b\"] at step 1"]);
+    finished.expect_stderr(&["1 message has no parameter", "p: violated 1 time, first of [\"b\"] at step 1"]);
 }

@@ -67,6 +67,8 @@ pub(super) struct Intake {
     resumes: bool,
     /// Values of another type in lines.
     mistyped: u64,
+    /// Payloads in lines that could not be decoded.
+    pub(super) undecodable: u64,
 }
 
 /// A decoded message: its row in the block of the intake, its time and the time that the clock showed.
@@ -112,6 +114,7 @@ impl Intake {
             progress: Progress::new(names.zip(units).collect()).after(waiting),
             resumes,
             mistyped: 0,
+            undecodable: 0,
             inputs,
         }
     }
@@ -193,6 +196,7 @@ impl Intake {
         self.block.clear();
         let decoded = lines.decode(text, at, end, &mut self.block);
         self.mistyped = lines.mistyped();
+        self.undecodable = lines.undecodable();
         let untimed = lines.take_untimed();
         let mut rows = untimed;
         while rows != 0 {
@@ -417,6 +421,8 @@ impl Aligned {
 
     pub(super) fn summarize(&self, summary: &mut Summary) {
         summary.counts.mistyped = self.intake.mistyped();
+        summary.counts.undecodable += self.intake.undecodable;
+        summary.counts.received += self.intake.undecodable;
         let names: Vec<String> = summary.topics.iter().map(|topic| topic.name.clone()).collect();
         let unstamped = summary.topics.iter().map(|topic| topic.unstamped).sum();
         let mut alignment = AlignmentStatistics::new(&names, unstamped, self.intake.progress.unread);

@@ -39,6 +39,8 @@ pub(super) struct Direct {
     missing_fields: MissingFields,
     /// Values of another type in lines.
     mistyped: u64,
+    /// Payloads in lines that could not be decoded.
+    undecodable: u64,
 }
 
 impl Direct {
@@ -87,6 +89,7 @@ impl Direct {
             backwards: Backwards::restored(known.backwards),
             missing_fields,
             mistyped: 0,
+            undecodable: 0,
             specification,
         })
     }
@@ -161,6 +164,7 @@ impl Direct {
         shared.counts.checked += came;
         self.time = lines.time();
         self.mistyped = lines.mistyped();
+        self.undecodable = lines.undecodable();
         if self.reads_time_fields {
             self.look_for_times(before, lines.take_untimed(), shared);
         }
@@ -263,6 +267,8 @@ impl Direct {
     pub(super) fn summarize(&self, summary: &mut Summary) {
         let decoded: u64 = self.decoders.iter().map(JsonDecoder::mistyped).sum();
         summary.counts.mistyped = decoded + self.mistyped;
+        summary.counts.undecodable += self.undecodable;
+        summary.counts.received += self.undecodable;
         let steps = self.monitor.position();
         for (statistics, waiting) in summary.properties.iter_mut().zip(self.monitor.waiting()) {
             statistics.end(steps, waiting);

@@ -175,7 +175,7 @@ impl Check {
         let loaded = Specification::from_arguments(self.first.as_ref(), self.formula.as_deref(), reading);
         let specification = loaded.map_err(|_| exit::USAGE)?;
         let time = self.time_field.as_deref().map_or(TimeSource::Source, time_source);
-        let input = Input { time, time_unit: self.unit() };
+        let input = Input { time, time_unit: self.unit(), address: None };
         let inputs = vec![input; specification.spec.topics.len()];
         // Times in the messages may be out of order, as they are in a live run; those of the lines are in the
         // order of the recording.
@@ -277,7 +277,7 @@ impl Checking<'_> {
         }
         let summary = session.summary();
         self.events += session.events();
-        self.remarks(&name, &summary, &lines);
+        self.remarks(&name, &summary, &mut lines);
         self.summary.merge(summary);
         stopped
     }
@@ -306,12 +306,16 @@ impl Checking<'_> {
     }
 
     /// Warns of what a recording lacks or what could not be used.
-    fn remarks(&self, name: &str, summary: &Summary, lines: &Lines) {
+    fn remarks(&self, name: &str, summary: &Summary, lines: &mut Lines) {
         if summary.counts.mistyped > 0 {
             let values = counted(summary.counts.mistyped, "value has", "values have");
             warn(&format!(
                 "{name}: {values} another type than the specification reads, and count as unknown"
             ));
+        }
+        if let Some((line, why)) = lines.take_first_undecodable() {
+            let messages = counted(lines.undecodable(), "message", "messages");
+            warn(&format!("{name}: cannot decode {messages}; the first in line {line}: {why}"));
         }
         for sentence in &summary.omissions {
             warn(&format!("{name}: {sentence}"));

@@ -115,7 +115,11 @@ impl Demo {
             topics.iter().map(|t| Address::Zenoh(t.address.clone(), Encoding::Json)).collect();
         let binding = |address: &Address| Binding {
             address: address.clone(),
-            input: Input { time: TimeSource::Field(Path::keys(["time"])), time_unit: TimeUnit::Seconds },
+            input: Input {
+                time: TimeSource::Field(Path::keys(["time"])),
+                time_unit: TimeUnit::Seconds,
+                address: None,
+            },
         };
         let sources: Vec<Binding> = addresses.iter().map(binding).collect();
         let deployment = Deployment {

@@ -186,8 +186,10 @@ impl Run {
                 )));
             };
             let time_unit = deployment::time_unit(&self.time_unit).unwrap_or(TimeUnit::Seconds);
-            bindings
-                .push(Binding { address, input: Input { time: time_source(&self.time_from), time_unit } });
+            bindings.push(Binding {
+                address,
+                input: Input { time: time_source(&self.time_from), time_unit, address: None },
+            });
         }
         let mut places = Vec::new();
         for text in &self.publish {

@@ -182,7 +182,10 @@ impl Tap {
             if sources.iter().any(|binding| binding.address == address) {
                 return Err(format!("{address} stands there twice"));
             }
-            sources.push(Binding { address, input: Input { time: time_source(time), time_unit: unit } });
+            sources.push(Binding {
+                address,
+                input: Input { time: time_source(time), time_unit: unit, address: None },
+            });
         }
         let networks = self.network.settings(sources.iter().map(|binding| &binding.address))?;
         let names = self.sources.iter().cloned();

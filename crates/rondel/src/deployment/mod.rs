@@ -88,7 +88,12 @@ impl Deployment {
 
     /// How the messages of the topics are read.
     pub fn inputs(&self) -> Vec<Input> {
-        self.sources.iter().map(|binding| binding.input.clone()).collect()
+        let input = |binding: &Binding| {
+            let address = binding.address.to_string();
+            let name = address.split_once(':').map_or(address.as_str(), |(_, name)| name);
+            Input { address: Some(name.to_owned()), ..binding.input.clone() }
+        };
+        self.sources.iter().map(input).collect()
     }
 
     /// A plan for sessions of this deployment: its topics, times and alignment, and these options for the
@@ -338,7 +343,7 @@ fn sources(
 
 /// How messages are read where a deployment says nothing: with the time of arrival.
 fn arrival() -> Input {
-    Input { time: TimeSource::Arrival, time_unit: TimeUnit::Seconds }
+    Input { time: TimeSource::Arrival, ..Input::default() }
 }
 
 fn binding(item: Item<'_>, mistakes: &mut Mistakes) -> Option<(Binding, TopicSettings)> {

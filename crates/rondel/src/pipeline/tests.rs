@@ -34,7 +34,7 @@ fn alive(time: TimeModel, milliseconds: u64) -> Spec {
 
 /// A message whose time stands in its field `t`.
 fn input() -> Input {
-    Input { time: TimeSource::Field(Path::keys(["t"])), time_unit: TimeUnit::Seconds }
+    Input { time: TimeSource::Field(Path::keys(["t"])), time_unit: TimeUnit::Seconds, address: None }
 }
 
 fn pipeline_of(spec: Spec, clock: Arc<dyn Clock>) -> (Pipeline, mpsc::Receiver<String>) {
