@@ -579,7 +579,10 @@ mod tests {
     #[test]
     fn times_in_sentences_are_written_by_the_reader() {
         let notice = Notice::backwards(7, Timestamp::from_nanos(1_500_000_000));
-        assert_eq!(notice.text(&mut |time| format!("<{time}>")), "time goes backwards at step 7 (time <1.5>)");
+        assert_eq!(
+            notice.text(&mut |time| format!("<{time}>")),
+            "time goes backwards at step 7 (time <1.5>)"
+        );
         let unread = Notice::unread("\u{2}5\u{3}".as_bytes());
         assert!(unread.text(&mut |_| "time".to_owned()).contains("·5·"));
     }
