@@ -1,6 +1,6 @@
 //! The words that all of Rondel shares: time, values, blocks of events, projections and verdicts.
 //!
-//! No I/O and no clock in here. A decoder (crate `rondel-net`) follows a [`Projection`] and writes
+//! No I/O and no clock in here. A decoder (crate `rondel-decode`) follows a [`Projection`] and writes
 //! events into a [`Block`]; the monitor (crate `rondel-engine`) reads the block and answers with
 //! [`Verdict`]s. Neither knows the other.
 
