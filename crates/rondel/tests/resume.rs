@@ -104,7 +104,7 @@ fn what_cannot_be_gone_on_from() {
     check(&["--snapshot-to", &name, "-f", "v"], "{\"v\":true}\n").expect_status(0);
     resume("v", &[]).expect_status(0);
     resume("once v", &[]).expect_status(2).expect_stderr(&["cannot resume from", "another specification"]);
-    resume("v", &["--explain"]).expect_status(2).expect_stderr(&["without --explain"]);
+    resume("v", &["--explain"]).expect_status(2).expect_stderr(&["leave --explain out"]);
     let other_unit = ["read from `time` in s", "in ms"];
     resume("v", &["--time-unit", "ms"]).expect_status(2).expect_stderr(&other_unit);
     resume("v", &["--time-field", "t"]).expect_status(2).expect_stderr(&["here they are read from `t` in s"]);
