@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::text::{counted, duration as shown};
 
-/// What happened to messages: late, lost, refused.
+/// A notice about messages that were late, lost or refused.
 #[derive(Clone, Debug)]
 pub struct Notice {
     /// The kind, in one word: `late`, `absent`, `gap`…
@@ -19,7 +19,7 @@ pub struct Notice {
     pub topic_name: Option<String>,
     /// Further facts, by their names: times and durations in seconds.
     pub members: Vec<(&'static str, Value)>,
-    /// A sentence for people, without the name of the topic.
+    /// The sentence, without the name of the topic.
     pub sentence: String,
 }
 
@@ -67,12 +67,12 @@ impl Notice {
     }
 }
 
-/// A time in seconds, for programs: exact to the microsecond for calendar times.
+/// A time as JSON in seconds, exact to the microsecond for calendar times.
 fn seconds(time: Timestamp) -> Value {
     json!(time.as_nanos() as f64 / 1e9)
 }
 
-/// A duration in seconds, for programs.
+/// A duration as JSON in seconds.
 fn span(nanos: u64) -> Value {
     json!(nanos as f64 / 1e9)
 }
@@ -229,7 +229,7 @@ pub(crate) fn of_order(notice: &OrderNotice) -> Notice {
                 ("number", json!(number)),
                 ("highest", json!(highest)),
             ],
-            "a publisher began to number its messages anew".to_owned(),
+            "a publisher restarted its sequence numbers".to_owned(),
         ),
         OrderNotice::ClockBack { now, highest } => Notice::new(
             "clock_back",
@@ -457,7 +457,7 @@ impl AlignmentStatistics {
         })
     }
 
-    /// In sentences: everything that was not as it should be.
+    /// Every irregularity, as sentences.
     pub fn sentences(&self) -> Vec<String> {
         let mut said = Vec::new();
         said.extend(self.sets.map(|sets| counted(sets, "set", "sets")));

@@ -7,7 +7,7 @@ use rondel_spec::{Property, Spec};
 use crate::explanation::Explanation;
 use crate::text::{write_integer, write_seconds, write_value};
 
-/// What is known of a property before any message: its name, its attributes, its parameters.
+/// The description of a property: its name, its attributes, its parameters.
 #[derive(Clone, Debug)]
 pub struct PropertyInfo {
     /// Its position in the specification.
@@ -33,7 +33,7 @@ pub struct PropertyInfo {
 }
 
 impl PropertyInfo {
-    /// What is known of the property at this position; `recording` names the recording, where there are
+    /// The description of the property at this position; `recording` names the recording, if there are
     /// several.
     pub fn new(spec: &Spec, position: u32, property: &Property, recording: Option<&str>) -> PropertyInfo {
         // A string always has a JSON form.
@@ -96,9 +96,9 @@ pub struct Report<'s> {
     pub time: Timestamp,
     /// The time that it is about, where that is another: of properties with future operators.
     pub about: Option<Timestamp>,
-    /// The number of the event at which it became certain, from 0; none where time alone brought it.
+    /// The number of the event at which it became certain, from 0; none if time alone decided it.
     pub step: Option<u64>,
-    /// Whether a message of the last push brought it. Otherwise time did.
+    /// Whether a message of the last push decided it. Otherwise time did.
     pub at_message: bool,
     /// The robustness, where the property asks for it and it is known.
     pub robustness: Option<f64>,
@@ -172,7 +172,7 @@ pub(crate) struct Reports {
     pending: Vec<Pending>,
     parameters: Vec<Value>,
     explanations: Vec<Explanation>,
-    /// Whether they were taken, and make room for the next.
+    /// Whether the reports were taken, so that the next one clears them.
     taken: bool,
 }
 
@@ -196,7 +196,7 @@ struct Pending {
 }
 
 impl Reports {
-    /// Makes room if the reports were taken.
+    /// Clears the reports if they were taken.
     #[inline]
     fn make_room(&mut self) {
         if std::mem::take(&mut self.taken) {
@@ -249,7 +249,7 @@ impl Reports {
         self.taken || self.pending.is_empty()
     }
 
-    /// The reports in order, which make room when the next is added.
+    /// Takes the reports in order; adding the next one clears them.
     pub(crate) fn take<'s>(
         &'s mut self,
         properties: &'s [PropertyInfo],

@@ -1,4 +1,4 @@
-//! What a session remembers, as bytes, so that another one can continue from there.
+//! Snapshots: the state of a session as bytes, from which another session continues.
 
 use rondel_engine::CompileError;
 use rondel_event::SnapshotError;
@@ -12,10 +12,10 @@ const SESSION: &Kind = b"RONDELgo";
 /// The version of the saved form. It goes up with every change of the saved state.
 const VERSION: u32 = 4;
 
-/// What is known beside the monitors.
+/// The state of a session beside its monitors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Known {
-    /// Whether violations are explained: then the program has more in it.
+    /// Whether violations are explained: the program then has more properties.
     pub(crate) explain: bool,
     /// A note of the caller, which must be the same where another session continues.
     pub(crate) note: String,
@@ -35,7 +35,7 @@ pub(crate) struct Known {
     pub(crate) waiting: Option<Waiting>,
 }
 
-/// What is known beside messages that wait to be put in order.
+/// The state of an alignment beside its waiting messages.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Waiting {
     /// The time that the alignment's clock showed, once a message has set it.

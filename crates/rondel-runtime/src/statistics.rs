@@ -23,7 +23,7 @@ pub struct Summary {
     pub backwards: u64,
     /// The fields that the specification reads and no message carried.
     pub missing_fields: MissingFields,
-    /// What could not be taken into account, in sentences.
+    /// The limits that were reached, as sentences.
     pub omissions: Vec<String>,
     /// The statistics of the chains.
     pub chains: Vec<ChainStatistics>,
@@ -335,7 +335,7 @@ impl MissingFields {
         self.fields.extend(other.fields.iter().cloned());
     }
 
-    /// Notes the fields that the events of a block carry. Costs nothing once every field has come.
+    /// Records the fields that the events of a block carry. Costs nothing once every field has come.
     #[inline]
     pub(crate) fn see(&mut self, block: &Block) {
         if !self.fields.is_empty() {
@@ -367,7 +367,7 @@ impl MissingFields {
     }
 }
 
-/// What a monitor could not take into account, in sentences.
+/// The limits that a monitor reached, as sentences.
 pub(crate) fn omissions(monitor: &Monitor, spec: &Spec) -> Vec<String> {
     let mut sentences = Vec::new();
     for slice in monitor.slices() {
@@ -377,7 +377,7 @@ pub(crate) fn omissions(monitor: &Monitor, spec: &Spec) -> Vec<String> {
             .filter_map(|property| spec.properties.get(*property as usize))
             .map(|property| property.name.as_str())
             .collect();
-        // Parts that are watched for explanations only: the property itself does the same.
+        // Skips the parts watched for explanations: their property reaches the same limits.
         if names.is_empty() {
             continue;
         }
@@ -481,7 +481,7 @@ mod tests {
         let mut closed = statistics.clone();
         closed.end(3, 0);
         assert!(!closed.open);
-        // What is left open at the end stays so, whatever is known of later times.
+        // A verdict that is open at the end stays open, although later times are known.
         statistics.over();
         statistics.add(&report(9, Some(4), Verdict::Inconclusive), Vec::new);
         statistics.end(3, 0);
