@@ -246,7 +246,7 @@ impl Writer<'_> {
             }
             Expr::Ambiguous(machine) => {
                 let name = self.spec.machines.get(machine.0 as usize).map_or("?", |machine| &machine.name);
-                format!("{name} had two ways to go")
+                format!("{name} is ambiguous")
             }
             // Nodes without a text in the language.
             _ => self.spec.print(id).to_string(),
