@@ -172,8 +172,8 @@ impl SessionPlan {
 /// Messages in, reports out: decodes, aligns, evaluates.
 ///
 /// A session is driven by its caller and does no I/O. [`push`](Session::push) takes a message,
-/// [`flush`](Session::flush) evaluates all that came, [`poll`](Session::poll) and
-/// [`advance`](Session::advance) let time pass, [`reports`](Session::reports) hands over the verdicts.
+/// [`flush`](Session::flush) evaluates all messages so far, [`poll`](Session::poll) and
+/// [`advance`](Session::advance) let time pass, [`reports`](Session::reports) returns the verdicts.
 pub struct Session {
     route: Route,
     shared: Shared,
@@ -338,7 +338,7 @@ impl Session {
         }
     }
 
-    /// Evaluates everything that came, and lets event time pass up to `time`: no earlier message follows.
+    /// Evaluates all messages, and lets event time pass up to `time`: no earlier message follows.
     pub fn advance(&mut self, time: Timestamp) {
         match &mut self.route {
             Route::Direct(direct) => direct.advance(time, &mut self.shared),
@@ -347,7 +347,7 @@ impl Session {
         }
     }
 
-    /// The event time at which time alone brings a verdict, if no message comes before.
+    /// The event time at which time alone decides a verdict, if no message arrives before.
     pub fn deadline(&self) -> Option<Timestamp> {
         match &self.route {
             Route::Direct(direct) => direct.deadline(),
@@ -379,7 +379,7 @@ impl Session {
     }
 
     /// Takes the next message or set that a [synchronizer](SessionPlan::synchronizer) has released, as a JSON
-    /// object: the time, and under the names of the topics the messages as they came.
+    /// object: the time, and under the names of the topics the messages as received.
     pub fn released(&mut self) -> Option<&[u8]> {
         match &mut self.route {
             Route::Synchronized(synchronized) => synchronized.released(),
