@@ -27,7 +27,7 @@ pub struct Alignment {
     pub policy: Policy,
     /// The clock that messages wait by.
     pub clock: AlignmentClock,
-    /// What happens to late events.
+    /// The treatment of late events.
     pub late: Late,
     /// The number of messages that may wait.
     pub queue: usize,
@@ -35,7 +35,7 @@ pub struct Alignment {
     pub ahead: Option<i64>,
     /// The limit of a message time behind the clock, in nanoseconds.
     pub behind: Option<i64>,
-    /// What a property waits for.
+    /// The topics that a property waits for.
     pub wait_for: WaitFor,
     /// Whether to report notices although no message has to wait.
     pub notices: bool,
@@ -72,7 +72,7 @@ impl Policy {
     }
 }
 
-/// What happens to late events.
+/// The treatment of late events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
     /// They are dropped and counted.
@@ -83,7 +83,7 @@ pub enum Late {
     Inconclusive,
 }
 
-/// What a property waits for.
+/// The topics that a property waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitFor {
     /// The topics that it reads.

@@ -330,7 +330,7 @@ pub(crate) fn of_sets(notice: &SetNotice) -> Notice {
 /// The statistics of alignment.
 #[derive(Clone, Debug, Default)]
 pub struct AlignmentStatistics {
-    /// How many sets were made, where the policy makes sets.
+    /// The number of sets, if the policy makes sets.
     sets: Option<u64>,
     topics: Vec<AlignedTopic>,
     /// Messages without a time.
@@ -379,7 +379,7 @@ impl AlignmentStatistics {
         }
     }
 
-    /// How many late events there were.
+    /// The number of late events.
     pub fn late(&self) -> u64 {
         self.topics.iter().map(|topic| topic.order.tardy).sum()
     }

@@ -22,7 +22,7 @@ pub struct PropertyInfo {
     pub attributes: Vec<(String, String)>,
     /// The names of its parameters.
     pub parameters: Vec<String>,
-    /// Of a chain the names of all topics.
+    /// The names of all topics of a chain; empty for other properties.
     chain: Option<Vec<String>>,
     /// The JSON text before the parameters and the time.
     prefix: Vec<u8>,
@@ -102,9 +102,9 @@ pub struct Report<'s> {
     pub at_message: bool,
     /// The robustness, where the property asks for it and it is known.
     pub robustness: Option<f64>,
-    /// Of a chain, how long the stamp took that arrived, in nanoseconds.
+    /// The latency of the stamp that arrived, in nanoseconds; only for chains.
     pub latency: Option<i64>,
-    /// Of a chain, the first topic that the stamp did not reach in time.
+    /// The first topic that the stamp did not reach in time; only for chains.
     pub missing: Option<&'s str>,
     /// The explanation, of a violation that is explained.
     pub explanation: Option<&'s Explanation>,
@@ -189,7 +189,7 @@ struct Pending {
     robustness: Option<f64>,
     /// The topic that a stamp did not reach.
     missing: Option<u32>,
-    /// Where the parameters end; they begin where those of the report before end.
+    /// The end of the parameters, which begin at the end of those of the previous report.
     parameters_end: u32,
     /// The position of the explanation.
     explanation: Option<u32>,
@@ -218,7 +218,7 @@ impl Reports {
         self.make_room();
         let mut missing = None;
         if report.key.is_some() {
-            // Of a chain, which has one parameter: the stamp.
+            // The property is a chain, whose one parameter is the stamp.
             if report.verdict == Verdict::Violated {
                 missing = monitor.missing(report).map(|topic| topic.0);
             }

@@ -13,13 +13,13 @@ use crate::text::{counted, parameters_text};
 /// The state of a session in numbers, from its beginning.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// What happened to the messages.
+    /// The counts of messages.
     pub counts: Counts,
     /// The verdicts of each property, in the order of the specification.
     pub properties: Vec<PropertyStatistics>,
     /// The messages of each topic, in the order of the specification.
     pub topics: Vec<TopicStatistics>,
-    /// How many events had an earlier time than the event before them.
+    /// The number of events with an earlier time than the previous event.
     pub backwards: u64,
     /// The fields that the specification reads and no message carried.
     pub missing_fields: MissingFields,
@@ -77,7 +77,7 @@ impl Summary {
     }
 }
 
-/// What happened to the messages of a session.
+/// The counts of messages of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Messages received.
@@ -117,7 +117,7 @@ impl TopicStatistics {
 /// counted.
 #[derive(Clone, Debug, Default)]
 pub struct PropertyStatistics {
-    /// How many steps it was inconclusive, or how often it became inconclusive.
+    /// The number of steps at which it was inconclusive, or of times it became inconclusive.
     pub inconclusive: u64,
     /// How often it became violated.
     pub violations: u64,

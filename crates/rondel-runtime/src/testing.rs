@@ -66,7 +66,7 @@ pub struct Outcome {
     pub unmet: Vec<usize>,
     /// The messages that could not be decoded, with the reason.
     pub undecodable: Vec<String>,
-    /// How many values had another type than the specification reads.
+    /// The number of values with another type than the specification reads.
     pub mistyped: u64,
     /// Whether deadlines were left at the limit.
     pub endless: bool,
@@ -159,7 +159,7 @@ impl Outcome {
     fn at(&self, expectation: &Expectation, at: Timestamp) -> Vec<Verdict> {
         let begins = |came: &Came| came.about() == at || came.about.is_some() && came.time == at;
         let mut found: Vec<Verdict> = self.of(expectation).filter(|g| begins(g)).map(|g| g.verdict).collect();
-        // Of every instance the last one before, unless it was another already at that time.
+        // For every instance its last verdict before that time, unless another one began at it.
         let mut standing: Vec<&Came> = Vec::new();
         for came in self.of(expectation).filter(|came| came.about() < at) {
             match standing.iter_mut().find(|known| known.parameters == came.parameters) {

@@ -75,7 +75,7 @@ struct WatchedField {
     topic: TopicId,
     path: Path,
     value_type: ValueType,
-    /// Where its values are in a block.
+    /// The slot of its values in a block.
     slot: Option<Slot>,
     /// The properties that show it, and in which row.
     shown: Vec<(usize, usize)>,

@@ -163,7 +163,7 @@ impl Intake {
         let given = self.block.time(row);
         let mut time = given;
         if self.inputs[topic.index()].time.field().is_some() {
-            // A stamp of zero is one that nobody has set, unless time begins there.
+            // A stamp of zero was never set, unless the time of the system begins at zero.
             let begins_at_zero = shown.as_nanos() <= 86_400_000_000_000;
             if given == NO_TIME || given == Timestamp::ZERO && !begins_at_zero {
                 time = if shown == NO_TIME { stamp.arrival(clock) } else { shown };
