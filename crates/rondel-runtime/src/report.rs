@@ -22,7 +22,7 @@ pub struct PropertyInfo {
     pub attributes: Vec<(String, String)>,
     /// The names of its parameters.
     pub parameters: Vec<String>,
-    /// The names of all topics of a chain; empty for other properties.
+    /// The names of all topics of a chain; none for other properties.
     chain: Option<Vec<String>>,
     /// The JSON text before the parameters and the time.
     prefix: Vec<u8>,
