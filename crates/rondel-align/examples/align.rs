@@ -1,6 +1,6 @@
-//! How fast events are put in order: `cargo run --release -p rondel-align --example align`.
+//! Measures the throughput of event-time order: `cargo run --release -p rondel-align --example align`.
 //!
-//! Events per second on one thread, the best of several rounds, and the memory that waiting events take.
+//! Prints events per second on one thread, the best of several rounds, and the memory of waiting events.
 
 #![allow(clippy::print_stdout)]
 
@@ -12,22 +12,22 @@ use std::time::Instant;
 use rondel_align::{MaxWait, Order, OrderPolicy, OrderSettings, Tardy, TopicOrder};
 use rondel_event::{Timestamp, TopicId};
 
-/// Counts the bytes that are in use.
+/// Allocator that counts the bytes in use.
 struct Counting;
 
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: the system's allocator does all the work, and is given what it gave.
+// SAFETY: forwards all calls to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         IN_USE.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -36,7 +36,7 @@ unsafe impl GlobalAlloc for Counting {
 static COUNTING: Counting = Counting;
 
 const EVENTS: usize = 1_000_000;
-/// Between one event and the next.
+/// Time between two events.
 const PERIOD: i64 = 1_000;
 const MILLISECOND: u64 = 1_000_000;
 
@@ -47,7 +47,7 @@ fn round_robin(topics: u32) -> Stream {
     (0..EVENTS).map(|i| (i as u32 % topics, i as i64 * PERIOD)).collect()
 }
 
-/// Each topic delivers 32 at once, behind the others.
+/// Each topic delivers 32 events at once, one topic after the other.
 fn bursts(topics: u32) -> Stream {
     let round = 32 * topics as usize;
     let event = |i: usize| {
@@ -57,7 +57,7 @@ fn bursts(topics: u32) -> Stream {
     (0..EVENTS).map(event).collect()
 }
 
-/// One topic in ten speaks.
+/// One topic in ten has events.
 fn idle(topics: u32) -> Stream {
     let speaking = (topics / 10).max(1);
     (0..EVENTS).map(|i| (i as u32 % speaking * (topics / speaking), i as i64 * PERIOD)).collect()
@@ -74,7 +74,7 @@ fn settings(topics: u32, topic: impl Fn(u32) -> TopicOrder) -> OrderSettings {
     }
 }
 
-/// Millions of events per second, how many were tardy, and the greatest number that waited.
+/// Returns millions of events per second, the number of late events, and the maximum number of waiting events.
 fn measure(settings: &OrderSettings, stream: &Stream) -> (f64, u64, usize) {
     let mut best = f64::INFINITY;
     let (mut tardy, mut most) = (0, 0);
@@ -130,7 +130,7 @@ fn main() {
         let mut order = Order::new(settings(topics, |_| TopicOrder::default()));
         let empty = IN_USE.load(Ordering::Relaxed) - before;
         for i in 0..EVENTS as i64 {
-            // The last topic says nothing.
+            // The last topic has no events.
             let topic = TopicId(i as u32 % (topics - 1));
             order.push(topic, Timestamp::from_nanos(i), None, Timestamp::from_nanos(i), i);
         }

@@ -1,10 +1,10 @@
-//! What it costs that messages wait as the bytes that they came as: `cargo run --release --package rondel-align
+//! Measures the cost of keeping payloads as bytes while messages wait: `cargo run --release --package rondel-align
 //! --example payloads`.
 //!
-//! A synchronizer keeps each payload until its turn. Beside an order of numbers, which only orders: payloads that are
-//! allocated for each message and freed when it leaves, and payloads in buffers that are used again.
+//! Compares an order of numbers with payloads that are allocated for each message and freed on release, and with
+//! payloads in reused buffers.
 
-#![allow(clippy::print_stdout)] // it is what it is for
+#![allow(clippy::print_stdout)] // prints its results
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use rondel_event::{Timestamp, TopicId};
 const EVENTS: i64 = 1_000_000;
 const TOPICS: i64 = 4;
 
-/// An order in which about so many wait.
+/// Returns an order with about `waiting` waiting events.
 fn order<T>(waiting: i64) -> Order<T> {
     let max_wait = MaxWait::Fixed(waiting.unsigned_abs());
     Order::new(OrderSettings {
@@ -29,7 +29,7 @@ fn order<T>(waiting: i64) -> Order<T> {
     })
 }
 
-/// Nanoseconds for each event, the least of some runs.
+/// Returns nanoseconds per event, the minimum of several runs.
 fn measure<T>(waiting: i64, mut keep: impl FnMut(i64) -> T, mut leave: impl FnMut(T)) -> f64 {
     let mut least = f64::INFINITY;
     for _ in 0..7 {

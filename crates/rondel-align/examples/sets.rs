@@ -1,7 +1,7 @@
-//! What it costs to make sets: `cargo run --release -p rondel-align --example sets`.
+//! Measures the cost of building sets: `cargo run --release -p rondel-align --example sets`.
 //!
-//! Nanoseconds per message, messages and sets per second, the stream written beforehand and not
-//! counted. With a name (`approximate`) only the policies that begin with it.
+//! Prints nanoseconds per message, messages and sets per second, without the generation of the stream. With
+//! an argument (`approximate`), only policies whose names begin with it.
 
 #![allow(clippy::print_stdout)]
 
@@ -13,11 +13,11 @@ use rondel_event::{Timestamp, TopicId};
 
 const MS: u64 = 1_000_000;
 
-/// Topic, stamp and clock of each message, as they come.
+/// Topic, stamp and clock of each message, in the order of arrival.
 type Stream = Vec<(TopicId, Timestamp, Timestamp)>;
 
-/// Each topic with its period in ms, in turn, and up to so much jitter; each message 1 to 20 ms on
-/// its way. The first `dead` topics never come.
+/// Generates topics with the given periods in ms and jitter; messages are delayed by 1 to 20 ms. The first
+/// `dead` topics have no messages.
 fn stream(topics: usize, periods: &[u64], jitter: u64, dead: usize, len: usize) -> Stream {
     let mut random = 1u64;
     let mut below = |n: u64| {
