@@ -90,7 +90,7 @@ fn other_settings_are_refused() {
     let read = |bytes: &[u8]| bytes.try_into().ok().map(u32::from_le_bytes);
     assert!(Sets::restore(settings(3), &bytes, read).is_ok());
     let why = Sets::restore(settings(4), &bytes, read).unwrap_err().to_string();
-    assert!(why.contains("other settings of alignment"), "{why}");
+    assert!(why.contains("other alignment settings"), "{why}");
     let limited = Sets::new(settings(3)).with_limits(Some(1), None);
     assert!(limited.restored(&bytes, read).is_err());
 }
