@@ -1,13 +1,13 @@
-//! Measures the networks alone, with nothing but counting behind them.
+//! Measures throughput and latency of the networks alone.
 //!
 //! ```text
 //! wire zenoh count 1000000 &  wire zenoh publish 1000000 32
 //! wire zenoh echo 1000000 &   wire zenoh ping 10000 32 [RATE]
 //! ```
-//! and the same with `dds`. `raw` after the role `count` (Zenoh only) is Zenoh's own callback, without
-//! this crate. One side listens on port 17447 of loopback, the other connects; DDS uses domain 77. All times are
-//! from the first message to the last, as seen by the one who prints them.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)] // a measuring tool, not the product
+//! and the same with `dds`. `raw` after `count` (Zenoh only) uses Zenoh's own callback without this crate. One
+//! side listens on port 17447 of loopback, the other connects; DDS uses domain 77. Times are measured from the
+//! first message to the last one by the process that prints them.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)] // a measuring tool, not shipped
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -76,7 +76,7 @@ impl Network {
     }
 }
 
-/// Counts, and notes when the first and the last message came.
+/// Receiver that counts messages and records the arrival of the first and the last one.
 struct Counter {
     count: AtomicU64,
     expected: u64,
@@ -156,7 +156,7 @@ fn main() {
             let counter = Counter::new(number(count), Some(network.publisher(OUT)));
             let subscription = network.subscribe(IN, Arc::clone(&counter));
             counter.report("echo");
-            // The other side has sent a few more, to see whether the way is open.
+            // The other side sends a few more messages to detect the connection.
             subscription.drain(Duration::from_millis(200), LIMIT);
             subscription.close(LIMIT);
             network.close();
@@ -181,11 +181,11 @@ fn main() {
         [network, "ping", count, size, rate] => {
             ping(&Network::open(network, false), number(count), number(size), Some(number(rate)));
         }
-        _ => panic!("see the head of the source"),
+        _ => panic!("unknown arguments: see the documentation at the top of examples/wire.rs"),
     }
 }
 
-/// Publishes to an echo and counts what comes back.
+/// Publishes to an echo and counts the returned messages.
 fn both(network: &Network, count: u64, size: u64) {
     let publisher = network.publisher(IN);
     let counter = Counter::new(count, None);
@@ -200,7 +200,7 @@ fn both(network: &Network, count: u64, size: u64) {
     counter.report("both");
 }
 
-/// The way back is known to be open when something has come back.
+/// Publishes until a message returns, so that both directions are connected.
 fn wait_for_echo(publisher: &dyn Publisher, counter: &Counter) {
     let deadline = Instant::now() + LIMIT;
     let mut sent = 0;
@@ -215,7 +215,7 @@ fn wait_for_echo(publisher: &dyn Publisher, counter: &Counter) {
     assert!(counter.count.swap(0, Ordering::Relaxed) <= sent);
 }
 
-/// Sends one after another, each when the one before has come back (and not before its time).
+/// Sends one message after another, each after the previous one returned and, with a rate, not before its time.
 fn ping(network: &Network, count: u64, size: u64, rate: Option<u64>) {
     let publisher = network.publisher(IN);
     let counter = Counter::new(u64::MAX, None);
