@@ -41,14 +41,15 @@ pub fn missing(summary: &Summary, received: bool) -> Vec<String> {
     let mut sentences = Vec::new();
     let topics: Vec<&str> =
         summary.topics.iter().filter(|topic| topic.missing).map(|topic| topic.name.as_str()).collect();
-    if !topics.is_empty() && !(topics.len() == 1 && topics[0].is_empty()) {
+    // The one topic of a bare formula has no name.
+    if topics.iter().any(|name| !name.is_empty()) {
         let noun = if topics.len() == 1 { "topic" } else { "topics" };
         sentences.push(format!("no message came on {noun} {}", topics.join(", ")));
     }
     let fields = summary.missing_fields.names();
     // A topic without messages is named once, without its fields.
     let of_missing = |field: &&&str| topics.iter().any(|topic| field.starts_with(&format!("{topic}.")));
-    let (_, fields): (Vec<&str>, Vec<&str>) = fields.iter().partition(|field| of_missing(&field));
+    let (_, fields): (Vec<&str>, Vec<&str>) = fields.iter().partition(|field| of_missing(field));
     if received && !fields.is_empty() {
         let noun = if fields.len() == 1 { "field" } else { "fields" };
         sentences.push(format!("no message carries the {noun} {}", fields.join(", ")));
