@@ -18,6 +18,10 @@ PREFIX ?= /usr/local
 # CMake, which builds CycloneDDS, would install its intermediate results into DESTDIR, too.
 WITHOUT_DESTDIR := env --unset=DESTDIR --unset=MAKEFLAGS
 
+# Build only the command, but with the features that the tests need of its dependencies: naming
+# examples, of which there are none, does that. So `make test` compiles no dependency a second time.
+DEMO := --workspace --bin rondel --examples
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo install uninstall test test-long bench bench-containers image test-containers test-bridge \
 	test-fresh fuzz deny clean
@@ -29,7 +33,7 @@ setup: ## install missing requirements of the build (system packages, Rust)
 	@scripts/setup
 
 demo: setup ## build Rondel and run the demo: check a small system live
-	cargo build --locked --package rondel
+	cargo build --locked $(DEMO)
 	@$(TARGET)/debug/rondel demo
 
 install: setup ## build Rondel with all optimisations; install command, completions, manual (PREFIX=/usr/local, DESTDIR)
