@@ -22,6 +22,8 @@ RUN rustc -vV | sed -n 's/^host: //p' > /target
 COPY --from=manifests /src .
 RUN cargo build --release --locked --package rondel --target "$(cat /target)"
 COPY . .
+# The build context has no git history: `--build-arg RONDEL_COMMIT=…` names the commit.
+ARG RONDEL_COMMIT
 # cargo compares modification times: the copied files must be newer than the compiled ones.
 RUN find crates -name '*.rs' -exec touch {} + \
  && cargo build --release --locked --package rondel --target "$(cat /target)" \

@@ -13,8 +13,19 @@ test: export PATH := $(CURDIR)/.venv/bin:$(PATH)
 BENCH_OUT ?= out/bench
 BENCH_ARGUMENTS ?=
 
+# The folder of the build results, and the folder that `make install` installs into.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+PREFIX ?= /usr/local
+# CMake, which builds CycloneDDS, would install its intermediate results into DESTDIR, too.
+WITHOUT_DESTDIR := env --unset=DESTDIR --unset=MAKEFLAGS
+
+# Build only the command, but with the features that the tests need of its dependencies: naming
+# examples, of which there are none, does that. So `make test` compiles no dependency a second time.
+DEMO := --workspace --bin rondel --examples
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long bench bench-containers image test-containers test-bridge test-fresh fuzz deny clean
+.PHONY: help setup demo install uninstall test test-long bench bench-containers image test-containers test-bridge \
+	test-fresh fuzz deny clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,13 +34,21 @@ setup: ## install missing requirements of the build (system packages, Rust)
 	@scripts/setup
 
 demo: setup ## build Rondel and run the demo: check a small system live
-	cargo build --release --locked --package rondel
-	@target/release/rondel demo
+	cargo build --locked $(DEMO)
+	@$(TARGET)/debug/rondel demo
+
+install: setup ## build Rondel with all optimisations; install command, completions, manual (PREFIX=/usr/local, DESTDIR)
+	$(WITHOUT_DESTDIR) cargo build --release --locked --package rondel
+	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install $(TARGET)/release/rondel
+
+uninstall: ## remove what `make install` has installed (the same PREFIX and DESTDIR)
+	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install --remove
 
 test: setup .venv/ready ## check format and lints, run all tests
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo test --workspace --locked
+	scripts/test-install $(TARGET)/debug/rondel
 
 test-long: setup ## compare the engine with the definitions on many random cases (RONDEL_CASES=200 times as many as `make test`)
 	RONDEL_CASES=$(or $(RONDEL_CASES),200) cargo test --release --locked --package rondel-engine
@@ -37,16 +56,14 @@ test-long: setup ## compare the engine with the definitions on many random cases
 bench: setup ## run the benchmarks on this machine (file, Zenoh, DDS)
 	cargo build --release --locked --package rondel --package rondel-bench
 	@$(MAKE) --no-print-directory .venv/plots
-	target/release/rondel-bench all --out $(BENCH_OUT) $(BENCH_ARGUMENTS)
+	$(TARGET)/release/rondel-bench all --out $(BENCH_OUT) $(BENCH_ARGUMENTS)
 	.venv/bin/python3 bench/plot.py $(BENCH_OUT)
 
 bench-containers: setup image ## run the Timescales benchmark through container networks
 	scripts/bench-containers
 
 image: ## build the container image `rondel`
-	@scripts/docker-engine
-	@scripts/base-images rust:1-bookworm
-	docker build --tag rondel .
+	scripts/image
 
 test-containers: ## build the image, run the deployments in containers, count verdicts (needs root)
 	scripts/test-containers
@@ -61,7 +78,7 @@ fuzz: setup ## fuzz every parser, 10 s each (FUZZ_SECONDS=60 for a minute)
 	scripts/fuzz $(or $(FUZZ_SECONDS),10)
 
 deny: setup ## check licences, sources and bans of all dependencies
-	@cargo deny --version >/dev/null 2>&1 || { echo "==> installing cargo-deny" && cargo install --locked cargo-deny; }
+	@cargo deny --version >/dev/null 2>&1 || { echo "==> installing cargo-deny" && cargo install --locked --debug cargo-deny; }
 	cargo deny check licenses bans sources
 	cargo deny --manifest-path deploy/bridge/program/Cargo.toml --config deny.toml check licenses bans sources
 
