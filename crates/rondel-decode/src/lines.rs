@@ -17,8 +17,8 @@
 //!   line before it.
 //! - **Undecodable payloads.** In the forms of `mosquitto_sub` and `rondel tap`, and in the first one with
 //!   `arrival`, a payload that cannot be decoded is no error of the recording. It is counted
-//!   ([`Lines::undecodable`]), as a live run counts it: a string that holds no JSON object, or an event time
-//!   that is none. A line that is not JSON is an error, and so is a wrong `topic`, `time`, `arrival` or `tst`.
+//!   ([`Lines::undecodable`]), as a live run counts it: a string that holds no JSON object, the `null` that
+//!   `mosquitto_sub` writes for an empty message, or a wrong event time. A line that is not JSON is an error, and so is a wrong `topic`, `time`, `arrival` or `tst`.
 
 mod names;
 
@@ -486,6 +486,10 @@ impl Lines {
                 Some(NO_OBJECT.to_owned())
             }
             (Ok(()), Some(text)) => object(text.as_bytes(), &roots.payload, &mut writer).err(),
+            // An empty message, which `mosquitto_sub` writes as null.
+            (Ok(()), None) if matches!(form, Form::Broker(payload) if payload.kind == Kind::Null) => {
+                Some(NO_OBJECT.to_owned())
+            }
             (Ok(()), None) => None,
         };
         let (mistyped, time) = (writer.mistyped, writer.time);
@@ -556,7 +560,7 @@ impl Lines {
     }
 }
 
-/// The reason why a text is no payload.
+/// The reason for which a text is not decoded.
 const NO_OBJECT: &str = "the payload is no JSON object";
 
 /// Decodes the object that a text holds.

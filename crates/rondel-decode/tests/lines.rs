@@ -266,6 +266,7 @@ fn mixed_line() -> impl Strategy<Value = String> {
         let body = format!("{{\"b\": {b}, \"i\": {i}, \"t\": {time}, \"s\": \"{s}\"}}");
         let quoted = serde_json::Value::from(&*body).to_string();
         match form {
+            8 if i % 8 == 0 => format!("{{\"tst\":{time},{topic},\"payloadlen\":0,\"payload\":null}}"),
             8 => format!("{{{topic},\"time\":{time},\"arrival\":{i}.5,\"data\":{body}}}"),
             9 => format!("{{{topic},\"time\":null,\"arrival\":{i}.5,\"origin\":{{\"publisher\":7}},\"message\":{body}}}"),
             10 => format!("{{{topic},\"time\":{time},\"arrival\":{i}.5,\"data\":[{i}]}}"),
@@ -559,6 +560,7 @@ fn payloads_that_cannot_be_decoded_are_counted() {
         r#"{"tst":5,"topic":"fleet/a/pose","payload":"[1]"}"#,
         r#"{"tst":6,"topic":"fleet/a/pose","payload":"{\"b\":tru}"}"#,
         r#"{"tst":7,"topic":"fleet/a/pose","payload":"{} {}"}"#,
+        r#"{"tst":7,"topic":"fleet/a/pose","payload":null}"#,
         r#"{"tst":8,"topic":"other","payload":"on"}"#,
         r#"{"tst":9,"topic":"one","payload":"{\"b\":false}"}"#,
         r#"{"tst":10,"topic":"one","payload":7}"#,
@@ -568,12 +570,12 @@ fn payloads_that_cannot_be_decoded_are_counted() {
     let (rows, undecodable, first) = read(&mut lines, &text);
     let times: Vec<&str> = rows.iter().map(|row| row.split(' ').nth(1).unwrap()).collect();
     assert_eq!(times, ["1", "9", "10"]);
-    assert_eq!((undecodable, others(&lines)), (6, 1));
+    assert_eq!((undecodable, others(&lines)), (7, 1));
     assert_eq!(first, Some((2, "the payload is no JSON object".into())));
     // Only the first one is told.
     lines.restart();
     let (_, undecodable, first) = read(&mut lines, "{\"tst\":4,\"topic\":\"one\",\"payload\":\"on\"}\n");
-    assert_eq!((undecodable, first), (7, None));
+    assert_eq!((undecodable, first), (8, None));
 
     let mut lines = Lines::new(&topics(), false, TimeUnit::Seconds);
     let (_, _, first) = read(&mut lines, "\n{\"tst\":6,\"topic\":\"one\",\"payload\":\"{\\\"b\\\":tru}\"}\n");

@@ -1,20 +1,21 @@
+//! Blocks of events.
+
 use crate::{Slot, Timestamp, TopicId};
 
-/// Up to [`Block::CAPACITY`] events in columns, in their order: what a decoder writes and a
-/// monitor reads.
+/// Up to [`Block::CAPACITY`] events in order, stored in columns: written by a decoder, read by a
+/// monitor.
 ///
-/// Row `i` is the `i`-th event of the block. Sets of rows are bit masks ([`Rows`]), bit `i` for
-/// row `i`, so that boolean formulas are evaluated over all rows of a block at a time; events that
-/// came together on a network are a block of 1 to 64 rows. A column says for every row whether the
-/// event carries the field and whether its value is valid; values of earlier events are held by the
-/// monitor, not here. Once made, a block is used again and again and does not allocate (text grows
-/// to the largest block of text ever seen).
+/// Row `i` is the `i`-th event. Sets of rows are bit masks ([`Rows`]), so that boolean formulas are
+/// evaluated over all rows of a block at a time. Events that arrive together on a network form a block of
+/// 1 to 64 rows. A column states for each row whether the event carries the field and whether its value
+/// is valid; the monitor holds the values of earlier events. A block is reused and stops allocating once
+/// its text buffer has reached its largest size.
 #[derive(Clone, Debug)]
 pub struct Block {
     len: u32,
     times: [Timestamp; Block::CAPACITY],
     arrivals: [Timestamp; Block::CAPACITY],
-    /// The rows whose arrival is known.
+    /// The rows with a known time of arrival.
     arrived: Rows,
     topics: Vec<Rows>,
     bools: Vec<BoolColumn>,
@@ -22,14 +23,14 @@ pub struct Block {
     floats: Vec<Column<f64>>,
     strings: Vec<StringColumn>,
     text: Vec<u8>,
-    /// How much text there was before the last event.
+    /// Length of the text before the last event.
     text_before: usize,
 }
 
 /// A set of rows of a block: bit `i` stands for row `i`.
 pub type Rows = u64;
 
-/// How many topics and columns of each kind a block has.
+/// Number of topics and of columns of each kind in a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
     /// Number of topics.
@@ -44,44 +45,44 @@ pub struct Layout {
     pub strings: usize,
 }
 
-/// A field of booleans.
+/// Column of a boolean field.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BoolColumn {
     /// The rows whose event carries the field.
     pub present: Rows,
-    /// The rows among them where it is a boolean.
+    /// The rows in `present` whose value is a boolean.
     pub valid: Rows,
-    /// The rows among those where it is true.
+    /// The rows in `valid` whose value is true.
     pub values: Rows,
 }
 
-/// A field of numbers.
+/// Column of a numeric field.
 #[derive(Clone, Debug)]
 pub struct Column<T> {
     /// The rows whose event carries the field.
     pub present: Rows,
-    /// The rows among them where it has this column's type.
+    /// The rows in `present` whose value has the column's type.
     pub valid: Rows,
-    /// The values of the valid rows; anything elsewhere.
+    /// The values of the valid rows; other rows are undefined.
     pub values: [T; Block::CAPACITY],
 }
 
-/// A field of text. Its values are ranges of the block's text, see [`Block::text`].
+/// Column of a text field. Its values are ranges of the block's text, see [`Block::text`].
 #[derive(Clone, Debug)]
 pub struct StringColumn {
     /// The rows whose event carries the field.
     pub present: Rows,
-    /// The rows among them where it is text.
+    /// The rows in `present` whose value is text.
     pub valid: Rows,
     ranges: [(u32, u32); Block::CAPACITY],
 }
 
-/// What a field of one event is.
+/// Value of a field in one event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cell {
-    /// The event does not carry it.
+    /// The event does not carry the field.
     Absent,
-    /// It is null, or of another type.
+    /// The value is null or has another type.
     Invalid,
     Bool(bool),
     Int(i64),
@@ -103,10 +104,10 @@ impl Default for StringColumn {
 }
 
 impl Block {
-    /// The largest number of events in a block: the bits of a [`Rows`].
+    /// Maximum number of events in a block: the bits of a [`Rows`].
     pub const CAPACITY: usize = 64;
 
-    /// An empty block with these columns.
+    /// Creates an empty block with these columns.
     pub fn new(layout: Layout) -> Block {
         Block {
             len: 0,
@@ -123,13 +124,13 @@ impl Block {
         }
     }
 
-    /// The number of events in it.
+    /// Returns the number of events.
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Whether there is no event in it.
+    /// Whether the block has no events.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -141,7 +142,7 @@ impl Block {
         self.len() == Block::CAPACITY
     }
 
-    /// The rows in use, as a mask.
+    /// Returns the rows in use.
     #[inline(always)]
     pub fn rows(&self) -> Rows {
         if self.is_full() { Rows::MAX } else { (1 << self.len) - 1 }
@@ -172,8 +173,8 @@ impl Block {
     /// Adds an event without fields and returns its row.
     ///
     /// # Panics
-    /// When the block is full, or the topic is not one of the layout: both are mistakes of the
-    /// caller, never of the input.
+    /// If the block is full or the topic is not in the layout. Both are programming errors: no input
+    /// causes them.
     #[inline(always)]
     pub fn push(&mut self, topic: TopicId, time: Timestamp) -> usize {
         let row = self.len();
@@ -184,19 +185,19 @@ impl Block {
         row
     }
 
-    /// Adds events on one topic in these rows. Their times and values have been written by row, their
-    /// fields are marked with [`Block::mark_valid`]. Rows that are left out below the highest one are
-    /// to be added too before anybody else sees the block.
+    /// Adds the events of one topic in these rows. The caller has written their times and values by row,
+    /// and marks their fields with [`Block::mark_valid`]. Unused rows below the highest one must be added
+    /// before the block is read.
     ///
     /// # Panics
-    /// When the topic is not one of the layout, like [`Block::push`].
+    /// If the topic is not in the layout.
     #[inline(always)]
     pub fn extend(&mut self, topic: TopicId, rows: Rows) {
         self.topics[topic.index()] |= rows;
         self.len = self.len.max(Rows::BITS - rows.leading_zeros());
     }
 
-    /// Becomes a full block of copies of the event in one row of another block of the same layout.
+    /// Replaces the content by 64 copies of one event of another block with the same layout.
     pub fn repeat(&mut self, other: &Block, row: usize) {
         self.clear();
         self.len = Block::CAPACITY as u32;
@@ -224,7 +225,7 @@ impl Block {
         }
     }
 
-    /// Marks a field as carried and valid in these rows.
+    /// Marks a field as present and valid in these rows.
     #[inline]
     pub fn mark_valid(&mut self, slot: Slot, rows: Rows) {
         let (present, valid) = self.masks(slot);
@@ -232,25 +233,25 @@ impl Block {
         *valid |= rows;
     }
 
-    /// Marks a field as carried in these rows, with a value of another type.
+    /// Marks a field as present in these rows without changing its validity.
     #[inline]
     pub fn mark_present(&mut self, slot: Slot, rows: Rows) {
         *self.masks(slot).0 |= rows;
     }
 
-    /// Writes an integer without marking its field as carried.
+    /// Writes an integer without marking its field as present.
     #[inline(always)]
     pub fn write_int(&mut self, column: u32, row: usize, value: i64) {
         self.ints[column as usize].values[row] = value;
     }
 
-    /// Writes a floating-point number without marking its field as carried.
+    /// Writes a floating-point number without marking its field as present.
     #[inline(always)]
     pub fn write_float(&mut self, column: u32, row: usize, value: f64) {
         self.floats[column as usize].values[row] = value;
     }
 
-    /// Writes text without marking its field as carried; says whether it fits (4 GiB in a block).
+    /// Writes text without marking its field as present. Returns whether it fits: a block holds 4 GiB.
     #[inline]
     pub fn write_string(&mut self, column: u32, row: usize, value: &str) -> bool {
         let start = self.text.len();
@@ -262,8 +263,8 @@ impl Block {
         true
     }
 
-    /// The same with ASCII text that is at hand as words of eight bytes, the first in the lowest: `word`
-    /// gives the one that begins at a byte of it. What the last one has beyond the text is left out.
+    /// Like [`Block::write_string`] for ASCII text given as little-endian words: `word(i)` returns the
+    /// eight bytes from byte `i`. Bytes beyond `len` are ignored.
     #[inline(always)]
     pub fn write_ascii(&mut self, column: u32, row: usize, len: usize, word: impl Fn(usize) -> u64) -> bool {
         let start = self.text.len();
@@ -272,7 +273,7 @@ impl Block {
         };
         for at in (0..len).step_by(8) {
             let word = word(at);
-            debug_assert!(len - at < 8 || word & 0x8080_8080_8080_8080 == 0, "callers have looked");
+            debug_assert!(len - at < 8 || word & 0x8080_8080_8080_8080 == 0, "the caller checks for ASCII");
             self.text.extend_from_slice(&word.to_le_bytes());
         }
         self.text.truncate(start + len);
@@ -280,20 +281,19 @@ impl Block {
         true
     }
 
-    /// How many bytes of text are written.
+    /// Returns the length of the block's text in bytes.
     #[inline]
     pub fn text_len(&self) -> usize {
         self.text.len()
     }
 
-    /// Takes back text that was written for no event, down to a length from [`Block::text_len`].
+    /// Removes text that no event uses, down to an earlier [`Block::text_len`].
     #[inline]
     pub fn truncate_text(&mut self, len: usize) {
         self.text.truncate(len);
     }
 
-    /// Takes the last event back, with all that was written of it: for a message that turns out to
-    /// be undecodable half-way.
+    /// Removes the last event with all its fields, for a message that turns out to be undecodable.
     pub fn pop(&mut self) {
         let Some(len) = self.len.checked_sub(1) else { return };
         self.len = len;
@@ -317,38 +317,38 @@ impl Block {
         }
     }
 
-    /// The time of the event in `row`.
+    /// Returns the time of the event in `row`.
     #[inline(always)]
     pub fn time(&self, row: usize) -> Timestamp {
         self.times[row]
     }
 
-    /// Sets the time of the event in `row`, where it is known only after the fields.
+    /// Sets the time of the event in `row`, if it is known only after the fields.
     #[inline(always)]
     pub fn set_time(&mut self, row: usize, time: Timestamp) {
         self.times[row] = time;
     }
 
-    /// Sets when the event in `row` arrived, by the clock that its time was taken from too.
+    /// Sets the time of arrival of the event in `row`, on the same clock as its time.
     #[inline(always)]
     pub fn set_arrival(&mut self, row: usize, arrival: Timestamp) {
         self.arrivals[row] = arrival;
         self.arrived |= 1 << row;
     }
 
-    /// When the event in `row` arrived, where that is known.
+    /// Returns the time of arrival of the event in `row`, if it is known.
     #[inline(always)]
     pub fn arrival(&self, row: usize) -> Option<Timestamp> {
         (self.arrived >> row & 1 == 1).then(|| self.arrivals[row])
     }
 
-    /// The rows whose event came on `topic`.
+    /// Returns the rows whose event is of `topic`.
     #[inline(always)]
     pub fn topic_rows(&self, topic: TopicId) -> Rows {
         self.topics[topic.index()]
     }
 
-    /// The topic of the event in `row`.
+    /// Returns the topic of the event in `row`.
     pub fn topic(&self, row: usize) -> Option<TopicId> {
         let index = self.topics.iter().position(|rows| rows >> row & 1 == 1)?;
         Some(TopicId(index as u32))
@@ -361,7 +361,7 @@ impl Block {
         let bit = 1 << row;
         c.present |= bit;
         c.valid |= bit;
-        // A repeated key: the last one counts.
+        // A key may be repeated in a message: the last value counts.
         c.values = c.values & !bit | Rows::from(value) << row;
     }
 
@@ -387,7 +387,7 @@ impl Block {
         }
     }
 
-    /// Notes that the event carries the field, but with null or a value of another type.
+    /// Marks a field as present but invalid: null or a value of another type.
     #[inline]
     pub fn set_invalid(&mut self, slot: Slot, row: usize) {
         if let Slot::Bool(column) = slot {
@@ -398,7 +398,7 @@ impl Block {
         *valid &= !(1 << row);
     }
 
-    /// What a field is in `row`; text is appended to `text`.
+    /// Returns the value of a field in `row`; text is appended to `text`.
     #[inline]
     pub(crate) fn cell(&self, slot: Slot, row: usize, text: &mut Vec<u8>) -> Cell {
         let (present, valid) = match slot {
@@ -418,7 +418,7 @@ impl Block {
             Slot::Int(i) => Cell::Int(self.ints[i as usize].values[row]),
             Slot::Float(i) => Cell::Float(self.floats[i as usize].values[row]),
             Slot::String(i) => {
-                // It was within a block's text, which is no longer than 4 GiB.
+                // The text of a block is at most 4 GiB long.
                 let start = text.len() as u32;
                 text.extend_from_slice(self.text(i, row));
                 Cell::Text(start, text.len() as u32)
@@ -426,7 +426,7 @@ impl Block {
         }
     }
 
-    /// Makes a field in `row` what it was in another block.
+    /// Writes a value from [`Block::cell`] to a field in `row`.
     #[inline]
     pub(crate) fn set_cell(&mut self, slot: Slot, row: usize, cell: Cell, text: &[u8]) {
         match (slot, cell) {
@@ -475,7 +475,7 @@ impl Block {
         }
     }
 
-    /// The rows whose event carries the field.
+    /// Returns the rows whose event carries the field.
     pub fn present(&self, slot: Slot) -> Rows {
         match slot {
             Slot::Bool(i) => self.bools[i as usize].present,
@@ -485,7 +485,7 @@ impl Block {
         }
     }
 
-    /// The rows whose event carries the field without a value of its type.
+    /// Returns the rows whose event carries the field without a value of its type.
     #[inline(always)]
     pub fn invalid(&self, slot: Slot) -> Rows {
         let (present, valid) = match slot {
@@ -497,37 +497,37 @@ impl Block {
         present & !valid
     }
 
-    /// A boolean column.
+    /// Returns a boolean column.
     #[inline(always)]
     pub fn bools(&self, column: u32) -> &BoolColumn {
         &self.bools[column as usize]
     }
 
-    /// A boolean column, for decoders that fill several rows at a time.
+    /// Returns a boolean column, for decoders that fill several rows at a time.
     #[inline(always)]
     pub fn bools_mut(&mut self, column: u32) -> &mut BoolColumn {
         &mut self.bools[column as usize]
     }
 
-    /// An integer column.
+    /// Returns an integer column.
     #[inline(always)]
     pub fn ints(&self, column: u32) -> &Column<i64> {
         &self.ints[column as usize]
     }
 
-    /// A floating-point column.
+    /// Returns a floating-point column.
     #[inline(always)]
     pub fn floats(&self, column: u32) -> &Column<f64> {
         &self.floats[column as usize]
     }
 
-    /// A text column.
+    /// Returns a text column.
     #[inline(always)]
     pub fn strings(&self, column: u32) -> &StringColumn {
         &self.strings[column as usize]
     }
 
-    /// The bytes of the text in `row` of a text column; empty where the row is not valid.
+    /// Returns the text in `row` of a text column; empty if the row is not valid.
     #[inline]
     pub fn text(&self, column: u32, row: usize) -> &[u8] {
         let c = &self.strings[column as usize];
@@ -540,14 +540,14 @@ impl Block {
 }
 
 impl Block {
-    /// How long the text in `row` of a text column is, and its first eight bytes as [`Block::text_word`] gives them.
+    /// Returns the length of the text in `row` of a text column, and its first word as [`Block::text_word`] does.
     #[inline(always)]
     pub fn text_begin(&self, column: u32, row: usize) -> (usize, u64) {
         let (start, end) = self.strings[column as usize].ranges[row];
         ((end - start) as usize, self.word(start as usize, end as usize))
     }
 
-    /// Eight bytes of the text in `row` of a text column, from the byte `at` on, the first in the lowest; zeros
+    /// Returns the eight bytes from byte `at` of the text in `row` of a text column as a little-endian word, with zeros
     /// beyond its end.
     #[inline(always)]
     pub fn text_word(&self, column: u32, row: usize, at: usize) -> u64 {
@@ -592,7 +592,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_taken_back_leaves_nothing() {
+    fn pop_removes_all_traces_of_an_event() {
         let mut block = Block::new(Layout { topics: 2, bools: 1, ints: 1, floats: 1, strings: 1 });
         for topic in [0, 1] {
             let row = block.push(TopicId(topic), Timestamp::from_nanos(i64::from(topic)));
@@ -615,7 +615,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_written_and_read_in_words() {
+    fn ascii_text_is_written_and_read_in_words() {
         let text = b"abcdefghijklmnopqrst\"}       ";
         let word = |at: usize| u64::from_le_bytes(*text[at..].first_chunk().unwrap());
         let mut block = Block::new(Layout { topics: 1, strings: 1, ..Layout::default() });
@@ -633,7 +633,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_event_is_in_every_row() {
+    fn repeat_copies_the_event_to_every_row() {
         let layout = Layout { topics: 2, bools: 1, ints: 2, floats: 1, strings: 2 };
         let (mut block, mut copies) = (Block::new(layout), Block::new(layout));
         for topic in [0, 1, 0] {
@@ -659,7 +659,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_write_counts_and_invalid_clears() {
+    fn the_last_write_counts_and_set_invalid_clears_it() {
         let mut block = Block::new(Layout { topics: 1, bools: 1, ..Layout::default() });
         let row = block.push(TopicId(0), Timestamp::ZERO);
         block.set_bool(0, row, true);

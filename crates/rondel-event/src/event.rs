@@ -1,10 +1,12 @@
+//! Single events outside of a block.
+
 use crate::block::Cell;
 use crate::{Block, Slot, Timestamp, TopicId};
 
-/// One event by itself, taken out of a [`Block`] to wait, and put into another of the same layout later.
+/// A single event, copied from a [`Block`] to wait and added to another block of the same layout later.
 ///
-/// It holds the fields of its topic only. Used again, it keeps its room: a place for events that wait
-/// allocates nothing once as many have waited as ever will.
+/// It holds the fields of its topic only. A reused event keeps its buffers, so a pool of waiting events
+/// stops allocating once it has reached its largest size.
 #[derive(Clone, Debug, Default)]
 pub struct Event {
     topic: Option<TopicId>,
@@ -15,7 +17,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// Becomes the event in `row` of a block; `slots` are where the fields of its topic are.
+    /// Replaces this event by the one in `row` of a block; `slots` are the slots of its topic's fields.
     pub fn copy(&mut self, block: &Block, row: usize, topic: TopicId, slots: &[Slot]) {
         self.topic = Some(topic);
         self.time = block.time(row);
@@ -25,10 +27,10 @@ impl Event {
         self.cells.extend(slots.iter().map(|&slot| block.cell(slot, row, &mut self.text)));
     }
 
-    /// Adds it to a block that is not full, as an event of this time, and returns its row.
+    /// Adds the event to a block with the time `time` and returns its row.
     ///
     /// # Panics
-    /// When the block is full, as [`Block::push`], or has another layout than that it was copied from.
+    /// If the block is full, or has another layout than the one that the event was copied from.
     pub fn push(&self, block: &mut Block, time: Timestamp, slots: &[Slot]) -> usize {
         let row = block.push(self.topic.unwrap_or(TopicId(0)), time);
         if let Some(arrival) = self.arrival {
@@ -38,38 +40,38 @@ impl Event {
         row
     }
 
-    /// Adds it to the event in `row`, so that messages of several topics are one event.
+    /// Adds the fields to the event in `row`, which combines messages of several topics in one event.
     ///
     /// # Panics
-    /// As [`Event::push`].
+    /// If the block has another layout than the one that the event was copied from.
     pub fn join(&self, block: &mut Block, row: usize, slots: &[Slot]) {
         block.extend(self.topic.unwrap_or(TopicId(0)), 1 << row);
         self.fill(block, row, slots);
     }
 
-    /// Makes the fields that it carries unknown: they are not to be relied on any more.
+    /// Marks all fields of the event as invalid, so that their values are unknown.
     pub fn forget_values(&mut self) {
         let carried = self.cells.iter_mut().filter(|cell| !matches!(cell, Cell::Absent));
         carried.for_each(|cell| *cell = Cell::Invalid);
     }
 
-    /// The topic that it came on; none if nothing was copied yet.
+    /// Returns the topic; `None` if nothing was copied yet.
     pub fn topic(&self) -> Option<TopicId> {
         self.topic
     }
 
-    /// Its time.
+    /// Returns the time.
     pub fn time(&self) -> Timestamp {
         self.time
     }
 
-    /// Writes it down, so that [`Event::read`] finds it again.
+    /// Appends the event as bytes, which [`Event::read`] decodes.
     pub fn write(&self, to: &mut Vec<u8>) {
         to.extend_from_slice(&self.topic.map_or(u32::MAX, |topic| topic.0).to_le_bytes());
         to.extend_from_slice(&self.time.as_nanos().to_le_bytes());
         to.push(u8::from(self.arrival.is_some()));
         to.extend_from_slice(&self.arrival.map_or(0, Timestamp::as_nanos).to_le_bytes());
-        // A block, which it came from, has no more columns and no more text than that.
+        // A block, from which the event was copied, has fewer than 2^32 columns.
         to.extend_from_slice(&(self.cells.len() as u32).to_le_bytes());
         for cell in &self.cells {
             let (kind, value) = match *cell {
@@ -88,7 +90,7 @@ impl Event {
         to.extend_from_slice(&self.text);
     }
 
-    /// The event that was written down so, if these bytes are one.
+    /// Decodes the bytes of [`Event::write`]; `None` if they are not an event.
     pub fn read(bytes: &[u8]) -> Option<Event> {
         let mut rest = bytes;
         let topic = u32::from_le_bytes(take(&mut rest)?);
@@ -128,7 +130,7 @@ impl Event {
         })
     }
 
-    /// Whether it has what stands in these slots: as many fields, each of its type or unknown.
+    /// Whether the fields fit these slots in number and type; invalid fields fit any slot.
     pub fn fits(&self, slots: &[Slot]) -> bool {
         let is_of = |(cell, slot): (&Cell, &Slot)| {
             matches!(
@@ -165,7 +167,7 @@ mod tests {
     const SLOTS: [Slot; 5] = [Slot::Bool(0), Slot::Int(0), Slot::Float(0), Slot::String(0), Slot::String(1)];
 
     #[test]
-    fn an_event_survives_waiting() {
+    fn a_copied_event_equals_the_original() {
         let mut block = Block::new(LAYOUT);
         block.push(TopicId(0), Timestamp::ZERO);
         let row = block.push(TopicId(1), Timestamp::from_nanos(5));
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_survives_being_written_down() {
+    fn a_decoded_event_equals_the_written_one() {
         let mut block = Block::new(LAYOUT);
         let row = block.push(TopicId(1), Timestamp::from_nanos(-5));
         block.set_arrival(row, Timestamp::from_nanos(6));
@@ -206,7 +208,7 @@ mod tests {
         let mut other = SLOTS;
         other.swap(0, 2);
         assert!(!again.fits(&other));
-        // Whatever bytes there are, an event that was read can be used.
+        // Altered bytes are either refused or decode to an event that can be used.
         for (at, value) in (0..bytes.len()).flat_map(|at| [0, 1, 5, 0x7F, 0xFF].map(|value| (at, value))) {
             let mut altered = bytes.clone();
             altered[at] = value;
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_two_topics_are_one() {
+    fn messages_of_two_topics_join_in_one_event() {
         let mut block = Block::new(LAYOUT);
         let mut events = [Event::default(), Event::default()];
         for (i, event) in events.iter_mut().enumerate() {

@@ -1,8 +1,8 @@
-//! The words that all of Rondel shares: time, values, blocks of events, projections and verdicts.
+//! Shared vocabulary of all crates: time, values, blocks of events, projections and verdicts.
 //!
-//! No I/O and no clock in here. A decoder (crate `rondel-net`) follows a [`Projection`] and writes
-//! events into a [`Block`]; the monitor (crate `rondel-engine`) reads the block and answers with
-//! [`Verdict`]s. Neither knows the other.
+//! This crate has no I/O and no clock. A decoder (crate `rondel-decode`) follows a [`Projection`] and
+//! writes events into a [`Block`]; the monitor (crate `rondel-engine`) reads the block and returns
+//! [`Verdict`]s. Neither depends on the other.
 
 mod block;
 mod event;
@@ -24,12 +24,12 @@ pub use time::{ParseTimeError, TimeUnit, Timestamp};
 pub use value::{Comparison, Value, ValueType};
 pub use verdict::Verdict;
 
-/// A topic of a specification, by its position in the order of declaration.
+/// Id of a topic: its position in the specification's order of declaration, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TopicId(pub u32);
 
 impl TopicId {
-    /// The position as an index.
+    /// Returns the position as an index.
     pub fn index(self) -> usize {
         self.0 as usize
     }

@@ -1,10 +1,12 @@
-/// Which publisher sent a message, and as which of its messages.
+//! Origins of messages.
+
+/// Publisher and sequence number of a message.
 ///
-/// Numbers go up by one, so that a message that is lost or comes twice can be told.
+/// Sequence numbers increase by one, so that lost and duplicate messages can be detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Origin {
-    /// Tells publishers apart; says nothing else.
+    /// Id of the publisher; only its equality has a meaning.
     pub publisher: u64,
-    /// The number among its messages.
+    /// Sequence number of the message.
     pub number: u64,
 }

@@ -1,6 +1,8 @@
+//! Paths of fields in messages.
+
 use std::fmt;
 
-/// One step into a message.
+/// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Segment {
     /// The member of an object with this name.
@@ -9,12 +11,12 @@ pub enum Segment {
     Index(u32),
 }
 
-/// The way from the root of a message to a field; empty for the message itself.
+/// Path from the root of a message to a field; empty for the message itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Path(pub Vec<Segment>);
 
 impl Path {
-    /// The path made of these object keys.
+    /// Creates a path of object keys.
     ///
     /// ```
     /// use rondel_event::Path;

@@ -1,7 +1,9 @@
+//! Projections: the fields that a program reads.
+
 use crate::{Comparison, Path, Value, ValueType};
 
-/// Where a field's values go in a [`Block`](crate::Block): the kind of column and its index
-/// among the columns of that kind.
+/// Column of a [`Block`](crate::Block) for the values of a field: its kind, and its index among the
+/// columns of that kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Slot {
     /// A column of booleans.
@@ -16,62 +18,62 @@ pub enum Slot {
 
 /// The fields of one topic that a program reads. Everything else in a message is skipped.
 ///
-/// A decoder turns this into its own plan once, at start.
+/// A decoder compiles it once into its own plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Projection {
-    /// The fields, in no particular order. Paths may repeat with different ways of reading.
+    /// The fields, in no particular order. A path may occur several times with different [`Read`]s.
     pub fields: Vec<Field>,
 }
 
-/// One field to read and where to put it.
+/// A field to read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
-    /// Where in the message.
+    /// Path of the field in the message.
     pub path: Path,
-    /// What to read there.
+    /// Value to read at the path.
     pub read: Read,
-    /// Where to write it.
+    /// Column to write the value to.
     pub slot: Slot,
 }
 
-/// What is read at a path.
+/// Value to read at a path.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Read {
     /// The value, if it has this type. An `Int` in the message is accepted for a `Float`; nothing
     /// else is converted. A value of another type (or null) is written as invalid and counted.
     Value(ValueType),
-    /// Whether the message carries the field at all: writes `true` into a boolean column.
+    /// The presence of the field: `true`, as a boolean.
     Presence,
-    /// Whether some or all elements of the array there meet all the conditions: writes a boolean.
-    /// A value that is no array is written as invalid.
+    /// Whether any or all elements of the array meet all the conditions, as a boolean. A value that is
+    /// not an array is written as invalid.
     Elements(Quantifier, Vec<Condition>),
 }
 
-/// How many elements of an array must meet the conditions.
+/// Quantifier over the elements of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Quantifier {
-    /// At least one; false on an empty array.
+    /// At least one element; false on an empty array.
     Any,
-    /// Every one; true on an empty array.
+    /// Every element; true on an empty array.
     All,
 }
 
-/// A condition on one element of an array.
+/// Condition on one element of an array.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
-    /// Where in the element.
+    /// Path in the element.
     pub path: Path,
-    /// What must hold there. A missing field or one of another type does not meet it.
+    /// Test of the value; false if the field is missing or has another type.
     pub test: Test,
 }
 
-/// A test of one value against a constant.
+/// Test of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Test {
-    /// The field is there, whatever it is.
+    /// The field is present, with any value.
     Present,
-    /// The field is this boolean, number (compared as double) or string.
+    /// The field equals this boolean, number (compared as double) or string.
     Equals(Value),
-    /// The field is a number and compares so with this one.
+    /// The field is a number for which the comparison with this constant holds.
     Number(Comparison, f64),
 }

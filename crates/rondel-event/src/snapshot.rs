@@ -1,17 +1,18 @@
-//! The envelope of a snapshot: kind, version, fingerprint, state, checksum.
+//! Envelope of a snapshot: kind, version, fingerprint, state, checksum.
 //!
-//! The owner of the state serialises it; this module only wraps the bytes, and refuses bytes that were
-//! cut, altered, or written for something else.
+//! The owner of the state serialises it. This module wraps the bytes and refuses bytes that are
+//! truncated, altered, or belong to another specification or other settings.
 
 use std::fmt;
 
-/// The kind of a snapshot: its first eight bytes.
+/// Kind of a snapshot: its first eight bytes.
 pub type Kind = [u8; 8];
 
-/// Kind, version, fingerprint and length of the state. A checksum of everything follows the state.
+/// Length of the header: kind, version, fingerprint and length of the state. A checksum of everything
+/// follows the state.
 const HEAD: usize = 8 + 4 + 8 + 8;
 
-/// Why bytes cannot be restored.
+/// Error of restoring a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SnapshotError {
@@ -35,7 +36,7 @@ pub enum SnapshotError {
         /// The length that its head states, in bytes.
         expected: usize,
     },
-    /// The bytes are not those that were written.
+    /// The content was altered: its checksum does not match.
     Altered,
 }
 
@@ -65,14 +66,14 @@ impl fmt::Display for SnapshotError {
 
 impl std::error::Error for SnapshotError {}
 
-/// The FNV-1a hash (Fowler, Noll, Vo) of bytes: detects accidents, not malice.
+/// Returns the FNV-1a hash (Fowler, Noll, Vo) of bytes: detects accidental changes, not malicious ones.
 pub fn checksum(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// A state of this kind and fingerprint as a snapshot.
+/// Wraps a serialised state in a snapshot.
 pub fn seal(kind: &Kind, version: u32, fingerprint: u64, state: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(HEAD + state.len() + 8);
     out.extend_from_slice(kind);
@@ -84,10 +85,10 @@ pub fn seal(kind: &Kind, version: u32, fingerprint: u64, state: &[u8]) -> Vec<u8
     out
 }
 
-/// The state inside a snapshot.
+/// Returns the serialised state of a snapshot.
 ///
 /// # Errors
-/// [`SnapshotError`]; `other` where the fingerprint differs.
+/// [`SnapshotError`]; `other` if the fingerprint differs.
 pub fn open<'b>(
     kind: &Kind,
     version: u32,
@@ -125,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_sealed_opens() {
+    fn only_unaltered_snapshots_open() {
         let whole = seal(b"KINDkind", 3, 7, b"state");
         let read =
             |bytes: &[u8]| open(b"KINDkind", 3, 7, SnapshotError::OtherProgram, bytes).map(<[u8]>::to_vec);

@@ -1,9 +1,11 @@
+//! Time points and their units.
+
 use std::fmt;
 
-/// A point in time or a span of it: signed 64-bit nanoseconds. What zero means is up to the
-/// source (the Unix epoch on a network, the start of the recording in a trace).
+/// A time point or a duration: signed 64-bit nanoseconds. The source defines zero: the Unix epoch on a
+/// network, the start of the recording in a trace.
 ///
-/// Converted to and from other units only where messages enter and verdicts leave.
+/// Other units are converted only where messages are decoded and verdicts are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
@@ -13,24 +15,22 @@ impl Timestamp {
     /// Time zero.
     pub const ZERO: Timestamp = Timestamp(0);
 
-    /// From nanoseconds.
+    /// Creates a timestamp from nanoseconds.
     #[inline(always)]
     pub const fn from_nanos(ns: i64) -> Timestamp {
         Timestamp(ns)
     }
 
-    /// As nanoseconds.
+    /// Returns the nanoseconds.
     #[inline(always)]
     pub const fn as_nanos(self) -> i64 {
         self.0
     }
 
-    /// Reads a JSON number as a time in `unit`. Decimal places finer than a nanosecond are cut off;
-    /// exponents are accepted.
+    /// Parses a JSON number as a time in `unit`. Fractions of a nanosecond are truncated.
     ///
     /// # Errors
-    /// [`ParseTimeError`] when the text is no number or the time does not fit (beyond 292 years
-    /// from zero).
+    /// [`ParseTimeError`] if the text is not a number, or the time is more than 292 years from zero.
     ///
     /// ```
     /// use rondel_event::{TimeUnit, Timestamp};
@@ -52,7 +52,7 @@ impl Timestamp {
             match byte {
                 b'0'..=b'9' => {
                     any = true;
-                    // Digits far below a nanosecond cannot matter; neither can a number this large.
+                    // Further fraction digits are below a nanosecond; further integer digits overflow.
                     if mantissa < i128::from(i64::MAX) * 1_000_000_000 {
                         mantissa = mantissa * 10 + i128::from(byte - b'0');
                         scale -= i32::from(seen_point);
@@ -89,7 +89,7 @@ impl Timestamp {
     }
 }
 
-/// Seconds, exactly, without trailing zeros: what stands in the `time` of a verdict.
+/// Writes seconds without rounding or trailing zeros, the format of `time` in verdicts.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (seconds, nanos) = (self.0 / NS_PER_S, (self.0 % NS_PER_S).unsigned_abs());
@@ -105,10 +105,10 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// The unit in which a source writes its times.
+/// Unit of the times of a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TimeUnit {
-    /// Seconds, with decimal places where needed.
+    /// Seconds.
     #[default]
     Seconds,
     /// Milliseconds.
@@ -120,7 +120,7 @@ pub enum TimeUnit {
 }
 
 impl TimeUnit {
-    /// The power of ten that turns a number in this unit into nanoseconds.
+    /// Returns the exponent of the power of ten that converts this unit to nanoseconds.
     pub const fn nanos_exponent(self) -> u8 {
         match self {
             TimeUnit::Seconds => 9,
@@ -131,12 +131,12 @@ impl TimeUnit {
     }
 }
 
-/// Why a text is not a time.
+/// Error of parsing a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseTimeError {
-    /// It is no number.
+    /// The text is not a number.
     NotANumber,
-    /// It is a number, but more than 292 years from zero in this unit.
+    /// The time is more than 292 years from zero in this unit.
     OutOfRange,
 }
 
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_and_writes_decimals_exactly() {
+    fn decimals_are_parsed_and_written_exactly() {
         for (text, ns) in [
             ("0", 0),
             ("12", 12_000_000_000),

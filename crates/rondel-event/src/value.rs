@@ -1,6 +1,8 @@
+//! Values, their types and comparisons.
+
 use std::fmt;
 
-/// The type of a value that a field can have.
+/// Type of the value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ValueType {
     /// True or false.
@@ -9,16 +11,16 @@ pub enum ValueType {
     Int,
     /// A double-precision number.
     Float,
-    /// A point in time, kept as nanoseconds like [`Timestamp`](crate::Timestamp).
+    /// A time point in nanoseconds, like [`Timestamp`](crate::Timestamp).
     Time,
-    /// A span of time, in nanoseconds.
+    /// A duration in nanoseconds.
     Duration,
     /// UTF-8 text.
     String,
 }
 
 impl ValueType {
-    /// Whether values of this type are numbers that arithmetic works on.
+    /// Whether the type is numeric, so that arithmetic is defined on it.
     pub fn is_number(self) -> bool {
         matches!(self, ValueType::Int | ValueType::Float)
     }
@@ -37,8 +39,8 @@ impl fmt::Display for ValueType {
     }
 }
 
-/// One value. On the path of a message values live in the typed columns of a
-/// [`Block`](crate::Block); this type is for constants, tests and reports.
+/// A value, for constants, tests and reports. The values of messages are in the typed columns of a
+/// [`Block`](crate::Block).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// True or false.
@@ -47,16 +49,16 @@ pub enum Value {
     Int(i64),
     /// A double-precision number.
     Float(f64),
-    /// A point in time, in nanoseconds.
+    /// A time point in nanoseconds.
     Time(i64),
-    /// A span of time, in nanoseconds.
+    /// A duration in nanoseconds.
     Duration(i64),
     /// UTF-8 text.
     String(Box<str>),
 }
 
 impl Value {
-    /// The type of this value.
+    /// Returns the type of the value.
     pub fn value_type(&self) -> ValueType {
         match self {
             Value::Bool(_) => ValueType::Bool,
@@ -69,7 +71,7 @@ impl Value {
     }
 }
 
-/// How two values of one ordered type are compared.
+/// Comparison of two values of an ordered type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Comparison {
     /// `==`
@@ -87,8 +89,8 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Applies the comparison. A NaN is different from everything and ordered with nothing,
-    /// as IEEE 754 says.
+    /// Returns the result of the comparison. As in IEEE 754, NaN is unequal to and unordered with every
+    /// number.
     #[inline(always)]
     pub fn holds<T: PartialOrd>(self, left: T, right: T) -> bool {
         match self {
@@ -101,7 +103,7 @@ impl Comparison {
         }
     }
 
-    /// The operator as it is written.
+    /// Returns the operator.
     pub fn as_str(self) -> &'static str {
         match self {
             Comparison::Equal => "==",

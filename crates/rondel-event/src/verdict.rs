@@ -1,20 +1,20 @@
+//! Verdicts.
+
 use std::fmt;
 
-/// What a property says at one moment.
-///
-/// The three are the truth values of Kleene's strong logic: `Inconclusive` is "unknown so far".
+/// Truth value of a property at one time point, in Kleene's strong three-valued logic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// The formula holds here.
+    /// The property holds.
     Satisfied,
-    /// The formula does not hold here.
+    /// The property does not hold.
     Violated,
-    /// Something that the answer depends on was never received.
+    /// Unknown: a value that the verdict depends on was not received.
     Inconclusive,
 }
 
 impl Verdict {
-    /// The word that is written in every output: `satisfied`, `violated` or `inconclusive`.
+    /// Returns the name in every output: `satisfied`, `violated` or `inconclusive`.
     pub fn as_str(self) -> &'static str {
         match self {
             Verdict::Satisfied => "satisfied",

@@ -1,77 +1,76 @@
-//! What every network looks like from the inside of Rondel: samples come in on the network's own
-//! thread, payloads go out, and everything blocks instead of losing a message.
+//! The common interface of all networks: samples arrive on the network's own thread, payloads leave
+//! through publishers, and both directions block instead of losing a message.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rondel_event::{Origin, Timestamp, TopicId};
 
-/// One sample as a source received it: bytes, not yet decoded.
+/// A received message, not yet decoded.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample<'a> {
-    /// The payload, borrowed from the network's own buffer.
+    /// Payload, borrowed from the network's own buffer.
     pub payload: &'a [u8],
-    /// When the sender published it, in nanoseconds since the Unix epoch, where the network says so.
+    /// Time of publication in nanoseconds since the Unix epoch, where the network provides it.
     pub source_time: Option<Timestamp>,
-    /// Which message of which publisher it is, where the publisher says so: on Zenoh by its source
-    /// information. DDS has such numbers, but CycloneDDS does not hand them on.
+    /// Publisher and sequence number, where the publisher provides them (on Zenoh by its source
+    /// information). CycloneDDS does not pass on the sequence numbers of DDS.
     pub origin: Option<Origin>,
     arrival: Option<Timestamp>,
 }
 
 impl<'a> Sample<'a> {
-    /// A sample; without an arrival, it has arrived when it is asked.
+    /// Creates a sample; without `arrival`, [`Sample::arrival`] reads the clock.
     #[inline]
     pub fn new(payload: &'a [u8], source_time: Option<Timestamp>, arrival: Option<Timestamp>) -> Sample<'a> {
         Sample { payload, source_time, origin: None, arrival }
     }
 
-    /// The same, of this origin.
+    /// Returns the sample with this origin.
     #[inline]
     pub fn with_origin(self, origin: Option<Origin>) -> Sample<'a> {
         Sample { origin, ..self }
     }
 
-    /// The same, with this in the place of its payload.
+    /// Returns the sample with another payload.
     #[inline]
     pub(crate) fn with_payload<'b>(self, payload: &'b [u8]) -> Sample<'b> {
         Sample { payload, ..self }
     }
 
-    /// When it was received here, where the network hands that over.
+    /// Returns the time of arrival where the network reports it.
     #[inline]
     pub fn known_arrival(&self) -> Option<Timestamp> {
         self.arrival
     }
 
-    /// When it was received here, in nanoseconds since the Unix epoch: the same for all samples that
-    /// are handed over together. Where one is handed over by itself, as on Zenoh, the clock is read
-    /// only here: that is a good part of what receiving a small message costs, and not everyone needs
-    /// it. So ask once.
+    /// Returns the time of arrival in nanoseconds since the Unix epoch; it is equal for all samples of
+    /// one call of [`Receiver::receive`]. On Zenoh each call reads the clock, which is a good part of
+    /// the cost of a small message: call it only if needed, and once.
     #[inline]
     pub fn arrival(&self) -> Timestamp {
         self.arrival.unwrap_or_else(now)
     }
 }
 
-/// What a source hands its samples to.
+/// Consumer of the samples of subscriptions.
 ///
-/// Called on the network's own thread: nothing is handed from thread to thread on the way to a
-/// verdict. To block in here is back-pressure, and the publisher feels it (on MQTT, the broker). On Zenoh
-/// it may be called from several threads at once (one for each neighbour that sends); the samples of one
-/// publisher come one after another, in the order in which they were published.
+/// Its methods are called on the network's own thread, so that no message changes threads on its way
+/// to a verdict. Blocking here is back-pressure on the publisher (on MQTT, on the broker). Zenoh may
+/// call from several threads at once, one for each sending neighbour; the samples of one publisher
+/// arrive one after another in the order of publication.
 pub trait Receiver: Send + Sync + 'static {
-    /// Takes samples of one topic, in order. Never empty; Zenoh hands over one at a time, DDS up to
-    /// 64 that came together.
+    /// Processes samples of one topic, in order. `samples` is never empty; Zenoh and MQTT pass one
+    /// sample, DDS up to 64.
     fn receive(&self, topic: TopicId, samples: &[Sample<'_>]);
 
-    /// Called after [`receive`](Receiver::receive) when nothing more is waiting, so that now is the
-    /// time to finish what was put off for a whole batch, and to let go what publishers hold back
-    /// ([`Publisher::release`]). Also called when a subscription is closed; maybe more often than
-    /// needed, never less, for receivers that say so in [`wants_idle`](Receiver::wants_idle).
+    /// Called after [`receive`](Receiver::receive) when no further sample is waiting, and when a
+    /// subscription is closed: the time to process a partial batch and to
+    /// [release](Publisher::release) publishers. May be called more often than needed; never called
+    /// unless [`wants_idle`](Receiver::wants_idle) returns `true`.
     fn idle(&self) {}
 
-    /// Whether [`idle`](Receiver::idle) does anything. Asked once; on Zenoh, to find out when nothing
-    /// is waiting costs something.
+    /// Whether [`idle`](Receiver::idle) is to be called. Queried once for each subscription, since
+    /// detecting idleness has a cost on Zenoh.
     fn wants_idle(&self) -> bool {
         false
     }
@@ -88,93 +87,104 @@ where
 
 /// An open subscription. Dropping it closes it.
 pub trait Subscription: Send + Sync {
-    /// Waits until nothing more has come in for `quiet`, so that what already lies in the buffers
-    /// between publisher and subscriber is still received; at most `limit`. Whether it became quiet.
+    /// Waits until no sample has arrived for `quiet`, so that samples already buffered between
+    /// publisher and subscriber are still received. Returns whether that happened within `limit`.
     fn drain(&self, quiet: Duration, limit: Duration) -> bool;
 
-    /// Ends the subscription and waits, at most `limit`, until the receiver has returned from its
-    /// last sample. Whether it has; from then on it is not called again. Repeating it is harmless.
-    /// Not to be called from within the receiver.
+    /// Ends the subscription and waits until the receiver has returned from its last call. Returns
+    /// whether it has within `limit`; it is not called again then. May be called repeatedly, but not
+    /// from within the receiver.
     fn close(&self, limit: Duration) -> bool;
 
-    /// What went wrong so far.
+    /// Returns the problems counted so far.
     fn problems(&self) -> Problems;
 }
 
-/// Where a sink puts its payloads.
+/// Sender of payloads on one topic.
 pub trait Publisher: Send + Sync {
-    /// Publishes one payload; blocks while the network or a subscriber cannot take more. A publisher
-    /// that was set to do so holds payloads back until they fill a packet or are
+    /// Publishes one payload; blocks while the network or a subscriber cannot accept more. A
+    /// publisher with batching buffers payloads until they fill a packet or are
     /// [released](Publisher::release).
     ///
     /// # Errors
-    /// When the payload was not published and will not be.
+    /// [`PublishError`]; the payload was not published and will not be.
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError>;
 
-    /// Sends what is held back, at once. Without more, nothing is.
+    /// Sends buffered payloads at once. By default there are none.
     fn release(&self) {}
 
-    /// Whether at least one subscriber is known. Without more, one always is.
+    /// Whether at least one subscriber is known; `true` by default.
     fn is_matched(&self) -> bool {
         true
     }
 
-    /// Waits until a subscriber is known, at most `limit`. Whether one is. Without more, one always is.
+    /// Waits up to `limit` for a subscriber. Returns whether one is known; `true` by default.
     fn wait_matched(&self, _limit: Duration) -> bool {
         true
     }
 
-    /// Waits, at most `limit`, until what was published has left: on DDS until every reliable reader
-    /// has acknowledged it, on MQTT until the broker has; Zenoh has no acknowledgement and flushes when
-    /// its session is closed.
-    /// Whether it has. Without more, it has when it is published.
+    /// Waits until published payloads are delivered: on DDS acknowledged by every reliable reader, on
+    /// MQTT by the broker. Zenoh has no acknowledgement; it flushes when the session is closed. Returns
+    /// whether that happened within `limit`; `true` by default.
     fn flush(&self, _limit: Duration) -> bool {
         true
     }
 }
 
-/// Things that went wrong on a subscription without stopping it. The first of each kind is also
-/// logged as a warning; after that they are only counted.
+/// Counters of problems that do not stop a subscription. The first one of each kind is logged, further
+/// ones are only counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Problems {
-    /// Samples that are not what the topic's type says, so that no payload could be taken from them.
+    /// Samples that do not have the topic's type, so that no payload could be extracted.
     pub malformed: u64,
-    /// Samples without a payload (a deletion, a disposed instance): nothing to check in them.
+    /// Samples without a payload (a deletion or a disposed instance).
     pub empty: u64,
     /// Samples that the network reports as lost or rejected.
     pub lost: u64,
-    /// Publishers of this topic that cannot be received: another type or an incompatible quality of
-    /// service; subscriptions that a broker refuses after a break.
+    /// Publishers of this topic with another type or an incompatible quality of service, and
+    /// subscriptions that a broker refused after a reconnection.
     pub incompatible: u64,
-    /// Samples that the network says it may have delivered before. They are handed over all the same.
+    /// Samples that the network marks as possible duplicates; they are delivered nevertheless.
     pub duplicates: u64,
-    /// How often a connection broke and had to be made again, where the network tells.
+    /// Broken connections that had to be restored, where the network reports them.
     pub breaks: u64,
 }
 
-/// Why a payload was not published.
+/// Error of publishing a payload.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     /// The session or participant was closed.
-    #[error("closed")]
+    #[error("the network session is closed")]
     Closed,
-    /// The payload cannot be carried: on DDS a string that contains a zero byte or is longer than
-    /// 4 GiB.
-    #[error("payload cannot be carried by this network: {0}")]
+    /// The network cannot carry the payload, such as a string with a zero byte on DDS.
+    #[error("the payload cannot be sent on this network: {0}")]
     Payload(&'static str),
-    /// The network says so.
+    /// The network reports an error.
     #[error("{0}")]
     Network(String),
 }
 
-/// The time now, in nanoseconds since the Unix epoch.
+/// Logs one message at trace level. Costs one atomic load unless that level is on.
+#[cfg(any(feature = "dds", feature = "mqtt", feature = "zenoh"))]
+#[inline(always)]
+pub(crate) fn trace_message(event: &'static str, topic: &str, payload: &[u8]) {
+    #[cold]
+    fn log(event: &'static str, topic: &str, bytes: usize) {
+        tracing::trace!(%topic, bytes, "{event} a message");
+    }
+    if tracing::enabled!(tracing::Level::TRACE) {
+        log(event, topic, payload.len());
+    }
+}
+
+/// Returns the current time in nanoseconds since the Unix epoch.
 #[inline]
 pub fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_nanos(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
 }
 
-/// Waits, at most `limit`, until `received` has not changed for `quiet`. Whether that happened.
+/// Waits until `received` has not changed for `quiet`. Returns whether that happened within `limit`.
 #[cfg(any(feature = "dds", feature = "mqtt", feature = "zenoh"))]
 pub(crate) fn wait_quiet(received: impl Fn() -> u64, quiet: Duration, limit: Duration) -> bool {
     use std::time::Instant;

@@ -1,5 +1,5 @@
-//! Strings of DDS in CDR on networks that carry bytes: a bridge hands samples on as they are, and [`Unwrapping`] and
-//! [`Wrapping`] stand between such a network and receivers and publishers of text.
+//! CDR-encoded DDS strings on other networks, as a bridge forwards them: [`Unwrapping`] extracts the text of received
+//! samples, [`Wrapping`] encodes published text.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,10 +9,10 @@ use rondel_event::TopicId;
 
 use crate::adapter::{Problems, PublishError, Publisher, Receiver, Sample, Subscription};
 
-/// How many samples are handed on at a time.
+/// Number of samples delivered at a time.
 const BATCH: usize = 64;
 
-/// Takes the strings out of samples of DDS, and hands these to another receiver.
+/// Receiver that extracts the string of each CDR-encoded sample and passes it to another receiver.
 #[derive(Debug)]
 pub struct Unwrapping<R: ?Sized> {
     malformed: Arc<AtomicU64>,
@@ -21,13 +21,13 @@ pub struct Unwrapping<R: ?Sized> {
 }
 
 impl<R: Receiver + ?Sized> Unwrapping<R> {
-    /// For a subscription of this name.
+    /// Creates a receiver in front of `receiver`; `name` is the topic in log lines.
     pub fn new(receiver: Arc<R>, name: impl Into<String>) -> Unwrapping<R> {
         Unwrapping { malformed: Arc::default(), name: name.into(), receiver }
     }
 
-    /// The subscription that hands its samples to this, so that it counts those that are not what they
-    /// should be. To be asked for before the receiver is given away.
+    /// Returns a function that adds the malformed samples counted here to a subscription's problems.
+    /// Call it before the receiver is passed to that subscription.
     pub fn counting(&self) -> impl FnOnce(Box<dyn Subscription>) -> Unwrapped + use<R> {
         let malformed = Arc::clone(&self.malformed);
         move |subscription| Unwrapped { subscription, malformed }
@@ -40,7 +40,8 @@ impl<R: Receiver + ?Sized> Unwrapping<R> {
                 if self.malformed.fetch_add(1, Ordering::Relaxed) == 0 {
                     tracing::warn!(
                         topic = %self.name,
-                        "a message of {} bytes is not a string of DDS in CDR: {why}; further ones are only counted",
+                        "a message of {} bytes is not a CDR-encoded DDS string: {why}; it is ignored, further ones \
+                         are only counted",
                         sample.payload.len()
                     );
                 }
@@ -52,7 +53,7 @@ impl<R: Receiver + ?Sized> Unwrapping<R> {
 
 impl<R: Receiver + ?Sized> Receiver for Unwrapping<R> {
     fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
-        // By far the most, on Zenoh all.
+        // The usual case; Zenoh always passes a single sample.
         if let [sample] = samples {
             if let Some(sample) = self.unwrap(sample) {
                 self.receiver.receive(topic, &[sample]);
@@ -81,7 +82,7 @@ impl<R: Receiver + ?Sized> Receiver for Unwrapping<R> {
     }
 }
 
-/// A subscription whose samples go through an [`Unwrapping`].
+/// Subscription whose samples go through an [`Unwrapping`].
 pub struct Unwrapped {
     subscription: Box<dyn Subscription>,
     malformed: Arc<AtomicU64>,
@@ -102,29 +103,29 @@ impl Subscription for Unwrapped {
     }
 }
 
-/// Publishes texts as samples of DDS, each a string.
+/// Publisher that encodes each text as a CDR string.
 pub struct Wrapping {
     publisher: Box<dyn Publisher>,
-    /// The room of the last sample, for the next.
-    room: Mutex<Vec<u8>>,
+    /// Buffer of the last sample, for reuse.
+    spare: Mutex<Vec<u8>>,
 }
 
 impl Wrapping {
-    /// By this publisher.
+    /// Creates a publisher in front of `publisher`.
     pub fn new(publisher: Box<dyn Publisher>) -> Wrapping {
-        Wrapping { publisher, room: Mutex::default() }
+        Wrapping { publisher, spare: Mutex::default() }
     }
 }
 
 impl Publisher for Wrapping {
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
-        // Not kept locked: to publish may take as long as a subscriber likes.
-        let room = || self.room.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut sample = std::mem::take(&mut *room());
+        // The lock is not held while publishing, which may block.
+        let spare = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sample = std::mem::take(&mut *spare());
         let published = rondel_decode::cdr::write_string(payload, &mut sample)
             .map_err(PublishError::Payload)
             .and_then(|()| self.publisher.publish(&sample));
-        *room() = sample;
+        *spare() = sample;
         published
     }
 
@@ -151,17 +152,17 @@ mod tests {
 
     use super::*;
 
-    /// Keeps what it is given, and how it came.
+    /// Records its samples and counts calls of `idle`.
     #[derive(Debug, Default)]
-    struct Kept(Mutex<Vec<One>>, AtomicU64);
+    struct Recorder(Mutex<Vec<Recorded>>, AtomicU64);
 
-    type One = (TopicId, Vec<u8>, Option<Timestamp>, Option<Origin>);
+    type Recorded = (TopicId, Vec<u8>, Option<Timestamp>, Option<Origin>);
 
-    impl Receiver for Kept {
+    impl Receiver for Recorder {
         fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
             assert!(!samples.is_empty());
-            let kept = samples.iter().map(|s| (topic, s.payload.to_vec(), s.source_time, s.origin));
-            self.0.lock().unwrap().extend(kept);
+            let recorded = samples.iter().map(|s| (topic, s.payload.to_vec(), s.source_time, s.origin));
+            self.0.lock().unwrap().extend(recorded);
         }
 
         fn idle(&self) {
@@ -173,9 +174,10 @@ mod tests {
         }
     }
 
-    struct Quiet;
+    /// A subscription with problems of its own.
+    struct StubSubscription;
 
-    impl Subscription for Quiet {
+    impl Subscription for StubSubscription {
         fn drain(&self, _: Duration, _: Duration) -> bool {
             true
         }
@@ -189,10 +191,10 @@ mod tests {
         }
     }
 
-    /// A publisher that keeps what it is given where the test can see it.
-    struct Handed(Arc<Mutex<Vec<Vec<u8>>>>);
+    /// A publisher that records its payloads.
+    struct RecordingPublisher(Arc<Mutex<Vec<Vec<u8>>>>);
 
-    impl Publisher for Handed {
+    impl Publisher for RecordingPublisher {
         fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
             self.0.lock().unwrap().push(payload.to_vec());
             Ok(())
@@ -200,9 +202,9 @@ mod tests {
     }
 
     #[test]
-    fn what_was_wrapped_comes_out_and_the_rest_is_counted() {
+    fn wrapped_strings_are_unwrapped_and_other_payloads_are_counted() {
         let sent = Arc::default();
-        let wrapping = Wrapping::new(Box::new(Handed(Arc::clone(&sent))));
+        let wrapping = Wrapping::new(Box::new(RecordingPublisher(Arc::clone(&sent))));
         for i in 0..150 {
             wrapping.publish(format!("{{\"v\":{i}}}").as_bytes()).unwrap();
         }
@@ -210,9 +212,9 @@ mod tests {
         let samples = sent.lock().unwrap();
         assert_eq!(samples.len(), 150);
 
-        let kept = Arc::new(Kept::default());
-        let unwrapping = Unwrapping::new(Arc::clone(&kept), "t");
-        let subscription = unwrapping.counting()(Box::new(Quiet));
+        let recorder = Arc::new(Recorder::default());
+        let unwrapping = Unwrapping::new(Arc::clone(&recorder), "t");
+        let subscription = unwrapping.counting()(Box::new(StubSubscription));
         let (time, origin) = (Timestamp::from_nanos(7), Origin { publisher: 1, number: 2 });
         let sample = |payload| Sample::new(payload, Some(time), None).with_origin(Some(origin));
         let all: Vec<Sample<'_>> = samples.iter().map(|payload| sample(&payload[..])).collect();
@@ -224,8 +226,8 @@ mod tests {
         let expected: Vec<_> = (0..150)
             .map(|i| (TopicId(3), format!("{{\"v\":{i}}}").into_bytes(), Some(time), Some(origin)))
             .collect();
-        assert_eq!(*kept.0.lock().unwrap(), expected);
+        assert_eq!(*recorder.0.lock().unwrap(), expected);
         assert_eq!(subscription.problems(), Problems { malformed: 5, lost: 2, ..Problems::default() });
-        assert!(unwrapping.wants_idle() && kept.1.load(Ordering::Relaxed) == 1);
+        assert!(unwrapping.wants_idle() && recorder.1.load(Ordering::Relaxed) == 1);
     }
 }

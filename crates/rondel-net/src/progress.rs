@@ -1,4 +1,4 @@
-//! For publishers: how to say how far one is, so that who listens need not guess.
+//! Progress markers of a publisher, so that subscribers know which messages are still to come.
 
 use std::fmt::Write as _;
 
@@ -6,12 +6,12 @@ use rondel_event::{TimeUnit, Timestamp};
 
 use rondel_decode::json::quoted;
 
-/// Makes the markers of a publisher of one topic.
+/// Generator of the progress markers (watermarks) for one topic of a publisher.
 ///
-/// It is told of every message that is sent, and makes a marker when asked: that all messages up to some time were
-/// sent, and how many those were. Whoever has a clock that goes with the times of the messages says so from time to time
-/// even if there was nothing to send. Where the marker is published, and how often, is for the publisher to decide; a
-/// monitor waits no longer for a message than until the marker after it.
+/// Report every sent message with [`Progress::sent`]. [`Progress::complete`] then returns a marker: the statement that all
+/// messages up to a time were sent, with their number. The publisher decides where and how often to publish markers; a
+/// monitor waits for a message no longer than until the next marker. A publisher whose clock agrees with the times of its
+/// messages should publish markers even while it sends nothing.
 ///
 /// ```
 /// use rondel_event::Timestamp;
@@ -31,12 +31,12 @@ pub struct Progress {
     publisher: Option<String>,
     unit: TimeUnit,
     complete: Option<Timestamp>,
-    /// The times of what was sent since, or is later.
+    /// Times of the messages sent since the last marker or after its time.
     sent: Vec<Timestamp>,
 }
 
 impl Progress {
-    /// Of a topic, by its name in the specification, from the first message on.
+    /// Creates the generator for a topic, by its name in the specification, before the first message.
     pub fn new(topic: &str) -> Progress {
         Progress {
             topic: topic.to_owned(),
@@ -47,30 +47,30 @@ impl Progress {
         }
     }
 
-    /// As one of several publishers of the topic, with this name.
+    /// Sets the name of this publisher, needed when the topic has several.
     pub fn of_publisher(self, name: &str) -> Progress {
         Progress { publisher: Some(name.to_owned()), ..self }
     }
 
-    /// With times in the unit that the messages have them in. Otherwise seconds.
+    /// Sets the unit of times, which must be that of the messages; default: seconds.
     pub fn in_unit(self, unit: TimeUnit) -> Progress {
         Progress { unit, ..self }
     }
 
-    /// A message with this time was sent. Times may be equal, or go back as far as to what is complete.
+    /// Records a sent message by its time, which must be later than that of the last marker.
     pub fn sent(&mut self, time: Timestamp) {
         self.sent.push(time);
     }
 
-    /// All messages up to this time, which does not go back, were sent: the marker to publish. Of messages before the
-    /// first marker it is not said how many they are, as nobody knows who has listened.
+    /// Returns the marker for the time up to which all messages were sent; an earlier time than that of the last marker
+    /// is replaced by it. The first marker has no count, since subscribers may have joined late.
     pub fn complete(&mut self, time: Timestamp) -> String {
         let time = self.complete.map_or(time, |complete| complete.max(time));
         let before = self.sent.len();
         self.sent.retain(|sent| *sent > time);
         let count = before - self.sent.len();
         let mut marker = format!("{{\"topic\":{}", quoted(&self.topic));
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         if let Some(publisher) = &self.publisher {
             let _ = write!(marker, ",\"publisher\":{}", quoted(publisher));
         }
@@ -83,7 +83,7 @@ impl Progress {
     }
 }
 
-/// A time in a unit, exactly.
+/// Displays a time in a unit, without rounding.
 struct InUnit(Timestamp, TimeUnit);
 
 impl std::fmt::Display for InUnit {
@@ -112,14 +112,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_and_names() {
+    fn markers_have_the_unit_and_the_publisher() {
         let at = Timestamp::from_nanos;
         let mut progress = Progress::new("a\"b").of_publisher("x").in_unit(TimeUnit::Milliseconds);
         assert_eq!(progress.complete(at(-1_500)), r#"{"topic":"a\"b","publisher":"x","complete":-0.0015}"#);
         progress.sent(at(2_000_000));
         let marker = progress.complete(at(2_000_000));
         assert!(marker.ends_with(r#""complete":2,"after":-0.0015,"count":1}"#), "{marker}");
-        // It does not go back.
+        // The time of a marker never decreases.
         assert!(progress.complete(at(0)).ends_with(r#""complete":2,"after":2,"count":0}"#));
         let mut nanos = Progress::new("t").in_unit(TimeUnit::Nanoseconds);
         assert_eq!(

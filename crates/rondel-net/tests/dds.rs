@@ -1,5 +1,5 @@
-//! DDS against DDS, on loopback. Every participant is an instance of the library of its own, so that
-//! everything goes over the network.
+//! DDS participants against each other on loopback. Each has its own instance of the library, so that all
+//! samples go over the network.
 
 #![cfg(feature = "dds")]
 #![allow(clippy::unwrap_used, clippy::panic)] // the helpers are tests as well
@@ -18,14 +18,14 @@ const LIMIT: Duration = Duration::from_secs(30);
 const TOPIC: TopicId = TopicId(5);
 const BATCHING: PublisherSettings = PublisherSettings { batching: true };
 
-/// Settings with a domain for this test alone.
+/// Returns settings with a domain that no other test uses.
 fn settings() -> Settings {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let domain = (std::process::id() * 16 + NEXT.fetch_add(1, Ordering::Relaxed)) % 200 + 10;
     Settings { domain, interface: Some("lo".into()), ..Settings::default() }
 }
 
-/// Counts, checks that the numbers sent come in order, and lets a test wait for them.
+/// Receiver that counts numbers, checks their order, and lets a test wait for them.
 #[derive(Default)]
 struct Counter {
     seen: Mutex<u64>,
@@ -75,7 +75,7 @@ fn publish_numbers(publisher: &dyn adapter::Publisher, numbers: std::ops::Range<
 fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let deadline = Instant::now() + LIMIT;
     while !condition() {
-        assert!(Instant::now() < deadline, "{what}");
+        assert!(Instant::now() < deadline, "timed out waiting until {what}");
         std::thread::yield_now();
     }
 }
@@ -98,7 +98,7 @@ fn nothing_is_lost_with_and_without_batching() {
 
         assert!(subscription.drain(Duration::from_millis(20), LIMIT));
         assert!(subscription.close(LIMIT) && subscription.close(LIMIT), "closing twice is harmless");
-        assert_eq!(Arc::strong_count(&counter), 1, "the receiver is let go");
+        assert_eq!(Arc::strong_count(&counter), 1, "the receiver is released");
         assert_eq!(subscription.problems().lost, 0);
         assert!(b.close(LIMIT) && b.close(LIMIT));
         assert!(matches!(publisher.publish(b"1"), Err(PublishError::Closed)));
@@ -107,7 +107,7 @@ fn nothing_is_lost_with_and_without_batching() {
 }
 
 #[test]
-fn what_was_published_is_delivered_on_close() {
+fn closing_delivers_published_samples() {
     let settings = settings();
     let a = Participant::open(&settings).unwrap();
     let counter = Arc::new(Counter::default());
@@ -162,7 +162,7 @@ fn ten_megabytes_in_one_payload() {
     assert!(matches!(publisher.publish(b"a\0b"), Err(PublishError::Payload(_))));
 }
 
-/// A cache of 100 samples against a receiver that sleeps: the publisher must be held back.
+/// A slow receiver with a cache of 100 samples: the publisher must be held back.
 #[test]
 fn a_slow_receiver_holds_the_publisher_back_and_loses_nothing() {
     let settings = Settings { reader_queue: 100, ..settings() };
@@ -183,10 +183,10 @@ fn a_slow_receiver_holds_the_publisher_back_and_loses_nothing() {
     assert_eq!(subscription.problems().lost, 0);
 }
 
-/// The receiver publishes, in the call, to a topic whose own reader is slow, with caches far too small
-/// for what is sent: the situation in which a shared receive thread would wait for itself.
+/// The receiver publishes on a topic whose subscriber is slow, with caches far too small for the samples sent. With a
+/// common receive thread for subscriptions and publishers, this is a deadlock.
 #[test]
-fn an_echo_under_back_pressure_does_not_wait_for_itself() {
+fn an_echo_under_back_pressure_is_no_deadlock() {
     let settings = Settings { reader_queue: 100, ..settings() };
     let string = StringType::default();
     let echo = Participant::open(&settings).unwrap();
@@ -237,9 +237,9 @@ fn a_blocked_publisher_is_woken_by_closing() {
                 published.fetch_add(1, Ordering::Relaxed);
             }
         });
-        // Blocked is when the count stands still for longer than the library blocks at a time.
+        // The publisher is blocked once the count is constant for longer than the library blocks at a time.
         let mut last = (0, Instant::now());
-        wait_until("blocked", || published.load(Ordering::Relaxed) > 0);
+        wait_until("the publisher has begun", || published.load(Ordering::Relaxed) > 0);
         while last.1.elapsed() < Duration::from_millis(400) {
             let now = published.load(Ordering::Relaxed);
             if now != last.0 {
@@ -253,13 +253,13 @@ fn a_blocked_publisher_is_woken_by_closing() {
         assert!(matches!(blocked.join().unwrap(), PublishError::Closed));
         assert!(closing.elapsed() < LIMIT);
     });
-    assert!(!subscription.close(Duration::ZERO), "the receiver is still at it");
+    assert!(!subscription.close(Duration::ZERO), "the receiver is still blocked");
     *gate.0.lock().unwrap() = true;
     gate.1.notify_all();
     assert!(subscription.close(LIMIT));
 }
 
-/// The library itself is silent about both.
+/// CycloneDDS itself does not report either of them.
 #[test]
 fn a_publisher_that_cannot_be_received_is_reported() {
     let settings = settings();
@@ -269,18 +269,18 @@ fn a_publisher_that_cannot_be_received_is_reported() {
     let same = b.publisher("test/x", &StringType::default(), BATCHING).unwrap();
     let other_name = StringType { member: "text".into(), name: "Other".into(), ..StringType::default() };
     let other = b.publisher("test/x", &other_name, BATCHING).unwrap();
-    wait_until("reported", || subscription.problems().incompatible == 1);
+    wait_until("the publisher is reported as incompatible", || subscription.problems().incompatible == 1);
     let other_kind = StringType { extensibility: Extensibility::Appendable, ..StringType::default() };
     let _other = Participant::open(&settings).unwrap().publisher("test/x", &other_kind, BATCHING).unwrap();
-    wait_until("reported", || subscription.problems().incompatible == 2);
+    wait_until("the publisher is reported as incompatible", || subscription.problems().incompatible == 2);
     assert!(same.is_matched() && !other.is_matched());
     publish_numbers(&same, 0..10);
     counter.assert_all(10);
 }
 
-/// Topics that are there before and after, one of another type, one of another name.
+/// Topics published before and after the subscription, one with another type, one with another name.
 #[test]
-fn topics_of_a_pattern_are_found() {
+fn topics_matching_a_pattern_are_discovered() {
     let settings = settings();
     let (a, b) = (Participant::open(&settings).unwrap(), Participant::open(&settings).unwrap());
     let publisher = |name: &str, t: &StringType| b.publisher(name, t, BATCHING).unwrap();
@@ -297,11 +297,11 @@ fn topics_of_a_pattern_are_found() {
     let typed = publisher("test/typed", &StringType { name: "Other".into(), ..StringType::default() });
     assert!(before.wait_matched(LIMIT));
     publish_numbers(&before, 0..10);
-    // Each topic has a thread.
+    // Waits here, since each topic has a thread: the order between topics is arbitrary.
     counter.assert_all(10);
     let after = publisher("test/b", &plain);
     assert!(after.wait_matched(LIMIT));
-    wait_until("found", || subscription.problems().incompatible == 1);
+    wait_until("the topic of another type is found", || subscription.problems().incompatible == 1);
     publish_numbers(&after, 10..20);
     assert!(!other.is_matched() && !typed.is_matched());
     counter.assert_all(20);
@@ -313,7 +313,7 @@ fn topics_of_a_pattern_are_found() {
 }
 
 #[test]
-fn what_cannot_be_is_an_error() {
+fn invalid_settings_and_names_are_errors() {
     let open = |s: Settings| Participant::open(&s).map(drop);
     assert!(matches!(open(Settings { domain: 231, ..settings() }), Err(OpenError::Domain(231))));
     let nowhere = Settings { interface: Some("nowhere0".into()), ..settings() };

@@ -1,4 +1,4 @@
-//! MQTT against Debian's broker, on loopback.
+//! MQTT client against mosquitto on loopback.
 
 #![cfg(feature = "mqtt")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use broker::{Broker, Folder, Way};
+use broker::{Broker, Folder, Proxy};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rondel_event::TopicId;
 use rondel_net::adapter::{self, PublishError, Publisher as _, Receiver, Sample, Subscription as _};
@@ -30,12 +30,23 @@ fn settings(port: u16) -> Settings {
     Settings { broker: format!("127.0.0.1:{port}").parse().unwrap(), ..Settings::default() }
 }
 
-/// Keeps the numbers that come, and lets a test wait for them.
+/// Waits for a condition; fails the test after [`LIMIT`].
+#[track_caller]
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + LIMIT;
+    while !condition() {
+        assert!(Instant::now() < deadline, "timed out waiting until {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Receiver that records the received numbers and lets a test wait for them.
 #[derive(Default)]
 struct Numbers {
     seen: Mutex<Vec<u64>>,
     changed: Condvar,
     idle: AtomicU64,
+    /// Processing time of a message, to simulate a slow receiver.
     pause: Option<Duration>,
 }
 
@@ -64,13 +75,15 @@ impl Receiver for Numbers {
 }
 
 impl Numbers {
+    /// Waits for `count` numbers and returns all.
     fn wait_for(&self, count: usize) -> Vec<u64> {
-        self.wait_until(|seen| seen.len() >= count)
+        self.wait_until(LIMIT, |seen| seen.len() >= count)
     }
 
-    fn wait_until(&self, done: impl Fn(&[u64]) -> bool) -> Vec<u64> {
+    /// Waits up to `limit` for a condition and returns all numbers.
+    fn wait_until(&self, limit: Duration, done: impl Fn(&[u64]) -> bool) -> Vec<u64> {
         let seen = self.seen.lock().unwrap();
-        self.changed.wait_timeout_while(seen, LIMIT, |seen| !done(seen)).unwrap().0.clone()
+        self.changed.wait_timeout_while(seen, limit, |seen| !done(seen)).unwrap().0.clone()
     }
 
     #[track_caller]
@@ -110,7 +123,7 @@ fn both_versions_and_every_quality_of_service() {
             assert!(numbers.idle.load(Ordering::Relaxed) > 0);
             assert!(subscription.drain(Duration::from_millis(20), LIMIT));
             assert!(subscription.close(LIMIT) && subscription.close(LIMIT), "closing twice is harmless");
-            assert_eq!(Arc::strong_count(&numbers), 1, "the receiver is let go");
+            assert_eq!(Arc::strong_count(&numbers), 1, "the receiver is released");
             assert_eq!(subscription.problems(), adapter::Problems::default());
             assert!(session.close_within(LIMIT) && session.close_within(LIMIT));
             assert!(matches!(publisher.publish(b"0"), Err(PublishError::Closed)));
@@ -133,7 +146,7 @@ fn nothing_is_lost_at_qos_1() {
 fn a_slow_receiver_holds_the_broker_back() {
     let Some(broker) = Broker::start("a_slow_receiver_holds_the_broker_back") else { return };
     for (version, qos) in [(Version::V3, Qos::AtLeastOnce), (Version::V5, Qos::ExactlyOnce)] {
-        // It is slower than keep-alives are due: they are sent all the same.
+        // In total the receiver blocks for longer than the keep-alive interval: pings are sent meanwhile.
         let settings = Settings { version, qos, keep_alive: 1, ..settings(broker.port) };
         let session = Session::open(&settings).unwrap();
         let numbers = Arc::new(Numbers { pause: Some(Duration::from_millis(2)), ..Numbers::default() });
@@ -156,7 +169,8 @@ fn a_slow_receiver_holds_the_broker_back() {
 #[test]
 fn a_receiver_may_block_for_longer_than_keep_alive() {
     let Some(broker) = Broker::start("a_receiver_may_block_for_longer_than_keep_alive") else { return };
-    let session = Session::open(&Settings { keep_alive: 1, ..settings(broker.port) }).unwrap();
+    let proxy = Proxy::to(broker.port);
+    let session = Session::open(&Settings { keep_alive: 1, ..settings(proxy.port) }).unwrap();
     let numbers = Arc::new(Numbers { pause: Some(Duration::from_millis(2500)), ..Numbers::default() });
     let subscription =
         session.subscribe("test/slow", SubscriptionSettings::default(), TOPIC, Arc::clone(&numbers)).unwrap();
@@ -165,14 +179,17 @@ fn a_receiver_may_block_for_longer_than_keep_alive() {
     numbers.assert_all(3);
     assert_eq!(subscription.problems(), adapter::Problems::default());
     assert_eq!(session.breaks(), 0);
-    // While nothing is published the connection stands as well.
-    std::thread::sleep(Duration::from_secs(3));
+    // Pings keep idle connections open: the broker would close them after 1.5 s.
+    let (before, since) = (proxy.sent(), Instant::now());
+    let pings = |count: u64| before + 2 * 2 * count;
+    wait_until("both connections have sent six pings", || proxy.sent() >= pings(6) || session.breaks() > 0);
     assert_eq!(session.breaks(), 0);
+    assert!(since.elapsed() > Duration::from_millis(1500), "pings are sent far more often than needed");
 }
 
 #[test]
-fn wildcards_and_filters_that_meet() {
-    let Some(broker) = Broker::start("wildcards_and_filters_that_meet") else { return };
+fn wildcards_and_overlapping_filters() {
+    let Some(broker) = Broker::start("wildcards_and_overlapping_filters") else { return };
     for version in VERSIONS {
         let session = Session::open(&Settings { version, ..settings(broker.port) }).unwrap();
         let (one, _a) = subscribe(&session, "car/+/speed");
@@ -200,21 +217,18 @@ fn a_shared_subscription_divides_messages() {
     let publisher = sessions[0].publisher("test/a", &PublisherSettings::default()).unwrap();
     publish(&publisher, 0..1000);
     assert!(publisher.flush(LIMIT));
-    let deadline = Instant::now() + LIMIT;
-    let seen =
-        || parts.iter().flat_map(|(numbers, _)| numbers.seen.lock().unwrap().clone()).collect::<Vec<_>>();
-    while seen().len() < 1000 && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let mut all = seen();
+    let count = |numbers: &Numbers| numbers.seen.lock().unwrap().len();
+    wait_until("all messages are received", || parts.iter().map(|(n, _)| count(n)).sum::<usize>() >= 1000);
+    let mut all: Vec<u64> =
+        parts.iter().flat_map(|(numbers, _)| numbers.seen.lock().unwrap().clone()).collect();
     all.sort_unstable();
-    assert!(all.into_iter().eq(0..1000), "each once");
-    assert!(parts.iter().all(|(numbers, _)| !numbers.seen.lock().unwrap().is_empty()), "both have some");
+    assert!(all.into_iter().eq(0..1000), "each message once");
+    assert!(parts.iter().all(|(numbers, _)| count(numbers) > 0), "both subscriptions have a share");
 }
 
 #[test]
-fn retained_messages_count_unless_told_otherwise() {
-    let Some(broker) = Broker::start("retained_messages_count_unless_told_otherwise") else { return };
+fn retained_messages_are_received_unless_excluded() {
+    let Some(broker) = Broker::start("retained_messages_are_received_unless_excluded") else { return };
     for version in VERSIONS {
         let session = Session::open(&Settings { version, ..settings(broker.port) }).unwrap();
         let retain = PublisherSettings { retain: true, ..PublisherSettings::default() };
@@ -229,14 +243,14 @@ fn retained_messages_count_unless_told_otherwise() {
         publish(&publisher, 3..4);
         assert_eq!(with.wait_for(2), [2, 3]);
         assert_eq!(without.wait_for(1), [3]);
-        // An empty one takes it back, and is none.
+        // An empty message deletes the retained one and is not retained itself.
         publisher.publish(b"").unwrap();
         assert!(publisher.flush(LIMIT));
         let (late, late_subscription) = subscribe(&session, "test/kept");
         publish(&publisher, 4..5);
         assert_eq!(late.wait_for(1), [4]);
         assert_eq!(late_subscription.problems().empty, 0);
-        // What came after the empty one has come, so the empty one has.
+        // A later message was received, so the empty one was too.
         assert_eq!(with.wait_for(3), [2, 3, 4]);
         assert_eq!(a.problems().empty, 1);
         publisher.publish(b"").unwrap();
@@ -254,57 +268,61 @@ fn a_broker_that_goes_away_and_comes_back() {
         publish(&publisher, 0..10);
         numbers.assert_all(10);
         broker.kill();
-        let deadline = Instant::now() + LIMIT;
-        while session.breaks() < 2 && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until("both connections are broken", || session.breaks() >= 2);
         assert!(!publisher.is_matched());
+        let (started, publishing_started) = std::sync::mpsc::channel();
         let publishing = std::thread::spawn(move || {
-            // Waits, and goes on.
+            started.send(()).unwrap();
+            // Blocks until the broker is back.
             publish(&publisher, 10..20);
             assert!(publisher.flush(LIMIT));
             publisher
         });
-        std::thread::sleep(Duration::from_millis(300));
+        publishing_started.recv_timeout(LIMIT).unwrap();
+        assert!(!publishing.is_finished());
         broker.resume();
-        // The broker has forgotten everything: what comes before this client has subscribed again is lost.
+        // The broker lost the session: messages are lost until the client has subscribed again.
         let publisher = publishing.join().unwrap();
-        let resumed = Instant::now();
-        while !numbers.seen.lock().unwrap().contains(&99) && resumed.elapsed() < LIMIT {
+        let deadline = Instant::now() + LIMIT;
+        let is_back = |seen: &[u64]| seen.contains(&99);
+        while Instant::now() < deadline {
             publish(&publisher, 99..100);
-            std::thread::sleep(Duration::from_millis(50));
+            if is_back(&numbers.wait_until(Duration::from_millis(50), is_back)) {
+                break;
+            }
         }
-        assert!(numbers.seen.lock().unwrap().contains(&99));
-        assert_eq!(subscription.problems().breaks, 2, "one connection to receive, one to publish");
+        assert!(is_back(&numbers.seen.lock().unwrap()), "no message is received after the broker is back");
+        assert_eq!(subscription.problems().breaks, 2, "one connection of subscriptions, one of publishers");
     }
 }
 
-/// Publishes while the connections are cut again and again, and returns what came and how often it broke.
+/// Publishes while the connections are cut repeatedly; returns the received numbers and the number of breaks.
 fn cut_while_publishing(broker: &Broker, own: Settings, count: u64) -> (Vec<u64>, u64) {
-    let way = Way::to(broker.port);
-    let session = Session::open(&Settings { broker: settings(way.port).broker, ..own }).unwrap();
+    let proxy = Proxy::to(broker.port);
+    let session = Session::open(&Settings { broker: settings(proxy.port).broker, ..own }).unwrap();
     let (numbers, subscription) = subscribe(&session, "test/cut");
     let publisher = session.publisher("test/cut", &BATCHING).unwrap();
     for round in 0..5 {
         publish(&publisher, round * count..(round + 1) * count);
         publisher.release();
-        way.cut();
-        std::thread::sleep(Duration::from_millis(50));
+        // The publisher's connection is open now, as more was published than may be unacknowledged.
+        let before = session.breaks();
+        proxy.cut();
+        wait_until("the cut is noticed", || session.breaks() > before);
     }
     assert!(publisher.flush(LIMIT));
     let all = |seen: &[u64]| seen.iter().collect::<std::collections::HashSet<_>>().len() as u64 == 5 * count;
-    let seen = numbers.wait_until(all);
+    let seen = numbers.wait_until(LIMIT, all);
     let breaks = subscription.problems().breaks;
     assert!(subscription.close(LIMIT) && session.close_within(LIMIT));
     (seen, breaks)
 }
 
 #[test]
-fn what_a_break_interrupts_comes_at_qos_1_and_once_at_qos_2() {
-    let Some(broker) = Broker::start("what_a_break_interrupts_comes_at_qos_1_and_once_at_qos_2") else {
-        return;
-    };
-    // Version 3.1.1 keeps subscriptions only for a client that is to be known for ever.
+fn broken_connections_lose_nothing_at_qos_1_and_repeat_nothing_at_qos_2() {
+    let name = "broken_connections_lose_nothing_at_qos_1_and_repeat_nothing_at_qos_2";
+    let Some(broker) = Broker::start(name) else { return };
+    // With version 3.1.1 the broker keeps a session only without a clean start.
     let kept =
         Settings { version: Version::V3, clean_start: false, client_id: Some("me".into()), ..settings(0) };
     for own in [settings(0), kept] {
@@ -312,17 +330,17 @@ fn what_a_break_interrupts_comes_at_qos_1_and_once_at_qos_2() {
         assert!(breaks >= 2, "{breaks}");
         seen.sort_unstable();
         seen.dedup();
-        assert!(seen.into_iter().eq(0..10_000), "everything came");
+        assert!(seen.into_iter().eq(0..10_000), "a message is missing");
     }
     let (seen, breaks) =
         cut_while_publishing(&broker, Settings { qos: Qos::ExactlyOnce, ..settings(0) }, 2000);
     assert!(breaks >= 2, "{breaks}");
-    assert!(seen.into_iter().eq(0..10_000), "everything came, once and in order");
+    assert!(seen.into_iter().eq(0..10_000), "a message is missing, repeated or out of order");
 }
 
 #[test]
-fn what_the_broker_kept_from_an_earlier_run_is_received() {
-    let Some(broker) = Broker::start("what_the_broker_kept_from_an_earlier_run_is_received") else { return };
+fn messages_queued_for_an_earlier_run_are_received() {
+    let Some(broker) = Broker::start("messages_queued_for_an_earlier_run_are_received") else { return };
     for version in VERSIONS {
         let own =
             Settings { version, clean_start: false, client_id: Some("me".into()), ..settings(broker.port) };
@@ -333,16 +351,18 @@ fn what_the_broker_kept_from_an_earlier_run_is_received() {
         let publisher = other.publisher("test/kept", &PublisherSettings::default()).unwrap();
         publish(&publisher, 0..500);
         assert!(publisher.flush(LIMIT));
-        let session = Session::open(&own).unwrap();
-        std::thread::sleep(Duration::from_millis(100));
+        let proxy = Proxy::to(broker.port);
+        let session = Session::open(&Settings { broker: settings(proxy.port).broker, ..own }).unwrap();
+        // The broker sends the first messages before the subscription: each has more than 10 bytes.
+        wait_until("queued messages are sent", || proxy.received() >= 200);
         let (numbers, _subscription) = subscribe(&session, "test/kept");
         numbers.assert_all(500);
     }
 }
 
 #[test]
-fn wrong_passwords_and_brokers_that_are_not_there() {
-    let name = "wrong_passwords_and_brokers_that_are_not_there";
+fn wrong_passwords_and_unreachable_brokers_are_errors() {
+    let name = "wrong_passwords_and_unreachable_brokers_are_errors";
     let guarded = Broker::with(name, |port, folder| {
         let file = folder.0.join("passwords");
         let mut making = std::process::Command::new("mosquitto_passwd");
@@ -371,7 +391,7 @@ fn wrong_passwords_and_brokers_that_are_not_there() {
         password: Some(Password::Environment("RONDEL_NO_SUCH_VARIABLE".into())),
         ..settings(broker.port)
     };
-    assert!(unset.check().is_ok(), "it may be set where this runs");
+    assert!(unset.check().is_ok(), "the variable may be set where the deployment runs");
     assert!(Session::open(&unset).unwrap_err().to_string().contains("RONDEL_NO_SUCH_VARIABLE"));
     broker.kill();
     let gone = Session::open(&settings(broker.port)).unwrap_err();
@@ -379,8 +399,8 @@ fn wrong_passwords_and_brokers_that_are_not_there() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
-    let Some(broker) = Broker::start("what_cannot_be_is_refused") else { return };
+fn invalid_topics_are_refused() {
+    let Some(broker) = Broker::start("invalid_topics_are_refused") else { return };
     let session = Session::open(&settings(broker.port)).unwrap();
     let nobody = Arc::new(Numbers::default());
     let filter = session.subscribe("a/#/b", SubscriptionSettings::default(), TOPIC, nobody);
@@ -422,14 +442,14 @@ fn tls_with_certificates_of_both_sides() {
         publish(&publisher, 0..20_000);
         assert!(publisher.flush(LIMIT));
         numbers.assert_all(20_000);
-        // More than a record of TLS holds.
+        // Larger than a TLS record.
         publisher.publish(format!("{:0>60000}", 20_000).as_bytes()).unwrap();
         assert!(publisher.flush(LIMIT));
         numbers.assert_all(20_001);
         assert!(subscription.close(LIMIT) && session.close_within(LIMIT));
     }
     for bad in [
-        // Nobody trusts that one's broker, or that client; and one client shows nothing.
+        // An authority that did not sign the broker's certificate, an untrusted client, an anonymous one.
         Tls { ca: file("other-ca.pem"), ..good.clone() },
         Tls { certificate: file("other.pem"), key: file("other.key"), ..good.clone() },
         Tls { certificate: None, key: None, ..good.clone() },
@@ -438,10 +458,10 @@ fn tls_with_certificates_of_both_sides() {
         assert!(matches!(refused, OpenError::Refused { .. }), "{refused}");
     }
     let mixed = Tls { key: file("other.key"), ..good };
-    assert!(with(Version::V5, mixed).check().is_err(), "the key of another certificate");
+    assert!(with(Version::V5, mixed).check().is_err(), "the key belongs to another certificate");
 }
 
-/// One that certificates are signed by.
+/// A certificate authority.
 struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pem: String,
@@ -457,7 +477,7 @@ impl Authority {
         Authority { issuer: Issuer::new(parameters, key), pem }
     }
 
-    /// Writes its own certificate, and one for `localhost` with its key.
+    /// Writes the authority's certificate, and a certificate for `localhost` with its key.
     fn write(&self, folder: &Folder, own: &str, name: &str) {
         let key = KeyPair::generate().unwrap();
         let mut parameters = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
@@ -470,8 +490,8 @@ impl Authority {
 }
 
 #[test]
-fn with_an_independent_client() {
-    let Some(broker) = Broker::start("with_an_independent_client") else { return };
+fn messages_of_and_for_an_independent_client() {
+    let Some(broker) = Broker::start("messages_of_and_for_an_independent_client") else { return };
     for (version, name) in [(Version::V3, "311"), (Version::V5, "5")] {
         let session = Session::open(&Settings { version, ..settings(broker.port) }).unwrap();
         let (numbers, _subscription) = subscribe(&session, "from/others");
@@ -485,8 +505,8 @@ fn with_an_independent_client() {
         assert!(publishing.wait().unwrap().success());
         numbers.assert_all(2000);
 
-        // It leaves, with the broker keeping what comes, and fetches all of it.
-        // At QoS 2 with version 5 Debian's mosquitto and its own client do not get along.
+        // A client with a persistent session leaves and later receives the messages queued meanwhile. Not at
+        // QoS 2: Debian's mosquitto and its own client fail there with version 5.
         let other = ["-V", name, "-i", "other", "-c", "-q", "1", "-t", "to/others"];
         let subscribed = broker.client("mosquitto_sub", &[&other[..], &["-E"]].concat()).output().unwrap();
         assert!(subscribed.status.success(), "{subscribed:?}");

@@ -1,4 +1,4 @@
-//! Zenoh against Zenoh, on loopback, without scouting.
+//! Zenoh sessions against each other on loopback, without multicast.
 
 #![cfg(feature = "zenoh")]
 #![allow(clippy::unwrap_used, clippy::panic)] // the helpers are tests as well
@@ -29,7 +29,7 @@ fn connecting(mode: Mode, endpoint: &str) -> Settings {
     Settings { mode: Some(mode), connect: vec![endpoint.to_owned()], ..Settings::default() }
 }
 
-/// Counts, checks that the numbers sent come in order, and lets a test wait for them.
+/// Receiver that counts numbers, checks their order, and lets a test wait for them.
 #[derive(Default)]
 struct Counter {
     seen: Mutex<u64>,
@@ -75,7 +75,7 @@ fn publish_numbers(publisher: &dyn adapter::Publisher, numbers: std::ops::Range<
 }
 
 #[test]
-fn peer_to_peer_nothing_is_lost_and_closing_ends_it() {
+fn peers_lose_nothing_and_close() {
     let endpoint = free_endpoint();
     let a = Session::open(&listening(Mode::Peer, &endpoint)).unwrap();
     let b = Session::open(&connecting(Mode::Peer, &endpoint)).unwrap();
@@ -92,7 +92,7 @@ fn peer_to_peer_nothing_is_lost_and_closing_ends_it() {
 
     assert!(subscription.drain(Duration::from_millis(20), LIMIT));
     assert!(subscription.close(LIMIT) && subscription.close(LIMIT), "closing twice is harmless");
-    assert_eq!(Arc::strong_count(&counter), 1, "the receiver is let go");
+    assert_eq!(Arc::strong_count(&counter), 1, "the receiver is released");
     a.close().unwrap();
     a.close().unwrap();
     assert!(matches!(
@@ -102,7 +102,7 @@ fn peer_to_peer_nothing_is_lost_and_closing_ends_it() {
 }
 
 #[test]
-fn what_is_queued_is_sent_on_close() {
+fn closing_sends_queued_messages() {
     let endpoint = free_endpoint();
     let a = Session::open(&listening(Mode::Router, &endpoint)).unwrap();
     let counter = Arc::new(Counter::default());
@@ -132,7 +132,7 @@ fn two_clients_through_a_router_in_process() {
             "test/numbers",
             TOPIC,
             Arc::new(move |topic: TopicId, samples: &[Sample<'_>]| {
-                // A router stamps what it passes on; both clocks are this machine's.
+                // A router adds timestamps to forwarded messages; both sides use the clock of this machine.
                 if let Some(source) = samples[0].source_time {
                     let age = samples[0].arrival().as_nanos() - source.as_nanos();
                     flag.store(age.abs() < 60_000_000_000, Ordering::Relaxed);
@@ -149,7 +149,7 @@ fn two_clients_through_a_router_in_process() {
 }
 
 #[test]
-fn a_router_that_comes_back_is_found_again() {
+fn sessions_reconnect_to_a_restarted_router() {
     let endpoint = free_endpoint();
     let router = Session::open(&listening(Mode::Router, &endpoint)).unwrap();
     let a = Session::open(&connecting(Mode::Client, &endpoint)).unwrap();
@@ -176,15 +176,15 @@ fn a_router_that_comes_back_is_found_again() {
 }
 
 #[test]
-fn an_unreachable_endpoint_is_said_and_waited_for() {
+fn an_unreachable_endpoint_is_reported_and_waited_for() {
     let endpoint = free_endpoint();
     for mode in [Mode::Client, Mode::Peer] {
-        let mut told = 0;
+        let mut reports = 0;
         let result = Session::open_connected(&connecting(mode, &endpoint), |e| {
             assert!(matches!(e, OpenError::Unreachable { .. }));
             assert!(e.to_string().contains(&endpoint), "{e}");
-            told += 1;
-            if told < 2 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            reports += 1;
+            if reports < 2 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         assert!(matches!(result, Err(OpenError::Unreachable { .. })));
 
@@ -198,7 +198,7 @@ fn an_unreachable_endpoint_is_said_and_waited_for() {
 }
 
 #[test]
-fn a_port_that_is_taken_and_a_bad_key_are_errors() {
+fn a_port_in_use_and_an_invalid_key_are_errors() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("tcp/{}", taken.local_addr().unwrap());
     assert!(matches!(Session::open(&listening(Mode::Router, &endpoint)), Err(OpenError::Network(_))));
@@ -216,24 +216,24 @@ fn ten_megabytes_in_one_payload() {
     let a = Session::open(&listening(Mode::Peer, &endpoint)).unwrap();
     let b = Session::open(&connecting(Mode::Peer, &endpoint)).unwrap();
     let sent: Arc<Vec<u8>> = Arc::new((0..10_000_000_u32).map(|i| (i / 7) as u8).collect());
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, is_equal) = std::sync::mpsc::channel();
     let expected = Arc::clone(&sent);
     let _subscription = a
         .subscribe(
             "test/large",
             TOPIC,
             Arc::new(move |_: TopicId, samples: &[Sample<'_>]| {
-                tell.send(samples[0].payload == expected.as_slice()).unwrap();
+                sender.send(samples[0].payload == expected.as_slice()).unwrap();
             }),
         )
         .unwrap();
     let publisher = b.publisher("test/large", &PublisherSettings::default()).unwrap();
     assert!(publisher.wait_matched(LIMIT));
     publisher.publish(&sent).unwrap();
-    assert!(told.recv_timeout(LIMIT).unwrap());
+    assert!(is_equal.recv_timeout(LIMIT).unwrap());
 }
 
-/// More than all buffers between the two can hold, against a receiver that sleeps.
+/// Sends more than all buffers between publisher and receiver can hold, to a slow receiver.
 #[test]
 fn a_slow_receiver_holds_the_publisher_back_and_loses_nothing() {
     let endpoint = free_endpoint();
@@ -245,7 +245,7 @@ fn a_slow_receiver_holds_the_publisher_back_and_loses_nothing() {
     assert!(publisher.wait_matched(LIMIT));
     let mut held_back = 0;
     for i in 0..600_u64 {
-        // 60 kB each: 36 MB in all, where the sockets hold a few.
+        // 60 kB each: 36 MB in total, while the sockets buffer a few.
         publisher.publish(format!("{i:60000}").as_bytes()).unwrap();
         held_back = held_back.max(i - *counter.seen.lock().unwrap());
     }
@@ -254,7 +254,7 @@ fn a_slow_receiver_holds_the_publisher_back_and_loses_nothing() {
 }
 
 #[test]
-fn closing_does_not_wait_for_ever_for_a_neighbour_that_takes_nothing() {
+fn closing_is_bounded_while_a_subscriber_blocks() {
     let endpoint = free_endpoint();
     let a = Session::open(&listening(Mode::Peer, &endpoint)).unwrap();
     let b = Session::open(&connecting(Mode::Peer, &endpoint)).unwrap();
@@ -288,7 +288,7 @@ fn closing_does_not_wait_for_ever_for_a_neighbour_that_takes_nothing() {
             std::thread::yield_now();
         }
         assert!(b.close_within(Duration::from_millis(100)).is_err());
-        assert!(!subscription.close(Duration::ZERO), "the receiver is still at it");
+        assert!(!subscription.close(Duration::ZERO), "the receiver is still blocked");
         *gate.0.lock().unwrap() = true;
         gate.1.notify_all();
         assert!(matches!(blocked.join().unwrap(), PublishError::Closed));
@@ -324,5 +324,5 @@ fn a_publisher_may_number_its_messages() {
         assert!(same.iter().all(|origin| origin.unwrap().publisher == same[0].unwrap().publisher));
     }
     assert_ne!(publisher(0), publisher(1));
-    assert_eq!(origins[2], [None; 3], "only who is asked to numbers");
+    assert_eq!(origins[2], [None; 3], "only publishers with numbering number their messages");
 }

@@ -19,8 +19,20 @@ pub struct Notice {
     pub topic_name: Option<String>,
     /// Further facts, by their names: times and durations in seconds.
     pub members: Vec<(&'static str, Value)>,
-    /// A sentence for people, without the name of the topic.
-    pub sentence: String,
+    /// A sentence for people, without the name of the topic; its times are [marked](Notice::text).
+    sentence: String,
+}
+
+/// A time in a sentence: whoever shows the sentence decides how times are written.
+struct At(Timestamp);
+
+/// The characters around the nanoseconds of a time in a sentence.
+const AT: (char, char) = ('\u{2}', '\u{3}');
+
+impl std::fmt::Display for At {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}{}", AT.0, self.0.as_nanos(), AT.1)
+    }
 }
 
 impl Notice {
@@ -31,6 +43,22 @@ impl Notice {
         sentence: String,
     ) -> Notice {
         Notice { kind, topic, topic_name: None, members, sentence }
+    }
+
+    /// The sentence for people, without the name of the topic; `time` writes a time.
+    pub fn text(&self, time: &mut dyn FnMut(Timestamp) -> String) -> String {
+        let mut text = String::new();
+        for (i, part) in self.sentence.split(AT.0).enumerate() {
+            match part.split_once(AT.1).filter(|_| i > 0) {
+                Some((nanos, rest)) => {
+                    text +=
+                        &nanos.parse().map(|nanos| time(Timestamp::from_nanos(nanos))).unwrap_or_default();
+                    text += rest;
+                }
+                None => text += part,
+            }
+        }
+        text
     }
 
     /// The notice as a JSON object: `{"report":"late","topic":"gear",…}`.
@@ -52,13 +80,14 @@ impl Notice {
 
     /// The first event whose time is before that of the event before it.
     pub(crate) fn backwards(step: u64, time: Timestamp) -> Notice {
-        let sentence = format!("time goes backwards at step {step} (time {time} s)");
+        let sentence = format!("time goes backwards at step {step} (time {time})", time = At(time));
         Notice::new("backwards", None, vec![("step", json!(step)), ("time", seconds(time))], sentence)
     }
 
     /// A progress marker that could not be used.
     pub(crate) fn unread(payload: &[u8]) -> Notice {
-        let shown: String = String::from_utf8_lossy(payload).chars().take(60).collect();
+        let letters = String::from_utf8_lossy(payload);
+        let shown: String = letters.chars().take(60).map(|c| if c.is_control() { '·' } else { c }).collect();
         let sentence = format!(
             "a progress marker could not be used: {shown}; expected the form {{\"topic\":\"gear\",\"complete\":12.5}} \
              with a topic of this deployment"
@@ -123,8 +152,9 @@ pub(crate) fn of_order(notice: &OrderNotice) -> Notice {
                 topic,
                 vec![("time", seconds(*time)), ("distance", span(*distance))],
                 format!(
-                    "the time {time} s is {} {side} the clock; the message was refused",
-                    shown(*distance)
+                    "the time {time} is {} {side} the clock; the message was refused",
+                    shown(*distance),
+                    time = At(*time)
                 ),
             )
         }
@@ -136,7 +166,10 @@ pub(crate) fn of_order(notice: &OrderNotice) -> Notice {
             topic,
             vec![("since", if *ever { seconds(*since) } else { Value::Null })],
             if *ever {
-                format!("no message since {since} s; the topic is no longer waited for until one comes")
+                format!(
+                    "no message since {since}; the topic is no longer waited for until one comes",
+                    since = At(*since)
+                )
             } else {
                 "no message yet; the topic is no longer waited for until one comes".to_owned()
             },
@@ -152,8 +185,10 @@ pub(crate) fn of_order(notice: &OrderNotice) -> Notice {
             topic,
             vec![("time", seconds(*time)), ("latest", seconds(*latest)), ("believed", json!(believed))],
             format!(
-                "times step back from {latest} s to {time} s; if the messages of the topic do not come in order, set \
-                 `in_order: false`"
+                "times step back from {latest} to {time}; if the messages of the topic do not come in order, set \
+                 `in_order: false`",
+                latest = At(*latest),
+                time = At(*time)
             ),
         ),
         OrderNotice::StampsDisagree { topic, time, latest, publishers, believed } => new(
@@ -166,34 +201,49 @@ pub(crate) fn of_order(notice: &OrderNotice) -> Notice {
                 ("believed", json!(believed)),
             ],
             format!(
-                "two publishers have different clocks or delays: {time} s came after {latest} s, but each publisher is in \
-                 order by itself"
+                "two publishers have different clocks or delays: {time} came after {latest}, but each publisher is in \
+                 order by itself",
+                latest = At(*latest),
+                time = At(*time)
             ),
         ),
         OrderNotice::MarkerBack { topic, marker, complete } => new(
             "progress_back",
             topic,
             vec![("time", seconds(marker.complete)), ("complete", seconds(*complete))],
-            format!("a progress marker goes back from {complete} s to {} s", marker.complete),
+            format!(
+                "a progress marker goes back from {complete} to {}",
+                At(marker.complete),
+                complete = At(*complete)
+            ),
         ),
         OrderNotice::MarkerBroken { topic, time, complete } => new(
             "progress_broken",
             topic,
             vec![("time", seconds(*time)), ("complete", seconds(*complete))],
-            format!("a message of {time} s came after the progress marker of {complete} s"),
+            format!(
+                "a message of {time} came after the progress marker of {complete}",
+                complete = At(*complete),
+                time = At(*time)
+            ),
         ),
         OrderNotice::MarkerMissed { topic, complete, after } => new(
             "progress_missed",
             topic,
             vec![("complete", seconds(*complete)), ("after", seconds(*after))],
-            format!("progress markers between {complete} s and {after} s are missing"),
+            format!(
+                "progress markers between {complete} and {after} are missing",
+                after = At(*after),
+                complete = At(*complete)
+            ),
         ),
         OrderNotice::MarkerUnmet { topic, complete, missing } => new(
             "progress_unmet",
             topic,
             vec![("complete", seconds(*complete)), ("missing", json!(missing))],
             format!(
-                "{missing} messages up to {complete} s are missing, although the progress marker counts them"
+                "{missing} messages up to {complete} are missing, although the progress marker counts them",
+                complete = At(*complete)
             ),
         ),
         OrderNotice::Early { topic, time } => new(
@@ -235,7 +285,11 @@ pub(crate) fn of_order(notice: &OrderNotice) -> Notice {
             "clock_back",
             None,
             vec![("now", seconds(*now)), ("highest", seconds(*highest))],
-            format!("the clock stepped back from {highest} s to {now} s; it counts as standing still"),
+            format!(
+                "the clock stepped back from {highest} to {now}; it counts as standing still",
+                highest = At(*highest),
+                now = At(*now)
+            ),
         ),
         OrderNotice::Unsaid { count } => Notice::new(
             "unsaid",
@@ -251,7 +305,11 @@ fn clock_back(now: Timestamp, highest: Timestamp) -> Notice {
         "clock_back",
         None,
         vec![("now", seconds(now)), ("highest", seconds(highest))],
-        format!("the clock stepped back from {highest} s to {now} s; it counts as standing still"),
+        format!(
+            "the clock stepped back from {highest} to {now}; it counts as standing still",
+            highest = At(highest),
+            now = At(now)
+        ),
     )
 }
 
@@ -286,7 +344,7 @@ pub(crate) fn of_sets(notice: &SetNotice) -> Notice {
                 "unused",
                 topic,
                 vec![("time", seconds(*time)), ("reason", json!(why.name()))],
-                format!("a message of {time} s is in no set: {reason}"),
+                format!("a message of {time} is in no set: {reason}", time = At(*time)),
             )
         }
         SetNotice::Absent { topic, since, ever } => new(
@@ -305,14 +363,18 @@ pub(crate) fn of_sets(notice: &SetNotice) -> Notice {
             "too_close",
             topic,
             vec![("time", seconds(*time)), ("latest", seconds(*last))],
-            format!("{last} s and {time} s are closer than `lower_bound`; sets may have been made too early"),
+            format!(
+                "{last} and {time} are closer than `lower_bound`; sets may have been made too early",
+                last = At(*last),
+                time = At(*time)
+            ),
         ),
         SetNotice::ClockBack { now, highest } => clock_back(*now, *highest),
         SetNotice::SteppedBack { topic, time, last } => new(
             "stepped_back",
             topic,
             vec![("time", seconds(*time)), ("latest", seconds(*last))],
-            format!("times step back from {last} s to {time} s"),
+            format!("times step back from {last} to {time}", last = At(*last), time = At(*time)),
         ),
         SetNotice::UnknownTopic { topic } => {
             new("unknown_topic", topic, Vec::new(), "the topic does not exist".to_owned())
@@ -507,5 +569,21 @@ impl AlignmentStatistics {
             ));
         }
         said
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_in_sentences_are_written_by_the_reader() {
+        let notice = Notice::backwards(7, Timestamp::from_nanos(1_500_000_000));
+        assert_eq!(
+            notice.text(&mut |time| format!("<{time}>")),
+            "time goes backwards at step 7 (time <1.5>)"
+        );
+        let unread = Notice::unread("\u{2}5\u{3}".as_bytes());
+        assert!(unread.text(&mut |_| "time".to_owned()).contains("·5·"));
     }
 }

@@ -12,6 +12,7 @@ use rondel_net::adapter::{Publisher, Receiver, Sample, now};
 use rondel_runtime::{Clock, Notice, Session, Stamp, Summary, Ticks};
 
 use crate::sinks::{self, Sink, Sinks, publishers, release};
+use crate::time_text::TimeText;
 use crate::warn;
 
 /// Why a run ends.
@@ -351,7 +352,8 @@ impl Notices {
 /// A notice as a sentence.
 pub fn sentence(notice: &Notice) -> String {
     let name = notice.topic_name.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
-    format!("{name}{}; further ones are only counted", notice.sentence)
+    let mut times = TimeText::default();
+    format!("{name}{}; further ones are only counted", notice.text(&mut |time| times.text(time)))
 }
 
 /// A part of a payload around a place.

@@ -50,7 +50,8 @@ pub fn missing(summary: &Summary, received: bool) -> Vec<String> {
     let of_missing = |field: &&&str| topics.iter().any(|topic| field.starts_with(&format!("{topic}.")));
     let (_, fields): (Vec<&str>, Vec<&str>) = fields.iter().partition(|field| of_missing(&field));
     if received && !fields.is_empty() {
-        sentences.push(format!("no message carries {}", fields.join(", ")));
+        let noun = if fields.len() == 1 { "field" } else { "fields" };
+        sentences.push(format!("no message carries the {noun} {}", fields.join(", ")));
     }
     for topic in summary.topics.iter().filter(|topic| topic.unstamped > 0) {
         let name = if topic.name.is_empty() { String::new() } else { format!(" on {}", topic.name) };

@@ -56,7 +56,7 @@ fn what_is_not_so_is_counted_and_it_is_said_why() {
     run.wait_stdout("violated");
     run.terminate();
     run.finish().expect_status(0).expect_stderr(&[
-        "is not a string of DDS in CDR: it begins as JSON does",
+        "is not a CDR-encoded DDS string: it begins as JSON does",
         "is not JSON",
         "received 2, checked 1, undecodable 3",
     ]);

@@ -265,8 +265,8 @@ fn sources_and_places_that_cannot_be() {
 fn settings_of_mqtt_that_cannot_be() {
     let beside = "formula: v\ntopics: { trace: mqtt:a }\n";
     for (section, words) in [
-        ("{ broker: \"http://a\" }", "is no MQTT broker"),
-        ("{ broker: \"mqtt://me:secret@a\" }", "not in the broker's address"),
+        ("{ broker: \"http://a\" }", "is not the address of an MQTT broker"),
+        ("{ broker: \"mqtt://me:secret@a\" }", "must not contain a user or password"),
         ("{ version: 4 }", "version must be 5 or 3.1.1"),
         ("{ qos: 3 }", "from 0 to 2"),
         ("{ user: me, password: secret }", "does not belong in a deployment"),
@@ -290,7 +290,7 @@ fn settings_of_mqtt_that_cannot_be() {
         "formula: v\ntopics: { trace: \"mqtt:a/#\" }\nverdicts: { to: mqtt:a/b }\n",
         &[("", &["would come back as messages of mqtt:a/#"])],
     );
-    refused("formula: v\ntopics: { trace: \"mqtt:a#\" }\n", &[("", &["# stands alone"])]);
+    refused("formula: v\ntopics: { trace: \"mqtt:a#\" }\n", &[("", &["# must be the whole last level"])]);
 }
 
 #[test]

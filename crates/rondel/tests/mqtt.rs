@@ -111,9 +111,9 @@ fn a_broker_that_goes_away_is_spoken_of_and_counted() {
     let mut run = Process::rondel(arguments(&own, &at(&broker)));
     run.wait_stderr("ready");
     broker.kill();
-    run.wait_stderr("broke: it closed the connection; trying again");
+    run.wait_stderr("broke: the broker closed the connection; reconnecting");
     broker.resume();
-    run.wait_stderr("what was published meanwhile is lost");
+    run.wait_stderr("messages published meanwhile are lost");
     rondel_with_input(arguments(&["publish", "--to", "mqtt:state"], &at(&broker)), b"{\"v\":true}\n")
         .expect_status(0);
     assert!(run.take_stdout(1)[0].contains("satisfied"));
@@ -130,7 +130,7 @@ fn what_is_refused() {
     };
     rondel(arguments(&["tap", "mqtt:state"], &at(&broker)))
         .expect_status(5)
-        .expect_stderr(&["refuses: not authorized"]);
+        .expect_stderr(&["refuses the connection: not authorized"]);
     let inside = "mqtt://me:secret@localhost".to_owned();
     let told = rondel(["tap", "mqtt:state", "--mqtt-broker", &inside]);
     told.expect_status(2).expect_stderr(&["a file or an environment variable with the password"]);
@@ -138,10 +138,12 @@ fn what_is_refused() {
     let options = [&nobody[..], &["--exit-on-unreachable".to_owned()]].concat();
     rondel(arguments(&["tap", "mqtt:state"], &options))
         .expect_status(5)
-        .expect_stderr(&["nobody listens there"]);
+        .expect_stderr(&["connection refused; check that the broker is running"]);
     rondel(["run", "-f", "v", "--topic", "mqtt:a/#", "--publish", "mqtt:a/verdict"])
         .expect_status(2)
         .expect_stderr(&["verdicts on mqtt:a/verdict would come back as messages of mqtt:a/#"]);
-    rondel(["run", "-f", "v", "--topic", "mqtt:a/#/b"]).expect_status(2).expect_stderr(&["# stands alone"]);
+    rondel(["run", "-f", "v", "--topic", "mqtt:a/#/b"])
+        .expect_status(2)
+        .expect_stderr(&["# must be the whole last level"]);
     rondel(["publish", "--to", "mqtt:a/+"]).expect_status(2).expect_stderr(&["one topic is needed"]);
 }

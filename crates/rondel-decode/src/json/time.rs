@@ -5,13 +5,13 @@ use rondel_event::{ParseTimeError, TimeUnit, Timestamp};
 
 use super::scan::{Kind, Scanner, unescape};
 
-/// What a time is, in messages of errors.
+/// The forms of a time, for error messages.
 const TIME: &str = "a time: a number, {sec, nanosec}, a number with unit, or an ISO 8601 date";
-/// What a duration is, in messages of errors.
+/// The forms of a duration, for error messages.
 const DURATION: &str = "a duration: a number, {sec, nanosec}, or a number with unit";
-/// The range of times that are numbers, in messages of errors.
+/// The range of numbers, for error messages.
 const RANGE: &str = "a time within 292 years of zero; is the unit of time right (s, ms, us, ns)?";
-/// The range of times that are dates, in messages of errors.
+/// The range of dates, for error messages.
 const YEARS: &str = "a time in the years 1678 to 2261";
 
 const NS_PER_S: i64 = 1_000_000_000;
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_no_time_is_refused() {
+    fn other_values_are_refused() {
         for json in [
             "true",
             "null",

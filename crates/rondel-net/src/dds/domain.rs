@@ -1,3 +1,5 @@
+//! Instances of CycloneDDS and their log.
+
 use std::cell::RefCell;
 use std::ffi::{CString, c_void};
 use std::sync::Once;
@@ -6,15 +8,15 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use super::entity::Entity;
 use super::{DeclareError, Settings};
 
-/// One instance of CycloneDDS on the network: its own sockets, threads and participant.
+/// One instance of CycloneDDS with its own sockets, threads and participant.
 ///
-/// Dropping it leaves the network. All that is made in it keeps it alive.
+/// Dropping it leaves the network. Every entity created in it keeps it alive.
 #[derive(Debug)]
 pub(super) struct Domain {
     participant: Entity,
     /// Deleted after the participant, as fields are dropped in this order.
     _domain: Entity,
-    /// Set when whoever blocks in here should give up.
+    /// Set to make blocked publishers return.
     closing: AtomicBool,
 }
 
@@ -25,8 +27,8 @@ impl Domain {
             // SAFETY: the callback lives as long as the process and needs no argument.
             unsafe { cyclors::dds_set_log_sink(Some(log), std::ptr::null_mut()) };
         });
-        // The library knows a domain by a number of its own, so that several instances can be in the
-        // same domain of the network (`ExternalDomainId` in the configuration).
+        // CycloneDDS has one instance for each domain id. Unique internal ids with the same
+        // `ExternalDomainId` in the configuration allow several instances in one domain.
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let xml = CString::new(settings.xml())
@@ -35,14 +37,14 @@ impl Domain {
         // SAFETY: `xml` is terminated and outlives the call, which copies what it needs. The
         // environment's CYCLONEDDS_URI is not read when a domain is made with a configuration.
         let domain = unsafe { cyclors::dds_create_domain(id, xml.as_ptr()) };
-        // The return code says no more than that it failed; the log says why.
+        // The return code only says that it failed; the reason is in the log.
         let domain = Entity::own(domain, "DDS domain").map_err(|e| match ERRORS.take() {
             Some(reason) if !reason.is_empty() => DeclareError::Network { what: "CycloneDDS", reason },
             _ => e,
         });
         ERRORS.set(None);
         let domain = domain?;
-        // SAFETY: no qualities of service and no listener is allowed.
+        // SAFETY: null is allowed for the QoS and the listener.
         let participant = unsafe { cyclors::dds_create_participant(id, std::ptr::null(), std::ptr::null()) };
         let participant = Entity::own(participant, "DDS participant")?;
         Ok(Domain { participant, _domain: domain, closing: AtomicBool::new(false) })
@@ -62,11 +64,11 @@ impl Domain {
 }
 
 thread_local! {
-    /// Where it is set: the first error that the library logs on this thread, for the caller to tell.
+    /// While `Some`, collects the first error that the library logs on this thread, for its caller to return.
     static ERRORS: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Passes on what the library has to say, instead of letting it write to standard error.
+/// Forwards the log of the library to `tracing`; by default it writes to standard error.
 unsafe extern "C" fn log(_: *mut c_void, data: *const cyclors::dds_log_data_t) {
     // SAFETY: the library passes a valid pointer for the time of the call.
     let Some(data) = (unsafe { data.as_ref() }) else { return };

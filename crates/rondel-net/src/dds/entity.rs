@@ -1,3 +1,5 @@
+//! Handles, return codes and QoS of CycloneDDS.
+
 use std::ffi::{CStr, CString};
 use std::time::Duration;
 
@@ -5,15 +7,15 @@ use cyclors::{dds_duration_t, dds_entity_t, dds_qos_t, dds_return_t};
 
 use super::DeclareError;
 
-/// A handle of CycloneDDS. Deleting it deletes all that was made from it.
+/// An owned handle of CycloneDDS. Deleting it deletes its children.
 ///
-/// Handles are numbers that the library looks up, under its own locks, in every call: a stale one
-/// gives an error, and any thread may use any of them.
+/// Handles are numbers that the library looks up under its own locks in every call: a stale one results
+/// in an error, and any thread may use any handle.
 #[derive(Debug)]
 pub(super) struct Entity(dds_entity_t);
 
 impl Entity {
-    /// Takes over what a function of the library has returned: a handle, or an error below zero.
+    /// Takes ownership of a handle returned by the library; negative numbers are errors.
     pub(super) fn own(returned: dds_entity_t, what: &'static str) -> Result<Entity, DeclareError> {
         check(returned, what).map(Entity)
     }
@@ -30,29 +32,29 @@ impl Drop for Entity {
     }
 }
 
-/// Turns a return code of the library into a result.
+/// Converts a return code of the library into a result.
 pub(super) fn check(code: dds_return_t, what: &'static str) -> Result<dds_return_t, DeclareError> {
     if code >= 0 { Ok(code) } else { Err(DeclareError::Network { what, reason: message(code) }) }
 }
 
-/// What the library calls a return code.
+/// Returns the library's description of a return code.
 pub(super) fn message(code: dds_return_t) -> String {
     // SAFETY: returns a pointer to a constant, terminated text for every number.
     unsafe { CStr::from_ptr(cyclors::dds_strretcode(code)) }.to_string_lossy().into_owned()
 }
 
-/// A name for the library: without zero bytes.
+/// Returns a name as a C string; refuses empty names and zero bytes.
 pub(super) fn c_name(name: &str) -> Result<CString, DeclareError> {
     let refuse = || DeclareError::Name(name.to_owned());
     if name.is_empty() { Err(refuse()) } else { CString::new(name).map_err(|_| refuse()) }
 }
 
-/// A duration as the library counts it, in nanoseconds; beyond 292 years it is infinite there too.
+/// Returns a duration in the library's unit, nanoseconds; durations beyond 292 years are infinite.
 pub(super) fn duration(d: Duration) -> dds_duration_t {
     dds_duration_t::try_from(d.as_nanos()).unwrap_or(dds_duration_t::MAX)
 }
 
-/// Qualities of service, for the time of a call.
+/// QoS settings for creating an entity.
 pub(super) struct Qos(*mut dds_qos_t);
 
 impl Qos {
@@ -61,8 +63,8 @@ impl Qos {
         Qos(unsafe { cyclors::dds_create_qos() })
     }
 
-    /// No sample is lost: every one is kept until it is acknowledged or handed over. A write blocks
-    /// for `max_blocking` at most, a reader keeps `max_samples` at most.
+    /// Sets reliable delivery with the history "keep all": no sample is lost. A write blocks for at most
+    /// `max_blocking`; a reader's cache holds at most `max_samples`.
     pub(super) fn reliable(self, max_blocking: Duration, max_samples: Option<u32>) -> Qos {
         let limit = max_samples.map_or(-1, |n| i32::try_from(n.max(1)).unwrap_or(i32::MAX));
         // SAFETY: `self.0` is a live object of `dds_create_qos`; the rest are plain numbers.
@@ -78,13 +80,14 @@ impl Qos {
         self
     }
 
-    /// Offers, or accepts, these data representations.
+    /// Sets the data representations that a writer offers or a reader accepts.
     pub(super) fn representations(self, ids: &[i16]) -> Qos {
         // SAFETY: as above; the library copies the numbers of the given count.
         unsafe { cyclors::dds_qset_data_representation(self.0, ids.len() as u32, ids.as_ptr()) };
         self
     }
 
+    /// Sets whether a writer buffers samples until they fill a packet.
     pub(super) fn batching(self, on: bool) -> Qos {
         // SAFETY: as above.
         unsafe { cyclors::dds_qset_writer_batching(self.0, on) };
@@ -93,6 +96,22 @@ impl Qos {
 
     pub(super) fn as_ptr(&self) -> *const dds_qos_t {
         self.0
+    }
+}
+
+/// Returns the name of a QoS policy for messages.
+pub(super) fn policy_name(id: u32) -> &'static str {
+    match id {
+        cyclors::dds_qos_policy_id_DDS_DURABILITY_QOS_POLICY_ID => "durability",
+        cyclors::dds_qos_policy_id_DDS_PRESENTATION_QOS_POLICY_ID => "presentation",
+        cyclors::dds_qos_policy_id_DDS_DEADLINE_QOS_POLICY_ID => "deadline",
+        cyclors::dds_qos_policy_id_DDS_LATENCYBUDGET_QOS_POLICY_ID => "latency budget",
+        cyclors::dds_qos_policy_id_DDS_OWNERSHIP_QOS_POLICY_ID => "ownership",
+        cyclors::dds_qos_policy_id_DDS_LIVELINESS_QOS_POLICY_ID => "liveliness",
+        cyclors::dds_qos_policy_id_DDS_RELIABILITY_QOS_POLICY_ID => "reliability",
+        cyclors::dds_qos_policy_id_DDS_DESTINATIONORDER_QOS_POLICY_ID => "destination order",
+        cyclors::dds_qos_policy_id_DDS_DATA_REPRESENTATION_QOS_POLICY_ID => "data representation",
+        _ => "unknown policy",
     }
 }
 

@@ -1,3 +1,5 @@
+//! Subscriptions to all topics of a pattern.
+
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,33 +11,33 @@ use rondel_event::TopicId;
 
 use super::domain::Domain;
 use super::entity::{Entity, check};
-use super::publishers::{Endpoint, announced, publications};
+use super::publishers::{AnnouncedPublisher, announced, publications};
 use super::{DeclareError, StringType, Subscription};
 use crate::adapter::{self, Problems, Receiver};
 
-/// How many topics are subscribed to: each has a thread and a cache of its own.
+/// Limit of topics subscribed to, since each has a thread and a cache of its own.
 const TOPICS: usize = 256;
 
-/// Subscriptions to all topics with names of a pattern, made as publishers of such topics are discovered.
+/// Subscriptions to all topics whose names match a pattern, created as their publishers are discovered.
 ///
-/// What a publisher sends before it knows of the subscription does not come, as for every subscription that begins
-/// later than the publisher.
+/// Samples that a publisher sends before it discovers the new subscription are not received, as with every subscription
+/// that is created after the publisher.
 #[derive(Debug)]
 pub struct Matching {
-    shared: Arc<Shared>,
+    shared: Arc<MatchingState>,
     stop: Arc<Entity>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct MatchingState {
     subscriptions: Mutex<Vec<Subscription>>,
     stopping: AtomicBool,
-    /// Topics that cannot be received, being of another type or too many.
+    /// Topics that are not received because of another type or the limit of topics.
     left_out: AtomicU64,
 }
 
-impl Shared {
+impl MatchingState {
     fn subscriptions(&self) -> MutexGuard<'_, Vec<Subscription>> {
         self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -51,8 +53,9 @@ impl Matching {
         receiver: impl Fn(&str) -> Arc<R> + Send + 'static,
     ) -> Result<Matching, DeclareError> {
         super::check_pattern(pattern)?;
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(MatchingState::default());
         let participant = domain.participant();
+        tracing::info!(topic = %pattern, type_name = %string_type.name, "subscribing to matching topics as they are discovered");
         // SAFETY: a live handle.
         let stop = unsafe { cyclors::dds_create_guardcondition(participant) };
         let stop = Arc::new(Entity::own(stop, "DDS condition")?);
@@ -63,7 +66,7 @@ impl Matching {
         let condition =
             unsafe { cyclors::dds_create_readcondition(announcements.handle(), cyclors::DDS_ANY_STATE) };
         for entity in [check(condition, "DDS condition")?, stop.handle()] {
-            // SAFETY: live handles; which of the two it was makes no difference.
+            // SAFETY: live handles; the thread does not distinguish which of them woke it.
             check(unsafe { cyclors::dds_waitset_attach(waitset.handle(), entity, 0) }, "DDS wait set")?;
         }
         let (own, held) = (Arc::clone(&shared), Arc::clone(&stop));
@@ -73,7 +76,7 @@ impl Matching {
             while !own.stopping.load(Ordering::Acquire) {
                 let mut new = Vec::new();
                 announced(&announcements, |_, endpoint| {
-                    let Some(Endpoint { topic, type_name }) = endpoint else { return };
+                    let Some(AnnouncedPublisher { topic, type_name }) = endpoint else { return };
                     let (Ok(topic), type_name) = (topic.to_str(), type_name.to_string_lossy()) else {
                         return;
                     };
@@ -86,11 +89,17 @@ impl Matching {
                 for (topic, type_name) in new {
                     if type_name != string_type.name {
                         own.left_out.fetch_add(1, Ordering::Relaxed);
-                        tracing::warn!(%topic, "it is not received: its type is {type_name}, and {} is asked for",
-                            string_type.name);
+                        tracing::warn!(
+                            %topic,
+                            "the topic is ignored: its type is {type_name}, the subscription to {pattern} has {}",
+                            string_type.name
+                        );
                     } else if own.subscriptions().len() >= TOPICS {
                         own.left_out.fetch_add(1, Ordering::Relaxed);
-                        tracing::warn!(%topic, "it is not received: there are {TOPICS} topics already");
+                        tracing::warn!(
+                            %topic,
+                            "the topic is ignored: the subscription to {pattern} has reached its limit of {TOPICS} topics"
+                        );
                     } else {
                         let to = receiver(&topic);
                         let domain = Arc::clone(&domain);
@@ -98,7 +107,7 @@ impl Matching {
                             Ok(subscription) => own.subscriptions().push(subscription),
                             Err(error) => {
                                 own.left_out.fetch_add(1, Ordering::Relaxed);
-                                tracing::warn!(%topic, "it is not received: {error}");
+                                tracing::warn!(%topic, "the topic is ignored: {error}");
                             }
                         }
                     }
@@ -110,7 +119,11 @@ impl Matching {
                     cyclors::dds_waitset_wait(waitset.handle(), woken.as_mut_ptr(), woken.len(), forever)
                 };
                 if count < 0 {
-                    tracing::error!(%pattern, "DDS wait set: {}", super::entity::message(count));
+                    let reason = super::entity::message(count);
+                    tracing::error!(
+                        topic = %pattern,
+                        "waiting for DDS publishers failed: {reason}; no further topics will be subscribed to"
+                    );
                     return;
                 }
             }
@@ -123,13 +136,13 @@ impl Matching {
         Ok(Matching { shared, stop, thread: Mutex::new(Some(thread)) })
     }
 
-    /// No further topics.
+    /// Ends the discovery of topics.
     fn stop(&self) {
         self.shared.stopping.store(true, Ordering::Release);
         // SAFETY: a live handle. Wakes the thread.
         unsafe { cyclors::dds_set_guardcondition(self.stop.handle(), true) };
         if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            // If it panicked, that was reported when it did.
+            // A panic of the thread was reported when it happened.
             _ = thread.join();
         }
     }
@@ -171,11 +184,11 @@ impl Drop for Matching {
     }
 }
 
-/// Whether a name is one of a pattern, in which `*` stands for any characters, or none, and `?` for one.
+/// Whether a name matches a pattern, in which `*` matches any number of characters and `?` matches one.
 fn fits(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut p, mut n) = (0, 0);
-    // After the last star: where the pattern goes on, and how far the name was taken by it.
+    // For the last `*`: the position after it in the pattern, and the end of its match in the name.
     let mut star: Option<(usize, usize)> = None;
     while n < name.len() {
         match pattern.get(p) {
@@ -199,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns() {
+    fn names_match_patterns() {
         for (pattern, name, is) in [
             ("*", "", true),
             ("*", "rt/state", true),

@@ -1,12 +1,13 @@
-//! DDS, by CycloneDDS: participants, subscriptions and publishers of strings.
+//! DDS with CycloneDDS: participants, subscriptions and publishers of strings.
 //!
-//! The path of a sample is: CycloneDDS's receive thread, which puts it into the reader's cache and
-//! acknowledges it; the subscription's own thread, which takes up to 64 at a time, calls the
-//! [`Receiver`](crate::adapter::Receiver), and tells it when nothing more is there. To publish from CycloneDDS's own thread would be a
-//! deadlock: a writer that waits for acknowledgements would wait for the thread that reads them.
+//! Path of a sample: CycloneDDS's receive thread puts it into the reader's cache and acknowledges it.
+//! The subscription's own thread takes up to 64 samples at a time, calls the
+//! [`Receiver`](crate::adapter::Receiver), and reports idle when the cache is empty. The receiver cannot
+//! run on CycloneDDS's thread: a writer that waits for acknowledgements would wait for the thread that
+//! reads them.
 //!
-//! Nearly all `unsafe` code of this crate is in here: calls into the C library, each with the reason
-//! why it is sound. The rest is one read of a word in `json/shape.rs`.
+//! All `unsafe` code of this crate is in this module: calls into the C library, each with the reason why
+//! it is sound.
 
 mod domain;
 mod entity;
@@ -24,26 +25,28 @@ pub use publisher::Publisher;
 pub use settings::{Extensibility, PublisherSettings, Settings, StringType};
 pub use subscription::Subscription;
 
-/// Why a subscription or a publisher could not be made.
+/// Error of creating a subscription or a publisher.
 #[derive(Debug, thiserror::Error)]
 pub enum DeclareError {
-    /// A name that DDS does not allow, or one that contains a zero byte.
-    #[error("`{0}` is not a name of DDS")]
+    /// DDS does not allow this name of a topic, type or member.
+    #[error(
+        "'{0}' is not a valid DDS name: use letters, digits, `_`, `/`, `-`, `.` and `:`, not beginning with a digit"
+    )]
     Name(String),
-    /// The library refused.
-    #[error("{what}: {reason}")]
+    /// CycloneDDS refused.
+    #[error("cannot create the {what}: {reason}")]
     Network {
-        /// What was being done.
+        /// The object that could not be created.
         what: &'static str,
-        /// What the library says.
+        /// CycloneDDS's reason.
         reason: String,
     },
     /// The participant is closed.
-    #[error("closed")]
+    #[error("the DDS participant is closed")]
     Closed,
 }
 
-/// Checks the name of a topic without a participant: letters, digits, `_`, `/`, `-`, `.` and `:`, not
+/// Checks a topic name without a participant: letters, digits, `_`, `/`, `-`, `.` and `:`, not
 /// beginning with a digit.
 ///
 /// # Errors
@@ -55,8 +58,8 @@ pub fn check_topic(name: &str) -> Result<(), DeclareError> {
     Ok(())
 }
 
-/// Checks a pattern of names of topics without a participant: as a name, but `*` stands for any characters, or none,
-/// and `?` for one.
+/// Checks a pattern of topic names without a participant: a name in which `*` matches any number of characters and `?`
+/// matches one.
 ///
 /// # Errors
 /// [`DeclareError::Name`].
@@ -68,7 +71,7 @@ pub fn check_pattern(pattern: &str) -> Result<(), DeclareError> {
     Ok(())
 }
 
-/// Whether it is a pattern of names rather than a name.
+/// Whether the text has wildcards and so is a pattern of names.
 pub fn is_pattern(name: &str) -> bool {
     name.contains(is_wild)
 }

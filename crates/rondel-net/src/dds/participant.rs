@@ -1,3 +1,5 @@
+//! Participants in a DDS domain.
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -8,47 +10,48 @@ use super::publisher::{self, Publisher};
 use super::{DeclareError, Matching, PublisherSettings, Settings, StringType, Subscription};
 use crate::adapter::Receiver;
 
-/// The largest number of a domain: above it, there are no ports left.
+/// The largest domain id whose ports are below 65,536.
 const LAST_DOMAIN: u32 = 230;
 
-/// Why a domain could not be joined.
+/// Error of joining a domain.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// There is no such domain.
-    #[error("there is no DDS domain {0}: they are numbered 0 to {LAST_DOMAIN}")]
+    /// The domain id is too large.
+    #[error("DDS domain {0} does not exist: choose a domain from 0 to {LAST_DOMAIN}")]
     Domain(u32),
-    /// CycloneDDS refuses, as when there is no such network interface.
+    /// CycloneDDS refused, for instance because the network interface does not exist.
     #[error("cannot join DDS domain {domain}{}: {reason}", on(interface))]
     Network {
-        /// The domain.
+        /// Domain id.
         domain: u32,
-        /// The interface asked for.
+        /// Network interface of the settings.
         interface: Option<String>,
-        /// What the library says.
+        /// CycloneDDS's reason.
         reason: String,
     },
 }
 
+/// Returns the part of the error message that names the interface.
 fn on(interface: &Option<String>) -> String {
     interface.as_ref().map(|i| format!(" on interface {i}")).unwrap_or_default()
 }
 
 /// A participant in a DDS domain.
 ///
-/// It stands on the network as two: one for subscriptions and one for publishers, where there are
-/// both. When a reader's cache is full, CycloneDDS's receive thread waits for room in it, and reads no
-/// acknowledgements either; a publisher that waits for those, in the receiver that should make the
-/// room, would wait forever if it shared that thread.
+/// On the network it appears as two participants if it has both subscriptions and publishers. When a
+/// reader's cache is full, CycloneDDS's receive thread waits and reads no acknowledgements either. A
+/// publisher used by the receiver that should empty the cache waits for acknowledgements: with a common
+/// receive thread, that is a deadlock.
 #[derive(Debug)]
 pub struct Participant {
     settings: Settings,
-    state: Mutex<State>,
+    state: Mutex<ParticipantState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ParticipantState {
     closed: bool,
-    /// Opened first, to see that it works, and used for what is needed first.
+    /// Opened with the participant, to report errors early; becomes `input` or `output`.
     spare: Option<Arc<Domain>>,
     input: Option<Arc<Domain>>,
     output: Option<Arc<Domain>>,
@@ -56,10 +59,10 @@ struct State {
 }
 
 impl Participant {
-    /// Joins a domain. The environment (`CYCLONEDDS_URI`) has no influence.
+    /// Joins a domain. The environment variable `CYCLONEDDS_URI` is ignored.
     ///
     /// # Errors
-    /// As [`OpenError`] says. That nobody else is there is no error.
+    /// [`OpenError`]; a domain without other participants is not an error.
     pub fn open(settings: &Settings) -> Result<Participant, OpenError> {
         if settings.domain > LAST_DOMAIN {
             return Err(OpenError::Domain(settings.domain));
@@ -69,20 +72,24 @@ impl Participant {
             interface: settings.interface.clone(),
             reason: e.to_string(),
         })?;
-        let state = State { spare: Some(Arc::new(domain)), ..State::default() };
+        tracing::info!(
+            domain = settings.domain, interface = settings.interface.as_deref().unwrap_or("any"), peers = ?settings.peers,
+            reader_queue = settings.reader_queue, "joined the DDS domain"
+        );
+        let state = ParticipantState { spare: Some(Arc::new(domain)), ..ParticipantState::default() };
         Ok(Participant { settings: settings.clone(), state: Mutex::new(state) })
     }
 
-    fn state(&self) -> Result<MutexGuard<'_, State>, DeclareError> {
+    fn state(&self) -> Result<MutexGuard<'_, ParticipantState>, DeclareError> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.closed { Err(DeclareError::Closed) } else { Ok(state) }
     }
 
-    /// Subscribes to a topic. Samples go to `receiver`, under the name `topic`, until the
-    /// subscription is closed or dropped.
+    /// Subscribes to a topic. `receiver` gets the samples with the id `topic` until the subscription is
+    /// closed or dropped.
     ///
     /// # Errors
-    /// As [`DeclareError`] says.
+    /// [`DeclareError`]
     pub fn subscribe<R: Receiver + ?Sized>(
         &self,
         name: &str,
@@ -91,18 +98,18 @@ impl Participant {
         receiver: Arc<R>,
     ) -> Result<Subscription, DeclareError> {
         let domain = {
-            let State { spare, input, .. } = &mut *self.state()?;
+            let ParticipantState { spare, input, .. } = &mut *self.state()?;
             Arc::clone(take_or_open(input, spare, &self.settings)?)
         };
         Subscription::create(domain, name, string_type, self.settings.reader_queue, topic, receiver)
     }
 
-    /// Subscribes to every topic whose name is one of the [pattern](super::check_pattern), as publishers of them are
-    /// discovered. Samples of each go to the receiver that is made for its name, all under the name `topic`. What is of
-    /// another type is left out, and counted as [incompatible](crate::adapter::Problems::incompatible).
+    /// Subscribes to every topic whose name matches the [pattern](super::check_pattern) when a publisher of it is
+    /// discovered. `receiver` returns the receiver for a topic name; all samples have the id `topic`. Topics of another
+    /// type are ignored and counted as [incompatible](crate::adapter::Problems::incompatible).
     ///
     /// # Errors
-    /// As [`DeclareError`] says.
+    /// [`DeclareError`]
     pub fn subscribe_matching<R: Receiver + ?Sized>(
         &self,
         pattern: &str,
@@ -111,16 +118,16 @@ impl Participant {
         receiver: impl Fn(&str) -> Arc<R> + Send + 'static,
     ) -> Result<Matching, DeclareError> {
         let domain = {
-            let State { spare, input, .. } = &mut *self.state()?;
+            let ParticipantState { spare, input, .. } = &mut *self.state()?;
             Arc::clone(take_or_open(input, spare, &self.settings)?)
         };
         Matching::create(domain, pattern, string_type, self.settings.reader_queue, topic, receiver)
     }
 
-    /// Makes a publisher on a topic.
+    /// Creates a publisher on a topic.
     ///
     /// # Errors
-    /// As [`DeclareError`] says.
+    /// [`DeclareError`]
     pub fn publisher(
         &self,
         name: &str,
@@ -128,7 +135,7 @@ impl Participant {
         settings: PublisherSettings,
     ) -> Result<Publisher, DeclareError> {
         let mut state = self.state()?;
-        let State { spare, output, .. } = &mut *state;
+        let ParticipantState { spare, output, .. } = &mut *state;
         let domain = Arc::clone(take_or_open(output, spare, &self.settings)?);
         let publisher = Publisher::create(domain, name, string_type, settings)?;
         state.writers.retain(|w| w.strong_count() > 0);
@@ -136,24 +143,34 @@ impl Participant {
         Ok(publisher)
     }
 
-    /// Sends what publishers hold back, waits, at most `limit`, until all reliable readers have
-    /// acknowledged everything, and wakes every publisher that blocks. Whether all was acknowledged.
-    /// Close subscriptions first. The domain is left when the last publisher and subscription is
-    /// dropped. Repeating it is harmless.
+    /// Stops publishing, wakes blocked publishers, sends buffered samples and waits for their
+    /// acknowledgement. Returns whether all reliable readers acknowledged everything within `limit`. Close
+    /// subscriptions first. The participant leaves the domain when the last subscription and publisher is
+    /// dropped. May be called repeatedly.
     pub fn close(&self, limit: Duration) -> bool {
         let mut state = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            let closed = State { closed: true, ..State::default() };
+            let closed = ParticipantState { closed: true, ..ParticipantState::default() };
             std::mem::replace(&mut *state, closed)
         };
-        // First, so that a publisher that blocks lets go of its writer.
+        if !state.closed {
+            tracing::info!(domain = self.settings.domain, "closing the DDS participant");
+        }
+        // First, so that blocked publishers release the lock of their writer.
         for domain in [state.input, state.output].into_iter().flatten() {
             domain.set_closing();
         }
         let deadline = Instant::now() + limit;
         let mut acknowledged = true;
         for writer in state.writers.drain(..).filter_map(|w| w.upgrade()) {
-            acknowledged &= writer.flush(deadline.saturating_duration_since(Instant::now()));
+            let flushed = writer.flush(deadline.saturating_duration_since(Instant::now()));
+            if !flushed {
+                tracing::debug!(
+                    topic = %writer.name(),
+                    "not all reliable subscribers acknowledged all samples in time; the rest may be lost"
+                );
+            }
+            acknowledged &= flushed;
         }
         acknowledged
     }
@@ -165,6 +182,7 @@ impl Drop for Participant {
     }
 }
 
+/// Returns the domain of `place`; if there is none, moves the spare one there or opens another.
 fn take_or_open<'a>(
     place: &'a mut Option<Arc<Domain>>,
     spare: &mut Option<Arc<Domain>>,

@@ -1,33 +1,41 @@
+//! Publishers of strings on DDS.
+
+use std::ffi::c_void;
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use cyclors::{ddsi_sertype, ddsrt_iovec_t};
+use cyclors::{dds_entity_t, ddsi_sertype, ddsrt_iovec_t};
 
 use super::domain::Domain;
-use super::entity::{Entity, Qos, check, duration, message};
+use super::entity::{Entity, Qos, check, duration, message, policy_name};
 use super::{DeclareError, PublisherSettings, StringType, topic};
 use crate::adapter::{self, PublishError};
 use rondel_decode::cdr;
 
-/// How long the library blocks before a blocked writer looks whether it should give up.
+/// Time after which a blocked write checks whether the participant is closing.
 const BLOCK: Duration = Duration::from_millis(100);
+/// Polling interval of waiting for a subscriber.
 const POLL: Duration = Duration::from_millis(2);
-/// The classic encoding: every reader understands it.
+/// Id of the data representation that every reader supports.
 const XCDR1: i16 = 0;
 
-/// A publisher of strings on DDS. Dropping it withdraws it; samples not yet acknowledged are still
+/// A publisher of strings on DDS. Dropping it deletes the writer; unacknowledged samples are still
 /// delivered for up to a second.
 #[derive(Debug)]
 pub struct Publisher {
     writer: Arc<Writer>,
 }
 
+/// The writer of a publisher, to which the participant refers too.
 #[derive(Debug)]
 pub(super) struct Writer {
     /// The library's description of the topic's type. Valid as long as `topic`.
     serialised_type: *const ddsi_sertype,
     writer: Entity,
+    /// Argument of the listener's callbacks: dropped after `writer`, whose deletion waits for them.
+    log: Box<WriterLog>,
     _topic: Entity,
     /// Dropped last: see the order of the fields.
     domain: Arc<Domain>,
@@ -48,15 +56,22 @@ impl Publisher {
         settings: PublisherSettings,
     ) -> Result<Publisher, DeclareError> {
         let topic = topic::create(&domain, name, string_type)?;
+        let log = Box::new(WriterLog { topic: name.to_owned(), warned: AtomicBool::new(false) });
+        let listener = Listener::new(&log);
         let qos = Qos::new().reliable(BLOCK, None).representations(&[XCDR1]).batching(settings.batching);
-        // SAFETY: live handles, and qualities of service that outlive the call; no listener.
+        // SAFETY: live handles; QoS and listener outlive the call, which copies them. The listener's
+        // argument outlives the writer (see `Writer::log`).
         let writer = unsafe {
-            cyclors::dds_create_writer(domain.participant(), topic.handle(), qos.as_ptr(), ptr::null())
+            cyclors::dds_create_writer(domain.participant(), topic.handle(), qos.as_ptr(), listener.0)
         };
         let writer = Entity::own(writer, "DDS writer")?;
-        // A topic without a key has one instance. While nothing refers to it, as after every
-        // acknowledgement, each sample would have the library make it anew and take it down again by a
-        // thread of its own: a good part of what publishing costs. A registered one stays.
+        tracing::debug!(
+            topic = %name, type_name = %string_type.name, reliability = "reliable", durability = "volatile",
+            history = "keep all", representation = "XCDR1", batching = settings.batching, "publisher created"
+        );
+        // A topic without a key has one instance. Unless it is registered, the library creates it for each
+        // sample and deletes it after the acknowledgement on another thread, which is a good part of the
+        // cost of publishing.
         let (mut instance, no_text) = (0, c"".as_ptr());
         // SAFETY: a live handle, a place for the number, and a sample as the type describes it: a
         // structure with one pointer to terminated text. The call copies what it needs.
@@ -68,7 +83,7 @@ impl Publisher {
         // SAFETY: a live handle and a place for a pointer.
         let code = unsafe { cyclors::dds_get_entity_sertype(writer.handle(), &mut serialised_type) };
         check(code, "DDS type")?;
-        Ok(Publisher { writer: Arc::new(Writer { serialised_type, writer, _topic: topic, domain }) })
+        Ok(Publisher { writer: Arc::new(Writer { serialised_type, writer, log, _topic: topic, domain }) })
     }
 
     pub(super) fn writer(&self) -> Weak<Writer> {
@@ -76,8 +91,76 @@ impl Publisher {
     }
 }
 
+/// Topic of a writer and state of its log lines.
+#[derive(Debug)]
+struct WriterLog {
+    topic: String,
+    /// Whether an incompatible subscriber was reported.
+    warned: AtomicBool,
+}
+
+/// A listener that logs changes of a writer's subscribers.
+struct Listener(*mut cyclors::dds_listener_t);
+
+impl Listener {
+    fn new(log: &WriterLog) -> Listener {
+        let argument = ptr::from_ref(log).cast_mut().cast::<c_void>();
+        // SAFETY: allocates; the argument is stored and not used by the library.
+        let listener = unsafe { cyclors::dds_create_listener(argument) };
+        // SAFETY: a live listener and functions that live as long as the process.
+        unsafe {
+            cyclors::dds_lset_publication_matched(listener, Some(subscribers_changed));
+            cyclors::dds_lset_offered_incompatible_qos(listener, Some(subscriber_incompatible));
+        }
+        Listener(listener)
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        // SAFETY: made by `dds_create_listener`, freed once; the writer has a copy.
+        unsafe { cyclors::dds_delete_listener(self.0) };
+    }
+}
+
+/// Called by the library when a subscriber matches or leaves.
+unsafe extern "C" fn subscribers_changed(
+    _: dds_entity_t,
+    status: cyclors::dds_publication_matched_status_t,
+    argument: *mut c_void,
+) {
+    // SAFETY: the argument of `Listener::new`, which outlives the writer and is only read.
+    let Some(log) = (unsafe { argument.cast::<WriterLog>().as_ref() }) else { return };
+    let subscribers = status.current_count;
+    tracing::debug!(topic = %log.topic, subscribers, "the number of matching subscribers changed");
+}
+
+/// Called by the library when a subscriber requests a QoS that the writer does not offer.
+unsafe extern "C" fn subscriber_incompatible(
+    _: dds_entity_t,
+    status: cyclors::dds_offered_incompatible_qos_status_t,
+    argument: *mut c_void,
+) {
+    // SAFETY: as in `subscribers_changed`.
+    let Some(log) = (unsafe { argument.cast::<WriterLog>().as_ref() }) else { return };
+    if !log.warned.swap(true, Ordering::Relaxed) {
+        tracing::warn!(
+            topic = %log.topic,
+            "a subscriber cannot receive messages: the {} of its QoS is incompatible with the publisher (reliable, \
+             volatile, XCDR1); further ones are not logged",
+            policy_name(status.last_policy_id)
+        );
+    }
+}
+
 impl Writer {
+    /// Returns the name of the topic.
+    pub(super) fn name(&self) -> &str {
+        &self.log.topic
+    }
+
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
+        adapter::trace_message("published", self.name(), payload);
         let header = cdr::header(payload).map_err(PublishError::Payload)?;
         let tail = &[0; 4][..1 + cdr::padding(payload.len())];
         let part =
@@ -100,12 +183,12 @@ impl Writer {
                 )
             };
             if data.is_null() {
-                return Err(PublishError::Payload("the library does not take it as a string"));
+                return Err(PublishError::Payload("CycloneDDS does not accept it as a string"));
             }
             // SAFETY: a live handle; `data` is our only reference, and the call takes it over whatever
             // it returns.
             match unsafe { cyclors::dds_writecdr(self.writer.handle(), data) } {
-                // Nothing was written: the readers have not acknowledged enough yet.
+                // Nothing was written: readers have not acknowledged enough samples yet.
                 cyclors::DDS_RETCODE_TIMEOUT => {}
                 code if code < 0 => return Err(PublishError::Network(message(code))),
                 _ => return Ok(()),

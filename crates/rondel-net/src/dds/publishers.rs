@@ -1,3 +1,5 @@
+//! Discovery of publishers.
+
 use std::ffi::CStr;
 use std::ptr;
 use std::time::{Duration, Instant};
@@ -6,31 +8,36 @@ use cyclors::{dds_instance_handle_t, dds_sample_info_t};
 
 use super::DeclareError;
 use super::domain::Domain;
-use super::entity::Entity;
+use super::entity::{Entity, policy_name};
 
-/// How long a publisher may take to be matched with a reader, once it is known: its type may have to
-/// be asked for first.
+/// Time after discovery within which a publisher normally matches a reader; the library may have to
+/// request its type first.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Watches for publishers of a topic that do not match its reader, be it for their type or for their
-/// quality of service. The library itself is silent about most of them.
-pub(super) struct Publishers {
+/// Detects publishers of a topic that do not match its reader because of their type or quality of
+/// service. The library itself reports only some of them.
+pub(super) struct PublisherWatch {
     reader: Entity,
     topic: String,
     type_name: String,
-    pending: Vec<Pending>,
+    pending: Vec<PendingPublisher>,
     warned: bool,
 }
 
-struct Pending {
+/// A publisher that was discovered and has not matched yet.
+struct PendingPublisher {
     handle: dds_instance_handle_t,
     type_name: String,
     since: Instant,
 }
 
-impl Publishers {
-    pub(super) fn watch(domain: &Domain, topic: &str, type_name: &str) -> Result<Publishers, DeclareError> {
-        Ok(Publishers {
+impl PublisherWatch {
+    pub(super) fn watch(
+        domain: &Domain,
+        topic: &str,
+        type_name: &str,
+    ) -> Result<PublisherWatch, DeclareError> {
+        Ok(PublisherWatch {
             reader: publications(domain)?,
             topic: topic.to_owned(),
             type_name: type_name.to_owned(),
@@ -39,31 +46,32 @@ impl Publishers {
         })
     }
 
-    /// Has data when publishers have come or gone.
+    /// Returns the reader that has data when publishers have appeared or disappeared.
     pub(super) fn reader(&self) -> &Entity {
         &self.reader
     }
 
-    /// When [`Publishers::unmatched`] should be called, if it should.
+    /// Returns the time until [`PublisherWatch::unmatched`] is to be called; `None` if there is no need.
     pub(super) fn look_again_in(&self) -> Option<Duration> {
         let first = self.pending.iter().map(|p| p.since).min()?;
         Some((first + GRACE).saturating_duration_since(Instant::now()))
     }
 
-    /// Notes the publishers that have come.
+    /// Records newly discovered publishers.
     pub(super) fn look(&mut self) {
-        let Publishers { reader, topic, pending, .. } = self;
+        let PublisherWatch { reader, topic, pending, .. } = self;
         announced(reader, |handle, endpoint| {
             pending.retain(|p| p.handle != handle);
             if let Some(endpoint) = endpoint.filter(|endpoint| endpoint.topic.to_bytes() == topic.as_bytes())
             {
                 let type_name = endpoint.type_name.to_string_lossy().into_owned();
-                pending.push(Pending { handle, type_name, since: Instant::now() });
+                tracing::debug!(%topic, %type_name, "discovered a publisher");
+                pending.push(PendingPublisher { handle, type_name, since: Instant::now() });
             }
         });
     }
 
-    /// How many publishers have turned out not to match `reader` since the last call.
+    /// Returns how many publishers turned out not to match `reader` since the last call.
     pub(super) fn unmatched(&mut self, reader: &Entity) -> u64 {
         if !self.pending.iter().any(|p| p.since.elapsed() >= GRACE) {
             return 0;
@@ -80,12 +88,24 @@ impl Publishers {
                 if !self.warned {
                     self.warned = true;
                     let (topic, theirs, ours) = (&self.topic, &p.type_name, &self.type_name);
-                    if theirs == ours {
-                        tracing::warn!(%topic, "a publisher cannot be received: its quality of service \
-                            (reliability, partition) or its definition of type {ours} is another");
+                    if theirs != ours {
+                        tracing::warn!(
+                            %topic,
+                            "messages of a publisher cannot be received: its type is {theirs}, the subscription has \
+                             {ours}; further ones are only counted"
+                        );
+                    } else if let Some(policy) = incompatible_policy(reader) {
+                        tracing::warn!(
+                            %topic,
+                            "messages of a publisher cannot be received: the {policy} of its QoS is incompatible with \
+                             the subscription (reliable, volatile); further ones are only counted"
+                        );
                     } else {
-                        tracing::warn!(%topic, "a publisher cannot be received: its type is {theirs}, and \
-                            {ours} is asked for");
+                        tracing::warn!(
+                            %topic,
+                            "messages of a publisher cannot be received: its partition or its definition of type \
+                             {ours} differs; further ones are only counted"
+                        );
                     }
                 }
             }
@@ -95,16 +115,16 @@ impl Publishers {
     }
 }
 
-/// A publisher that was announced.
+/// A publisher announced by discovery.
 #[derive(Clone, Copy)]
-pub(super) struct Endpoint<'a> {
+pub(super) struct AnnouncedPublisher<'a> {
     pub(super) topic: &'a CStr,
     pub(super) type_name: &'a CStr,
 }
 
-/// A reader of what publishers there are in the domain.
+/// Creates a reader of the publishers in the domain.
 pub(super) fn publications(domain: &Domain) -> Result<Entity, DeclareError> {
-    // SAFETY: a live handle, and the number of a topic that every participant has; the rest may be null.
+    // SAFETY: a live handle and the id of a built-in topic; the rest may be null.
     let reader = unsafe {
         cyclors::dds_create_reader(
             domain.participant(),
@@ -116,8 +136,11 @@ pub(super) fn publications(domain: &Domain) -> Result<Entity, DeclareError> {
     Entity::own(reader, "DDS reader of publishers")
 }
 
-/// Takes what such a reader has: every publisher that has come, and every one that has gone.
-pub(super) fn announced(reader: &Entity, mut each: impl FnMut(dds_instance_handle_t, Option<Endpoint<'_>>)) {
+/// Calls `each` for every publisher that has appeared (with its names) or disappeared (`None`).
+pub(super) fn announced(
+    reader: &Entity,
+    mut each: impl FnMut(dds_instance_handle_t, Option<AnnouncedPublisher<'_>>),
+) {
     const AT_ONCE: usize = 16;
     loop {
         let mut samples = [ptr::null_mut(); AT_ONCE];
@@ -147,7 +170,7 @@ pub(super) fn announced(reader: &Entity, mut each: impl FnMut(dds_instance_handl
                 // SAFETY: terminated texts, just seen not to be null, lent as above.
                 let (topic, type_name) =
                     unsafe { (CStr::from_ptr(e.topic_name), CStr::from_ptr(e.type_name)) };
-                Endpoint { topic, type_name }
+                AnnouncedPublisher { topic, type_name }
             });
             each(info.instance_handle, endpoint);
         }
@@ -156,7 +179,16 @@ pub(super) fn announced(reader: &Entity, mut each: impl FnMut(dds_instance_handl
     }
 }
 
-/// The publishers that match a reader.
+/// Returns the QoS policy in which a publisher was last found incompatible with a reader.
+fn incompatible_policy(reader: &Entity) -> Option<&'static str> {
+    // SAFETY: plain numbers, for which all zero is a value.
+    let mut status: cyclors::dds_requested_incompatible_qos_status_t = unsafe { std::mem::zeroed() };
+    // SAFETY: a live handle and a place for the status.
+    let code = unsafe { cyclors::dds_get_requested_incompatible_qos_status(reader.handle(), &mut status) };
+    (code >= 0 && status.total_count > 0).then(|| policy_name(status.last_policy_id))
+}
+
+/// Returns the publishers that match a reader.
 fn matched(reader: &Entity) -> Vec<dds_instance_handle_t> {
     let mut handles = vec![0; 64];
     loop {
@@ -164,7 +196,7 @@ fn matched(reader: &Entity) -> Vec<dds_instance_handle_t> {
         let count = unsafe {
             cyclors::dds_get_matched_publications(reader.handle(), handles.as_mut_ptr(), handles.len())
         };
-        // The library says how many there are, not how many it had room for.
+        // The library returns the number of publishers even if the buffer is too small for them.
         let count = usize::try_from(count).unwrap_or(0);
         if count <= handles.len() {
             handles.truncate(count);

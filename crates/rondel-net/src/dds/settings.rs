@@ -1,18 +1,19 @@
+//! Settings of participants and publishers, and the type of topics.
+
 use std::fmt::Write as _;
 
-/// How to join a DDS domain.
+/// Settings of a participant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The domain's number, 0 to 230.
+    /// Domain id, 0 to 230.
     pub domain: u32,
-    /// The network interface to use, by name (`lo`) or address; CycloneDDS's choice when `None`.
+    /// Network interface, by name (`lo`) or address; default: the choice of CycloneDDS.
     pub interface: Option<String>,
-    /// Addresses of other participants' hosts, as `192.0.2.1` or a name, with `:PORT` where it is not
-    /// the usual one. When there are any, nothing is sent by multicast.
+    /// Hosts of other participants, as an address or a name, with `:PORT` unless it is the standard
+    /// one. If there are any, multicast is off.
     pub peers: Vec<String>,
-    /// How many samples a reader keeps that have not been handed over yet. When it is full, senders
-    /// are held back. Under back-pressure a cache that is emptied in less than 10 ms costs throughput:
-    /// that is how long CycloneDDS waits before it looks again.
+    /// Number of samples that a reader's cache can hold. When it is full, publishers are held back.
+    /// CycloneDDS retries a full cache after 10 ms, so a queue that empties faster costs throughput.
     pub reader_queue: u32,
 }
 
@@ -22,28 +23,28 @@ impl Default for Settings {
     }
 }
 
-/// The type of a topic: a structure with one member, an unbounded string.
+/// Type of a topic: a structure with one member, an unbounded string.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StringType {
-    /// The name, with its modules: `std_msgs::msg::dds_::String_`.
+    /// Name with its modules: `std_msgs::msg::dds_::String_`.
     pub name: String,
-    /// The member's name.
+    /// Name of the member.
     pub member: String,
-    /// Whether it may get further members some day. Two sides match only when they agree.
+    /// Extensibility of the structure. A publisher and a subscription match only if theirs is equal.
     pub extensibility: Extensibility,
 }
 
-/// Whether a type may be extended; see DDS-XTypes.
+/// Extensibility of a type in DDS-XTypes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Extensibility {
-    /// It may not: what CycloneDDS and ROS 2 make of a type without annotation.
+    /// No members can be added: the default of CycloneDDS and ROS 2.
     #[default]
     Final,
-    /// Members may be added at the end: what several other products make of one.
+    /// Members can be added at the end: the default of several other DDS products.
     Appendable,
 }
 
-/// `std_msgs/String` of ROS 2.
+/// The type `std_msgs/String` of ROS 2.
 impl Default for StringType {
     fn default() -> Self {
         StringType {
@@ -54,22 +55,21 @@ impl Default for StringType {
     }
 }
 
-/// How a publisher sends. It is always reliable, keeps everything until it is acknowledged, and
-/// blocks.
+/// Settings of a publisher. Publishers are always reliable, keep every sample until it is acknowledged,
+/// and block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PublisherSettings {
-    /// Holds samples back until they fill a packet or are released
-    /// ([`release`](crate::adapter::Publisher::release)): several times the throughput for small
-    /// samples. Whoever sets it must release.
+    /// Whether samples are buffered until they fill a packet or are
+    /// [released](crate::adapter::Publisher::release), which multiplies the throughput of small samples.
     pub batching: bool,
 }
 
 impl Settings {
-    /// As CycloneDDS's own configuration.
+    /// Returns the settings as CycloneDDS's own configuration.
     pub(super) fn xml(&self) -> String {
         let mut general = String::new();
         if let Some(interface) = &self.interface {
-            // A name starts with a letter, an address never does unless it is IPv6, with its colons.
+            // A name begins with a letter; an address does not, except IPv6, which has colons.
             let by_name =
                 interface.starts_with(|c: char| c.is_ascii_alphabetic()) && !interface.contains(':');
             let attribute = if by_name { "name" } else { "address" };
@@ -79,11 +79,11 @@ impl Settings {
                 escape(interface)
             );
         }
-        // The domain's number in the library is our own; this is the one on the network.
+        // The id of the domain on the network; the one inside the library is unique (see `Domain::open`).
         let mut discovery = format!("<ExternalDomainId>{}</ExternalDomainId>", self.domain);
         if !self.peers.is_empty() {
             general.push_str("<AllowMulticast>false</AllowMulticast>");
-            // Without multicast a participant can only be found on one of the well-known ports.
+            // Without multicast, other participants find this one on a well-known port only.
             discovery.push_str("<ParticipantIndex>auto</ParticipantIndex><Peers>");
             for peer in &self.peers {
                 _ = write!(discovery, "<Peer Address=\"{}\"/>", escape(peer));

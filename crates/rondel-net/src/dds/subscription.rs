@@ -1,3 +1,5 @@
+//! Subscriptions to strings on DDS.
+
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -9,34 +11,34 @@ use rondel_event::{Timestamp, TopicId};
 
 use super::domain::Domain;
 use super::entity::{Entity, Qos, check, duration};
-use super::publishers::Publishers;
+use super::publishers::PublisherWatch;
 use super::{DeclareError, StringType, topic};
 use crate::adapter::{self, Problems, Receiver, Sample};
 use rondel_decode::cdr;
 
-/// How many samples are taken, and handed over, at a time.
+/// Number of samples taken and delivered at a time.
 const BATCH: usize = 64;
-/// Both encodings are read.
+/// Ids of both data representations.
 const XCDR1_AND_2: [i16; 2] = [0, 2];
-/// How long closing waits in `Drop`.
+/// Time limit of closing in `Drop`.
 const DROP_LIMIT: Duration = Duration::from_secs(1);
 
-/// What woke the thread, as attached to its wait set.
+/// Ids of the entities attached to the thread's wait set.
 const DATA: dds_attach_t = 1;
 const STATUS: dds_attach_t = 2;
 const PUBLISHERS: dds_attach_t = 3;
 const STOP: dds_attach_t = 4;
 
-/// A subscription to strings on DDS, with a thread of its own.
+/// A subscription to strings on DDS with a thread of its own. Dropping it closes it.
 #[derive(Debug)]
 pub struct Subscription {
-    shared: Arc<Shared>,
+    state: Arc<SubscriptionState>,
     stop: Arc<Entity>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SubscriptionState {
     received: AtomicU64,
     malformed: AtomicU64,
     empty: AtomicU64,
@@ -47,8 +49,8 @@ struct Shared {
     ended_changed: Condvar,
 }
 
-/// Lives in the thread; its end is the thread's end, be it by a panic of the receiver.
-struct ThreadLife(Arc<Shared>);
+/// Owned by the thread: reports its end, also if the receiver panics.
+struct ThreadLife(Arc<SubscriptionState>);
 
 impl Drop for ThreadLife {
     fn drop(&mut self) {
@@ -66,7 +68,7 @@ impl Subscription {
         topic_id: TopicId,
         receiver: Arc<R>,
     ) -> Result<Subscription, DeclareError> {
-        let shared = Arc::new(Shared::default());
+        let state = Arc::new(SubscriptionState::default());
         let topic = topic::create(&domain, name, string_type)?;
         let participant = domain.participant();
         // SAFETY: a live handle.
@@ -74,15 +76,16 @@ impl Subscription {
         let stop = Arc::new(Entity::own(stop, "DDS condition")?);
         // SAFETY: a live handle.
         let waitset = Entity::own(unsafe { cyclors::dds_create_waitset(participant) }, "DDS wait set")?;
-        let publishers = Publishers::watch(&domain, name, &string_type.name)?;
-        // A reader blocks nobody; but a bridge makes its writers after the readers that it finds, and one
-        // that blocks for no time at all drops what they cannot take at once.
+        let publishers = PublisherWatch::watch(&domain, name, &string_type.name)?;
+        // The blocking time has no effect on a reader. Bridges copy it to the writers that they create for
+        // it, though, and a writer with a blocking time of zero drops samples under load.
         let qos = Qos::new().reliable(Duration::MAX, Some(queue)).representations(&XCDR1_AND_2);
         // SAFETY: live handles, and qualities of service that outlive the call; no listener.
         let reader =
             unsafe { cyclors::dds_create_reader(participant, topic.handle(), qos.as_ptr(), ptr::null()) };
         let reader = Entity::own(reader, "DDS reader")?;
-        let status = 1 << cyclors::dds_status_id_DDS_SAMPLE_LOST_STATUS_ID;
+        let status = 1 << cyclors::dds_status_id_DDS_SAMPLE_LOST_STATUS_ID
+            | 1 << cyclors::dds_status_id_DDS_SUBSCRIPTION_MATCHED_STATUS_ID;
         // SAFETY: a live handle.
         check(unsafe { cyclors::dds_set_status_mask(reader.handle(), status) }, "DDS reader")?;
         let attach = |entity: i32, why: dds_attach_t| {
@@ -96,6 +99,12 @@ impl Subscription {
         }
         attach(reader.handle(), STATUS)?;
         attach(stop.handle(), STOP)?;
+        tracing::info!(topic = %name, type_name = %string_type.name, "subscribed");
+        tracing::debug!(
+            topic = %name, reliability = "reliable", durability = "volatile", history = "keep all",
+            representation = "XCDR1, XCDR2", max_samples = queue, member = %string_type.member,
+            extensibility = ?string_type.extensibility, "QoS and type of the subscription"
+        );
 
         let mut worker = Worker {
             reader,
@@ -104,12 +113,12 @@ impl Subscription {
             _topic: topic,
             _stop: Arc::clone(&stop),
             _domain: domain,
-            shared: Arc::clone(&shared),
+            state: Arc::clone(&state),
             name: name.to_owned(),
             topic_id,
             queue,
         };
-        let life = ThreadLife(Arc::clone(&shared));
+        let life = ThreadLife(Arc::clone(&state));
         let thread = std::thread::Builder::new()
             .name(format!("dds {name}"))
             .spawn(move || {
@@ -117,12 +126,12 @@ impl Subscription {
                 worker.run(&*receiver);
             })
             .map_err(|e| DeclareError::Network { what: "thread", reason: e.to_string() })?;
-        Ok(Subscription { shared, stop, thread: Mutex::new(Some(thread)) })
+        Ok(Subscription { state, stop, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Samples received so far.
+    /// Returns the number of samples received so far.
     pub fn received(&self) -> u64 {
-        self.shared.received.load(Ordering::Relaxed)
+        self.state.received.load(Ordering::Relaxed)
     }
 }
 
@@ -132,14 +141,14 @@ impl adapter::Subscription for Subscription {
     }
 
     fn close(&self, limit: Duration) -> bool {
-        self.shared.stopping.store(true, Ordering::Release);
+        self.state.stopping.store(true, Ordering::Release);
         // SAFETY: a live handle. Wakes the thread.
         unsafe { cyclors::dds_set_guardcondition(self.stop.handle(), true) };
-        let ended = self.shared.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.shared.ended_changed.wait_timeout_while(ended, limit, |ended| !*ended);
+        let ended = self.state.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.state.ended_changed.wait_timeout_while(ended, limit, |ended| !*ended);
         let ended = *waited.unwrap_or_else(PoisonError::into_inner).0;
         if ended && let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            // It has nothing left to do. If it panicked, that was reported when it did.
+            // The thread is about to return. A panic was reported when it happened.
             _ = thread.join();
         }
         ended
@@ -147,7 +156,7 @@ impl adapter::Subscription for Subscription {
 
     fn problems(&self) -> Problems {
         let read = |n: &AtomicU64| n.load(Ordering::Relaxed);
-        let s = &self.shared;
+        let s = &self.state;
         Problems {
             malformed: read(&s.malformed),
             empty: read(&s.empty),
@@ -164,18 +173,18 @@ impl Drop for Subscription {
     }
 }
 
-/// After how many takes without a pause the receiver is told that it may let go what it holds back.
+/// Number of takes without a pause after which the receiver's `idle` is called nevertheless.
 const ROUNDS: u32 = 64;
 
-/// What the thread works with. The order of the fields is the order in which they are deleted.
+/// State of the thread. The fields are dropped, and their entities deleted, in this order.
 struct Worker {
     waitset: Entity,
     reader: Entity,
-    publishers: Publishers,
+    publishers: PublisherWatch,
     _topic: Entity,
     _stop: Arc<Entity>,
     _domain: Arc<Domain>,
-    shared: Arc<Shared>,
+    state: Arc<SubscriptionState>,
     name: String,
     topic_id: TopicId,
     queue: u32,
@@ -184,9 +193,9 @@ struct Worker {
 impl Worker {
     fn run<R: Receiver + ?Sized>(&mut self, receiver: &R) {
         loop {
-            // Everything that was received before the end is handed over. At the end, what comes in
-            // meanwhile must not go on for ever: no more than the cache can have held.
-            let stopping = self.shared.stopping.load(Ordering::Acquire);
+            // On closing, samples received so far are still delivered. Samples that keep arriving must not
+            // delay closing for ever, so at most as many as the cache can hold are delivered.
+            let stopping = self.state.stopping.load(Ordering::Acquire);
             let (mut taken, mut rounds) = (0, 0u32);
             while !stopping || taken < self.queue {
                 let count = self.take(receiver);
@@ -196,11 +205,11 @@ impl Worker {
                 taken = taken.saturating_add(count);
                 rounds += 1;
                 if rounds % ROUNDS == 0 {
-                    // Under a load that never lets up, what is held back must not wait for its end.
+                    // Under continuous load, buffered verdicts must leave before it ends.
                     receiver.idle();
                     self.look_at_status();
                 }
-                if !stopping && self.shared.stopping.load(Ordering::Acquire) {
+                if !stopping && self.state.stopping.load(Ordering::Acquire) {
                     break;
                 }
             }
@@ -209,15 +218,17 @@ impl Worker {
             }
             if stopping {
                 self.look_at_status();
+                let received = self.state.received.load(Ordering::Relaxed);
+                tracing::info!(topic = %self.name, received, "closed the subscription");
                 return;
             }
-            if !self.shared.stopping.load(Ordering::Acquire) && !self.wait() {
+            if !self.state.stopping.load(Ordering::Acquire) && !self.wait() {
                 return;
             }
         }
     }
 
-    /// Waits until there is something to do. Whether to go on.
+    /// Waits for samples, a status change, publishers or the end. Returns `false` if waiting failed.
     fn wait(&mut self) -> bool {
         let mut woken: [dds_attach_t; 4] = [0; 4];
         // SAFETY: a live handle, and room for as many numbers as is said.
@@ -230,7 +241,8 @@ impl Worker {
             )
         };
         let Ok(count) = usize::try_from(count) else {
-            tracing::error!(topic = %self.name, "DDS wait set: {}", super::entity::message(count));
+            let reason = super::entity::message(count);
+            tracing::error!(topic = %self.name, "waiting for DDS samples failed: {reason}; the subscription ends");
             return false;
         };
         for why in &woken[..count.min(woken.len())] {
@@ -241,70 +253,92 @@ impl Worker {
             }
         }
         let new = self.publishers.unmatched(&self.reader);
-        self.shared.incompatible.fetch_add(new, Ordering::Relaxed);
+        self.state.incompatible.fetch_add(new, Ordering::Relaxed);
         true
     }
 
-    /// Takes samples and hands them over. How many, with those that could not be handed over.
+    /// Takes samples and delivers them. Returns their number, including those without a valid payload.
     fn take<R: Receiver + ?Sized>(&self, receiver: &R) -> u32 {
-        let Some(taken) = Taken::take(&self.reader) else { return 0 };
+        let Some(taken) = TakenSamples::take(&self.reader) else { return 0 };
         let arrival = Some(adapter::now());
         let mut samples = [Sample::new(&[], None, arrival); BATCH];
         let mut count = 0;
         for (data, info) in taken.samples() {
             if !info.valid_data {
-                if self.shared.empty.fetch_add(1, Ordering::Relaxed) == 0 {
-                    tracing::debug!(topic = %self.name, "an instance was disposed of or lost its publishers");
+                if self.state.empty.fetch_add(1, Ordering::Relaxed) == 0 {
+                    tracing::debug!(
+                        topic = %self.name,
+                        "the instance was disposed or has no publishers any more; further such notices are only counted"
+                    );
                 }
                 continue;
             }
             let payload = match cdr::string(data) {
                 Ok(payload) => payload,
                 Err(why) => {
-                    if self.shared.malformed.fetch_add(1, Ordering::Relaxed) == 0 {
-                        tracing::warn!(topic = %self.name, "a sample is not a structure with one string: {why}");
+                    if self.state.malformed.fetch_add(1, Ordering::Relaxed) == 0 {
+                        tracing::warn!(
+                            topic = %self.name,
+                            "a sample of {} bytes is not a structure with one string: {why}; it is ignored, further \
+                             ones are only counted",
+                            data.len()
+                        );
                     }
                     continue;
                 }
             };
             let source_time =
                 (info.source_timestamp > 0).then(|| Timestamp::from_nanos(info.source_timestamp));
+            adapter::trace_message("received", &self.name, payload);
             samples[count] = Sample::new(payload, source_time, arrival);
             count += 1;
         }
         if count > 0 {
-            self.shared.received.fetch_add(count as u64, Ordering::Relaxed);
+            self.state.received.fetch_add(count as u64, Ordering::Relaxed);
             receiver.receive(self.topic_id, &samples[..count]);
         }
         taken.count as u32
     }
 
+    /// Logs lost samples and changes of matching publishers.
     fn look_at_status(&mut self) {
+        // SAFETY: plain numbers, for which all zero is a value.
+        let mut matched: cyclors::dds_subscription_matched_status_t = unsafe { std::mem::zeroed() };
+        // SAFETY: a live handle and a place for the status. Reading it resets its change counters.
+        let code =
+            unsafe { cyclors::dds_get_subscription_matched_status(self.reader.handle(), &mut matched) };
+        if code >= 0 && (matched.total_count_change != 0 || matched.current_count_change != 0) {
+            let publishers = matched.current_count;
+            tracing::debug!(topic = %self.name, publishers, "the number of matching publishers changed");
+        }
         // SAFETY: plain numbers, for which all zero is a value.
         let mut lost: cyclors::dds_sample_lost_status_t = unsafe { std::mem::zeroed() };
         // SAFETY: a live handle and a place for the status. Reading it resets what woke us.
         if unsafe { cyclors::dds_get_sample_lost_status(self.reader.handle(), &mut lost) } >= 0 {
             let total = u64::from(lost.total_count);
-            if self.shared.lost.swap(total, Ordering::Relaxed) == 0 && total > 0 {
-                tracing::warn!(topic = %self.name, "samples were lost on the network");
+            if self.state.lost.swap(total, Ordering::Relaxed) == 0 && total > 0 {
+                tracing::warn!(
+                    topic = %self.name, lost = total,
+                    "samples were lost on the network; further ones are only counted"
+                );
             }
         }
     }
 }
 
-/// Samples taken from a reader, still serialised, and given back when dropped.
-struct Taken {
+/// Samples taken from a reader, still serialised; dropping returns them to the library.
+struct TakenSamples {
     data: [*mut ddsi_serdata; BATCH],
     parts: [ddsrt_iovec_t; BATCH],
     infos: [dds_sample_info_t; BATCH],
     count: usize,
 }
 
-impl Taken {
-    /// `None` when there is nothing.
-    fn take(reader: &Entity) -> Option<Taken> {
+impl TakenSamples {
+    /// Takes up to [`BATCH`] samples; `None` if there are none.
+    fn take(reader: &Entity) -> Option<TakenSamples> {
         // SAFETY: null pointers and plain numbers, for which all zero is a value.
-        let mut taken: Taken = unsafe { std::mem::zeroed() };
+        let mut taken: TakenSamples = unsafe { std::mem::zeroed() };
         // SAFETY: a live handle, and room for as many samples as is said. The library leaves a
         // reference to each with us.
         let count = unsafe {
@@ -337,7 +371,7 @@ impl Taken {
                 &[]
             } else {
                 // SAFETY: filled in by the library, valid until `drop`, and never written to: samples
-                // are shared and immutable.
+                // are state and immutable.
                 unsafe { std::slice::from_raw_parts(part.iov_base.cast::<u8>(), part.iov_len) }
             };
             (bytes, info)
@@ -345,7 +379,7 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for TakenSamples {
     fn drop(&mut self) {
         for (data, part) in self.data.iter().zip(&self.parts).take(self.count) {
             // SAFETY: every reference that `take` got is given back once: the one to the bytes, where

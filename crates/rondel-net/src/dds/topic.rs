@@ -1,3 +1,5 @@
+//! Topics with a string type.
+
 use std::ffi::c_char;
 use std::ptr;
 
@@ -10,8 +12,8 @@ use super::domain::Domain;
 use super::entity::{Entity, c_name, check};
 use super::{DeclareError, Extensibility, StringType};
 
-/// Makes a topic of a structure with one string. It has full type information, so that others can
-/// check that the types agree, and tools can show them.
+/// Creates a topic whose type is a structure with one string. It has full type information, so that
+/// other participants can compare types and tools can show them.
 pub(super) fn create(domain: &Domain, name: &str, string_type: &StringType) -> Result<Entity, DeclareError> {
     let topic_name = c_name(name)?;
     let info = TypeInfo::new(domain, string_type)?;
@@ -49,8 +51,7 @@ pub(super) fn create(domain: &Domain, name: &str, string_type: &StringType) -> R
     }
 }
 
-/// The type information of a registered type, with the type: the library forgets one that nobody
-/// refers to.
+/// Type information of a registered type. Owns the type, since the library drops unreferenced ones.
 struct TypeInfo {
     info: *mut cyclors::dds_typeinfo_t,
     _type: DynamicType,
@@ -72,7 +73,7 @@ impl TypeInfo {
                 cyclors::dds_dynamic_type_extensibility_DDS_DYNAMIC_TYPE_EXT_APPENDABLE
             }
         };
-        // Before there are members: afterwards it is refused.
+        // Must be set before members are added.
         // SAFETY: a live type, as just checked.
         let code = unsafe { cyclors::dds_dynamic_type_set_extensibility(&mut structure.0, extensibility) };
         check(code, "DDS type")?;
@@ -86,7 +87,7 @@ impl TypeInfo {
                 &mut structure.0,
                 dds_dynamic_member_descriptor_t {
                     name: member.as_ptr(),
-                    // The next free number, as DDS_DYNAMIC_MEMBER_ID_AUTO.
+                    // DDS_DYNAMIC_MEMBER_ID_AUTO: the next free number.
                     id: 0x0f00_0000,
                     type_: spec(cyclors::dds_dynamic_type_spec_kind_DDS_DYNAMIC_TYPE_KIND_DEFINITION, string),
                     default_value: ptr::null_mut(),

@@ -1,4 +1,4 @@
-//! A connection with a broker, made again whenever it breaks.
+//! A connection with a broker that reconnects by itself.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -7,42 +7,53 @@ use std::time::{Duration, Instant};
 
 use super::incoming::Routes;
 use super::link::{self, Inbox, Link};
-use super::outgoing::{Asked, Out};
+use super::outgoing::{Outgoing, PendingRequest};
 use super::packet::{self, ConnAck, Malformed, Packet};
 use super::{OpenError, Qos, Settings, Version};
 use crate::adapter::{Sample, now};
 
-/// How soon a broken connection is made again, at first and at most.
+/// First and longest delay before a reconnection attempt; it doubles in between.
 const RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// A connection that has stood for this long begins with the first of these again.
+/// After a connection has lasted this long, the delay starts at its first value again.
 const STEADY: Duration = Duration::from_secs(10);
-/// How often closing looks again.
+/// Interval of attempts to take a lock before a deadline.
 const POLL: Duration = Duration::from_millis(1);
 
-/// What a connection is for.
+/// Purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Subscriptions,
     Publishers,
 }
 
+impl Role {
+    /// Returns the name of the role in log lines.
+    fn as_str(self) -> &'static str {
+        match self {
+            Role::Subscriptions => "subscriptions",
+            Role::Publishers => "publishers",
+        }
+    }
+}
+
+/// A connection with a broker, shared by all its subscriptions or by all publishers.
 pub(super) struct Connection {
     pub(super) settings: Arc<Settings>,
     role: Role,
-    client: String,
-    /// Held while receivers are called. Before `out`, where both are needed.
+    pub(super) client: String,
+    /// Held while receivers are called. Where both locks are needed, this one is taken before `out`.
     pub(super) routes: Mutex<Routes>,
-    pub(super) out: Mutex<Out>,
+    pub(super) out: Mutex<Outgoing>,
     pub(super) changed: Condvar,
     tick: Condvar,
-    /// The same as in `out`, to be cut while somebody blocks there.
+    /// The same link as in `out`, so that it can be cut while a writer holds that lock.
     link: Mutex<Option<Arc<Link>>>,
     closing: AtomicBool,
     breaks: Arc<AtomicU64>,
 }
 
 impl Connection {
-    /// Connects.
+    /// Connects and starts the threads of the connection.
     pub(super) fn open(
         settings: Arc<Settings>,
         client: String,
@@ -51,8 +62,17 @@ impl Connection {
     ) -> Result<Arc<Connection>, OpenError> {
         let clean = settings.clean_start || role == Role::Publishers;
         let (link, inbox, allowed) = Link::open(&settings, &client, clean)?;
+        tracing::info!(
+            broker = %settings.broker, %client, role = role.as_str(), session_present = allowed.session_present,
+            "connected to the MQTT broker"
+        );
+        tracing::debug!(
+            broker = %settings.broker, %client, maximum_qos = allowed.maximum_qos as u8,
+            receive_maximum = allowed.receive_maximum, keep_alive = ?allowed.keep_alive,
+            "limits set by the MQTT broker"
+        );
         let link = Arc::new(link);
-        let out = Out::new(Arc::clone(&link), allowed);
+        let out = Outgoing::new(Arc::clone(&link), allowed);
         let connection = Arc::new(Connection {
             settings,
             role,
@@ -79,7 +99,7 @@ impl Connection {
         Ok(connection)
     }
 
-    pub(super) fn out(&self) -> MutexGuard<'_, Out> {
+    pub(super) fn out(&self) -> MutexGuard<'_, Outgoing> {
         self.out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -91,14 +111,14 @@ impl Connection {
         self.settings.version
     }
 
-    /// Whether the broker keeps subscriptions for the next run.
-    pub(super) fn is_kept(&self) -> bool {
+    /// Whether the broker keeps the session for the next run.
+    pub(super) fn is_persistent(&self) -> bool {
         !self.settings.clean_start && self.role == Role::Subscriptions
     }
 
-    // ---- what comes
+    // ---- receiving
 
-    /// Reads until the connection is closed, and makes it again when it breaks.
+    /// Reads until the connection is closed; reconnects when it breaks.
     fn run(&self, mut link: Arc<Link>, mut inbox: Inbox) {
         let mut wait = RETRY.0;
         loop {
@@ -110,42 +130,44 @@ impl Connection {
                 break;
             }
             self.breaks.fetch_add(1, Ordering::Relaxed);
-            let broker = &self.settings.broker;
-            let what = match self.role {
-                Role::Subscriptions => "for messages",
-                Role::Publishers => "for publishing",
-            };
-            tracing::warn!(
-                "the connection {what} with the MQTT broker {broker} broke: {reason}; trying again"
-            );
+            let (broker, role) = (&self.settings.broker, self.role.as_str());
+            tracing::warn!(%broker, role, "the connection with the MQTT broker broke: {reason}; reconnecting");
             if since.elapsed() >= STEADY {
                 wait = RETRY.0;
             }
             let broke = Instant::now();
-            match self.again(&mut wait) {
+            match self.reconnect(&mut wait) {
                 Some((new, rest, resumed)) => {
                     (link, inbox) = (new, rest);
-                    let kept = match (self.role, resumed) {
-                        (Role::Subscriptions, true) => "it has kept what came for this client at QoS 1 and 2",
-                        (Role::Subscriptions, false) => {
-                            "it has forgotten this client: what was published meanwhile is lost"
-                        }
-                        (Role::Publishers, _) => "what it had not acknowledged is sent again",
-                    };
                     let seconds = broke.elapsed().as_secs_f64();
-                    tracing::warn!(
-                        "connected {what} with the MQTT broker {broker} again after {seconds:.1} s; {kept}"
-                    );
+                    match (self.role, resumed) {
+                        (Role::Subscriptions, true) => tracing::info!(
+                            %broker, role,
+                            "reconnected to the MQTT broker after {seconds:.1} s; it delivers the messages at QoS 1 \
+                             and 2 that it queued meanwhile"
+                        ),
+                        (Role::Subscriptions, false) => tracing::warn!(
+                            %broker, role,
+                            "reconnected to the MQTT broker after {seconds:.1} s, but it did not keep the session: \
+                             messages published meanwhile are lost; subscribing again"
+                        ),
+                        (Role::Publishers, _) => tracing::info!(
+                            %broker, role,
+                            "reconnected to the MQTT broker after {seconds:.1} s; unacknowledged messages are sent again"
+                        ),
+                    }
                 }
                 None => break,
             }
         }
+        let (broker, role) = (&self.settings.broker, self.role.as_str());
+        tracing::info!(%broker, role, "closed the connection with the MQTT broker");
         let mut out = self.out();
         out.ended = true;
         drop(out);
         self.changed.notify_all();
         self.tick.notify_all();
-        // Receivers are let go here at the latest.
+        // Releases the receivers of subscriptions that were not closed.
         *self.routes() = Routes::default();
     }
 
@@ -153,36 +175,36 @@ impl Connection {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads and hands on until the connection breaks; why it did.
+    /// Reads and delivers until the connection breaks; returns the reason.
     fn read(&self, link: &Link, inbox: &mut Inbox) -> String {
         let mut answers = Vec::new();
         loop {
             match self.packets(inbox, &mut answers) {
                 Ok(None) => {}
                 Ok(Some(reason)) => return reason,
-                Err(Malformed) => return "what it says is no MQTT".to_owned(),
+                Err(Malformed) => return "the broker sent a malformed packet".to_owned(),
             }
             match link.read(inbox) {
-                Ok(0) => return "it closed the connection".to_owned(),
+                Ok(0) => return "the broker closed the connection".to_owned(),
                 Ok(_) => {}
-                Err(error) => return link::said(&error),
+                Err(error) => return link::describe(&error),
             }
         }
     }
 
-    /// Hands on everything that has come. A reason, if that was that the connection ends.
+    /// Processes all complete packets of the inbox. Returns a reason when the broker ends the connection.
     fn packets(&self, inbox: &mut Inbox, answers: &mut Vec<u8>) -> Result<Option<String>, Malformed> {
         let arrival = now();
         let mut used = 0;
         let mut end = None;
         let mut routes = None;
         let mut out = None;
-        let mut told = false;
+        let mut answered = false;
         while let Some((first, start, length)) = packet::frame(&inbox.bytes()[used..])? {
             let packet = packet::decode(self.version(), first, &inbox.bytes()[used + start..used + length])?;
             used += length;
             if let Packet::Publish(message) = packet {
-                // Nobody who publishes waits for a receiver.
+                // A receiver may block: publishers must not wait for it.
                 out = None;
                 let routes = routes.get_or_insert_with(|| self.routes());
                 let sample = Sample::new(message.payload, None, Some(arrival));
@@ -193,7 +215,7 @@ impl Connection {
                 routes.taken[usize::from(id / 64)] &= !(1 << (id % 64));
                 packet::acknowledge(packet::PUBCOMP, id, answers);
             } else {
-                told = true;
+                answered = true;
                 let out = out.get_or_insert_with(|| self.out());
                 end = end.or(self.answer(out, packet)?);
             }
@@ -205,12 +227,12 @@ impl Connection {
             out.catch_up(window);
         }
         drop(out);
-        if told {
+        if answered {
             self.changed.notify_all();
         }
-        for standing in routes.iter_mut().flat_map(|routes| &mut routes.all) {
-            if std::mem::take(&mut standing.touched) {
-                standing.route.deliver.idle();
+        for entry in routes.iter_mut().flat_map(|routes| &mut routes.all) {
+            if std::mem::take(&mut entry.touched) {
+                entry.route.deliver.idle();
             }
         }
         drop(routes);
@@ -223,11 +245,11 @@ impl Connection {
         Ok(end)
     }
 
-    // ---- after a break
+    // ---- reconnecting
 
-    /// Tries to connect until it works, ever less often, or until the connection is closed.
-    fn again(&self, wait: &mut Duration) -> Option<(Arc<Link>, Inbox, bool)> {
-        let mut said = false;
+    /// Tries to connect with growing delays until it succeeds; `None` once the connection is closed.
+    fn reconnect(&self, wait: &mut Duration) -> Option<(Arc<Link>, Inbox, bool)> {
+        let mut warned = false;
         loop {
             let until = Instant::now() + *wait;
             *wait = (*wait * 2).min(RETRY.1);
@@ -240,27 +262,31 @@ impl Connection {
             if self.is_closing() {
                 return None;
             }
-            // With version 3.1.1 a session is kept for ever or not at all.
-            let clean = self.version() == Version::V3 && !self.is_kept();
+            // Version 3.1.1 has no session expiry: a session would be kept for ever.
+            let clean = self.version() == Version::V3 && !self.is_persistent();
             match Link::open(&self.settings, &self.client, clean) {
                 Ok((link, inbox, allowed)) => {
                     let resumed = allowed.session_present;
-                    let link = self.stand(link, allowed)?;
+                    let link = self.resume(link, allowed)?;
                     return Some((link, inbox, resumed));
                 }
-                Err(OpenError::Unreachable { .. }) => {}
-                Err(error) if said => tracing::debug!("{error}"),
                 Err(error) => {
-                    said = true;
-                    tracing::warn!("{error}; trying again");
+                    let (broker, role) = (&self.settings.broker, self.role.as_str());
+                    let retry_in = *wait;
+                    if warned || matches!(error, OpenError::Unreachable { .. }) {
+                        tracing::debug!(%broker, role, ?retry_in, "{error}; trying again");
+                    } else {
+                        warned = true;
+                        tracing::warn!(%broker, role, "{error}; trying again until the broker accepts the connection");
+                    }
                 }
             }
         }
     }
 
-    /// Goes on over a new connection: subscribes again where the broker has forgotten, and sends again
-    /// what was not acknowledged.
-    fn stand(&self, link: Link, allowed: ConnAck) -> Option<Arc<Link>> {
+    /// Continues over a new link: subscribes again unless the broker kept the session, and sends
+    /// unacknowledged messages again.
+    fn resume(&self, link: Link, allowed: ConnAck) -> Option<Arc<Link>> {
         let link = Arc::new(link);
         let mut routes = self.routes();
         let mut out = self.out();
@@ -271,14 +297,14 @@ impl Connection {
         let resumed = allowed.session_present;
         out.buffer.clear();
         out.allowed = allowed;
-        // What was asked over the connection that broke is not answered any more.
+        // The broker does not answer requests that were sent over the broken link.
         out.answered = out.pings;
         let out = &mut *out;
-        for (id, asked) in std::mem::take(&mut out.asked) {
+        for (id, request) in std::mem::take(&mut out.requests) {
             out.flight.release(id);
-            // Whoever waits is told that it will be done from here.
-            if let Asked::Now(_) = asked {
-                out.asked.push((id, Asked::Now(Some(Vec::new()))));
+            // The waiting thread can go on: this function subscribes for it.
+            if let PendingRequest::Subscribe(_) = request {
+                out.requests.push((id, PendingRequest::Subscribe(Some(Vec::new()))));
             }
         }
         if !resumed {
@@ -293,10 +319,13 @@ impl Connection {
                 due().map(|route| (route.filter.as_str(), route.qos)),
                 &mut out.buffer,
             );
-            let filters = due().map(|route| (Arc::clone(&route.seen), route.filter.clone())).collect();
-            out.asked.push((id, Asked::Again(filters)));
+            due().for_each(|route| {
+                tracing::debug!(topic = %route.filter, qos = route.qos as u8, "subscribing again after reconnecting");
+            });
+            let filters = due().map(|route| (Arc::clone(&route.counts), route.filter.clone())).collect();
+            out.requests.push((id, PendingRequest::Resubscribe(filters)));
         }
-        routes.all.iter_mut().for_each(|standing| standing.known = true);
+        routes.all.iter_mut().for_each(|entry| entry.known = true);
         out.flight.restart(resumed);
         out.link = Some(Arc::clone(&link));
         let window = self.window(out, Qos::ExactlyOnce);
@@ -305,8 +334,8 @@ impl Connection {
         Some(link)
     }
 
-    /// Says something when nothing else was said for a while, so that the broker does not take the
-    /// client for dead; also while a receiver blocks.
+    /// Sends pings while nothing else is sent, also while a receiver blocks, so that the broker does not
+    /// close the connection.
     fn keep_alive(&self) {
         let mut out = self.out();
         while !out.ended {
@@ -322,7 +351,7 @@ impl Connection {
         }
     }
 
-    /// Takes leave of the broker; whether it has taken everything by then.
+    /// Disconnects from the broker. Returns whether it received everything within `limit`.
     pub(super) fn close(&self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         let flushed = match self.role {
@@ -337,14 +366,14 @@ impl Connection {
             return false;
         };
         if let Some(link) = out.link.take() {
-            let mut farewell = std::mem::take(&mut out.buffer);
-            packet::disconnect(self.version(), !self.is_kept(), &mut farewell);
-            // A broker that is gone needs no farewell.
-            if link.write(&farewell).is_ok() {
+            let mut last = std::mem::take(&mut out.buffer);
+            packet::disconnect(self.version(), !self.is_persistent(), &mut last);
+            // If writing fails, the connection is broken already.
+            if link.write(&last).is_ok() {
                 link.finish();
             }
         }
-        // It closes its side when it has read everything.
+        // The broker closes its side after it has read everything.
         let waited =
             self.changed.wait_timeout_while(out, deadline.saturating_duration_since(Instant::now()), |out| {
                 !out.ended
@@ -364,7 +393,7 @@ impl Connection {
     }
 }
 
-/// Locks, if that is possible until then.
+/// Returns the guard of a mutex, `None` if it cannot be locked before the deadline.
 pub(super) fn lock_until<T>(mutex: &Mutex<T>, deadline: Instant) -> Option<MutexGuard<'_, T>> {
     loop {
         match mutex.try_lock() {

@@ -1,39 +1,38 @@
-//! Messages that were published and not acknowledged yet.
+//! Published messages that the broker has not acknowledged yet.
 
 use std::collections::VecDeque;
 
 use super::packet;
 
-/// Messages on their way, in the order in which they were published. What a break of the connection
-/// leaves unacknowledged is sent again.
+/// Unacknowledged messages in the order of publishing. They are sent again after a reconnection.
 #[derive(Debug)]
-pub(super) struct Flight {
-    messages: VecDeque<Message>,
-    /// How many of them, at the end, are not sent on this connection yet.
+pub(super) struct InFlight {
+    messages: VecDeque<InFlightMessage>,
+    /// Number of messages at the end that were not sent over the current link yet.
     unsent: usize,
-    /// A bit for each number that is in use.
+    /// Packet ids in use, as a bit set.
     used: Vec<u64>,
     last: u16,
-    /// Packets to write into.
+    /// Buffers of acknowledged messages, for reuse.
     spare: Vec<Vec<u8>>,
 }
 
 #[derive(Debug)]
-struct Message {
+struct InFlightMessage {
     id: u16,
     packet: Vec<u8>,
-    /// At quality of service 2: the broker has it, and has to be told that this is known.
+    /// At QoS 2: the broker has received the message and waits for PUBREL.
     taken: bool,
 }
 
-impl Default for Flight {
-    fn default() -> Flight {
+impl Default for InFlight {
+    fn default() -> InFlight {
         let (messages, spare) = (VecDeque::new(), Vec::new());
-        Flight { messages, unsent: 0, used: vec![0; 1024], last: 0, spare }
+        InFlight { messages, unsent: 0, used: vec![0; 1024], last: 0, spare }
     }
 }
 
-impl Flight {
+impl InFlight {
     pub(super) fn len(&self) -> usize {
         self.messages.len()
     }
@@ -42,7 +41,7 @@ impl Flight {
         self.messages.is_empty()
     }
 
-    /// A number that no packet on its way has. There always is one: far fewer are allowed at once.
+    /// Returns an unused packet id. There always is one, since the window is far smaller than 65,535.
     pub(super) fn number(&mut self) -> u16 {
         loop {
             self.last = self.last.checked_add(1).unwrap_or(1);
@@ -54,24 +53,24 @@ impl Flight {
         }
     }
 
-    /// The packet with this number has arrived.
+    /// Makes a packet id available again.
     pub(super) fn release(&mut self, id: u16) {
         self.used[usize::from(id / 64)] &= !(1 << (id % 64));
     }
 
-    /// Keeps a message, which the caller sends, until it is acknowledged.
+    /// Stores a message until it is acknowledged and returns its packet for sending.
     pub(super) fn keep(&mut self, id: u16, write: impl FnOnce(&mut Vec<u8>)) -> &[u8] {
         let mut packet = self.spare.pop().unwrap_or_default();
         packet.clear();
         write(&mut packet);
-        self.messages.push_back(Message { id, packet, taken: false });
+        self.messages.push_back(InFlightMessage { id, packet, taken: false });
         self.messages.back().map_or(&[], |message| &message.packet)
     }
 
-    /// A message has arrived. Whether there was one with this number.
-    pub(super) fn arrived(&mut self, id: u16) -> bool {
+    /// Removes an acknowledged message. Returns whether there was one with this packet id.
+    pub(super) fn complete(&mut self, id: u16) -> bool {
         let sent = self.messages.len() - self.unsent;
-        // Mostly the first.
+        // Brokers usually acknowledge in order, so this is usually the first message.
         let Some(index) = self.messages.iter().take(sent).position(|m| m.id == id) else { return false };
         if let Some(message) = self.messages.remove(index) {
             self.spare.push(message.packet);
@@ -80,14 +79,14 @@ impl Flight {
         true
     }
 
-    /// The broker has taken a message at quality of service 2.
+    /// Records that the broker has received a message at QoS 2.
     pub(super) fn taken(&mut self, id: u16) {
         if let Some(message) = self.messages.iter_mut().find(|m| m.id == id) {
             message.taken = true;
         }
     }
 
-    /// Begins again on a new connection. `resumed`: the broker knows what it has taken.
+    /// Prepares sending again over a new link. `resumed`: the broker kept the session.
     pub(super) fn restart(&mut self, resumed: bool) {
         if !resumed {
             let mut done = Vec::new();
@@ -107,12 +106,12 @@ impl Flight {
         self.unsent = self.messages.len();
     }
 
-    /// Whether something waits to be sent again.
+    /// Whether messages wait to be sent again.
     pub(super) fn is_behind(&self) -> bool {
         self.unsent > 0
     }
 
-    /// Sends again, at most so many at once.
+    /// Appends the packets to send again to `out`, until `window` messages are unacknowledged.
     pub(super) fn catch_up(&mut self, window: usize, out: &mut Vec<u8>) {
         while self.unsent > 0 && self.messages.len() - self.unsent < window {
             let message = &self.messages[self.messages.len() - self.unsent];
@@ -130,25 +129,25 @@ impl Flight {
 mod tests {
     use super::*;
 
-    fn keep(flight: &mut Flight) -> u16 {
+    fn keep(flight: &mut InFlight) -> u16 {
         let id = flight.number();
         flight.keep(id, |packet| packet.extend_from_slice(&[packet::PUBLISH, id as u8]));
         id
     }
 
     #[test]
-    fn what_is_not_acknowledged_is_sent_again_in_order() {
-        let mut flight = Flight::default();
+    fn unacknowledged_messages_are_sent_again_in_order() {
+        let mut flight = InFlight::default();
         let ids: Vec<u16> = (0..5).map(|_| keep(&mut flight)).collect();
         assert_eq!(ids, [1, 2, 3, 4, 5]);
-        assert!(flight.arrived(2) && !flight.arrived(2));
+        assert!(flight.complete(2) && !flight.complete(2));
         flight.taken(3);
         flight.restart(true);
         assert!(flight.is_behind());
         let mut out = Vec::new();
         flight.catch_up(2, &mut out);
         assert_eq!(out, [packet::PUBLISH | packet::DUP, 1, packet::PUBREL, 2, 0, 3]);
-        assert!(flight.arrived(1) && !flight.arrived(5), "5 was not sent yet");
+        assert!(flight.complete(1) && !flight.complete(5), "5 was not sent yet");
         out.clear();
         flight.catch_up(9, &mut out);
         assert_eq!(out, [packet::PUBLISH | packet::DUP, 4, packet::PUBLISH | packet::DUP, 5]);
@@ -156,12 +155,12 @@ mod tests {
         out.clear();
         flight.catch_up(9, &mut out);
         assert_eq!(out, [packet::PUBLISH, 4, packet::PUBLISH, 5], "what was taken is done");
-        assert!(flight.arrived(4) && flight.arrived(5) && flight.is_empty());
+        assert!(flight.complete(4) && flight.complete(5) && flight.is_empty());
     }
 
     #[test]
-    fn numbers_come_round_and_leave_out_what_is_in_use() {
-        let mut flight = Flight::default();
+    fn packet_ids_wrap_around_and_skip_ids_in_use() {
+        let mut flight = InFlight::default();
         let first = flight.number();
         for _ in 0..200_000 {
             let id = flight.number();

@@ -1,4 +1,4 @@
-//! Subscriptions, and what comes for them.
+//! Subscriptions of a connection and delivery of their messages.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,22 +8,22 @@ use std::time::{Duration, Instant};
 use rondel_event::{Timestamp, TopicId};
 
 use super::connection::{Connection, lock_until};
-use super::outgoing::Asked;
+use super::outgoing::PendingRequest;
 use super::{Qos, SubscriptionSettings, packet, topic};
-use crate::adapter::Sample;
+use crate::adapter::{Sample, trace_message};
 
-/// How long the broker may take to answer a subscription.
+/// Time limit for the broker's answer to a subscription.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// What a subscription is told.
+/// Receiver of the messages of one subscription, without its type.
 pub(super) trait Deliver: Send {
     fn receive(&self, topic: TopicId, samples: &[Sample<'_>]);
     fn idle(&self);
 }
 
-/// What a subscription has seen.
+/// Counters of one subscription.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct SubscriptionCounts {
     pub(super) received: AtomicU64,
     pub(super) empty: AtomicU64,
     pub(super) duplicates: AtomicU64,
@@ -31,38 +31,42 @@ pub(super) struct Seen {
     retained: AtomicU64,
 }
 
-/// Where messages go.
+/// A topic filter and the receiver of its messages.
 pub(super) struct Route {
     pub(super) filter: String,
     pub(super) qos: Qos,
     pub(super) settings: SubscriptionSettings,
     pub(super) topic: TopicId,
     pub(super) deliver: Box<dyn Deliver>,
-    pub(super) seen: Arc<Seen>,
+    pub(super) counts: Arc<SubscriptionCounts>,
 }
 
-pub(super) struct Standing {
+/// A route with its state.
+pub(super) struct RouteEntry {
     pub(super) key: u64,
     pub(super) route: Route,
-    /// Whether the broker was told.
+    /// Whether the broker knows the subscription.
     pub(super) known: bool,
-    /// Whether the receiver has got something since it was told that nothing waits.
+    /// Whether the receiver got a message since its last `idle`.
     pub(super) touched: bool,
 }
 
+/// All routes of a connection.
 pub(super) struct Routes {
-    pub(super) all: Vec<Standing>,
+    pub(super) all: Vec<RouteEntry>,
     next: u64,
-    /// Filters of a single topic.
+    /// Index into `all` of filters without wildcards, by topic.
     exact: HashMap<String, usize>,
-    /// Messages at quality of service 2 that have come and may come again, a bit for each.
+    /// Packet ids of QoS 2 messages that were delivered and not released yet, as a bit set.
     pub(super) taken: Vec<u64>,
-    /// What the broker had kept from an earlier run, and sends before anybody has subscribed.
-    early: Vec<Early>,
+    /// Messages that the broker queued for an earlier run and sends before the subscription is made.
+    early: Vec<EarlyMessage>,
+    /// Number of messages without a subscription.
+    unrouted: u64,
 }
 
-/// A message for whoever will subscribe.
-pub(super) struct Early {
+/// A message that waits for its subscription.
+pub(super) struct EarlyMessage {
     topic: String,
     payload: Vec<u8>,
     arrival: Timestamp,
@@ -70,7 +74,7 @@ pub(super) struct Early {
 }
 
 impl Connection {
-    /// Hands a message on, and notes how it is to be acknowledged.
+    /// Delivers a message and appends its acknowledgement to `answers`.
     pub(super) fn deliver(
         &self,
         routes: &mut Routes,
@@ -78,6 +82,7 @@ impl Connection {
         sample: Sample<'_>,
         answers: &mut Vec<u8>,
     ) {
+        trace_message("received", message.topic, message.payload);
         let id = message.id;
         let (word, bit) = (usize::from(id / 64), 1 << (id % 64));
         let kind = if message.qos == Qos::ExactlyOnce { packet::PUBREC } else { packet::PUBACK };
@@ -89,14 +94,21 @@ impl Connection {
         if message.qos == Qos::ExactlyOnce && routes.taken[word] & bit != 0 {
             return acknowledge();
         }
-        let Some(standing) = routes.find(message.topic) else {
-            // Of a subscription that was closed; or that is still to come, where the broker has kept messages
-            // from an earlier run: they wait here, not acknowledged, so that there are never many.
-            if !self.is_kept() {
+        let Some(entry) = routes.find(message.topic) else {
+            // The subscription was closed, or it is still to come and the message is from the session of an
+            // earlier run. Messages of the second kind wait here unacknowledged, which limits their number.
+            if !self.is_persistent() {
+                routes.unrouted += 1;
+                if routes.unrouted == 1 {
+                    tracing::debug!(
+                        topic = %message.topic,
+                        "a message matches no open subscription and is ignored; further ones are only counted"
+                    );
+                }
                 acknowledge();
             } else if message.qos != Qos::AtMostOnce {
                 let (topic, payload) = (message.topic.to_owned(), message.payload.to_vec());
-                routes.early.push(Early {
+                routes.early.push(EarlyMessage {
                     topic,
                     payload,
                     arrival: sample.arrival(),
@@ -105,28 +117,42 @@ impl Connection {
             }
             return;
         };
-        let seen = &standing.route.seen;
-        let filter = &standing.route.filter;
-        // Only the first of each kind is spoken of.
+        let counts = &entry.route.counts;
+        let filter = &entry.route.filter;
+        // Only the first of each kind is logged.
         let first = |count: &AtomicU64| count.fetch_add(1, Ordering::Relaxed) == 0;
-        if message.duplicate && first(&seen.duplicates) {
-            tracing::warn!(topic = %filter, "the broker sends a message once more, which may have come before");
-        }
-        let counts = standing.route.settings.retained || !message.retained;
-        if message.retained && counts && first(&seen.retained) {
+        if message.duplicate && first(&counts.duplicates) {
             tracing::warn!(
                 topic = %filter,
-                "a message that the broker had kept (retained) is checked like any other; it may be old"
+                "the broker sent a message again (DUP flag) that may have been received before; it is processed \
+                 again; further ones are only counted"
             );
         }
-        if counts && message.payload.is_empty() {
-            if first(&seen.empty) {
-                tracing::warn!(topic = %filter, "an empty message was published here; there is nothing to check in it");
+        let is_wanted = entry.route.settings.retained || !message.retained;
+        if message.retained && first(&counts.retained) {
+            if is_wanted {
+                tracing::warn!(
+                    topic = %filter,
+                    "a retained message, which may be old, is processed like any other; further ones are only counted"
+                );
+            } else {
+                tracing::debug!(
+                    topic = %filter,
+                    "a retained message is ignored, as the subscription excludes them; further ones are only counted"
+                );
             }
-        } else if counts {
-            seen.received.fetch_add(1, Ordering::Relaxed);
-            standing.touched = true;
-            standing.route.deliver.receive(standing.route.topic, &[sample]);
+        }
+        if is_wanted && message.payload.is_empty() {
+            if first(&counts.empty) {
+                tracing::warn!(
+                    topic = %filter,
+                    "a message without a payload was received and is ignored; further ones are only counted"
+                );
+            }
+        } else if is_wanted {
+            counts.received.fetch_add(1, Ordering::Relaxed);
+            entry.touched = true;
+            entry.route.deliver.receive(entry.route.topic, &[sample]);
         }
         if message.qos == Qos::ExactlyOnce {
             routes.taken[word] |= bit;
@@ -134,105 +160,123 @@ impl Connection {
         acknowledge();
     }
 
-    /// Whether a subscription to this filter could not be told from another one here.
-    pub(super) fn meets(&self, filter: &str) -> bool {
+    /// Whether a topic of this filter belongs to a subscription of this connection already.
+    pub(super) fn overlaps(&self, filter: &str) -> bool {
         self.routes().all.iter().any(|s| topic::filters_meet(&s.route.filter, filter))
     }
 
-    /// Subscribes; the key of the subscription.
+    /// Subscribes and returns the key of the subscription.
     pub(super) fn subscribe(&self, route: Route) -> Result<u64, String> {
         let (filter, qos) = (route.filter.clone(), route.qos);
         let key = {
             let mut routes = self.routes();
             routes.next += 1;
             let key = routes.next;
-            routes.all.push(Standing { key, route, known: false, touched: false });
+            routes.all.push(RouteEntry { key, route, known: false, touched: false });
             routes.index();
             key
         };
-        let told = self.ask(&filter, qos);
+        let subscribed = self.request_subscription(&filter, qos);
         let mut routes = self.routes();
-        if told.is_err() {
+        if subscribed.is_err() {
             routes.remove(key);
-        } else if let Some(standing) = routes.all.iter_mut().find(|s| s.key == key) {
-            standing.known = true;
+        } else if let Some(entry) = routes.all.iter_mut().find(|entry| entry.key == key) {
+            entry.known = true;
         }
-        if told.is_ok() && !routes.early.is_empty() {
+        if subscribed.is_ok() && !routes.early.is_empty() {
             self.deliver_early(&mut routes, &filter);
         }
-        told.map(|()| key)
+        subscribed.map(|()| key)
     }
 
-    /// Hands on what came before there was this subscription.
+    /// Delivers the messages that arrived before their subscription.
     fn deliver_early(&self, routes: &mut Routes, filter: &str) {
         let (due, rest) = std::mem::take(&mut routes.early)
             .into_iter()
             .partition(|early| topic::filters_meet(filter, &early.topic));
         routes.early = rest;
+        tracing::debug!(topic = %filter, count = due.len(), "delivering messages queued for an earlier run");
         let mut answers = Vec::new();
-        for Early { topic, payload, arrival, message } in &due {
+        for EarlyMessage { topic, payload, arrival, message } in &due {
             let message = packet::Publish { topic, payload, ..*message };
             self.deliver(routes, &message, Sample::new(payload, None, Some(*arrival)), &mut answers);
         }
         let touched = routes.all.iter_mut().filter_map(|s| std::mem::take(&mut s.touched).then_some(s));
-        touched.for_each(|standing| standing.route.deliver.idle());
+        touched.for_each(|entry| entry.route.deliver.idle());
         let mut out = self.out();
         out.buffer.append(&mut answers);
         out.send();
     }
 
-    fn ask(&self, filter: &str, qos: Qos) -> Result<(), String> {
+    /// Sends a subscription and waits for the broker's answer.
+    fn request_subscription(&self, filter: &str, qos: Qos) -> Result<(), String> {
         let deadline = Instant::now() + ANSWER;
         let mut out = self.out();
         if out.link.is_none() {
-            // It is subscribed to as soon as the connection stands again.
-            return if self.is_closing() { Err("closed".to_owned()) } else { Ok(()) };
+            // `Connection::resume` subscribes after reconnecting.
+            if self.is_closing() {
+                return Err("the MQTT session is closed".to_owned());
+            }
+            tracing::info!(topic = %filter, "the connection is broken; subscribing once it is restored");
+            return Ok(());
         }
         let id = out.flight.number();
         let one = std::iter::once((filter, qos));
         packet::subscribe(self.version(), id, one, &mut out.buffer);
-        out.asked.push((id, Asked::Now(None)));
+        out.requests.push((id, PendingRequest::Subscribe(None)));
         out.send();
         let codes = loop {
-            let index = out.asked.iter().position(|(asked, _)| *asked == id);
+            let index = out.requests.iter().position(|(request, _)| *request == id);
             if let Some(index) = index
-                && let Asked::Now(Some(_)) = &out.asked[index].1
+                && let PendingRequest::Subscribe(Some(_)) = &out.requests[index].1
             {
-                break out.asked.swap_remove(index).1;
+                break out.requests.swap_remove(index).1;
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() || self.is_closing() {
-                return Err("the broker does not answer".to_owned());
+                let broker = &self.settings.broker;
+                return Err(format!("MQTT broker {broker} does not answer the subscription to '{filter}'"));
             }
             out = self.changed.wait_timeout(out, left).unwrap_or_else(PoisonError::into_inner).0;
         };
-        let Asked::Now(Some(codes)) = codes else { return Ok(()) };
+        let PendingRequest::Subscribe(Some(codes)) = codes else { return Ok(()) };
         match codes.first() {
             Some(&code) if code >= 0x80 => {
                 let reason = packet::reason(self.version(), code, "");
-                Err(format!("the broker refuses: {reason}"))
+                let broker = &self.settings.broker;
+                return Err(format!("MQTT broker {broker} refuses the subscription to '{filter}': {reason}"));
             }
-            Some(&code) if code < qos as u8 => {
-                tracing::warn!(topic = %filter, "the broker grants QoS {code} only, not {}", qos as u8);
-                Ok(())
+            Some(&code) if code < qos as u8 => tracing::warn!(
+                topic = %filter,
+                "the broker grants QoS {code} instead of QoS {}; continuing with QoS {code}, at which {}",
+                qos as u8,
+                if code == 0 { "messages may be lost" } else { "messages may be repeated after a broken connection" },
+            ),
+            Some(_) => tracing::info!(topic = %filter, qos = qos as u8, client = %self.client, "subscribed"),
+            None => {
+                tracing::info!(topic = %filter, qos = qos as u8, client = %self.client, "subscribing after reconnecting")
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 
-    /// Ends a subscription, at most `limit` after the receiver was called. Whether that was possible.
+    /// Ends a subscription. Returns whether its receiver returned within `limit`.
     pub(super) fn unsubscribe(&self, key: u64, limit: Duration) -> bool {
         let Some(mut routes) = lock_until(&self.routes, Instant::now() + limit) else { return false };
-        let Some(standing) = routes.remove(key) else { return true };
+        let Some(entry) = routes.remove(key) else { return true };
         drop(routes);
-        standing.route.deliver.idle();
-        if !self.is_kept()
+        entry.route.deliver.idle();
+        tracing::info!(
+            topic = %entry.route.filter, received = entry.route.counts.received.load(Ordering::Relaxed),
+            "closed the subscription"
+        );
+        if !self.is_persistent()
             && let Some(mut out) = lock_until(&self.out, Instant::now() + limit)
             && out.link.is_some()
         {
             let id = out.flight.number();
-            packet::unsubscribe(self.version(), id, &standing.route.filter, &mut out.buffer);
-            out.asked.push((id, Asked::Unsubscribe));
+            packet::unsubscribe(self.version(), id, &entry.route.filter, &mut out.buffer);
+            out.requests.push((id, PendingRequest::Unsubscribe));
             out.send();
         }
         true
@@ -241,12 +285,19 @@ impl Connection {
 
 impl Default for Routes {
     fn default() -> Routes {
-        Routes { all: Vec::new(), next: 0, exact: HashMap::new(), taken: vec![0; 1024], early: Vec::new() }
+        Routes {
+            all: Vec::new(),
+            next: 0,
+            exact: HashMap::new(),
+            taken: vec![0; 1024],
+            early: Vec::new(),
+            unrouted: 0,
+        }
     }
 }
 
 impl Routes {
-    fn find(&mut self, name: &str) -> Option<&mut Standing> {
+    fn find(&mut self, name: &str) -> Option<&mut RouteEntry> {
         let index = match self.exact.get(name) {
             Some(&index) => index,
             None => self.all.iter().position(|s| topic::filters_meet(&s.route.filter, name))?,
@@ -260,10 +311,10 @@ impl Routes {
             topics.filter(|(name, _)| topic::is_single(name)).map(|(n, i)| (n.to_owned(), i)).collect();
     }
 
-    fn remove(&mut self, key: u64) -> Option<Standing> {
+    fn remove(&mut self, key: u64) -> Option<RouteEntry> {
         let index = self.all.iter().position(|s| s.key == key)?;
-        let standing = self.all.remove(index);
+        let entry = self.all.remove(index);
         self.index();
-        Some(standing)
+        Some(entry)
     }
 }

@@ -1,4 +1,4 @@
-//! The bytes between here and the broker: TCP, and TLS on it.
+//! Byte stream between client and broker: TCP, optionally with TLS.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs as _};
@@ -12,41 +12,41 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use super::packet::{self, ConnAck, Connect, Packet};
 use super::{OpenError, Settings, Version};
 
-/// How long connecting may take.
+/// Time limit of each step of connecting.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How much is read at once.
+/// Number of bytes read at once.
 const PIECE: usize = 64 << 10;
 
-/// A connection that stands. One thread reads; any may write.
+/// An open connection. One thread reads; any thread may write.
 #[derive(Debug)]
 pub(super) struct Link {
     socket: TcpStream,
     tls: Option<Mutex<ClientConnection>>,
-    /// What is encrypted first leaves first.
+    /// Held from encrypting until sending, because TLS records must leave in the order of encryption.
     writing: Mutex<()>,
 }
 
-/// What was read and not used yet.
+/// Bytes received and not processed yet.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
-    /// As the broker wrote it.
+    /// MQTT packets, after decryption.
     plain: Buffer,
     encrypted: Buffer,
 }
 
 impl Inbox {
-    /// All of it.
+    /// Returns the bytes that were not processed yet.
     pub(super) fn bytes(&self) -> &[u8] {
         self.plain.bytes()
     }
 
-    /// So many bytes were used.
+    /// Removes `count` processed bytes.
     pub(super) fn used(&mut self, count: usize) {
         self.plain.start += count;
     }
 }
 
-/// Bytes between two places, and room behind them that is not cleared for every use.
+/// Byte buffer with reusable space behind its content, which is not zeroed for each read.
 #[derive(Debug, Default)]
 struct Buffer {
     data: Vec<u8>,
@@ -59,7 +59,7 @@ impl Buffer {
         &self.data[self.start..self.end]
     }
 
-    /// At least so much room.
+    /// Returns at least `length` bytes of free space behind the content.
     fn room(&mut self, length: usize) -> &mut [u8] {
         if self.start > 0 {
             self.data.copy_within(self.start..self.end, 0);
@@ -71,7 +71,7 @@ impl Buffer {
         &mut self.data[self.end..]
     }
 
-    /// Reads what there is from a socket.
+    /// Reads the available bytes from a socket and returns their number.
     fn fill(&mut self, mut socket: &TcpStream) -> io::Result<usize> {
         let room = self.room(PIECE);
         loop {
@@ -87,7 +87,7 @@ impl Buffer {
     }
 }
 
-/// How TLS is to be done, if it is.
+/// Returns the TLS configuration and the expected server name, `None` without TLS.
 pub(super) fn tls(
     settings: &Settings,
 ) -> Result<Option<(Arc<ClientConfig>, ServerName<'static>)>, OpenError> {
@@ -102,12 +102,12 @@ pub(super) fn tls(
                 roots.add(certificate.map_err(|e| failed(&e))?).map_err(|e| failed(&e))?;
             }
             if roots.is_empty() {
-                return Err(failed(&"no certificate in it"));
+                return Err(failed(&"the file contains no certificate"));
             }
         }
         None => {
             for certificate in rustls_native_certs::load_native_certs().certs {
-                // A system may have some that cannot be used.
+                // A trust store may contain certificates that rustls does not accept; the others suffice.
                 let _ = roots.add(certificate);
             }
         }
@@ -129,18 +129,22 @@ pub(super) fn tls(
             config.with_client_auth_cert(chain, private).map_err(|e| failed(certificate, &e))?
         }
         _ => {
-            let said = "a certificate needs its key, and a key its certificate";
-            return Err(OpenError::Setting(said.to_owned()));
+            let text =
+                "an MQTT client certificate needs its key, and a key its certificate: set both or neither";
+            return Err(OpenError::Setting(text.to_owned()));
         }
     };
     let host = &settings.broker.host;
-    let name = ServerName::try_from(host.clone())
-        .map_err(|_| OpenError::Setting(format!("'{host}' is no name that a certificate could have")))?;
+    let name = ServerName::try_from(host.clone()).map_err(|_| {
+        OpenError::Setting(format!(
+            "MQTT broker '{host}' cannot be verified by TLS: write a host name or an IP address"
+        ))
+    })?;
     Ok(Some((Arc::new(config), name)))
 }
 
 impl Link {
-    /// Connects, and introduces the client under this name.
+    /// Connects, performs the TLS and MQTT handshakes and returns the broker's answer.
     pub(super) fn open(
         settings: &Settings,
         client: &str,
@@ -152,11 +156,12 @@ impl Link {
         let unreachable = |reason: String| OpenError::Unreachable { broker: broker.clone(), reason };
         let refused = |reason: String| OpenError::Refused { broker: broker.clone(), reason };
         let encrypted = tls.is_some();
-        // Errors of TLS come as errors of input and output; they will not go away.
+        // TLS reports its failures as `InvalidData`; retrying does not help there.
         let failed = |e: io::Error| match e.kind() {
             io::ErrorKind::InvalidData => refused(e.to_string()),
-            _ => unreachable(said(&e)),
+            _ => unreachable(describe(&e)),
         };
+        tracing::debug!(%broker, %client, version = ?settings.version, tls = encrypted, "connecting to the MQTT broker");
         let mut socket = connect(settings).map_err(failed)?;
         let tls = match tls {
             None => None,
@@ -165,12 +170,13 @@ impl Link {
                 while tls.is_handshaking() {
                     tls.complete_io(&mut socket).map_err(failed)?;
                 }
+                tracing::debug!(%broker, version = ?tls.protocol_version(), "TLS handshake completed");
                 Some(Mutex::new(tls))
             }
         };
         let link = Link { socket, tls, writing: Mutex::new(()) };
         let mut out = Vec::new();
-        let introduction = Connect {
+        let request = Connect {
             version: settings.version,
             client,
             clean,
@@ -179,50 +185,51 @@ impl Link {
             user: settings.user.as_deref(),
             password: password.as_deref(),
         };
-        packet::connect(&introduction, &mut out);
+        packet::connect(&request, &mut out);
         link.write(&out).map_err(failed)?;
         let mut inbox = Inbox::default();
         let (first, start, end) = loop {
             match packet::frame(inbox.bytes()) {
                 Ok(Some(frame)) => break frame,
                 Ok(None) => {}
-                Err(_) => return Err(refused("it does not speak MQTT".to_owned())),
+                Err(_) => return Err(refused("it does not speak MQTT; check the port".to_owned())),
             }
             match link.read(&mut inbox) {
-                // TLS 1.3 tells only now of a certificate that the broker does not like.
+                // With TLS 1.3 a broker that rejects the client's certificate closes only now.
                 Ok(0) if encrypted => {
-                    return Err(refused("it closed the connection instead of answering".to_owned()));
+                    let reason = "it closed the connection without an answer; check the client certificate";
+                    return Err(refused(reason.to_owned()));
                 }
-                Ok(0) => return Err(unreachable("it closed the connection instead of answering".to_owned())),
+                Ok(0) => return Err(unreachable("it closed the connection without an answer".to_owned())),
                 Ok(_) => {}
                 Err(e) => return Err(failed(e)),
             }
         };
         let answer = match packet::decode(settings.version, first, &inbox.bytes()[start..end]) {
             Ok(Packet::ConnAck(answer)) => answer,
-            _ => return Err(refused("it does not speak this version of MQTT".to_owned())),
+            _ => return Err(refused("it does not support this MQTT version; try the other one".to_owned())),
         };
         if answer.code != 0 {
             let reason = packet::reason(settings.version, answer.code, &answer.reason);
-            let later = match settings.version {
+            let is_temporary = match settings.version {
                 Version::V3 => answer.code == 3,
                 Version::V5 => [0x88, 0x89].contains(&answer.code),
             };
-            return Err(if later { unreachable(reason) } else { refused(reason) });
+            return Err(if is_temporary { unreachable(reason) } else { refused(reason) });
         }
         inbox.used(end);
-        // From here on somebody who says nothing for this long is not there any more.
+        // The broker answers pings, so a longer silence means that the connection is lost.
         let silence = Duration::from_millis(u64::from(settings.keep_alive) * 1500);
         link.socket.set_read_timeout(Some(silence)).map_err(failed)?;
         link.socket.set_write_timeout(Some(silence)).map_err(failed)?;
         Ok((link, inbox, answer))
     }
 
-    /// Waits for more to read; how many bytes came, 0 at the end.
+    /// Waits for more bytes and returns their number, 0 at the end of the stream.
     pub(super) fn read(&self, inbox: &mut Inbox) -> io::Result<usize> {
         let Inbox { plain, encrypted } = inbox;
         let Some(tls) = &self.tls else { return plain.fill(&self.socket) };
-        let mut came = 0;
+        let mut received = 0;
         loop {
             if encrypted.fill(&self.socket)? == 0 {
                 return Ok(0);
@@ -238,20 +245,20 @@ impl Link {
                     let count = state.plaintext_bytes_to_read();
                     tls.reader().read_exact(&mut plain.room(count)[..count])?;
                     plain.end += count;
-                    came += count;
+                    received += count;
                 }
                 tls.wants_write()
             };
             if answers {
                 self.write(&[])?;
             }
-            if came > 0 || ended {
-                return Ok(came);
+            if received > 0 || ended {
+                return Ok(received);
             }
         }
     }
 
-    /// Writes all of it.
+    /// Writes all bytes.
     pub(super) fn write(&self, bytes: &[u8]) -> io::Result<()> {
         let _writing = lock(&self.writing);
         let Some(tls) = &self.tls else { return (&self.socket).write_all(bytes) };
@@ -260,7 +267,7 @@ impl Link {
             let mut encrypted = Vec::new();
             {
                 let mut tls = lock(tls);
-                // It takes only so much at once.
+                // TLS limits how much it accepts at once.
                 let taken = tls.writer().write(rest)?;
                 rest = &rest[taken..];
                 while tls.wants_write() {
@@ -274,17 +281,17 @@ impl Link {
         }
     }
 
-    /// Says that nothing more will be written.
+    /// Closes the sending direction.
     pub(super) fn finish(&self) {
         if let Some(tls) = &self.tls {
             lock(tls).send_close_notify();
-            // Where it cannot be said it is known already.
+            // If this fails, the connection is broken, and the broker notices that anyway.
             let _ = self.write(&[]);
         }
         let _ = self.socket.shutdown(Shutdown::Write);
     }
 
-    /// Ends it at once; whoever reads or writes notices.
+    /// Closes the connection at once; threads that read or write return with an error.
     pub(super) fn cut(&self) {
         let _ = self.socket.shutdown(Shutdown::Both);
     }
@@ -292,28 +299,33 @@ impl Link {
 
 fn connect(settings: &Settings) -> io::Result<TcpStream> {
     let broker = &settings.broker;
-    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
     for address in (broker.host.as_str(), broker.port).to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, CONNECT) {
             Ok(socket) => {
-                // Otherwise an acknowledgement waits for 40 ms for something to go with.
+                // Otherwise an acknowledgement may be delayed by 40 ms (Nagle's algorithm).
                 socket.set_nodelay(true)?;
                 socket.set_read_timeout(Some(CONNECT))?;
                 socket.set_write_timeout(Some(CONNECT))?;
                 return Ok(socket);
             }
-            Err(error) => failure = error,
+            Err(error) => {
+                tracing::debug!(%broker, %address, %error, "cannot connect to this address of the MQTT broker");
+                failure = error;
+            }
         }
     }
     Err(failure)
 }
 
-/// An error of input and output in words.
-pub(super) fn said(error: &io::Error) -> String {
+/// Returns the description of an I/O error for messages.
+pub(super) fn describe(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "no answer".to_owned(),
-        io::ErrorKind::ConnectionRefused => "nobody listens there".to_owned(),
-        io::ErrorKind::UnexpectedEof => "it closed the connection".to_owned(),
+        io::ErrorKind::ConnectionRefused => {
+            "connection refused; check that the broker is running and listens on this port".to_owned()
+        }
+        io::ErrorKind::UnexpectedEof => "the broker closed the connection".to_owned(),
         _ => error.to_string(),
     }
 }

@@ -1,10 +1,10 @@
-//! MQTT 3.1.1 and 5: a client of a broker, with subscriptions and publishers.
+//! MQTT 3.1.1 and 5 client: subscriptions and publishers at one broker.
 //!
-//! The path of a message is: the thread of the connection reads what the broker sent, calls the
-//! [`Receiver`](crate::adapter::Receiver) with each message in it, borrowed from where it was read,
-//! tells the receiver that nothing more waits, and only then acknowledges. So a receiver that blocks
-//! holds the broker back, and what is acknowledged has been taken. What is published goes over a
-//! connection of its own: its acknowledgements come while the other one waits for a receiver.
+//! Path of a message: the connection's thread reads a chunk from the broker, calls the
+//! [`Receiver`](crate::adapter::Receiver) with each message in it (borrowed from the read buffer),
+//! reports idle, and only then acknowledges. A receiver that blocks therefore holds the broker back,
+//! and every acknowledged message has been processed. Publishers use a second connection, so that
+//! their acknowledgements arrive while the first connection waits for a receiver.
 
 mod connection;
 mod flight;
@@ -24,53 +24,56 @@ pub use settings::{Broker, Password, PublisherSettings, Qos, Settings, Subscript
 pub use subscription::Subscription;
 pub use topic::{check_filter, check_topic, filters_meet, is_single};
 
-/// Why a broker could not be joined.
+/// Error of connecting to a broker.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// A text that names no broker.
-    #[error("'{0}' is no MQTT broker; write HOST:PORT, mqtt://HOST:PORT or, with TLS, mqtts://HOST:PORT")]
+    /// The text is not the address of a broker.
+    #[error(
+        "'{0}' is not the address of an MQTT broker: write HOST:PORT, mqtt://HOST:PORT or, with TLS, \
+         mqtts://HOST:PORT"
+    )]
     Broker(String),
-    /// Settings that cannot be.
+    /// A setting is invalid or contradicts another one.
     #[error("{0}")]
     Setting(String),
-    /// A file or an environment variable that cannot be used.
-    #[error("{what}: {reason}")]
+    /// A certificate, key or password file or an environment variable cannot be used.
+    #[error("cannot use {what}: {reason}")]
     Secret {
-        /// Which.
+        /// The file or environment variable.
         what: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// The broker does not answer. Worth trying again.
-    #[error("cannot reach the MQTT broker {broker}: {reason}")]
+    /// The broker does not answer; a later attempt may succeed.
+    #[error("cannot reach MQTT broker {broker}: {reason}")]
     Unreachable {
-        /// The broker.
+        /// The broker's address.
         broker: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The broker does not want this client, or is not who it should be.
-    #[error("the MQTT broker {broker} refuses: {reason}")]
+    /// The broker rejects this client, or its certificate is not trusted.
+    #[error("MQTT broker {broker} refuses the connection: {reason}")]
     Refused {
-        /// The broker.
+        /// The broker's address.
         broker: String,
-        /// What it says, or what is wrong with its certificate.
+        /// The broker's reason, or the problem with its certificate.
         reason: String,
     },
 }
 
-/// Why a subscription or a publisher could not be made.
+/// Error of creating a subscription or a publisher.
 #[derive(Debug, thiserror::Error)]
 pub enum DeclareError {
-    /// It is no topic, or no filter.
-    #[error("'{topic}' is no MQTT topic: {reason}")]
+    /// The text is not a topic name or topic filter.
+    #[error("'{topic}' is not a valid MQTT topic: {reason}")]
     Topic {
         /// The text.
         topic: String,
-        /// What is wrong with it.
+        /// The rule that it breaks.
         reason: &'static str,
     },
-    /// The broker refused, or is not there.
+    /// The broker refused or cannot be reached.
     #[error("{0}")]
     Network(String),
 }

@@ -1,91 +1,108 @@
-//! What leaves: messages, acknowledgements, requests.
+//! Outgoing packets of a connection: messages, acknowledgements, requests.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::connection::{Connection, lock_until};
-use super::flight::Flight;
-use super::incoming::Seen;
+use super::flight::InFlight;
+use super::incoming::SubscriptionCounts;
 use super::link::Link;
 use super::packet::{self, ConnAck, Malformed, Packet};
 use super::{Qos, Version};
-use crate::adapter::PublishError;
+use crate::adapter::{PublishError, trace_message};
 
-/// How many messages may be unacknowledged; the broker may allow fewer.
+/// Limit of unacknowledged messages; the broker may set a lower one.
 const WINDOW: usize = 256;
-/// How many at quality of service 2 with version 3.1.1, where the broker cannot say how many it takes:
-/// what brokers and clients have agreed on by custom, and mosquitto insists on.
-const CUSTOMARY: usize = 20;
-/// When messages that are held back fill a packet.
+/// The same for QoS 2 with version 3.1.1, in which the broker cannot state its limit: the customary
+/// value, which mosquitto enforces.
+const WINDOW_V3_QOS_2: usize = 20;
+/// Number of buffered bytes from which messages are sent although batching is on.
 const FULL: usize = 16 << 10;
 
-/// What leaves.
-pub(super) struct Out {
+/// Sending side of a connection.
+pub(super) struct Outgoing {
+    /// `None` while the connection is broken.
     pub(super) link: Option<Arc<Link>>,
+    /// Limits set by the broker.
     pub(super) allowed: ConnAck,
     pub(super) buffer: Vec<u8>,
-    pub(super) flight: Flight,
-    /// Subscriptions that are not answered yet, or whose answer was not fetched.
-    pub(super) asked: Vec<(u16, Asked)>,
+    pub(super) flight: InFlight,
+    /// Requests by packet id that were not answered yet, or whose answer was not fetched.
+    pub(super) requests: Vec<(u16, PendingRequest)>,
+    /// Number of pings sent.
     pub(super) pings: u64,
+    /// Number of pings answered.
     pub(super) answered: u64,
-    /// Messages that the broker did not accept.
+    /// Number of messages that the broker refused.
     pub(super) refused: u64,
+    /// Time of the last write.
     pub(super) written: Instant,
+    /// Whether the connection is closed.
     pub(super) ended: bool,
 }
 
-pub(super) enum Asked {
-    /// Somebody waits for the answer.
-    Now(Option<Vec<u8>>),
-    /// Subscribed again after a break.
-    Again(Vec<(Arc<Seen>, String)>),
+/// A request that waits for the broker's answer.
+pub(super) enum PendingRequest {
+    /// A subscription whose thread waits for the reason codes.
+    Subscribe(Option<Vec<u8>>),
+    /// The subscriptions made again after reconnecting.
+    Resubscribe(Vec<(Arc<SubscriptionCounts>, String)>),
+    /// An unsubscription.
     Unsubscribe,
 }
 
 impl Connection {
-    /// Takes what the broker says to what was sent.
-    pub(super) fn answer(&self, out: &mut Out, packet: Packet<'_>) -> Result<Option<String>, Malformed> {
+    /// Processes an answer of the broker. Returns a reason when it ends the connection.
+    pub(super) fn answer(&self, out: &mut Outgoing, packet: Packet<'_>) -> Result<Option<String>, Malformed> {
         match packet {
             Packet::PubAck(id, code) => {
-                out.judge(id, code, self);
-                out.flight.arrived(id);
+                out.count_refusal(id, code, self);
+                self.acknowledged(out, id);
             }
-            // Refused: then it is done.
+            // A refusal ends the exchange: no PUBREL follows.
             Packet::PubRec(id, code) if code >= 0x80 => {
-                out.judge(id, code, self);
-                out.flight.arrived(id);
+                out.count_refusal(id, code, self);
+                self.acknowledged(out, id);
             }
             Packet::PubRec(id, _) => {
                 out.flight.taken(id);
                 packet::acknowledge(packet::PUBREL, id, &mut out.buffer);
                 out.send();
             }
-            Packet::PubComp(id) => _ = out.flight.arrived(id),
+            Packet::PubComp(id) => self.acknowledged(out, id),
             Packet::SubAck(id, codes) => {
                 out.flight.release(id);
-                let asked = out.asked.iter_mut().position(|(asked, _)| *asked == id);
-                match asked.map(|index| (index, &mut out.asked[index].1)) {
-                    Some((_, Asked::Now(answer))) => *answer = Some(codes.to_vec()),
-                    Some((index, Asked::Again(filters))) => {
-                        for ((seen, filter), &code) in
-                            filters.iter().zip(codes).filter(|(_, code)| **code >= 0x80)
-                        {
-                            seen.refused.fetch_add(1, Ordering::Relaxed);
+                let index = out.requests.iter_mut().position(|(request, _)| *request == id);
+                match index.map(|index| (index, &mut out.requests[index].1)) {
+                    Some((_, PendingRequest::Subscribe(answer))) => *answer = Some(codes.to_vec()),
+                    Some((index, PendingRequest::Resubscribe(filters))) => {
+                        for ((counts, filter), &code) in filters.iter().zip(codes) {
+                            if code < 0x80 {
+                                tracing::info!(topic = %filter, qos = code, "subscribed again");
+                                continue;
+                            }
+                            counts.refused.fetch_add(1, Ordering::Relaxed);
                             let reason = packet::reason(self.version(), code, "");
-                            tracing::warn!(topic = %filter, "after a break the broker refuses the subscription: {reason}");
+                            tracing::warn!(
+                                topic = %filter,
+                                "the broker refuses the subscription after reconnecting: {reason}; no messages will \
+                                 be received until the next reconnection"
+                            );
                         }
-                        out.asked.swap_remove(index);
+                        out.requests.swap_remove(index);
                     }
-                    _ => {}
+                    _ => tracing::debug!(
+                        broker = %self.settings.broker, id,
+                        "the broker acknowledged an unknown subscription; ignored"
+                    ),
                 }
             }
-            // There is one of these at a time, at the end.
+            // All of them: subscriptions are closed one after the other, and nothing waits for the answer.
             Packet::UnsubAck => {
                 let flight = &mut out.flight;
-                out.asked.retain(|(id, asked)| {
-                    let done = matches!(asked, Asked::Unsubscribe);
+                out.requests.retain(|(id, request)| {
+                    let done = matches!(request, PendingRequest::Unsubscribe);
                     if done {
                         flight.release(*id);
                     }
@@ -94,14 +111,21 @@ impl Connection {
             }
             Packet::PingResp => out.answered += 1,
             Packet::Disconnect(code, said) => return Ok(Some(packet::reason(self.version(), code, &said))),
-            // A client is never sent these after the beginning.
+            // Only allowed as the first packet.
             Packet::ConnAck(_) => return Err(Malformed),
             Packet::Publish(_) | Packet::PubRel(_) => {}
         }
         Ok(None)
     }
 
-    /// Publishes; waits while the broker is not there, or cannot take more.
+    /// Ends the exchange of the published message with this packet id.
+    fn acknowledged(&self, out: &mut Outgoing, id: u16) {
+        if !out.flight.complete(id) {
+            tracing::debug!(broker = %self.settings.broker, id, "the broker acknowledged an unknown message; ignored");
+        }
+    }
+
+    /// Publishes a message; waits while the connection is broken or the window is full.
     pub(super) fn publish(
         &self,
         topic: &str,
@@ -110,6 +134,7 @@ impl Connection {
         payload: &[u8],
         hold: bool,
     ) -> Result<(), PublishError> {
+        trace_message("published", topic, payload);
         let mut out = self.out();
         let qos = loop {
             if self.is_closing() {
@@ -121,7 +146,7 @@ impl Connection {
                 if allowed == Qos::AtMostOnce || !full {
                     break allowed;
                 }
-                // What is held back here may be what the broker would acknowledge.
+                // The messages that fill the window may still be in the buffer.
                 out.send();
             }
             out = self.changed.wait(out).unwrap_or_else(PoisonError::into_inner);
@@ -129,7 +154,7 @@ impl Connection {
         let mut message = packet::Publish { duplicate: false, retained, qos, topic, id: 0, payload };
         let length = packet::publish_length(self.version(), &message);
         if length > packet::LONGEST || length + 5 > out.allowed.maximum_packet {
-            return Err(PublishError::Payload("it is larger than the broker takes"));
+            return Err(PublishError::Payload("it is larger than the MQTT broker's maximum packet size"));
         }
         let out = &mut *out;
         if qos == Qos::AtMostOnce {
@@ -145,29 +170,30 @@ impl Connection {
         Ok(())
     }
 
-    /// How many messages may be unacknowledged when one of this quality of service is sent.
-    pub(super) fn window(&self, out: &Out, qos: Qos) -> usize {
-        let customary = self.version() == Version::V3 && qos == Qos::ExactlyOnce;
-        usize::from(out.allowed.receive_maximum).min(if customary { CUSTOMARY } else { WINDOW })
+    /// Returns the limit of unacknowledged messages for sending one of this quality of service.
+    pub(super) fn window(&self, out: &Outgoing, qos: Qos) -> usize {
+        let is_unstated = self.version() == Version::V3 && qos == Qos::ExactlyOnce;
+        usize::from(out.allowed.receive_maximum).min(if is_unstated { WINDOW_V3_QOS_2 } else { WINDOW })
     }
 
-    /// Sends what is held back.
+    /// Sends the buffered messages.
     pub(super) fn release(&self) {
         self.out().send();
     }
 
+    /// Waits up to `limit` for the connection. Returns whether it is open.
     pub(super) fn wait_connected(&self, limit: Duration) -> bool {
-        let waiting = |out: &mut Out| out.link.is_none() && !self.is_closing();
+        let waiting = |out: &mut Outgoing| out.link.is_none() && !self.is_closing();
         let waited = self.changed.wait_timeout_while(self.out(), limit, waiting);
         waited.unwrap_or_else(PoisonError::into_inner).0.link.is_some()
     }
 
-    /// Waits until the broker has everything, and has acknowledged what it acknowledges. Whether it has,
-    /// and has accepted all of it.
+    /// Waits until the broker has read everything and acknowledged all messages at QoS 1 and 2. Returns
+    /// whether it did within `limit` and refused none so far.
     pub(super) fn flush(&self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         let Some(mut out) = lock_until(&self.out, deadline) else { return false };
-        // It answers in turn: with this, it has read everything before.
+        // The broker answers in order: when it answers this ping, it has read everything before it.
         let mut pinged = None;
         loop {
             out.send();
@@ -181,6 +207,10 @@ impl Connection {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() || self.is_closing() {
+                tracing::debug!(
+                    broker = %self.settings.broker, unacknowledged = out.flight.len(),
+                    "the broker did not acknowledge all published messages in time"
+                );
                 return false;
             }
             out = self.changed.wait_timeout(out, left).unwrap_or_else(PoisonError::into_inner).0;
@@ -188,15 +218,15 @@ impl Connection {
     }
 }
 
-impl Out {
-    /// Over a connection that has just been made.
-    pub(super) fn new(link: Arc<Link>, allowed: ConnAck) -> Out {
-        Out {
+impl Outgoing {
+    /// Creates the sending side of a new connection.
+    pub(super) fn new(link: Arc<Link>, allowed: ConnAck) -> Outgoing {
+        Outgoing {
             link: Some(link),
             allowed,
             buffer: Vec::new(),
-            flight: Flight::default(),
-            asked: Vec::new(),
+            flight: InFlight::default(),
+            requests: Vec::new(),
             pings: 0,
             answered: 0,
             refused: 0,
@@ -205,7 +235,7 @@ impl Out {
         }
     }
 
-    /// Writes what is in the buffer. Where that fails the reading thread finds out why.
+    /// Writes the buffer. If that fails, the link is cut and the reading thread reports the reason.
     pub(super) fn send(&mut self) {
         if self.buffer.is_empty() {
             return;
@@ -220,25 +250,27 @@ impl Out {
         self.written = Instant::now();
     }
 
-    /// Sends again what the last connection left, as far as is allowed.
+    /// Sends messages again that the broken connection left unacknowledged, as far as the window allows.
     pub(super) fn catch_up(&mut self, window: usize) {
         self.flight.catch_up(window, &mut self.buffer);
         self.send();
     }
 
+    /// Appends a ping to the buffer.
     pub(super) fn ping(&mut self) {
         packet::ping(&mut self.buffer);
         self.pings += 1;
     }
 
-    /// Looks whether the broker accepted a message.
-    fn judge(&mut self, id: u16, code: u8, connection: &Connection) {
+    /// Counts a message that the broker refused; logs the first one.
+    fn count_refusal(&mut self, id: u16, code: u8, connection: &Connection) {
         if code >= 0x80 {
             self.refused += 1;
             if self.refused == 1 {
                 let reason = packet::reason(connection.version(), code, "");
                 tracing::warn!(
-                    "the MQTT broker did not accept message {id}: {reason}; further ones are only counted"
+                    broker = %connection.settings.broker, id,
+                    "the broker refused a published message: {reason}; further ones are only counted"
                 );
             }
         }

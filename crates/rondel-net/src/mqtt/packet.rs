@@ -1,12 +1,13 @@
-//! The packets of MQTT 3.1.1 and 5, as far as a client needs them. What is read is borrowed.
+//! Encoder and decoder of the MQTT 3.1.1 and 5 packets that a client needs. Decoded packets borrow
+//! their bytes.
 
 use super::{Qos, Version};
 
-/// What the broker said is no MQTT.
+/// The bytes are not a valid MQTT packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
-/// The longest packet that MQTT knows, without its header.
+/// Length limit of a packet without its fixed header, in bytes.
 pub(super) const LONGEST: usize = 268_435_455;
 
 const CONNECT: u8 = 0x10;
@@ -23,7 +24,7 @@ const UNSUBACK: u8 = 0xb0;
 const PINGREQ: u8 = 0xc0;
 const PINGRESP: u8 = 0xd0;
 const DISCONNECT: u8 = 0xe0;
-/// In the first byte of a publication: it may have come before.
+/// DUP flag in the first byte of PUBLISH: the message may have been sent before.
 pub(super) const DUP: u8 = 0x08;
 
 /// A packet from the broker.
@@ -41,33 +42,33 @@ pub(super) enum Packet<'a> {
     Disconnect(u8, String),
 }
 
-/// The broker's answer to a connection, with what it allows.
+/// CONNACK: the broker's answer to a connection request, with its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ConnAck {
     pub(super) session_present: bool,
-    /// 0 is success.
+    /// Return code (3.1.1) or reason code (5); 0 is success.
     pub(super) code: u8,
     pub(super) receive_maximum: u16,
     pub(super) maximum_qos: Qos,
     pub(super) maximum_packet: usize,
     pub(super) keep_alive: Option<u16>,
-    /// What the broker says to it.
+    /// The broker's reason string; may be empty.
     pub(super) reason: String,
 }
 
-/// A message.
+/// PUBLISH: a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Publish<'a> {
     pub(super) duplicate: bool,
     pub(super) retained: bool,
     pub(super) qos: Qos,
     pub(super) topic: &'a str,
-    /// 0 where the quality of service needs none.
+    /// Packet id; 0 at QoS 0.
     pub(super) id: u16,
     pub(super) payload: &'a [u8],
 }
 
-/// Finds the first whole packet: its first byte, and where its body begins and ends.
+/// Finds the first complete packet; returns its first byte and the start and end of its body.
 pub(super) fn frame(bytes: &[u8]) -> Result<Option<(u8, usize, usize)>, Malformed> {
     let Some((&first, rest)) = bytes.split_first() else { return Ok(None) };
     let mut length = 0;
@@ -81,13 +82,13 @@ pub(super) fn frame(bytes: &[u8]) -> Result<Option<(u8, usize, usize)>, Malforme
     if rest.len() >= 4 { Err(Malformed) } else { Ok(None) }
 }
 
-/// Reads a packet.
+/// Decodes a packet from its first byte and its body.
 pub(super) fn decode(version: Version, first: u8, body: &[u8]) -> Result<Packet<'_>, Malformed> {
     let mut body = Fields(body);
     let five = version == Version::V5;
     let acknowledged = |mut body: Fields<'_>| {
         let id = body.id()?;
-        // Left out where it is success.
+        // Success may be left out.
         let reason = if five && !body.0.is_empty() { body.byte()? } else { 0 };
         Ok((id, reason))
     };
@@ -103,15 +104,15 @@ pub(super) fn decode(version: Version, first: u8, body: &[u8]) -> Result<Packet<
                 keep_alive: None,
                 reason: String::new(),
             };
-            // A broker that knows no version 5 answers in its own.
+            // A broker without version 5 answers in the format of version 3.1.1.
             if five && !body.0.is_empty() {
                 body.properties(|id, value| match (id, value) {
-                    (0x21, Value::Number(n)) => answer.receive_maximum = n.clamp(1, 0xffff) as u16,
-                    (0x24, Value::Number(0)) => answer.maximum_qos = Qos::AtMostOnce,
-                    (0x24, Value::Number(_)) => answer.maximum_qos = Qos::AtLeastOnce,
-                    (0x27, Value::Number(n)) => answer.maximum_packet = n as usize,
-                    (0x13, Value::Number(n)) => answer.keep_alive = Some(n as u16),
-                    (0x1f, Value::Text(text)) => answer.reason = text.to_owned(),
+                    (0x21, PropertyValue::Number(n)) => answer.receive_maximum = n.clamp(1, 0xffff) as u16,
+                    (0x24, PropertyValue::Number(0)) => answer.maximum_qos = Qos::AtMostOnce,
+                    (0x24, PropertyValue::Number(_)) => answer.maximum_qos = Qos::AtLeastOnce,
+                    (0x27, PropertyValue::Number(n)) => answer.maximum_packet = n as usize,
+                    (0x13, PropertyValue::Number(n)) => answer.keep_alive = Some(n as u16),
+                    (0x1f, PropertyValue::Text(text)) => answer.reason = text.to_owned(),
                     _ => {}
                 })?;
             }
@@ -142,28 +143,28 @@ pub(super) fn decode(version: Version, first: u8, body: &[u8]) -> Result<Packet<
         PINGRESP => Ok(Packet::PingResp),
         DISCONNECT => {
             let code = if body.0.is_empty() { 0 } else { body.byte()? };
-            let mut said = String::new();
+            let mut reason = String::new();
             if !body.0.is_empty() {
                 body.properties(|id, value| {
-                    if let (0x1f, Value::Text(text)) = (id, value) {
-                        said = text.to_owned();
+                    if let (0x1f, PropertyValue::Text(text)) = (id, value) {
+                        reason = text.to_owned();
                     }
                 })?;
             }
-            Ok(Packet::Disconnect(code, said))
+            Ok(Packet::Disconnect(code, reason))
         }
         _ => Err(Malformed),
     }
 }
 
-/// The value of a property.
-enum Value<'a> {
+/// Value of a property.
+enum PropertyValue<'a> {
     Number(u32),
     Text(&'a str),
     Other,
 }
 
-/// What is left of a body.
+/// The rest of a packet's body.
 #[derive(Clone, Copy)]
 struct Fields<'a>(&'a [u8]);
 
@@ -182,7 +183,7 @@ impl<'a> Fields<'a> {
         self.take(2).map(|b| u16::from_be_bytes([b[0], b[1]]))
     }
 
-    /// The number of a packet, which is never 0.
+    /// Reads a packet id, which is never 0.
     fn id(&mut self) -> Result<u16, Malformed> {
         self.short().and_then(|id| if id == 0 { Err(Malformed) } else { Ok(id) })
     }
@@ -204,39 +205,42 @@ impl<'a> Fields<'a> {
         std::str::from_utf8(self.take(usize::from(length))?).map_err(|_| Malformed)
     }
 
-    fn properties(&mut self, mut tell: impl FnMut(u32, Value<'a>)) -> Result<(), Malformed> {
+    /// Reads the properties and calls `each` with their id and value.
+    fn properties(&mut self, mut each: impl FnMut(u32, PropertyValue<'a>)) -> Result<(), Malformed> {
         let length = self.variable()? as usize;
         let mut all = Fields(self.take(length)?);
         while !all.0.is_empty() {
             let id = all.variable()?;
             let value = match id {
-                0x01 | 0x17 | 0x19 | 0x24 | 0x25 | 0x28 | 0x29 | 0x2a => Value::Number(all.byte()?.into()),
-                0x13 | 0x21 | 0x22 | 0x23 => Value::Number(all.short()?.into()),
+                0x01 | 0x17 | 0x19 | 0x24 | 0x25 | 0x28 | 0x29 | 0x2a => {
+                    PropertyValue::Number(all.byte()?.into())
+                }
+                0x13 | 0x21 | 0x22 | 0x23 => PropertyValue::Number(all.short()?.into()),
                 0x02 | 0x11 | 0x18 | 0x27 => {
                     let b = all.take(4)?;
-                    Value::Number(u32::from_be_bytes([b[0], b[1], b[2], b[3]]))
+                    PropertyValue::Number(u32::from_be_bytes([b[0], b[1], b[2], b[3]]))
                 }
-                0x0b => Value::Number(all.variable()?),
-                0x03 | 0x08 | 0x12 | 0x15 | 0x1a | 0x1c | 0x1f => Value::Text(all.text()?),
+                0x0b => PropertyValue::Number(all.variable()?),
+                0x03 | 0x08 | 0x12 | 0x15 | 0x1a | 0x1c | 0x1f => PropertyValue::Text(all.text()?),
                 0x09 | 0x16 => {
                     let length = all.short()?;
                     all.take(usize::from(length))?;
-                    Value::Other
+                    PropertyValue::Other
                 }
                 0x26 => {
                     all.text()?;
                     all.text()?;
-                    Value::Other
+                    PropertyValue::Other
                 }
                 _ => return Err(Malformed),
             };
-            tell(id, value);
+            each(id, value);
         }
         Ok(())
     }
 }
 
-/// How a client introduces itself.
+/// CONNECT: a connection request.
 pub(super) struct Connect<'a> {
     pub(super) version: Version,
     pub(super) client: &'a str,
@@ -247,7 +251,7 @@ pub(super) struct Connect<'a> {
     pub(super) password: Option<&'a [u8]>,
 }
 
-/// Writes a header; the body that follows has this length, which the caller has checked.
+/// Writes a fixed header; the caller has checked the length of the body.
 fn header(first: u8, length: usize, out: &mut Vec<u8>) {
     out.push(first);
     variable(length, out);
@@ -265,7 +269,7 @@ fn variable(mut value: usize, out: &mut Vec<u8>) {
 }
 
 fn text(bytes: &[u8], out: &mut Vec<u8>) {
-    // All texts were checked to be no longer than that.
+    // All strings were checked to fit.
     let length = bytes.len().min(usize::from(u16::MAX));
     out.extend_from_slice(&(length as u16).to_be_bytes());
     out.extend_from_slice(&bytes[..length]);
@@ -316,7 +320,7 @@ pub(super) fn unsubscribe(version: Version, id: u16, filter: &str, out: &mut Vec
     text(filter.as_bytes(), out);
 }
 
-/// How long a message is as a packet, without its header.
+/// Returns the length of a PUBLISH packet without its fixed header.
 pub(super) fn publish_length(version: Version, publish: &Publish<'_>) -> usize {
     let id = if publish.qos == Qos::AtMostOnce { 0 } else { 2 };
     2 + publish.topic.len() + id + usize::from(version == Version::V5) + publish.payload.len()
@@ -336,7 +340,7 @@ pub(super) fn publish(version: Version, publish: &Publish<'_>, out: &mut Vec<u8>
     out.extend_from_slice(publish.payload);
 }
 
-/// An acknowledgement of one of the four kinds.
+/// Appends a PUBACK, PUBREC, PUBREL or PUBCOMP.
 pub(super) fn acknowledge(kind: u8, id: u16, out: &mut Vec<u8>) {
     out.extend_from_slice(&[kind, 2]);
     out.extend_from_slice(&id.to_be_bytes());
@@ -346,7 +350,7 @@ pub(super) fn ping(out: &mut Vec<u8>) {
     out.extend_from_slice(&[PINGREQ, 0]);
 }
 
-/// Says good-bye; with version 5, maybe so that the broker forgets the session at once.
+/// Appends a DISCONNECT; `forget` makes the broker end the session at once (version 5 only).
 pub(super) fn disconnect(version: Version, forget: bool, out: &mut Vec<u8>) {
     if version == Version::V5 && forget {
         out.extend_from_slice(&[DISCONNECT, 7, 0, 5, 0x11, 0, 0, 0, 0]);
@@ -355,42 +359,43 @@ pub(super) fn disconnect(version: Version, forget: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// What a code of refusal means, in words.
-pub(super) fn reason(version: Version, code: u8, said: &str) -> String {
+/// Returns the meaning of an error code, with the broker's own reason string if it is not empty.
+pub(super) fn reason(version: Version, code: u8, text: &str) -> String {
     let known = match code {
-        1 if version == Version::V3 => "it does not speak this version of MQTT",
-        2 if version == Version::V3 => "it does not accept the client id",
-        3 if version == Version::V3 => "it is not available",
+        1 if version == Version::V3 => "the broker does not support this MQTT version; try version 5",
+        2 if version == Version::V3 => "the broker rejects the client id",
+        3 if version == Version::V3 => "the broker is not available",
         4 if version == Version::V3 => "wrong user or password",
-        5 if version == Version::V3 => "not authorized",
-        // How brokers that do not know version 5 answer to it.
-        1 | 0x84 => "it does not speak this version of MQTT",
-        0x00 => "it has closed the connection",
+        5 if version == Version::V3 => "not authorized; check user and password",
+        // The answer of a broker without version 5 to a client of version 5.
+        1 | 0x84 => "the broker does not support this MQTT version; try version 3.1.1",
+        0x00 => "the broker closed the connection",
         0x81 => "malformed packet",
         0x82 => "protocol error",
-        0x85 => "it does not accept the client id",
+        0x83 => "rejected by the implementation of the broker",
+        0x85 => "the broker rejects the client id",
         0x86 => "wrong user or password",
-        0x87 => "not authorized",
-        0x88 => "it is not available",
-        0x89 => "it is busy",
-        0x8a => "banned",
-        0x8b => "it is shutting down",
-        0x8d => "it has not heard from this client for too long",
-        0x8e => "another client has come with the same client id",
-        0x8f => "it does not accept the topic filter",
-        0x90 => "it does not accept the topic",
-        0x93 => "too many messages at once",
-        0x95 => "the packet is too large",
-        0x97 => "a quota is exceeded",
-        0x9e => "it does not support shared subscriptions",
-        0xa2 => "it does not support wildcards",
+        0x87 => "not authorized; check user and password, and what the broker allows this user",
+        0x88 => "the broker is not available",
+        0x89 => "the broker is busy",
+        0x8a => "the broker has banned this client",
+        0x8b => "the broker is shutting down",
+        0x8d => "the broker received nothing from this client within the keep-alive interval",
+        0x8e => "another client connected with the same client id; give each client its own",
+        0x8f => "the broker rejects the topic filter",
+        0x90 => "the broker rejects the topic",
+        0x93 => "the broker's receive maximum is exceeded",
+        0x95 => "the packet is larger than the broker's maximum",
+        0x97 => "a quota of the broker is exceeded",
+        0x9e => "the broker does not support shared subscriptions",
+        0xa2 => "the broker does not support wildcard subscriptions",
         _ => "",
     };
-    match (known, said) {
-        ("", "") => format!("code {code:#04x}"),
+    match (known, text) {
+        ("", "") => format!("reason code {code:#04x}"),
         (known, "") => known.to_owned(),
-        ("", said) => format!("{said} (code {code:#04x})"),
-        (known, said) => format!("{known} ({said})"),
+        ("", text) => format!("{text} (reason code {code:#04x})"),
+        (known, text) => format!("{known} ({text})"),
     }
 }
 
@@ -403,7 +408,7 @@ mod tests {
     const BOTH: [Version; 2] = [Version::V3, Version::V5];
 
     #[test]
-    fn what_is_written_is_read() {
+    fn encoded_messages_are_decoded() {
         for (version, length) in
             BOTH.into_iter().flat_map(|v| [(v, 0), (v, 100), (v, 20_000), (v, 3_000_000)])
         {
@@ -423,14 +428,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_broker_allows_is_read() {
+    fn limits_of_the_broker_are_decoded() {
         let body = [1, 0, 11, 0x21, 0, 20, 0x24, 1, 0x1f, 0, 3, b'y', b'e', b's'];
         let Ok(Packet::ConnAck(answer)) = decode(Version::V5, CONNACK, &body) else { panic!("no answer") };
         assert!(answer.session_present && answer.code == 0);
         assert_eq!((answer.receive_maximum, answer.maximum_qos), (20, Qos::AtLeastOnce));
         assert_eq!(answer.reason, "yes");
         let body = [1, 0, 12, 0x21, 0, 20];
-        assert_eq!(decode(Version::V5, CONNACK, &body), Err(Malformed), "shorter than it says");
+        assert_eq!(decode(Version::V5, CONNACK, &body), Err(Malformed), "shorter than its stated length");
     }
 
     #[test]
@@ -442,7 +447,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_hurt(bytes in prop::collection::vec(any::<u8>(), 0..64), first in any::<u8>(), five in any::<bool>()) {
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..64), first in any::<u8>(), five in any::<bool>()) {
             let version = BOTH[usize::from(five)];
             let _ = decode(version, first, &bytes);
             if let Ok(Some((first, start, end))) = frame(&bytes) {

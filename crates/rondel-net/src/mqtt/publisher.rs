@@ -1,3 +1,5 @@
+//! Publishers at a broker.
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -5,7 +7,7 @@ use super::Qos;
 use super::connection::Connection;
 use crate::adapter::{self, PublishError};
 
-/// A publisher at a broker.
+/// A publisher on one topic of a broker.
 pub struct Publisher {
     pub(super) connection: Arc<Connection>,
     pub(super) topic: String,
@@ -24,8 +26,8 @@ impl std::fmt::Debug for Publisher {
 }
 
 impl adapter::Publisher for Publisher {
-    /// Waits while the connection is broken, and while as many messages as the broker allows are not
-    /// acknowledged.
+    /// Publishes a payload; blocks while the connection is broken or the limit of unacknowledged
+    /// messages is reached.
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
         self.connection.publish(&self.topic, self.qos, self.retain, payload, self.batching)
     }
@@ -34,7 +36,7 @@ impl adapter::Publisher for Publisher {
         self.connection.release();
     }
 
-    /// Whether the broker is there: it does not say who has subscribed.
+    /// Whether the connection is open: MQTT brokers do not report subscribers.
     fn is_matched(&self) -> bool {
         self.connection.wait_connected(Duration::ZERO)
     }
@@ -43,8 +45,8 @@ impl adapter::Publisher for Publisher {
         self.connection.wait_connected(limit)
     }
 
-    /// Waits until the broker has read everything, and has acknowledged what it acknowledges. Also
-    /// false when it did not accept all of it.
+    /// Waits until the broker has acknowledged all messages at QoS 1 and 2. Returns `false` after
+    /// `limit`, or if the broker refused any message.
     fn flush(&self, limit: Duration) -> bool {
         self.connection.flush(limit)
     }

@@ -1,3 +1,5 @@
+//! Sessions with a broker.
+
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::ops::ControlFlow;
@@ -14,24 +16,24 @@ use super::{
 };
 use crate::adapter::Receiver;
 
-/// How often a broker that does not answer is tried again.
+/// Interval of connection attempts while the broker does not answer.
 const RETRY: Duration = Duration::from_secs(1);
-/// How long closing may take.
+/// Time limit of closing in `Drop`.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
-/// A client of a broker. Connections that break are made again by themselves, and subscriptions and
-/// publishers go on.
+/// A client session with a broker. Broken connections are restored automatically, with their
+/// subscriptions and publishers.
 ///
-/// All subscriptions share a connection, so that the order of their messages is the broker's; only
-/// those whose filters meet have one each. All publishers share another one. Dropping the session
-/// closes it.
+/// All subscriptions share one connection, which preserves the broker's order of messages, except that
+/// overlapping filters get a connection each. All publishers share another connection. Dropping the
+/// session closes it.
 pub struct Session {
     settings: Arc<Settings>,
     client: String,
     incoming: Mutex<Vec<Arc<Connection>>>,
     outgoing: Mutex<Option<Arc<Connection>>>,
     breaks: Arc<AtomicU64>,
-    /// How many subscriptions there were.
+    /// Number of subscriptions made so far.
     subscribed: AtomicU64,
 }
 
@@ -45,11 +47,11 @@ impl Session {
     /// Connects with the broker.
     ///
     /// # Errors
-    /// As [`OpenError`] says.
+    /// [`OpenError`]
     pub fn open(settings: &Settings) -> Result<Session, OpenError> {
         settings.check()?;
         let client = settings.client_id.clone().unwrap_or_else(|| {
-            // As random as the seed that the standard library asks the system for.
+            // `RandomState` is seeded by the operating system.
             let random = RandomState::new().build_hasher().finish() as u32;
             format!("rondel-{random:08x}")
         });
@@ -70,11 +72,11 @@ impl Session {
         })
     }
 
-    /// Connects with the broker as soon as it answers. About once a second without success `waiting`
-    /// is told why and says whether to go on.
+    /// Connects with the broker and retries while it does not answer. `waiting` is called about once a
+    /// second with the reason and returns whether to continue.
     ///
     /// # Errors
-    /// As [`OpenError`] says; [`OpenError::Unreachable`] when `waiting` has given up.
+    /// [`OpenError`]; [`OpenError::Unreachable`] when `waiting` returned `Break`.
     pub fn open_connected(
         settings: &Settings,
         mut waiting: impl FnMut(&OpenError) -> ControlFlow<()>,
@@ -86,7 +88,7 @@ impl Session {
                     if waiting(&e).is_break() {
                         return Err(e);
                     }
-                    // A refused connection fails at once; do not turn that into a busy loop.
+                    // A refused connection fails immediately; this avoids a busy loop.
                     std::thread::sleep(RETRY.saturating_sub(started.elapsed()));
                 }
                 opened => return opened,
@@ -94,11 +96,11 @@ impl Session {
         }
     }
 
-    /// Subscribes to a filter. Messages go to `receiver`, under the name `topic`, until the subscription
-    /// is closed or dropped.
+    /// Subscribes to a topic filter. `receiver` gets the messages with the id `topic` until the
+    /// subscription is closed or dropped.
     ///
     /// # Errors
-    /// As [`DeclareError`] says.
+    /// [`DeclareError`]
     pub fn subscribe<R: Receiver + ?Sized>(
         &self,
         filter: &str,
@@ -107,19 +109,24 @@ impl Session {
         receiver: Arc<R>,
     ) -> Result<Subscription, DeclareError> {
         check_filter(filter)?;
-        let connection = self.apart(filter).map_err(|e| DeclareError::Network(e.to_string()))?;
+        let connection = self.connection_for(filter).map_err(|e| DeclareError::Network(e.to_string()))?;
         let breaks = (self.subscribed.fetch_add(1, Ordering::Relaxed) == 0).then(|| Arc::clone(&self.breaks));
         let qos = settings.qos.unwrap_or(self.settings.qos);
         Subscription::declare(connection, (filter, qos), settings, topic, receiver, breaks)
     }
 
-    /// A connection without a subscription that this one could be mistaken for.
-    fn apart(&self, filter: &str) -> Result<Arc<Connection>, OpenError> {
+    /// Returns a connection without a subscription that overlaps `filter`: brokers do not say which
+    /// subscription a message belongs to, and MQTT 3.1.1 allows them to send it only once.
+    fn connection_for(&self, filter: &str) -> Result<Arc<Connection>, OpenError> {
         let mut incoming = lock(&self.incoming);
-        if let Some(connection) = incoming.iter().find(|connection| !connection.meets(filter)) {
+        if let Some(connection) = incoming.iter().find(|connection| !connection.overlaps(filter)) {
             return Ok(Arc::clone(connection));
         }
         let client = format!("{}-{}", self.client, incoming.len() + 1);
+        tracing::debug!(
+            topic = %filter, %client,
+            "the filter overlaps another subscription; opening a further connection for it"
+        );
         let connection = self.connect(client, Role::Subscriptions)?;
         incoming.push(Arc::clone(&connection));
         Ok(connection)
@@ -129,10 +136,10 @@ impl Session {
         Connection::open(Arc::clone(&self.settings), client, role, Arc::clone(&self.breaks))
     }
 
-    /// Makes a publisher on a topic.
+    /// Creates a publisher on a topic.
     ///
     /// # Errors
-    /// As [`DeclareError`] says.
+    /// [`DeclareError`]
     pub fn publisher(&self, topic: &str, settings: &PublisherSettings) -> Result<Publisher, DeclareError> {
         check_topic(topic)?;
         let mut outgoing = lock(&self.outgoing);
@@ -144,23 +151,27 @@ impl Session {
                 Arc::clone(outgoing.insert(made))
             }
         };
-        Ok(Publisher {
-            connection,
-            topic: topic.to_owned(),
-            qos: settings.qos.unwrap_or(self.settings.qos),
-            retain: settings.retain,
-            batching: settings.batching,
-        })
+        let (qos, PublisherSettings { retain, batching, .. }) =
+            (settings.qos.unwrap_or(self.settings.qos), *settings);
+        tracing::debug!(%topic, qos = qos as u8, retain, batching, client = %connection.client, "publisher created");
+        let maximum_qos = connection.out().allowed.maximum_qos;
+        if maximum_qos < qos {
+            tracing::warn!(
+                %topic,
+                "the broker supports publishing up to QoS {} only, not QoS {}; continuing with QoS {}",
+                maximum_qos as u8, qos as u8, maximum_qos as u8
+            );
+        }
+        Ok(Publisher { connection, topic: topic.to_owned(), qos, retain, batching })
     }
 
-    /// How often a connection broke so far.
+    /// Returns how many connections broke so far.
     pub fn breaks(&self) -> u64 {
         self.breaks.load(Ordering::Relaxed)
     }
 
-    /// Lets nothing more be published, sends what is held back, waits until the broker has it, and takes
-    /// leave. Takes at most `limit`; whether that was enough. Close subscriptions first. Repeating it is
-    /// harmless.
+    /// Stops publishing, sends buffered messages, waits for their acknowledgement, and disconnects.
+    /// Returns whether that was done within `limit`. Close subscriptions first. May be called repeatedly.
     pub fn close_within(&self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         let left = || deadline.saturating_duration_since(Instant::now());
@@ -172,7 +183,9 @@ impl Session {
         closed
     }
 
-    /// Wakes publishers that wait for the broker; they publish nothing more.
+    /// Wakes publishers that wait for the broker; they return [`PublishError::Closed`].
+    ///
+    /// [`PublishError::Closed`]: crate::adapter::PublishError::Closed
     pub fn wake(&self) {
         if let Some(connection) = &*lock(&self.outgoing) {
             connection.close(Duration::ZERO);

@@ -1,15 +1,17 @@
+//! Settings of broker connections, subscriptions and publishers.
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::{OpenError, link};
 
-/// A version of MQTT.
+/// MQTT protocol version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
-    /// 3.1.1, which every broker speaks.
+    /// Version 3.1.1, supported by every broker.
     V3,
-    /// 5.
+    /// Version 5.
     #[default]
     V5,
 }
@@ -26,33 +28,33 @@ impl FromStr for Version {
     }
 }
 
-/// How sure it is that a message comes.
+/// Quality of service (QoS): the delivery guarantee of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Qos {
-    /// 0: it may be lost.
+    /// QoS 0: the message may be lost.
     AtMostOnce = 0,
-    /// 1: it comes, maybe twice when a connection breaks.
+    /// QoS 1: the message is delivered, possibly more than once after a broken connection.
     #[default]
     AtLeastOnce = 1,
-    /// 2: it comes, once.
+    /// QoS 2: the message is delivered exactly once.
     ExactlyOnce = 2,
 }
 
 impl Qos {
-    /// 0, 1 or 2.
+    /// Returns the quality of service with this number, 0, 1 or 2.
     pub fn from_number(number: u8) -> Option<Qos> {
         [Qos::AtMostOnce, Qos::AtLeastOnce, Qos::ExactlyOnce].get(usize::from(number)).copied()
     }
 }
 
-/// Where a broker is.
+/// Network address of a broker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broker {
-    /// A name or an address.
+    /// Host name or IP address.
     pub host: String,
-    /// The TCP port.
+    /// TCP port.
     pub port: u16,
-    /// Whether the address itself says TLS or no TLS.
+    /// `true` for `mqtts://`, `false` for `mqtt://`, `None` without a scheme.
     pub tls: Option<bool>,
 }
 
@@ -75,13 +77,13 @@ impl FromStr for Broker {
         };
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         if rest.contains('@') {
-            let said = "name a user in a setting of its own, and a file or an environment variable with the password, \
-                        not in the broker's address";
-            return Err(OpenError::Setting(said.to_owned()));
+            let text = "the MQTT broker address must not contain a user or password: set the user separately, and give \
+                        a file or an environment variable with the password";
+            return Err(OpenError::Setting(text.to_owned()));
         }
         let port = if tls == Some(true) { 8883 } else { 1883 };
         let (host, port) = match rest.strip_prefix('[').map(|rest| rest.split_once(']').ok_or_else(wrong)) {
-            // An IPv6 address stands in brackets.
+            // An IPv6 address is written in brackets.
             Some(split) => {
                 let (host, rest) = split?;
                 match rest.strip_prefix(':') {
@@ -112,12 +114,12 @@ impl fmt::Display for Broker {
     }
 }
 
-/// Where a password stands. It is read whenever a connection is made, and kept nowhere.
+/// Source of a password. It is read for each connection and never stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Password {
-    /// In this file; a line break at its end does not belong to it.
+    /// A file; line breaks at its end are ignored.
     File(PathBuf),
-    /// In this environment variable.
+    /// An environment variable.
     Environment(String),
 }
 
@@ -133,8 +135,8 @@ impl Password {
             }
             Password::Environment(name) => {
                 let value = std::env::var_os(name).ok_or_else(|| OpenError::Secret {
-                    what: format!("the environment variable {name}"),
-                    reason: "it is not set".to_owned(),
+                    what: format!("environment variable {name} for the MQTT password"),
+                    reason: "it is not set; export it before starting".to_owned(),
                 })?;
                 Ok(value.into_encoded_bytes())
             }
@@ -148,42 +150,42 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, OpenError> {
     std::fs::read(path).map_err(failed)
 }
 
-/// Whom to trust, and as whom to come. Names of files in the PEM format.
+/// TLS settings: paths of PEM files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// The certificates of those who may vouch for the broker; where left out, those that the system
-    /// trusts.
+    /// Certificates of the authorities that may sign the broker's certificate; default: the system's
+    /// trust store.
     pub ca: Option<PathBuf>,
-    /// The client's own certificate.
+    /// Client certificate.
     pub certificate: Option<PathBuf>,
-    /// Its private key.
+    /// Private key of the client certificate.
     pub key: Option<PathBuf>,
 }
 
-/// How to join a broker.
+/// Settings of the connection with a broker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Where it is.
+    /// Address of the broker.
     pub broker: Broker,
-    /// Which MQTT to speak.
+    /// Protocol version.
     pub version: Version,
-    /// The quality of service of subscriptions and publishers that do not say so themselves.
+    /// Quality of service of subscriptions and publishers without a setting of their own.
     pub qos: Qos,
-    /// The user, where the broker asks for one.
+    /// User name; default: anonymous.
     pub user: Option<String>,
-    /// The user's password.
+    /// Password of the user.
     pub password: Option<Password>,
-    /// With TLS.
+    /// TLS settings; default: TLS only for an `mqtts://` address.
     pub tls: Option<Tls>,
-    /// Under which name the broker knows this client; made up where left out. Publishers have a
-    /// connection of their own, whose name ends in `-out`.
+    /// Client id; default: a random one. Publishers use a second connection, whose client id ends in
+    /// `-out`.
     pub client_id: Option<String>,
-    /// Whether what the broker has kept from an earlier run is forgotten. If not, the broker is left
-    /// with the subscriptions, and keeps for the next run what comes in between.
+    /// `true`: the broker discards the session of an earlier run. `false`: the broker keeps the
+    /// subscriptions when this client leaves, and queues messages for its next run.
     pub clean_start: bool,
-    /// With version 5: for how many seconds the broker keeps what comes while the connection is broken.
+    /// With version 5, how many seconds the broker keeps the session while the connection is broken.
     pub session_expiry: u32,
-    /// After how many seconds without a sign of life a connection is taken for broken.
+    /// Keep-alive interval in seconds; a connection that is silent for 1.5 intervals counts as broken.
     pub keep_alive: u16,
 }
 
@@ -204,12 +206,12 @@ impl Default for Settings {
     }
 }
 
-/// How a subscription receives.
+/// Settings of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SubscriptionSettings {
-    /// The quality of service; `None`: that of the [`Settings`].
+    /// Quality of service; default: that of the [`Settings`].
     pub qos: Option<Qos>,
-    /// Whether a message counts that the broker has kept for whoever subscribes later.
+    /// Whether retained messages are received.
     pub retained: bool,
 }
 
@@ -219,51 +221,55 @@ impl Default for SubscriptionSettings {
     }
 }
 
-/// How a publisher sends.
+/// Settings of a publisher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PublisherSettings {
-    /// The quality of service; `None`: that of the [`Settings`].
+    /// Quality of service; default: that of the [`Settings`].
     pub qos: Option<Qos>,
-    /// Whether the broker keeps the last message for whoever subscribes later.
+    /// Whether the broker retains the last message for later subscribers.
     pub retain: bool,
-    /// Whether messages are held back until they fill a packet or are
+    /// Whether messages are buffered until they fill a packet or are
     /// [released](crate::adapter::Publisher::release).
     pub batching: bool,
 }
 
 impl Settings {
-    /// Checks these settings, and the files that they name, without connecting. Whether an environment
-    /// variable is set is not asked: that is a matter of where this will run.
+    /// Checks these settings and the files that they name, without connecting. Environment variables
+    /// are not checked: they may be set only where the deployment runs.
     ///
     /// # Errors
-    /// What [`Session::open`](super::Session::open) would say.
+    /// The error that [`Session::open`](super::Session::open) would return.
     pub fn check(&self) -> Result<(), OpenError> {
-        let wrong = |said: &str| Err(OpenError::Setting(said.to_owned()));
+        let wrong = |text: &str| Err(OpenError::Setting(text.to_owned()));
         if self.password.is_some() && self.user.is_none() {
-            return wrong("an MQTT password needs a user");
+            return wrong("the MQTT password needs a user: set the user name too");
         }
         if let Some(Password::File(path)) = &self.password {
             read(path)?;
         }
         if self.tls.is_some() && self.broker.tls == Some(false) {
-            return wrong("mqtt:// is MQTT without TLS; with TLS, write mqtts://");
+            return wrong(
+                "the MQTT broker address mqtt:// excludes TLS, but TLS settings are given: write mqtts://",
+            );
         }
         if !self.clean_start && self.client_id.is_none() {
-            return wrong("for the broker to keep something from run to run, MQTT needs a client id");
+            return wrong(
+                "without a clean start MQTT needs a client id, by which the broker finds the session",
+            );
         }
         if self.keep_alive == 0 {
-            return wrong("without keep-alives a lost MQTT broker would never be missed; write at least 1 s");
+            return wrong(
+                "the MQTT keep-alive must be at least 1 s: without it a lost broker is not detected",
+            );
         }
         let texts = [&self.user, &self.client_id].into_iter().flatten();
         if texts.clone().any(|text| text.is_empty() || text.len() > 60_000 || text.contains('\0')) {
-            return wrong(
-                "an MQTT user or client id must be neither empty, nor endless, nor contain a zero byte",
-            );
+            return wrong("an MQTT user or client id must have 1 to 60,000 bytes and no zero byte");
         }
         link::tls(self).map(drop)
     }
 
-    /// Whether the connection is encrypted, and then how.
+    /// Returns the TLS settings of an encrypted connection.
     pub(super) fn encrypted(&self) -> Option<Tls> {
         self.tls.clone().or_else(|| (self.broker.tls == Some(true)).then(Tls::default))
     }
@@ -278,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn brokers_are_read() {
+    fn broker_addresses_are_parsed() {
         assert_eq!(broker("localhost"), Broker::default());
         assert_eq!(broker("a:1"), Broker { host: "a".into(), port: 1, tls: None });
         assert_eq!(broker("mqtts://a"), Broker { host: "a".into(), port: 8883, tls: Some(true) });
@@ -287,12 +293,12 @@ mod tests {
         for bad in ["", ":1", "a:b", "a:70000", "http://a", "a/b", "[::1", "[::1]x", "a b"] {
             assert!(matches!(bad.parse::<Broker>(), Err(OpenError::Broker(_))), "{bad}");
         }
-        let told = "mqtt://me:secret@a".parse::<Broker>().unwrap_err().to_string();
-        assert!(told.contains("password") && !told.contains("secret"), "{told}");
+        let error = "mqtt://me:secret@a".parse::<Broker>().unwrap_err().to_string();
+        assert!(error.contains("password") && !error.contains("secret"), "{error}");
     }
 
     #[test]
-    fn settings_that_cannot_be_are_refused() {
+    fn invalid_settings_are_refused() {
         let good = Settings::default();
         assert!(good.check().is_ok());
         let file = |name: &str| Some(PathBuf::from(name));

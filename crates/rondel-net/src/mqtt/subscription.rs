@@ -1,3 +1,5 @@
+//! Subscriptions at a broker.
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -5,32 +7,33 @@ use std::time::Duration;
 use rondel_event::TopicId;
 
 use super::connection::Connection;
-use super::incoming::{Deliver, Route, Seen};
+use super::incoming::{Deliver, Route, SubscriptionCounts};
 use super::{DeclareError, Qos, SubscriptionSettings};
 use crate::adapter::{self, Problems, Receiver, Sample};
 
-/// A subscription at a broker.
+/// A subscription at a broker. Dropping it closes it.
 pub struct Subscription {
     connection: Arc<Connection>,
-    /// Until it is closed.
+    /// Key of the route; `None` once the subscription is closed.
     key: Mutex<Option<u64>>,
-    seen: Arc<Seen>,
-    /// The first subscription of a session tells of connections that broke.
+    counts: Arc<SubscriptionCounts>,
+    /// Reconnections of the session, reported by its first subscription only.
     breaks: Option<Arc<AtomicU64>>,
 }
 
 impl std::fmt::Debug for Subscription {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Subscription").field("seen", &self.seen).finish_non_exhaustive()
+        f.debug_struct("Subscription").field("counts", &self.counts).finish_non_exhaustive()
     }
 }
 
-struct To<R: ?Sized> {
+/// Delivers to a receiver of type `R`.
+struct DeliverTo<R: ?Sized> {
     wants_idle: bool,
     receiver: Arc<R>,
 }
 
-impl<R: Receiver + ?Sized> Deliver for To<R> {
+impl<R: Receiver + ?Sized> Deliver for DeliverTo<R> {
     fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
         self.receiver.receive(topic, samples);
     }
@@ -51,22 +54,22 @@ impl Subscription {
         receiver: Arc<R>,
         breaks: Option<Arc<AtomicU64>>,
     ) -> Result<Subscription, DeclareError> {
-        let seen = Arc::new(Seen::default());
+        let counts = Arc::new(SubscriptionCounts::default());
         let route = Route {
             filter: filter.to_owned(),
             qos,
             settings,
             topic,
-            deliver: Box::new(To { wants_idle: receiver.wants_idle(), receiver }),
-            seen: Arc::clone(&seen),
+            deliver: Box::new(DeliverTo { wants_idle: receiver.wants_idle(), receiver }),
+            counts: Arc::clone(&counts),
         };
         let key = connection.subscribe(route).map_err(DeclareError::Network)?;
-        Ok(Subscription { connection, key: Mutex::new(Some(key)), seen, breaks })
+        Ok(Subscription { connection, key: Mutex::new(Some(key)), counts, breaks })
     }
 
-    /// Messages received so far.
+    /// Returns the number of messages received so far.
     pub fn received(&self) -> u64 {
-        self.seen.received.load(Ordering::Relaxed)
+        self.counts.received.load(Ordering::Relaxed)
     }
 }
 
@@ -87,9 +90,9 @@ impl adapter::Subscription for Subscription {
     fn problems(&self) -> Problems {
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Problems {
-            empty: count(&self.seen.empty),
-            duplicates: count(&self.seen.duplicates),
-            incompatible: count(&self.seen.refused),
+            empty: count(&self.counts.empty),
+            duplicates: count(&self.counts.duplicates),
+            incompatible: count(&self.counts.refused),
             breaks: self.breaks.as_deref().map_or(0, count),
             ..Problems::default()
         }

@@ -1,11 +1,11 @@
-//! Topics and filters: what may be published on, what may be subscribed to, and which meets which.
+//! Topic names and topic filters: validity and overlap.
 
 use super::DeclareError;
 
-/// The longest text that MQTT can carry.
+/// Length limit of a string in MQTT, in bytes.
 const LONGEST: usize = u16::MAX as usize;
 
-/// Checks the name of a topic to publish on.
+/// Checks a topic name to publish on.
 ///
 /// # Errors
 /// [`DeclareError::Topic`] with the reason.
@@ -13,14 +13,14 @@ pub fn check_topic(topic: &str) -> Result<(), DeclareError> {
     let wrong = |reason| Err(DeclareError::Topic { topic: topic.to_owned(), reason });
     match topic {
         "" => wrong("it is empty"),
-        _ if topic.contains(['+', '#']) => wrong("+ and # are for subscriptions"),
+        _ if topic.contains(['+', '#']) => wrong("the wildcards + and # are only allowed in subscriptions"),
         _ if topic.contains('\0') => wrong("it contains a zero byte"),
-        _ if topic.len() > LONGEST => wrong("it is too long"),
+        _ if topic.len() > LONGEST => wrong("it is longer than 65,535 bytes"),
         _ => Ok(()),
     }
 }
 
-/// Checks what is to be subscribed to: `a/b`, `a/+/c`, `a/#`, `$share/GROUP/FILTER`.
+/// Checks a topic filter to subscribe to: `a/b`, `a/+/c`, `a/#`, `$share/GROUP/FILTER`.
 ///
 /// # Errors
 /// [`DeclareError::Topic`] with the reason.
@@ -30,13 +30,13 @@ pub fn check_filter(filter: &str) -> Result<(), DeclareError> {
         return wrong("it contains a zero byte");
     }
     if filter.len() > LONGEST {
-        return wrong("it is too long");
+        return wrong("it is longer than 65,535 bytes");
     }
     let shared = filter.strip_prefix("$share/");
     let topics = match shared.map(|rest| rest.split_once('/')) {
         None => filter,
         Some(Some((group, topics))) if !group.is_empty() && !group.contains(['+', '#']) => topics,
-        Some(_) => return wrong("a shared subscription is $share/GROUP/TOPIC"),
+        Some(_) => return wrong("a shared subscription is written $share/GROUP/TOPIC"),
     };
     if topics.is_empty() {
         return wrong("it is empty");
@@ -44,31 +44,31 @@ pub fn check_filter(filter: &str) -> Result<(), DeclareError> {
     let mut levels = topics.split('/').peekable();
     while let Some(level) = levels.next() {
         if level.contains('#') && (level != "#" || levels.peek().is_some()) {
-            return wrong("# stands alone, at the end");
+            return wrong("# must be the whole last level");
         }
         if level.contains('+') && level != "+" {
-            return wrong("+ stands for a whole level");
+            return wrong("+ must be a whole level");
         }
     }
     Ok(())
 }
 
-/// Whether a filter is of a single topic, on which one can publish as well.
+/// Whether a filter matches a single topic only, so that it is a topic name too.
 pub fn is_single(filter: &str) -> bool {
     !filter.contains(['+', '#']) && !filter.starts_with("$share/")
 }
 
-/// The topics that a filter is of: itself, but for a shared subscription.
+/// Returns the filter without the `$share/GROUP/` of a shared subscription.
 pub(super) fn topics_of(filter: &str) -> &str {
     let shared = filter.strip_prefix("$share/").and_then(|rest| rest.split_once('/'));
     shared.map_or(filter, |(_, topics)| topics)
 }
 
-/// Whether there is a topic that both filters (or topics) are of.
+/// Whether any topic matches both filters (or topic names).
 pub fn filters_meet(one: &str, other: &str) -> bool {
     let (one, other) = (topics_of(one), topics_of(other));
     let wild = |filter: &str| filter.starts_with(['+', '#']);
-    // What begins with $ belongs to the broker; wildcards leave it out.
+    // Wildcards do not match the broker's own topics, which begin with $.
     if wild(one) && other.starts_with('$') || wild(other) && one.starts_with('$') {
         return false;
     }
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_meet_where_a_topic_is_of_both() {
+    fn filters_overlap_if_a_topic_matches_both() {
         for (one, other) in [
             ("a/b", "a/b"),
             ("a/+", "a/b"),

@@ -1,9 +1,8 @@
 //! Zenoh: sessions, subscriptions and publishers.
 //!
-//! The path of a sample is: Zenoh's receiving thread, which calls the
-//! [`Receiver`](crate::adapter::Receiver) with one sample at a time; and, when Zenoh's reader finds
-//! nothing more, a task on the same thread, which tells the receiver so. What the receiver publishes
-//! leaves in one of these calls. Zenoh's asynchronous interface stays in here.
+//! Path of a sample: Zenoh's receiving thread calls the [`Receiver`](crate::adapter::Receiver) with one
+//! sample at a time; when Zenoh's reader finds nothing more, a task on the same thread reports idle. The
+//! receiver publishes within these calls. Zenoh's asynchronous interface is used in this module only.
 
 mod publisher;
 mod session;
@@ -15,18 +14,18 @@ pub use session::{Connections, OpenError, Session};
 pub use settings::{Mode, Priority, PublisherSettings, Settings};
 pub use subscription::Subscription;
 
-/// Why a subscription or a publisher could not be declared.
+/// Error of declaring a subscription or a publisher.
 #[derive(Debug, thiserror::Error)]
 pub enum DeclareError {
-    /// The key is no key expression (empty, with empty parts, with `*` or `$` in the wrong place).
-    #[error("`{key}` is not a Zenoh key expression: {reason}")]
+    /// The key is not a key expression (empty, with empty parts, with `*` or `$` in the wrong place).
+    #[error("'{key}' is not a Zenoh key expression: {reason}")]
     Key {
-        /// The key as it was given.
+        /// The key.
         key: String,
-        /// What Zenoh says about it.
+        /// Zenoh's reason.
         reason: String,
     },
-    /// The session refused, as when it is closed.
+    /// Zenoh refused, for instance because the session is closed.
     #[error("{0}")]
     Network(String),
 }
@@ -39,12 +38,12 @@ pub fn check_key(key: &str) -> Result<(), DeclareError> {
     parse_key(key).map(drop)
 }
 
-/// Whether something can be published that both key expressions stand for. False where one is none.
+/// Whether any key matches both key expressions; `false` if either is invalid.
 pub fn keys_meet(one: &str, other: &str) -> bool {
     matches!((parse_key(one), parse_key(other)), (Ok(one), Ok(other)) if one.intersects(&other))
 }
 
-/// Checks an endpoint such as `tcp/192.0.2.1:7447` without using it.
+/// Checks an endpoint such as `tcp/192.0.2.1:7447` without connecting.
 ///
 /// # Errors
 /// [`OpenError`] with the endpoint and the reason.
@@ -52,8 +51,7 @@ pub fn check_endpoint(endpoint: &str) -> Result<(), OpenError> {
     Settings { connect: vec![endpoint.to_owned()], ..Settings::default() }.check()
 }
 
-/// What Zenoh says of a failure, without the places in its own source code, which tell its makers
-/// something and nobody else.
+/// Returns Zenoh's error message without its source code locations, which are meaningless to users.
 fn reason(error: impl std::fmt::Display) -> String {
     let text = error.to_string();
     let mut words: Vec<String> = Vec::new();
@@ -62,7 +60,7 @@ fn reason(error: impl std::fmt::Display) -> String {
         let is_place = |next: &&str| next.contains(".rs:");
         if word == "at" && rest.peek().is_some_and(is_place) {
             let place = rest.next().unwrap_or_default();
-            // What closes behind the place belongs to what is before it.
+            // Closing brackets after the location belong to the word before it.
             if let (Some(last), Some(tail)) = (words.last_mut(), place.split_once(".rs:")) {
                 last.push_str(tail.1.trim_matches(|c: char| c.is_ascii_digit() || matches!(c, ':' | '.')));
             }
@@ -83,9 +81,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_has_no_places_in_source_code() {
-        let said = "Can not bind to tcp/127.0.0.1:7447: [in use (os error 98) at /x/src/tcp.rs:61.] at /y/unicast.rs:338.";
-        assert_eq!(reason(said), "Can not bind to tcp/127.0.0.1:7447: [in use (os error 98)]");
+    fn error_messages_have_no_source_code_locations() {
+        let text = "Can not bind to tcp/127.0.0.1:7447: [in use (os error 98) at /x/src/tcp.rs:61.] at /y/unicast.rs:338.";
+        assert_eq!(reason(text), "Can not bind to tcp/127.0.0.1:7447: [in use (os error 98)]");
         assert_eq!(reason("look at this"), "look at this");
     }
 }

@@ -1,3 +1,5 @@
+//! Publishers on Zenoh.
+
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,41 +13,43 @@ use ::zenoh::sample::SourceInfo;
 use super::{DeclareError, PublisherSettings};
 use crate::adapter::{self, PublishError};
 
-/// How often closing looks again.
+/// Polling interval of closing.
 const POLL: Duration = Duration::from_millis(1);
 
-/// A publisher on Zenoh. Dropping it undeclares it; what it published is still sent.
+/// A publisher on Zenoh. Dropping it undeclares it; published messages are still sent.
 #[derive(Debug)]
 pub struct Publisher {
     session: ::zenoh::Session,
     publisher: ::zenoh::pubsub::Publisher<'static>,
-    matched: Arc<Matched>,
-    gate: Arc<Gate>,
-    /// The number of the next message, where they are numbered.
+    matched: Arc<MatchedState>,
+    gate: Arc<PublishGate>,
+    /// Sequence number of the next message; `None` without numbering.
     next: Option<AtomicU32>,
 }
 
-/// Says who is publishing. Zenoh must not be asked to close while a publisher blocks: its sending
-/// thread would wait for a lock that the publisher holds until the sending thread has sent something.
+/// Counts threads that are publishing, to close Zenoh only when there are none. Closing while a
+/// publisher blocks is a deadlock: Zenoh's sending thread waits for a lock that the publisher holds
+/// until the sending thread has sent something.
 #[derive(Debug, Default)]
-pub(super) struct Gate {
+pub(super) struct PublishGate {
     closed: AtomicBool,
     publishing: AtomicU64,
 }
 
-impl Gate {
+impl PublishGate {
     /// Runs `publish`, unless closed.
     #[inline]
     fn pass<T>(&self, publish: impl FnOnce() -> T) -> Option<T> {
-        // Sequentially consistent, here and in `close`: either this sees that the gate is closed, or
-        // the other sees that somebody is in it.
+        // Sequentially consistent, here and in `close`: either this thread sees that the gate is closed,
+        // or `close` sees that this thread is publishing.
         self.publishing.fetch_add(1, Ordering::SeqCst);
         let result = if self.closed.load(Ordering::SeqCst) { None } else { Some(publish()) };
         self.publishing.fetch_sub(1, Ordering::SeqCst);
         result
     }
 
-    /// Lets nobody in any more, and waits until `deadline` for those who are. Whether they have left.
+    /// Refuses further publishing and waits for threads that are publishing. Returns whether they
+    /// finished before the deadline.
     pub(super) fn close(&self, deadline: Instant) -> bool {
         self.closed.store(true, Ordering::SeqCst);
         while self.publishing.load(Ordering::SeqCst) > 0 {
@@ -58,13 +62,14 @@ impl Gate {
     }
 }
 
+/// Whether a publisher has matching subscribers.
 #[derive(Debug, Default)]
-struct Matched {
+struct MatchedState {
     now: Mutex<bool>,
     changed: Condvar,
 }
 
-impl Matched {
+impl MatchedState {
     fn set(&self, matching: bool) {
         *self.now.lock().unwrap_or_else(PoisonError::into_inner) = matching;
         self.changed.notify_all();
@@ -76,11 +81,14 @@ impl Publisher {
         session: &::zenoh::Session,
         key: KeyExpr<'static>,
         settings: &PublisherSettings,
-        gate: Arc<Gate>,
+        gate: Arc<PublishGate>,
     ) -> Result<Publisher, DeclareError> {
-        let network = |e: ::zenoh::Error| DeclareError::Network(super::reason(e));
+        let name = key.to_string();
+        let network = |e: ::zenoh::Error| {
+            DeclareError::Network(format!("cannot publish on Zenoh key '{name}': {}", super::reason(e)))
+        };
         let encoding = settings.encoding.as_deref().map_or(Encoding::ZENOH_BYTES, Encoding::from);
-        // Reliable is Zenoh's default; blocking is not.
+        // Reliability is Zenoh's default; blocking on congestion is not.
         let publisher = session
             .declare_publisher(key)
             .congestion_control(CongestionControl::Block)
@@ -89,14 +97,22 @@ impl Publisher {
             .encoding(encoding)
             .wait()
             .map_err(network)?;
-        let matched = Arc::new(Matched::default());
-        let listener = Arc::clone(&matched);
-        publisher
-            .matching_listener()
-            .callback(move |status| listener.set(status.matching()))
-            .background()
-            .wait()
-            .map_err(network)?;
+        let matched = Arc::new(MatchedState::default());
+        let (listener, topic) = (Arc::clone(&matched), name.clone());
+        let on_change = move |status: ::zenoh::matching::MatchingStatus| {
+            if status.matching() {
+                tracing::debug!(%topic, "the publisher has matching subscribers");
+            } else {
+                tracing::debug!(%topic, "the publisher has no matching subscriber any more");
+            }
+            listener.set(status.matching());
+        };
+        publisher.matching_listener().callback(on_change).background().wait().map_err(network)?;
+        tracing::debug!(
+            topic = %name, priority = ?settings.priority, express = settings.express, numbered = settings.numbered,
+            encoding = settings.encoding.as_deref().unwrap_or("none"), congestion_control = "block",
+            "publisher declared"
+        );
         Ok(Publisher {
             session: session.clone(),
             publisher,
@@ -109,6 +125,7 @@ impl Publisher {
 
 impl adapter::Publisher for Publisher {
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
+        adapter::trace_message("published", self.publisher.key_expr().as_str(), payload);
         let sent = self.gate.pass(|| match &self.next {
             None => self.publisher.put(payload).wait(),
             Some(next) => {

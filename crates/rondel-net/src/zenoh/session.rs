@@ -1,3 +1,5 @@
+//! Zenoh sessions.
+
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
@@ -6,54 +8,54 @@ use std::time::{Duration, Instant};
 use ::zenoh::Wait;
 use rondel_event::TopicId;
 
-use super::publisher::Gate;
+use super::publisher::PublishGate;
 use super::{DeclareError, Mode, Publisher, PublisherSettings, Settings, Subscription, parse_key};
 use crate::adapter::Receiver;
 
-/// How often a wait looks again. Zenoh tells of connections only through an unstable interface.
+/// Polling interval of waits. Zenoh reports connections only through an unstable interface.
 const POLL: Duration = Duration::from_millis(5);
-/// How often a connection that cannot be made is spoken of and, as a client, tried again.
+/// Interval of reports that no endpoint is connected and, as a client, of connection attempts.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// How long closing may take.
+/// Default time limit of closing.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
-/// Why a session could not be opened.
+/// Error of opening a session.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Zenoh's configuration file cannot be read, or is not one.
-    #[error("{}: {reason}", path.display())]
+    /// The configuration file cannot be read or parsed.
+    #[error("cannot use the Zenoh configuration file {}: {reason}", path.display())]
     ConfigFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Zenoh's reason.
         reason: String,
     },
-    /// A text that is no endpoint.
-    #[error("'{0}' is no Zenoh endpoint; write tcp, tls or udp/HOST:PORT, or unixsock-stream/PATH")]
+    /// The text is not an endpoint.
+    #[error("'{0}' is not a Zenoh endpoint: write tcp, tls or udp/HOST:PORT, or unixsock-stream/PATH")]
     Endpoint(String),
-    /// A setting that Zenoh does not accept.
-    #[error("Zenoh setting {key}: {reason}")]
+    /// Zenoh does not accept a setting.
+    #[error("Zenoh rejects its setting {key}: {reason}")]
     Setting {
-        /// The setting, as it is called in Zenoh's configuration.
+        /// Name of the setting in Zenoh's configuration.
         key: &'static str,
-        /// What is wrong with it.
+        /// Zenoh's reason.
         reason: String,
     },
-    /// None of the endpoints to connect to answers. Worth trying again.
-    #[error("cannot reach {}: {reason}", endpoints.join(", "))]
+    /// None of the endpoints to connect to answers; a later attempt may succeed.
+    #[error("cannot connect to Zenoh at {}: {reason}", endpoints.join(", "))]
     Unreachable {
         /// The endpoints.
         endpoints: Vec<String>,
-        /// What Zenoh says.
+        /// Zenoh's reason.
         reason: String,
     },
-    /// Anything else, such as a port to listen on that is taken.
+    /// Any other error, such as a port to listen on that is in use.
     #[error("{0}")]
     Network(String),
 }
 
-/// With how many others a session is connected.
+/// Number of connections of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Connections {
     /// Routers.
@@ -63,29 +65,29 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// Whether there is any.
+    /// Whether there is at least one connection.
     pub fn any(self) -> bool {
         self.routers + self.peers > 0
     }
 }
 
-/// A participant in a Zenoh network. A lost connection is made anew by itself, and subscriptions
-/// and publishers go on.
+/// A session in a Zenoh network. Lost connections are restored automatically, with subscriptions and
+/// publishers.
 ///
 /// Dropping it closes it.
 #[derive(Debug)]
 pub struct Session {
     session: ::zenoh::Session,
     connect: Vec<String>,
-    gate: Arc<Gate>,
+    gate: Arc<PublishGate>,
 }
 
 impl Session {
-    /// Joins the network. A peer or router does not wait for those it connects to (see
+    /// Joins the network. A peer or router does not wait for its connections (see
     /// [`Session::wait_connected`]); a client tries every endpoint once.
     ///
     /// # Errors
-    /// As [`OpenError`] says; [`OpenError::Unreachable`] only as a client.
+    /// [`OpenError`]; [`OpenError::Unreachable`] only as a client.
     pub fn open(settings: &Settings) -> Result<Session, OpenError> {
         let config = settings.config()?;
         let client = settings.mode == Some(Mode::Client)
@@ -93,7 +95,7 @@ impl Session {
         let session = ::zenoh::open(config).wait().map_err(|e| {
             let reason = super::reason(e);
             if client {
-                // Where the endpoints stand in a configuration file, it is the file that is not answered.
+                // Without endpoints in the settings, they are those of the configuration file.
                 let file =
                     settings.config_file.iter().map(|file| format!("the endpoints of {}", file.display()));
                 let endpoints = settings.connect.iter().cloned();
@@ -101,18 +103,26 @@ impl Session {
                     if settings.connect.is_empty() { file.collect() } else { endpoints.collect() };
                 OpenError::Unreachable { endpoints, reason }
             } else {
-                OpenError::Network(reason)
+                let listen = settings.listen.join(", ");
+                OpenError::Network(if listen.is_empty() {
+                    format!("cannot open a Zenoh session: {reason}")
+                } else {
+                    format!("cannot open a Zenoh session that listens on {listen}: {reason}")
+                })
             }
         })?;
+        tracing::info!(
+            zid = %session.zid(), mode = settings.mode.map_or("as configured", Mode::as_str), connect = ?settings.connect,
+            listen = ?settings.listen, config_file = ?settings.config_file, "opened the Zenoh session"
+        );
         Ok(Session { session, connect: settings.connect.clone(), gate: Arc::default() })
     }
 
-    /// Joins the network and, where there are endpoints to connect to, waits until one of them is
-    /// connected. About once a second without success `waiting` is told why and says whether to go
-    /// on.
+    /// Joins the network and, if there are endpoints to connect to, waits until one is connected.
+    /// `waiting` is called about once a second with the reason and returns whether to continue.
     ///
     /// # Errors
-    /// As [`OpenError`] says; [`OpenError::Unreachable`] when `waiting` has given up.
+    /// [`OpenError`]; [`OpenError::Unreachable`] when `waiting` returned `Break`.
     pub fn open_connected(
         settings: &Settings,
         mut waiting: impl FnMut(&OpenError) -> ControlFlow<()>,
@@ -125,7 +135,7 @@ impl Session {
                     if waiting(&e).is_break() {
                         return Err(e);
                     }
-                    // A refused connection fails at once; do not turn that into a busy loop.
+                    // A refused connection fails immediately; this avoids a busy loop.
                     std::thread::sleep(RETRY.saturating_sub(started.elapsed()));
                 }
                 Err(e) => return Err(e),
@@ -138,16 +148,20 @@ impl Session {
                 return Err(e);
             }
         }
+        if !session.connect.is_empty() {
+            let Connections { routers, peers } = session.connections();
+            tracing::info!(connect = ?session.connect, routers, peers, "connected to the Zenoh network");
+        }
         Ok(session)
     }
 
-    /// With how many others the session is connected now.
+    /// Returns the current number of connections.
     pub fn connections(&self) -> Connections {
         let info = self.session.info();
         Connections { routers: info.routers_zid().wait().count(), peers: info.peers_zid().wait().count() }
     }
 
-    /// Waits, at most `limit`, until the session is connected with any other. Whether it is.
+    /// Waits up to `limit` for a connection. Returns whether there is one.
     pub fn wait_connected(&self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         loop {
@@ -161,72 +175,89 @@ impl Session {
         }
     }
 
-    /// Subscribes to a key expression. Samples go to `receiver`, under the name `topic`, until the
+    /// Subscribes to a key expression. `receiver` gets the samples with the id `topic` until the
     /// subscription is closed or dropped.
     ///
-    /// The receiver should not block for longer than 5 s at a time: that is how long Zenoh's
-    /// publishers wait, unless configured otherwise, before they take the subscriber for dead.
+    /// The receiver should not block for longer than 5 s at a time: by default, other Zenoh publishers
+    /// close the connection with a subscriber that takes nothing for this long.
     ///
     /// # Errors
-    /// As [`DeclareError`] says.
+    /// [`DeclareError`]
     pub fn subscribe<R: Receiver + ?Sized>(
         &self,
         key: &str,
         topic: TopicId,
         receiver: Arc<R>,
     ) -> Result<Subscription, DeclareError> {
-        Subscription::declare(&self.session, parse_key(key)?, topic, receiver)
+        let subscription = Subscription::declare(&self.session, parse_key(key)?, topic, receiver)?;
+        if tracing::enabled!(tracing::Level::INFO) {
+            let Connections { routers, peers } = self.connections();
+            tracing::info!(topic = %key, routers, peers, "subscribed");
+        }
+        Ok(subscription)
     }
 
     /// Declares a publisher on a key.
     ///
     /// # Errors
-    /// As [`DeclareError`] says.
+    /// [`DeclareError`]
     pub fn publisher(&self, key: &str, settings: &PublisherSettings) -> Result<Publisher, DeclareError> {
         Publisher::declare(&self.session, parse_key(key)?, settings, Arc::clone(&self.gate))
     }
 
-    /// [`close_within`](Session::close_within) 5 s.
+    /// Closes the session like [`close_within`](Session::close_within) with a limit of 5 s.
     ///
     /// # Errors
-    /// When the time was not enough.
+    /// [`OpenError::Network`] when the limit was exceeded.
     pub fn close(&self) -> Result<(), OpenError> {
         self.close_within(CLOSE_LIMIT)
     }
 
-    /// Lets nothing more be published, sends what is still queued, and leaves the network. Takes at most
-    /// `limit`. A publisher that blocks until then, because a neighbour takes nothing, goes on blocking;
-    /// closing can be tried again, and otherwise what the neighbour has not taken is lost when the
-    /// process ends. Close subscriptions first. Repeating it is harmless.
+    /// Stops publishing, sends queued messages and leaves the network. A publisher that still blocks
+    /// after `limit`, because a neighbour accepts nothing, goes on blocking; closing can be tried again,
+    /// otherwise the messages that the neighbour did not accept are lost when the process ends. Close
+    /// subscriptions first. May be called repeatedly.
     ///
     /// # Errors
-    /// When the time was not enough.
+    /// [`OpenError::Network`] when the limit was exceeded.
     pub fn close_within(&self, limit: Duration) -> Result<(), OpenError> {
-        let late = || OpenError::Network("a neighbour did not take everything in time".to_owned());
+        let timed_out = || {
+            let text =
+                "cannot close the Zenoh session in time: a subscriber does not accept the remaining messages";
+            OpenError::Network(text.to_owned())
+        };
         let deadline = Instant::now() + limit;
         if !self.gate.close(deadline) {
-            return Err(late());
+            return Err(timed_out());
         }
+        let was_closed = self.session.is_closed();
         let session = self.session.clone();
-        let (tell, told) = mpsc::channel();
-        // Zenoh's own limit is 10 s and cannot be set; that is all the time that containers are given
-        // to stop.
-        let close = move || _ = tell.send(session.close().wait());
+        let (sender, result) = mpsc::channel();
+        // Zenoh's own limit is 10 s and cannot be set; containers are killed after the same time.
+        let close = move || _ = sender.send(session.close().wait());
         std::thread::Builder::new()
             .name("zenoh close".to_owned())
             .spawn(close)
             .map_err(|e| OpenError::Network(super::reason(e)))?;
-        match told.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(result) => result.map_err(|e| OpenError::Network(super::reason(e))),
-            Err(_) => Err(late()),
+        match result.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(Ok(())) => {
+                if !was_closed {
+                    tracing::info!(connect = ?self.connect, "closed the Zenoh session");
+                }
+                Ok(())
+            }
+            Ok(Err(e)) => {
+                Err(OpenError::Network(format!("cannot close the Zenoh session: {}", super::reason(e))))
+            }
+            Err(_) => Err(timed_out()),
         }
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // Zenoh closes when its last reference goes, which must not happen here either while somebody
-        // blocks: then that reference stays until the process ends.
+        // Zenoh closes when the last reference is dropped, which is a deadlock too while a publisher
+        // blocks. In that case a reference is leaked until the process ends.
         if self.close().is_err() {
             std::mem::forget(self.session.clone());
         }

@@ -1,3 +1,5 @@
+//! Settings of Zenoh sessions and publishers.
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,15 +9,15 @@ pub use ::zenoh::qos::Priority;
 use super::OpenError;
 use rondel_decode::json::quoted;
 
-/// The part that a session plays in a Zenoh network.
+/// Role of a session in a Zenoh network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Connects to others and is connected to, without anyone in between.
+    /// Connects directly to other peers and accepts their connections.
     #[default]
     Peer,
-    /// Has one connection, to a router (or peer) that passes everything on.
+    /// Has a single connection, to a router or peer that forwards all messages.
     Client,
-    /// Passes messages on between all that connect to it: a network then needs no further service.
+    /// Forwards messages between all sessions that connect to it, like Zenoh's own router process.
     Router,
 }
 
@@ -29,42 +31,40 @@ impl Mode {
     }
 }
 
-/// How to join a Zenoh network.
-///
-/// Whatever is set here stands above the configuration file.
+/// Settings of a session. They take precedence over the configuration file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// The part to play; `None` leaves it to the configuration file, else [`Mode::Peer`].
+    /// Role of the session; default: that of the configuration file, else [`Mode::Peer`].
     pub mode: Option<Mode>,
     /// Endpoints to connect to, such as `tcp/192.0.2.1:7447` or `tls/router:7447`.
     pub connect: Vec<String>,
-    /// Endpoints to listen on. When empty, Zenoh's own: a router on TCP port 7447, a peer on a free
-    /// port, a client on none.
+    /// Endpoints to listen on. Default: TCP port 7447 for a router, a free port for a peer, none for a
+    /// client.
     pub listen: Vec<String>,
-    /// A configuration file in Zenoh's own format (JSON5): TLS, user names, access control and all
-    /// the rest.
+    /// Configuration file in Zenoh's own format (JSON5), for TLS, user names, access control and all
+    /// other settings.
     pub config_file: Option<PathBuf>,
-    /// Whether to look for others by multicast. `None`: only where there is no other way to find
-    /// anyone, that is with no endpoint to connect to, none to listen on and no configuration file
-    /// (with a file: as the file says).
+    /// Whether to discover other sessions by multicast. Default: as in the configuration file; without
+    /// a file, only if there are no endpoints to connect to or to listen on.
     pub multicast_scouting: Option<bool>,
-    /// Zenoh's low-latency transport: about half the latency, but no priorities, and both sides must
-    /// have it.
+    /// Whether to use Zenoh's low-latency transport: about half the latency, but no priorities, and both
+    /// sides must use it.
     pub low_latency: bool,
 }
 
-/// How a publisher sends. It is always reliable and blocks on congestion: nothing is dropped.
+/// Settings of a publisher. Publishers are always reliable and block on congestion: no message is
+/// dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublisherSettings {
-    /// Sends every message by itself at once. Off by default: Zenoh then puts into one packet what
-    /// was published while the previous packet was on its way, which costs no latency on an idle
-    /// link and is many times faster on a busy one.
+    /// Whether each message is sent at once in a packet of its own. Default: off. Zenoh then puts
+    /// messages published during the transmission of one packet together into the next, which costs no
+    /// latency on an idle link and is many times faster on a busy one.
     pub express: bool,
-    /// The priority among messages that wait at the same time.
+    /// Priority among messages that wait at the same time.
     pub priority: Priority,
-    /// What the payload is, as a media type (`application/json`), for other tools to see.
+    /// Media type of the payload, such as `application/json`, for other tools.
     pub encoding: Option<String>,
-    /// Whether messages are numbered, so that who receives them can tell that one is missing.
+    /// Whether messages carry a sequence number, by which subscribers detect missing messages.
     pub numbered: bool,
 }
 
@@ -74,26 +74,26 @@ impl Default for PublisherSettings {
     }
 }
 
-/// How long a session that has nobody to wait for still looks around before it is ready.
+/// Time to discover other sessions by multicast before a session is ready.
 const SCOUTING_DELAY: Duration = Duration::from_millis(500);
-/// The same where there is nothing to scout: long enough for a connection on the same machine or in
-/// the same rack, so that the first message already has its way.
+/// The same without multicast: long enough to connect within a machine or rack, so that the first
+/// message is not published before the connection exists.
 const CONNECT_DELAY: Duration = Duration::from_millis(50);
-/// How long a publisher may block on one message before Zenoh takes the neighbour for dead and
-/// closes the connection, losing what was queued. Zenoh's own value is 5 s, which a subscriber under
-/// back-pressure easily exceeds. A neighbour that is really gone is found by its missing keep-alives.
-const BLOCK_AT_MOST: Duration = Duration::from_secs(24 * 3600);
+/// Time that a publisher may block on one message before Zenoh closes the connection and loses the
+/// queued messages. A subscriber under back-pressure easily exceeds Zenoh's default of 5 s. Missing
+/// keep-alives detect a neighbour that is really gone.
+const BLOCK_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
 impl Settings {
-    /// Checks these settings, and the configuration file where there is one, without connecting.
+    /// Checks these settings and the configuration file without connecting.
     ///
     /// # Errors
-    /// What Zenoh would say at [`Session::open`](super::Session::open).
+    /// The error that [`Session::open`](super::Session::open) would return.
     pub fn check(&self) -> Result<(), OpenError> {
         self.config().map(drop)
     }
 
-    /// As Zenoh's own configuration.
+    /// Returns the settings as Zenoh's own configuration.
     pub(super) fn config(&self) -> Result<Config, OpenError> {
         for endpoint in self.connect.iter().chain(&self.listen) {
             if !is_endpoint(endpoint) {
@@ -131,13 +131,13 @@ impl Settings {
         if self.config_file.is_none() {
             let delay = if scouting == Some(true) { SCOUTING_DELAY } else { CONNECT_DELAY };
             set("scouting/delay", &delay.as_millis().to_string())?;
-            // Zenoh's own start at 1 s and go up to 4 s.
+            // Shorter than Zenoh's own delays of 1 s to 4 s.
             set("connect/retry", "{ period_init_ms: 100, period_max_ms: 1000, period_increase_factor: 2 }")?;
         }
-        // A file that says something else than Zenoh's default means it.
+        // A value in the file that differs from Zenoh's default is intended.
         let block = "transport/link/tx/queue/congestion_control/block/wait_before_close";
         if config.get_json(block).ok() == Config::default().get_json(block).ok() {
-            let micros = BLOCK_AT_MOST.as_micros().to_string();
+            let micros = BLOCK_LIMIT.as_micros().to_string();
             config
                 .insert_json5(block, &micros)
                 .map_err(|e| OpenError::Setting { key: block, reason: super::reason(e) })?;
@@ -146,8 +146,8 @@ impl Settings {
     }
 }
 
-/// Whether Zenoh, as it is built here, can make something of the endpoint. It finds that out itself
-/// only when it connects, and takes a missing port for somebody who does not answer.
+/// Whether the endpoint is valid and this build supports its protocol. Zenoh itself checks endpoints
+/// only when it connects, and then reports a missing port as an unreachable host.
 fn is_endpoint(text: &str) -> bool {
     let Ok(endpoint) = text.parse::<::zenoh::config::EndPoint>() else { return false };
     let (protocol, address) = (endpoint.protocol(), endpoint.address());
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn multicast_only_where_nothing_else_helps() {
+    fn multicast_is_the_default_only_without_endpoints() {
         let alone = Settings::default();
         assert_eq!(get(&alone, "scouting/multicast/enabled"), "true");
         let connecting = Settings { connect: vec!["tcp/127.0.0.1:1".into()], ..Settings::default() };
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_stands_above_the_file() {
+    fn settings_override_the_configuration_file() {
         let path = std::env::temp_dir().join(format!("rondel-zenoh-{}.json5", std::process::id()));
         std::fs::write(&path, "{ mode: 'router', listen: { endpoints: ['tcp/127.0.0.1:1'] } }").unwrap();
         let mut settings = Settings { config_file: Some(path.clone()), ..Settings::default() };
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_endpoint_is_refused_and_named() {
+    fn an_invalid_endpoint_is_refused_and_named() {
         for bad in ["127.0.0.1:1", "tcp", "\"\n\\", "tcp/a", "tcp/:1", "tcp/a:70000", "carrier-pigeon/a:1"] {
             let settings = Settings { connect: vec![bad.into()], ..Settings::default() };
             assert!(matches!(settings.config(), Err(OpenError::Endpoint(named)) if named == bad));

@@ -1,3 +1,5 @@
+//! Subscriptions on Zenoh.
+
 use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,27 +14,29 @@ use rondel_event::{Origin, Timestamp, TopicId};
 use super::DeclareError;
 use crate::adapter::{self, Problems, Receiver, Sample};
 
-/// A subscription on Zenoh.
+/// A subscription on Zenoh. Dropping it closes it.
 pub struct Subscription {
-    shared: Arc<Shared>,
-    /// Tells the receiver, and then lets go of it, that nothing more is waiting.
+    state: Arc<SubscriptionState>,
+    /// Calls the receiver's `idle` a last time and drops it.
     idle: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     subscriber: Mutex<Option<::zenoh::pubsub::Subscriber<()>>>,
 }
 
+/// State shared with the callback.
 #[derive(Debug, Default)]
-struct Shared {
+struct SubscriptionState {
+    topic: String,
     received: AtomicU64,
     empty: AtomicU64,
-    /// Whether it is under way that the receiver is told that nothing more is waiting.
+    /// Whether a task that calls the receiver's `idle` was started and has not begun yet.
     telling: AtomicBool,
-    /// Set when Zenoh has dropped the callback, so that it cannot be running any more.
+    /// Set when Zenoh has dropped the callback: it cannot be running any more.
     ended: Mutex<bool>,
     ended_changed: Condvar,
 }
 
-/// Lives in the callback; its end is the callback's end.
-struct CallbackLife(Arc<Shared>);
+/// Owned by the callback: reports that Zenoh has dropped it.
+struct CallbackLife(Arc<SubscriptionState>);
 
 impl Drop for CallbackLife {
     fn drop(&mut self) {
@@ -54,71 +58,76 @@ impl Subscription {
         topic: TopicId,
         receiver: Arc<R>,
     ) -> Result<Subscription, DeclareError> {
-        let shared = Arc::new(Shared::default());
+        let state = Arc::new(SubscriptionState { topic: key.to_string(), ..SubscriptionState::default() });
         let wants_idle = receiver.wants_idle();
         let at_the_end = Arc::clone(&receiver);
-        let life = CallbackLife(Arc::clone(&shared));
-        let name = key.to_string();
+        let life = CallbackLife(Arc::clone(&state));
         let subscriber = session
             .declare_subscriber(key)
             .callback(move |sample| {
-                let shared = &life.0;
-                shared.received.fetch_add(1, Ordering::Relaxed);
+                let state = &life.0;
+                state.received.fetch_add(1, Ordering::Relaxed);
                 if sample.kind() == SampleKind::Delete {
-                    if shared.empty.fetch_add(1, Ordering::Relaxed) == 0 {
-                        tracing::warn!(topic = %name, "a deletion was published here; it carries nothing to check");
+                    if state.empty.fetch_add(1, Ordering::Relaxed) == 0 {
+                        tracing::warn!(
+                            topic = %state.topic,
+                            "a deletion was received, which has no payload, and is ignored; further ones are only counted"
+                        );
                     }
                     return;
                 }
                 let source_time = sample.timestamp().map(|t| {
                     Timestamp::from_nanos(i64::try_from(t.get_time().as_nanos()).unwrap_or(i64::MAX))
                 });
-                // Borrowed, except when the payload came in several pieces: beyond 64 KiB.
+                // Borrowed unless the payload arrived in several fragments, that is beyond 64 KiB.
                 let payload = sample.payload().to_bytes();
+                adapter::trace_message("received", sample.key_expr().as_str(), &payload);
                 let origin = sample.source_info().map(origin_of);
                 receiver.receive(topic, &[Sample::new(&payload, source_time, None).with_origin(origin)]);
-                if wants_idle && !shared.telling.load(Ordering::Acquire) {
-                    tell_when_idle(shared, &receiver);
+                if wants_idle && !state.telling.load(Ordering::Acquire) {
+                    tell_when_idle(state, &receiver);
                 }
             })
             .wait()
-            .map_err(|e| DeclareError::Network(super::reason(e)))?;
+            .map_err(|e| {
+                let topic = &state.topic;
+                DeclareError::Network(format!("cannot subscribe to Zenoh key '{topic}': {}", super::reason(e)))
+            })?;
         let idle: Box<dyn FnOnce() + Send> = Box::new(move || at_the_end.idle());
-        Ok(Subscription { shared, idle: Mutex::new(Some(idle)), subscriber: Mutex::new(Some(subscriber)) })
+        Ok(Subscription { state, idle: Mutex::new(Some(idle)), subscriber: Mutex::new(Some(subscriber)) })
     }
 
-    /// Samples received so far.
+    /// Returns the number of samples received so far.
     pub fn received(&self) -> u64 {
-        self.shared.received.load(Ordering::Relaxed)
+        self.state.received.load(Ordering::Relaxed)
     }
 }
 
-/// Who sent a sample, and as which one.
+/// Returns the publisher of a sample, as a hash, and its sequence number.
 fn origin_of(info: &SourceInfo) -> Origin {
     let mut hasher = DefaultHasher::new();
     info.source_id().hash(&mut hasher);
     Origin { publisher: hasher.finish(), number: info.source_sn().into() }
 }
 
-/// Sees to it that the receiver is told when Zenoh has nothing more to hand over.
+/// Starts a task that calls the receiver's `idle` when Zenoh has no further sample to deliver.
 ///
-/// Zenoh does not say so, but its executor does: a task that is started from here waits until the one
-/// that reads from the network finds nothing more to read, and then runs on the same thread, without
-/// a wake-up in between. One message by itself so costs a quarter of a microsecond more; of many that
-/// come together, only the first one does.
+/// Zenoh has no such notification, but its executor serves as one: the task runs on the same thread
+/// once the task that reads from the network finds nothing more to read, without a wake-up in between.
+/// This costs a quarter of a microsecond for the first sample of a burst and nothing for the others.
 #[cold]
-fn tell_when_idle<R: Receiver + ?Sized>(shared: &Arc<Shared>, receiver: &Arc<R>) {
-    // On no executor, as when a publisher of this very session calls, there is nothing to wait for.
+fn tell_when_idle<R: Receiver + ?Sized>(state: &Arc<SubscriptionState>, receiver: &Arc<R>) {
+    // A publisher of the same session calls outside of the executor: nothing else is waiting then.
     let Ok(executor) = tokio::runtime::Handle::try_current() else { return receiver.idle() };
-    // Ordered with the sample that the receiver has just taken: either the task that is under way sees
-    // it, or this one is started.
-    if shared.telling.swap(true, Ordering::AcqRel) {
+    // Ordered with the sample just received: either the task already started sees it, or a new one is
+    // started.
+    if state.telling.swap(true, Ordering::AcqRel) {
         return;
     }
-    let (shared, receiver) = (Arc::clone(shared), Arc::clone(receiver));
+    let (state, receiver) = (Arc::clone(state), Arc::clone(receiver));
     executor.spawn(async move {
-        // First this: a sample that comes while the receiver is busy starts a task of its own.
-        shared.telling.swap(false, Ordering::AcqRel);
+        // Reset before `idle`: a sample that arrives while the receiver is busy needs a task of its own.
+        state.telling.swap(false, Ordering::AcqRel);
         receiver.idle();
     });
 }
@@ -131,20 +140,21 @@ impl adapter::Subscription for Subscription {
     fn close(&self, limit: Duration) -> bool {
         let subscriber = self.subscriber.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(subscriber) = subscriber {
-            // It fails when the session is closed already, which ends the subscription just as well.
+            // Undeclaring fails if the session is closed already, which ends the subscription too.
             _ = subscriber.undeclare().wait();
+            tracing::info!(topic = %self.state.topic, received = self.received(), "closed the subscription");
         }
-        let ended = self.shared.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.shared.ended_changed.wait_timeout_while(ended, limit, |ended| !*ended);
+        let ended = self.state.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.state.ended_changed.wait_timeout_while(ended, limit, |ended| !*ended);
         let ended = *waited.unwrap_or_else(PoisonError::into_inner).0;
         if ended && let Some(idle) = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            // The task that was to tell it may never run, now that the session ends.
+            // The session may end before a started task runs.
             idle();
         }
         ended
     }
 
     fn problems(&self) -> Problems {
-        Problems { empty: self.shared.empty.load(Ordering::Relaxed), ..Problems::default() }
+        Problems { empty: self.state.empty.load(Ordering::Relaxed), ..Problems::default() }
     }
 }

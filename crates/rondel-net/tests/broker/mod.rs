@@ -1,25 +1,25 @@
-//! A broker of the tests' own, mosquitto, on loopback and on a port that nobody else uses; and a way to it
-//! that can be interrupted.
+//! Test fixtures for MQTT: a mosquitto broker on a free port of loopback, and a proxy that can cut its
+//! connections.
 
-#![allow(dead_code, unreachable_pub)] // no test needs all of it, and several share it
+#![allow(dead_code, unreachable_pub)] // shared by several test programs, each of which uses a part
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Queues without limit, so that the broker loses nothing by itself.
+/// Configuration of every broker. Unlimited queues, so that the broker drops no messages.
 const ALWAYS: &str = "persistence false\nmax_queued_messages 0\nset_tcp_nodelay true\nuser root\n";
 
-/// A port that was free a moment ago.
+/// Returns a TCP port that is currently free.
 pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Where Debian's package puts this program, if it is there.
+/// Returns the path of an installed program; Debian installs mosquitto in `/usr/sbin`.
 fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var("PATH").unwrap_or_default();
     path.split(':')
@@ -28,7 +28,7 @@ fn program(name: &str) -> Option<PathBuf> {
         .find(|p| p.exists())
 }
 
-/// A folder that goes with the test.
+/// A temporary folder, removed on drop.
 pub struct Folder(pub PathBuf);
 
 impl Folder {
@@ -53,7 +53,7 @@ impl Drop for Folder {
     }
 }
 
-/// A broker, ended with the test.
+/// A running broker, killed on drop.
 pub struct Broker {
     pub port: u16,
     pub folder: Folder,
@@ -62,18 +62,26 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// One that lets everybody in. Where mosquitto is not installed, `None`, said loudly; on CI (`CI` is
-    /// set) the test fails.
+    /// Starts a broker that accepts every client.
+    ///
+    /// Without mosquitto, prints that the test is skipped and returns `None`; fails the test if
+    /// `RONDEL_TEST_REQUIRE_BROKER` or `CI` is set.
     pub fn start(test: &str) -> Option<Broker> {
         Broker::with(test, |port, _| format!("listener {port} 127.0.0.1\nallow_anonymous true\n"))
     }
 
-    /// One with this configuration, made for its port and a folder.
+    /// Starts a broker with a configuration for its port and folder, as [`Broker::start`] does.
     pub fn with(test: &str, configuration: impl FnOnce(u16, &Folder) -> String) -> Option<Broker> {
         let Some(program) = program("mosquitto") else {
-            let message = format!("{test}: SKIPPED, NOT TESTED: no mosquitto; `make setup` installs it");
-            assert!(std::env::var_os("CI").is_none(), "{message}");
-            // Past the capture of the test's output.
+            for variable in ["RONDEL_TEST_REQUIRE_BROKER", "CI"] {
+                assert!(
+                    std::env::var_os(variable).is_none(),
+                    "{test} needs the MQTT broker mosquitto, which is not installed: run `make setup`, or unset \
+                     {variable} to skip the test"
+                );
+            }
+            let message = format!("{test}: SKIPPED, mosquitto is not installed: run `make setup`");
+            // A child process, because the test harness captures the output of this one.
             let _ = Command::new("sh").args(["-c", "echo \"$0\" >&2", &message]).status();
             return None;
         };
@@ -85,7 +93,7 @@ impl Broker {
         Some(broker)
     }
 
-    /// Starts it (again) and waits until it listens.
+    /// Starts the broker, again after [`Broker::kill`], and waits until it listens.
     pub fn resume(&mut self) {
         let log = std::fs::File::create(self.folder.0.join("log")).unwrap();
         let mut command = Command::new(&self.program);
@@ -99,7 +107,7 @@ impl Broker {
         }
     }
 
-    /// Ends it at once.
+    /// Kills the broker.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
@@ -107,9 +115,10 @@ impl Broker {
         }
     }
 
-    /// An independent client, `mosquitto_pub` or `mosquitto_sub`.
+    /// Returns the command of a client program, `mosquitto_pub` or `mosquitto_sub`.
     pub fn client(&self, name: &str, arguments: &[&str]) -> Command {
-        let mut command = Command::new(program(name).expect("mosquitto comes with its clients"));
+        let program = program(name).unwrap_or_else(|| panic!("{name} is not installed: run `make setup`"));
+        let mut command = Command::new(program);
         command.args(["-h", "127.0.0.1", "-p", &self.port.to_string()]).args(arguments);
         command
     }
@@ -121,34 +130,48 @@ impl Drop for Broker {
     }
 }
 
-/// A way to a broker that can be interrupted.
-pub struct Way {
+/// A TCP proxy to a broker that counts bytes and can cut its connections.
+pub struct Proxy {
     pub port: u16,
     streams: Arc<Mutex<Vec<TcpStream>>>,
+    sent: Arc<AtomicU64>,
+    received: Arc<AtomicU64>,
 }
 
-impl Way {
-    pub fn to(target: u16) -> Way {
+impl Proxy {
+    /// Starts a proxy to a port of loopback.
+    pub fn to(target: u16) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let streams = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&streams);
+        let proxy = Proxy { port, streams: Arc::default(), sent: Arc::default(), received: Arc::default() };
+        let (streams, sent) = (Arc::clone(&proxy.streams), Arc::clone(&proxy.sent));
+        let received = Arc::clone(&proxy.received);
         std::thread::spawn(move || {
             for near in listener.incoming() {
                 let Ok(near) = near else { break };
                 let Ok(far) = TcpStream::connect(("127.0.0.1", target)) else { continue };
                 for stream in [&near, &far] {
                     stream.set_nodelay(true).unwrap();
-                    kept.lock().unwrap().push(stream.try_clone().unwrap());
+                    streams.lock().unwrap().push(stream.try_clone().unwrap());
                 }
-                pass(near.try_clone().unwrap(), far.try_clone().unwrap());
-                pass(far, near);
+                forward(near.try_clone().unwrap(), far.try_clone().unwrap(), Arc::clone(&sent));
+                forward(far, near, Arc::clone(&received));
             }
         });
-        Way { port, streams }
+        proxy
     }
 
-    /// Cuts all connections that there are; new ones are let through.
+    /// Returns the number of bytes forwarded from clients to the broker.
+    pub fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of bytes forwarded from the broker to clients.
+    pub fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+
+    /// Cuts all current connections; new ones are accepted.
     pub fn cut(&self) {
         for stream in self.streams.lock().unwrap().drain(..) {
             let _ = stream.shutdown(Shutdown::Both);
@@ -156,13 +179,14 @@ impl Way {
     }
 }
 
-fn pass(mut from: TcpStream, mut to: TcpStream) {
+fn forward(mut from: TcpStream, mut to: TcpStream, bytes: Arc<AtomicU64>) {
     std::thread::spawn(move || {
-        let mut piece = [0; 16384];
-        while let Ok(count @ 1..) = from.read(&mut piece) {
-            if to.write_all(&piece[..count]).is_err() {
+        let mut buffer = [0; 16384];
+        while let Ok(count @ 1..) = from.read(&mut buffer) {
+            if to.write_all(&buffer[..count]).is_err() {
                 break;
             }
+            bytes.fetch_add(count as u64, Ordering::Relaxed);
         }
         let _ = to.shutdown(Shutdown::Both);
     });

@@ -1,0 +1,111 @@
+//! Habits of the ecosystem: completions, manual, version, colours, log levels, hang-ups.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
+
+mod support;
+
+use std::process::Command;
+
+use support::network::{arguments, free_endpoint, zenoh_listening};
+use support::process::Process;
+use support::{Folder, RONDEL, finish, rondel, rondel_with_input};
+
+#[test]
+fn completions_and_manual() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let printed = rondel(["completions", shell]);
+        assert!(printed.expect_status(0).stdout.contains("validate"), "{shell}");
+    }
+    rondel(["completions", "ksh"]).expect_status(2).expect_stderr(&["ksh"]);
+    assert!(rondel(["man"]).expect_status(0).stdout.starts_with(".ie"), "a page for man");
+    let folder = Folder::new();
+    rondel(["man", "--to", &folder.path("pages")]).expect_status(0).expect_stdout("");
+    let page = std::fs::read_to_string(folder.path("pages/rondel-check.1")).unwrap();
+    assert!(page.contains("Exit status") || page.contains("EXTRA"), "{page}");
+    let taken = folder.file("taken", "");
+    rondel(["man", "--to", &taken]).expect_status(3).expect_stderr(&["cannot write the manual pages"]);
+}
+
+#[test]
+fn the_version_names_commit_and_features() {
+    let version = rondel(["--version"]).stdout;
+    assert!(version.starts_with("rondel 0.1.0 (commit ") && version.contains("zenoh, dds, mqtt"), "{version}");
+}
+
+#[test]
+fn colours_are_chosen() {
+    let check = |options: &[&str], variable: Option<(&str, &str)>| {
+        let mut command = Command::new(RONDEL);
+        command.args(["check", "-q", "-f", "v", "-"]).args(options).env_remove("NO_COLOR");
+        command.envs(variable);
+        finish(&mut command, b"{\"v\":false}\n").stdout
+    };
+    assert!(!check(&[], None).contains('\x1b'), "standard output is no terminal here");
+    assert!(check(&["--color", "always"], None).contains("\x1b[1;31mviolated"));
+    assert!(!check(&["--color", "never"], None).contains('\x1b'));
+    assert!(!check(&[], Some(("NO_COLOR", "1"))).contains('\x1b'));
+    assert!(!check(&[], Some(("CLICOLOR_FORCE", "0"))).contains('\x1b'));
+}
+
+#[test]
+fn severity_and_requirement_are_in_every_verdict() {
+    let folder = Folder::new();
+    let text = "topic t { v: bool } @severity(critical) @requirement(\"SYS-7\") property p = t.v";
+    let specification = folder.file("p.rondel", text);
+    let check = |format: &str| {
+        let arguments = ["check", "-q", "--format", format, &specification, "-"];
+        rondel_with_input(arguments, b"{\"v\":false}\n")
+    };
+    check("json").expect_stdout(
+        "{\"property\":\"p\",\"time\":0,\"step\":0,\"verdict\":\"violated\",\"severity\":\"critical\",\
+         \"requirement\":\"SYS-7\"}\n",
+    );
+    assert!(check("text").stdout.ends_with("time 0 s, severity critical, requirement SYS-7\n"));
+}
+
+#[test]
+fn calendar_times_are_local_dates_in_text_and_seconds_in_json() {
+    let check = |format: &str| {
+        let mut command = Command::new(RONDEL);
+        command.args(["check", "-q", "--format", format, "-f", "v", "-"]).env("TZ", "UTC");
+        finish(&mut command, b"{\"time\":1795360408.5,\"v\":false}\n").stdout
+    };
+    assert!(check("text").ends_with("time 2026-11-22 15:13:28.5\n"), "{}", check("text"));
+    assert!(check("json").contains("\"time\":1795360408.5,"));
+}
+
+#[test]
+fn a_hang_up_does_not_end_a_run() {
+    let endpoint = free_endpoint();
+    let network = zenoh_listening("peer", &endpoint);
+    let mut run = Process::rondel(arguments(&["run", "-f", "v", "-t", "zenoh:demo/state"], &network));
+    run.wait_stderr("ready");
+    run.signal("HUP");
+    run.wait_stderr("the run continues");
+    run.terminate();
+    run.finish().expect_status(0).expect_stderr(&["received 0"]);
+}
+
+#[test]
+fn log_lines_have_a_time_and_a_level() {
+    let endpoint = free_endpoint();
+    let network = zenoh_listening("peer", &endpoint);
+    let own = ["--log", "debug", "run", "-f", "v", "-t", "zenoh:demo/state"];
+    let mut run = Process::rondel(arguments(&own, &network));
+    run.wait_stderr("ready");
+    run.terminate();
+    let finished = run.finish();
+    let logged = finished.stderr.lines().filter(|line| line.contains("debug:") || line.contains("info:"));
+    let logged: Vec<&str> = logged.collect();
+    assert!(!logged.is_empty(), "{}", finished.stderr);
+    for line in logged {
+        let time = line.split(' ').next().unwrap();
+        assert!(time.len() == 12 && time.as_bytes()[2] == b':' && time.as_bytes()[8] == b'.', "{line}");
+    }
+    let old = {
+        let mut command = Command::new(RONDEL);
+        command.args(["check", "-q", "-f", "v", "-"]).env("RONDEL_LOG", "debug");
+        finish(&mut command, b"{\"v\":true}\n")
+    };
+    old.expect_status(0).expect_stderr(&["RONDEL_LOG is now called RUST_LOG"]);
+}
