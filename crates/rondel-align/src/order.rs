@@ -292,6 +292,19 @@ impl<T> Order<T> {
         self.reached = self.reached.max(after.map_or(Place::end(i64::MAX), Place::start));
     }
 
+    /// Whether an event of this topic and time, which comes when the clock shows `now`, is not later than what
+    /// [`Order::complete_up_to`] says once all that has left is popped, or may take some of that back. Whoever lets
+    /// something go on by time alone does so before [`Order::push`] then, so that it makes no difference how often.
+    pub fn depends_on_closing(&mut self, topic: TopicId, time: Timestamp, now: Timestamp) -> bool {
+        if self.settings.policy == OrderPolicy::Arrival {
+            return false;
+        }
+        self.advance(now);
+        let here = self.topics.get(topic.index());
+        here.is_some_and(|here| here.absent || here.latest.is_some_and(|latest| time.as_nanos() < latest))
+            || time.as_nanos() <= self.known_complete()
+    }
+
     /// How it went so far, for each topic.
     pub fn statistics(&self) -> Vec<OrderStatistics> {
         let waits = (0..self.topics.len()).map(|topic| self.frontiers.wait(topic));

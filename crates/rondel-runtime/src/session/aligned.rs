@@ -11,7 +11,7 @@ use rondel_spec::Spec;
 
 use super::emitter::Evaluated;
 use super::{DecodeError, SessionPlan, Shared, Stamp};
-use crate::align::{AlignedMonitor, Division, Rule, divide, together};
+use crate::align::{AlignedMonitor, Division, Rule, Told, divide, together};
 use crate::alignment::{Alignment, WaitFor};
 use crate::chains::ChainStatistics;
 use crate::clock::{Clock, Limits, NO_TIME, Ticks, WaitClock};
@@ -50,6 +50,8 @@ struct Group {
     sources: Vec<Vec<Slot>>,
     evaluated: Evaluated,
     missing_fields: MissingFields,
+    /// Whether time alone brings reports.
+    is_timed: bool,
     /// Whether something came since it was last run.
     is_fresh: bool,
 }
@@ -308,6 +310,12 @@ impl Aligned {
         for &group in &readers[topic.index()] {
             let group = &mut groups[group];
             group.missing_fields.see(&intake.block);
+            if group.is_timed {
+                let Group { monitor, evaluated, .. } = group;
+                let time = intake.block.time(taken.row);
+                let told: Told<'_> = &mut |block, monitor| shared.emitter.take(block, monitor, evaluated);
+                monitor.run_before(topic, time, taken.now, told);
+            }
             let slots = &group.sources[topic.index()];
             group.monitor.push_from((&intake.block, slots), taken.row, topic, origin, taken.now);
             group.is_fresh = true;
@@ -357,8 +365,13 @@ impl Aligned {
         self.resume(shown);
         let now = self.intake.clock.shown_or(shown, NO_TIME);
         for &group in &self.readers[topic.index()] {
-            self.groups[group].monitor.mark(topic, &marker, now);
-            self.groups[group].is_fresh = true;
+            let Group { monitor, evaluated, is_fresh, is_timed, .. } = &mut self.groups[group];
+            if *is_timed {
+                monitor.advance(now);
+                monitor.run(&mut |block, monitor| shared.emitter.take(block, monitor, evaluated));
+            }
+            monitor.mark(topic, &marker, now);
+            *is_fresh = true;
         }
     }
 
@@ -509,6 +522,7 @@ impl Group {
             sources: Vec::new(),
             evaluated: Evaluated { properties, explainer },
             missing_fields,
+            is_timed: specification.is_timed(),
             topics,
             specification,
             is_fresh: false,
