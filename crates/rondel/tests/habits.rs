@@ -29,7 +29,10 @@ fn completions_and_manual() {
 #[test]
 fn the_version_names_commit_and_features() {
     let version = rondel(["--version"]).stdout;
-    assert!(version.starts_with("rondel 0.1.0 (commit ") && version.contains("zenoh, dds, mqtt"), "{version}");
+    assert!(
+        version.starts_with("rondel 0.1.0 (commit ") && version.contains("zenoh, dds, mqtt"),
+        "{version}"
+    );
 }
 
 #[test]
