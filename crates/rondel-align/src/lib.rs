@@ -1,8 +1,8 @@
-//! Alignment: messages that arrive on many topics in any order, put into event-time order ([`Order`])
-//! or into sets of matching messages ([`Sets`]).
+//! Alignment of messages that arrive on many topics in any order: event-time order ([`Order`]) and sets
+//! of matching messages ([`Sets`]).
 //!
-//! Everything here is pure computation over its inputs: no clock, no thread, no I/O. The caller passes
-//! the time; two runs over the same calls give the same results.
+//! This crate has no clock, no threads and no I/O. The caller passes the time, so two runs with the same
+//! calls have the same results.
 
 mod order;
 mod saved;

@@ -1,4 +1,4 @@
-//! Single events in order: see [`Order`].
+//! Event-time order of single events: see [`Order`].
 
 mod delays;
 mod frontier;
@@ -17,31 +17,31 @@ use rondel_event::Origin;
 use rondel_event::{Timestamp, TopicId};
 
 use self::frontier::{ENDLESS, Frontiers};
-use self::markers::Marked;
+use self::markers::MarkerOutcome;
 pub use self::notice::{Notice, OrderStatistics, Refusal};
-use self::origins::Numbered;
+use self::origins::NumberOutcome;
 pub use self::settings::{
     Lateness, Marker, MaxWait, OrderPolicy, OrderSettings, Released, Tardy, TopicOrder,
 };
-use self::topic::Topic;
-use self::tree::{Place, Tree};
+use self::topic::OrderTopic;
+use self::tree::{Position, PositionTree};
 
-/// How many notices are kept for whoever asks.
+/// Limit of notices kept until they are taken; further ones are only counted.
 const NOTICES: usize = 10_000;
 
-/// Puts the events of many topics in one order: by time, those of equal time by the position of their topic, and on one
-/// topic by the numbers that their publishers gave them, or else as they came. So the order is a function of the
-/// events, not of the ways that they took.
+/// Reorders the events of many topics: by time, at equal times by the index of their topic, and on one topic by their
+/// sequence numbers ([`Origin`]), or else in the order of arrival. The resulting order depends on the events only, not on
+/// their delays.
 ///
-/// An event leaves when nothing that belongs before it can come any more, or nobody waits for it any longer. Of every
-/// other topic in play one of these must hold: a later event of it was seen, and it is [`fifo`](TopicOrder::fifo); a
-/// [`Marker`] says so; its [`max_wait`](TopicOrder::max_wait) has run out since the time of the event; nothing was heard of
-/// it for its [`absent_after`](TopicOrder::absent_after). A topic that is not `fifo` must be waited for in the same way
-/// before its own events.
+/// An event is released when no earlier event can arrive any more, or the wait for earlier events is over. For this, one
+/// of the following must hold for every other topic in play: it is [`fifo`](TopicOrder::fifo) and a later event of it
+/// arrived; a progress marker ([`Marker`]) covers the time; its [`max_wait`](TopicOrder::max_wait) has elapsed since the
+/// time of the event; it is absent, that is, it sent nothing for its [`absent_after`](TopicOrder::absent_after). A
+/// topic that is not `fifo` must meet one of the last three conditions itself before its own events are released.
 ///
-/// An event that belongs before something that has left is *tardy*: [`Tardy`] says what becomes of it. With markers
-/// there is none. What an event finds is decided by the events before it and by the clock as it comes; it makes no difference
-/// how often [`Order::advance`] is called between.
+/// An event that belongs before a released one is a *late event*: [`Tardy`] defines how it is handled. With markers there
+/// are no late events. The result depends on the events and on the clock at their arrival, not on the number of calls of
+/// [`Order::advance`] in between.
 ///
 /// ```
 /// use rondel_align::{Order, OrderPolicy, OrderSettings, Tardy, TopicOrder};
@@ -57,7 +57,7 @@ const NOTICES: usize = 10_000;
 /// });
 /// let at = Timestamp::from_nanos;
 /// order.push(TopicId(0), at(20), None, at(21), "drive");
-/// assert_eq!(order.pop(), None); // something earlier may come on the other topic
+/// assert_eq!(order.pop(), None); // an earlier event may arrive on the other topic
 /// order.push(TopicId(1), at(10), None, at(22), "moves");
 /// order.push(TopicId(1), at(30), None, at(31), "stands");
 /// let released: Vec<_> = std::iter::from_fn(|| order.pop()).map(|event| event.item).collect();
@@ -66,43 +66,45 @@ const NOTICES: usize = 10_000;
 #[derive(Clone, Debug)]
 pub struct Order<T> {
     settings: OrderSettings,
-    topics: Vec<Topic<T>>,
-    /// Of every topic, the first that waits.
-    heads: Tree,
+    topics: Vec<OrderTopic<T>>,
+    /// Position of the first waiting event of each topic.
+    heads: PositionTree,
     frontiers: Frontiers,
-    /// Of every topic, when it will be absent.
-    absences: Tree,
-    /// The highest that the clock has shown.
+    /// Time at which each topic becomes absent.
+    absences: PositionTree,
+    /// Highest reading of the clock.
     now: i64,
-    /// Whether there was any sign of any topic.
+    /// Whether any event or marker arrived.
     started: bool,
+    /// Number of waiting events.
     waiting: usize,
-    /// What order has reached: the place of the last that left, or where the driver has gone to. Nothing goes before it.
-    reached: Place,
+    /// Position of the last released event, or the time closed by the caller: earlier events are late.
+    reached: Position,
     out: VecDeque<Released<T>>,
     notices: VecDeque<Notice>,
-    unsaid: u64,
-    /// How many topics in play are absent.
+    /// Number of notices discarded because too many waited.
+    discarded: u64,
+    /// Number of absent topics in play.
     absent: usize,
-    /// How far back the clock has stepped at most.
+    /// Largest step back of the clock.
     clock_back: u64,
 }
 
 impl<T> Order<T> {
-    /// Nothing waits yet.
+    /// Creates an order without events.
     pub fn new(settings: OrderSettings) -> Order<T> {
-        let topics: Vec<Topic<T>> = settings.topics.iter().map(Topic::new).collect();
+        let topics: Vec<OrderTopic<T>> = settings.topics.iter().map(OrderTopic::new).collect();
         let mut new = Order {
-            heads: Tree::new(topics.len()),
-            frontiers: Frontiers::new(topics.iter().map(Topic::first_wait)),
-            absences: Tree::new(topics.len()),
+            heads: PositionTree::new(topics.len()),
+            frontiers: Frontiers::new(topics.iter().map(OrderTopic::first_wait)),
+            absences: PositionTree::new(topics.len()),
             now: i64::MIN,
             started: false,
             waiting: 0,
-            reached: Place::start(i64::MIN),
+            reached: Position::start(i64::MIN),
             out: VecDeque::new(),
             notices: VecDeque::new(),
-            unsaid: 0,
+            discarded: 0,
             absent: 0,
             clock_back: 0,
             settings,
@@ -114,7 +116,7 @@ impl<T> Order<T> {
         new
     }
 
-    /// An event came: its topic and time, who sent it, what the clock shows.
+    /// Adds an event of a topic with its time and origin, which arrived when the clock showed `now`.
     pub fn push(&mut self, topic: TopicId, time: Timestamp, origin: Option<Origin>, now: Timestamp, item: T) {
         self.advance(now);
         let Some(index) = self.hear(topic) else { return };
@@ -138,16 +140,16 @@ impl<T> Order<T> {
         if self.settings.policy == OrderPolicy::Arrival {
             here.counts.released += 1;
             here.counts.tardy += u64::from(time < self.reached.time);
-            self.reached = self.reached.max(Place::start(time));
+            self.reached = self.reached.max(Position::start(time));
             self.out.push_back(Released { topic, time: Timestamp::from_nanos(time), tardy: None, item });
             return;
         }
         self.estimate(index);
         self.receive(index, time);
         self.see_time(index, time, origin.map(|origin| origin.publisher));
-        let place = Place::event(time, index);
-        if place < self.reached {
-            self.tardy(index, time, delay, item);
+        let position = Position::event(time, index);
+        if position < self.reached {
+            self.late(index, time, delay, item);
         } else {
             let here = &mut self.topics[index];
             let sequence = match origin {
@@ -156,8 +158,8 @@ impl<T> Order<T> {
             };
             here.queue.push(time, sequence, item);
             self.waiting += 1;
-            if place < self.heads.get(index) {
-                self.heads.set(index, place);
+            if position < self.heads.get(index) {
+                self.heads.set(index, position);
             }
             if self.settings.queue > 0 && self.waiting > self.settings.queue {
                 self.release_early();
@@ -166,7 +168,7 @@ impl<T> Order<T> {
         self.release_due();
     }
 
-    /// A marker came.
+    /// Adds a progress marker of a topic.
     pub fn mark(&mut self, topic: TopicId, marker: &Marker, now: Timestamp) {
         self.advance(now);
         let Some(index) = self.hear(topic) else { return };
@@ -177,26 +179,26 @@ impl<T> Order<T> {
         self.give_up(index);
         let here = &mut self.topics[index];
         match here.markers.mark(marker) {
-            Marked::Taken | Marked::Again => {}
-            Marked::Back(complete) => {
+            MarkerOutcome::Taken | MarkerOutcome::Again => {}
+            MarkerOutcome::Back(complete) => {
                 let complete = Timestamp::from_nanos(complete);
                 self.notice(Notice::MarkerBack { topic, marker: *marker, complete });
             }
-            Marked::Skipped(complete) => {
+            MarkerOutcome::Skipped(complete) => {
                 let complete = Timestamp::from_nanos(complete);
                 let after = marker.after.unwrap_or(complete);
                 self.notice(Notice::MarkerMissed { topic, complete, after });
             }
         }
-        // Now there is something else to go by.
+        // Markers replace the order of events as the source of knowledge.
         let here = &mut self.topics[index];
         here.believed &= !here.stepped_back;
         self.set_frontier(index);
         self.release_due();
     }
 
-    /// The clock shows `now`: what nobody waits for any longer leaves. If the clock steps back, its highest reading
-    /// counts.
+    /// Advances the clock to `now` and releases the events whose wait is over. If the clock steps back, its highest
+    /// reading counts.
     pub fn advance(&mut self, now: Timestamp) {
         let now = now.as_nanos();
         if now < self.now {
@@ -212,7 +214,7 @@ impl<T> Order<T> {
         self.release_due();
     }
 
-    /// The end, of a recording or of a run: all that waits leaves, in order.
+    /// Releases all waiting events in order, at the end of a recording or a run.
     pub fn flush(&mut self) {
         while self.release_head() {}
         for index in 0..self.topics.len() {
@@ -221,29 +223,30 @@ impl<T> Order<T> {
         }
     }
 
-    /// The next event, in order.
+    /// Takes the next released event.
     #[inline]
     pub fn pop(&mut self) -> Option<Released<T>> {
         self.out.pop_front()
     }
 
-    /// What there is to report since the last call.
+    /// Takes the notices since the last call.
     pub fn notices(&mut self) -> impl Iterator<Item = Notice> {
-        let unsaid = std::mem::take(&mut self.unsaid);
-        let last = (unsaid > 0).then_some(Notice::Unsaid { count: unsaid });
+        let discarded = std::mem::take(&mut self.discarded);
+        let last = (discarded > 0).then_some(Notice::Unsaid { count: discarded });
         self.notices.drain(..).chain(last)
     }
 
-    /// When [`Order::advance`] will release or report something, if nothing else comes.
+    /// Returns the time at which [`Order::advance`] releases or reports something, if no event arrives before.
     pub fn deadline(&self) -> Option<Timestamp> {
-        let absent =
-            Some(self.absences.earliest()).filter(|place| *place != Place::NEVER).map(|place| place.time);
+        let absent = Some(self.absences.earliest())
+            .filter(|position| *position != Position::NEVER)
+            .map(|position| position.time);
         let head = self.head().and_then(|(_, wait)| wait);
         [absent, head].into_iter().flatten().min().map(Timestamp::from_nanos)
     }
 
-    /// Every event of this time or an earlier one was popped, or will never come at its time. So far a monitor may
-    /// [advance], and no further; if it does, say so with [`Order::close`].
+    /// Returns the time up to which all events were popped, except late ones. A monitor may advance to this time, not
+    /// further, and must then call [`Order::close`].
     pub fn complete_up_to(&self) -> Option<Timestamp> {
         let mut complete = match self.settings.policy {
             OrderPolicy::Arrival => self.now,
@@ -252,12 +255,12 @@ impl<T> Order<T> {
         if let Some(first) = self.out.front() {
             complete = complete.min(first.time.as_nanos().saturating_sub(1));
         }
-        // The least of all times stands for nothing.
+        // The minimum of `i64` stands for no time.
         (complete > i64::MIN).then_some(Timestamp::from_nanos(complete))
     }
 
-    /// The reading of the clock at which, at the latest, [`Order::complete_up_to`] will have come to `time` if nothing else comes.
-    /// None: not by the clock alone.
+    /// Returns the latest reading of the clock at which [`Order::complete_up_to`] reaches `time` if no event arrives
+    /// before; `None` if the clock alone does not suffice.
     pub fn complete_at(&self, time: Timestamp) -> Option<Timestamp> {
         if self.complete_up_to().is_some_and(|complete| complete >= time) {
             return Some(Timestamp::from_nanos(self.now));
@@ -267,7 +270,7 @@ impl<T> Order<T> {
         if self.settings.policy == OrderPolicy::Arrival {
             return by_clock;
         }
-        let after = Place::end(at_least);
+        let after = Position::end(at_least);
         let mut at = self.now;
         for (topic, wait) in self.frontiers.before(after) {
             let ends = if wait == ENDLESS { i64::MAX } else { at_least.saturating_add(wait) };
@@ -276,7 +279,7 @@ impl<T> Order<T> {
             }
             at = at.max(ends.min(self.topics[topic].absent_at()));
         }
-        // Where nothing is known of a topic, there is the clock.
+        // The clock decides for topics of which nothing else is known.
         let unknown = || self.topics.iter().any(|topic| topic.is_absent_at(at));
         if at < at_least && (unknown() || self.frontiers.complete(at).is_none()) {
             return by_clock;
@@ -284,18 +287,18 @@ impl<T> Order<T> {
         (at < i64::MAX).then_some(Timestamp::from_nanos(at))
     }
 
-    /// The driver has let something go on past this time, as a monitor that reports what becomes certain by time alone: an
-    /// event of this time or an earlier one that still comes is tardy. No further than [`Order::complete_up_to`].
+    /// Declares that the caller has advanced past this time, like a monitor that reports verdicts by time alone: events of
+    /// this time or an earlier one are late from now on. Limited to [`Order::complete_up_to`].
     pub fn close(&mut self, time: Timestamp) {
         let Some(complete) = self.complete_up_to() else { return };
         let after = time.min(complete).as_nanos().checked_add(1);
-        self.reached = self.reached.max(after.map_or(Place::end(i64::MAX), Place::start));
+        self.reached = self.reached.max(after.map_or(Position::end(i64::MAX), Position::start));
     }
 
-    /// Whether an event of this topic and time, which comes when the clock shows `now`, is not later than what
-    /// [`Order::complete_up_to`] says once all that has left is popped, or may take some of that back. Whoever lets
-    /// something go on by time alone does so before [`Order::push`] then, so that it makes no difference how often.
-    pub fn depends_on_closing(&mut self, topic: TopicId, time: Timestamp, now: Timestamp) -> bool {
+    /// Returns whether an event may be late, or may lower the time up to which events are complete, if it is pushed
+    /// when the clock shows `now`. A caller that [closes](Order::close) times does so before it pushes such an event:
+    /// which events are late then does not depend on how often it closes.
+    pub fn may_be_late(&mut self, topic: TopicId, time: Timestamp, now: Timestamp) -> bool {
         if self.settings.policy == OrderPolicy::Arrival {
             return false;
         }
@@ -305,27 +308,27 @@ impl<T> Order<T> {
             || time.as_nanos() <= self.known_complete()
     }
 
-    /// How it went so far, for each topic.
+    /// Returns the statistics of each topic.
     pub fn statistics(&self) -> Vec<OrderStatistics> {
         let waits = (0..self.topics.len()).map(|topic| self.frontiers.wait(topic));
         self.topics.iter().zip(waits).map(|(topic, wait)| topic.statistics(wait)).collect()
     }
 
-    /// How many events wait.
+    /// Returns the number of waiting events.
     pub fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Every event of this time or an earlier one has left, or will never come at its time.
+    /// Returns the time up to which all events were released, except late ones.
     fn known_complete(&self) -> i64 {
-        // Of a topic that is absent nothing is known but that it has said nothing so far.
+        // An absent topic may send an event at any time from now on.
         let known = self.frontiers.complete(self.now);
         let mut complete = known.filter(|known| self.absent == 0 || *known < self.now).unwrap_or(self.now);
         let head = self.heads.earliest();
-        if head != Place::NEVER {
+        if head != Position::NEVER {
             complete = complete.min(head.time.saturating_sub(1));
         }
-        // Whatever comes later leaves with this time or a later one.
+        // Events that arrive later are released with the reached time or a later one.
         complete.max(self.reached.time.saturating_sub(1))
     }
 
@@ -333,11 +336,11 @@ impl<T> Order<T> {
         if self.notices.len() < NOTICES {
             self.notices.push_back(notice);
         } else {
-            self.unsaid += 1;
+            self.discarded += 1;
         }
     }
 
-    /// There is a sign of a topic.
+    /// Records that an event or marker of a topic arrived; `None` if the topic is unknown.
     fn hear(&mut self, topic: TopicId) -> Option<usize> {
         let index = topic.index();
         if index >= self.topics.len() {
@@ -349,7 +352,7 @@ impl<T> Order<T> {
             for (i, topic) in self.topics.iter_mut().enumerate() {
                 topic.heard = self.now;
                 if topic.absent_after.is_some() {
-                    self.absences.set(i, Place::event(topic.absent_at(), i));
+                    self.absences.set(i, Position::event(topic.absent_at(), i));
                 }
             }
         }
@@ -358,7 +361,7 @@ impl<T> Order<T> {
         (here.heard, here.ever) = (self.now, true);
         let was_absent = std::mem::take(&mut here.absent);
         if here.absent_after.is_some() {
-            self.absences.set(index, Place::event(here.absent_at(), index));
+            self.absences.set(index, Position::event(here.absent_at(), index));
         }
         if was_absent {
             self.absent -= usize::from(here.in_play);
@@ -381,12 +384,12 @@ impl<T> Order<T> {
         Some(Notice::Refused { topic, time: Timestamp::from_nanos(time), reason, distance })
     }
 
-    /// Waits as long as events of the topic took so far, if that is asked for.
+    /// Adapts the wait for a topic to the delays of its events, if it is estimated.
     fn estimate(&mut self, index: usize) {
         let Some(wait) = self.topics[index].estimate() else { return };
         let old = self.frontiers.wait(index);
         if wait != old {
-            // What the clock has let pass stays so.
+            // A longer wait does not apply to times that the shorter one has passed.
             let here = &mut self.topics[index];
             here.passed = here.passed.max(Some(self.now.saturating_sub(old)));
             self.frontiers.set_wait(index, wait);
@@ -394,28 +397,30 @@ impl<T> Order<T> {
         }
     }
 
-    /// Whether this event came before. If numbers are left out, that is reported.
+    /// Whether the event is a duplicate. Reports missing sequence numbers.
     fn is_duplicate(&mut self, index: usize, origin: Origin) -> bool {
         let here = &mut self.topics[index];
         let (topic, Origin { publisher, number }) = (TopicId(index as u32), origin);
         let numbered = here.origins.number(origin);
         match numbered {
-            Numbered::Next | Numbered::Old => {}
-            Numbered::Found => here.counts.missing = here.counts.missing.saturating_sub(1),
-            Numbered::Again => {
+            NumberOutcome::Next | NumberOutcome::Old => {}
+            NumberOutcome::Found => here.counts.missing = here.counts.missing.saturating_sub(1),
+            NumberOutcome::Again => {
                 here.counts.duplicates += 1;
                 self.notice(Notice::Duplicate { topic, publisher, number });
             }
-            Numbered::Gap(missing) => {
+            NumberOutcome::Gap(missing) => {
                 here.counts.missing = here.counts.missing.saturating_add(missing);
                 self.notice(Notice::Gap { topic, publisher, from: number - missing, missing });
             }
-            Numbered::Anew(highest) => self.notice(Notice::NumbersBack { topic, publisher, number, highest }),
+            NumberOutcome::Anew(highest) => {
+                self.notice(Notice::NumbersBack { topic, publisher, number, highest })
+            }
         }
-        numbered == Numbered::Again
+        numbered == NumberOutcome::Again
     }
 
-    /// Markers count this event.
+    /// Counts an event for the markers of its topic.
     fn receive(&mut self, index: usize, time: i64) {
         self.give_up(index);
         let here = &mut self.topics[index];
@@ -434,7 +439,7 @@ impl<T> Order<T> {
         }
     }
 
-    /// Order does not wait for the markers of the topic that it has gone past.
+    /// Drops pending markers of a topic up to the time that was reached.
     fn give_up(&mut self, index: usize) {
         if !self.topics[index].markers.waits() {
             return;
@@ -454,7 +459,7 @@ impl<T> Order<T> {
         }
     }
 
-    /// An event with this time has come on the topic.
+    /// Records the time of an event, and checks that times of the topic do not step back.
     fn see_time(&mut self, index: usize, time: i64, publisher: Option<u64>) {
         let here = &mut self.topics[index];
         let in_order = publisher.is_some_and(|publisher| here.origins.in_order(publisher, time));
@@ -494,15 +499,15 @@ impl<T> Order<T> {
         self.frontiers.set(index, here.frontier(index));
     }
 
-    /// An event that belongs before what has left.
-    fn tardy(&mut self, index: usize, time: i64, delay: u64, item: T) {
+    /// Handles a late event.
+    fn late(&mut self, index: usize, time: i64, delay: u64, item: T) {
         let (topic, policy) = (TopicId(index as u32), self.settings.tardy);
         let reached = Timestamp::from_nanos(self.reached.time);
         let excess = self.reached.time.saturating_sub(time) as u64;
         let max_wait =
             Some(self.frontiers.wait(index)).filter(|wait| *wait != ENDLESS).map(|wait| wait as u64);
         let here = &mut self.topics[index];
-        let sufficient = here.see_tardy(excess, delay);
+        let sufficient = here.record_late(excess, delay);
         let (tardy, received) = (here.counts.tardy, here.counts.received);
         let stamp = Timestamp::from_nanos(time);
         if policy == Tardy::Drop {
@@ -513,17 +518,17 @@ impl<T> Order<T> {
             self.out.push_back(Released { topic, time: reached, tardy: Some(lateness), item });
         }
         self.notice(Notice::Tardy { topic, time: stamp, excess, delay, policy });
-        // 1, 10, 100, …
+        // Reported at 1, 10, 100, … late events.
         if 10_u64.checked_pow(tardy.ilog10()) == Some(tardy) {
             self.notice(Notice::WaitTooShort { topic, tardy, received, max_wait, sufficient });
         }
     }
 
-    /// The first that waits, and when the clock lets it leave: `i64::MIN` if it may leave at once, None if it waits for
-    /// knowledge only.
-    fn head(&self) -> Option<(Place, Option<i64>)> {
+    /// Returns the position of the first waiting event and the time at which its wait ends: `i64::MIN` if it may be
+    /// released at once, `None` if the clock does not end its wait.
+    fn head(&self) -> Option<(Position, Option<i64>)> {
         let head = self.heads.earliest();
-        if head == Place::NEVER {
+        if head == Position::NEVER {
             return None;
         }
         Some(match self.frontiers.wait_before(head) {
@@ -533,25 +538,27 @@ impl<T> Order<T> {
         })
     }
 
-    /// Lets everything happen that is due, in the order of the times at which it was.
+    /// Releases events and reports absences that are due, in the order of their times.
     fn release_due(&mut self) {
         loop {
             let absent = self.absences.earliest();
             match self.head() {
-                Some((_, Some(due))) if due <= self.now && (due < absent.time || absent == Place::NEVER) => {
+                Some((_, Some(due)))
+                    if due <= self.now && (due < absent.time || absent == Position::NEVER) =>
+                {
                     let topic = self.heads.earliest().topic();
                     self.topics[topic].counts.guessed += u64::from(due != i64::MIN);
                     self.release_head();
                 }
-                _ if absent.time <= self.now && absent != Place::NEVER => self.lose(absent.topic()),
+                _ if absent.time <= self.now && absent != Position::NEVER => self.lose(absent.topic()),
                 _ => return,
             }
         }
     }
 
-    /// Nothing is heard of the topic.
+    /// Marks a topic as absent.
     fn lose(&mut self, index: usize) {
-        self.absences.set(index, Place::NEVER);
+        self.absences.set(index, Position::NEVER);
         let here = &mut self.topics[index];
         here.absent = true;
         self.absent += usize::from(here.in_play);
@@ -560,6 +567,7 @@ impl<T> Order<T> {
         self.notice(Notice::Absent { topic: TopicId(index as u32), since, ever });
     }
 
+    /// Releases the first waiting event because the queue is full.
     fn release_early(&mut self) {
         let head = self.heads.earliest();
         let counts = &mut self.topics[head.topic()].counts;
@@ -572,6 +580,7 @@ impl<T> Order<T> {
         });
     }
 
+    /// Releases the first waiting event; returns `false` if there is none.
     fn release_head(&mut self) -> bool {
         let head = self.heads.earliest();
         let Some(here) = self.topics.get_mut(head.topic()) else { return false };
@@ -582,7 +591,8 @@ impl<T> Order<T> {
         let time = Timestamp::from_nanos(time);
         self.out.push_back(Released { topic: TopicId(head.topic() as u32), time, tardy: None, item });
         let index = head.topic();
-        self.heads.set(index, here.queue.first().map_or(Place::NEVER, |time| Place::event(time, index)));
+        self.heads
+            .set(index, here.queue.first().map_or(Position::NEVER, |time| Position::event(time, index)));
         true
     }
 }

@@ -1,8 +1,7 @@
-//! Sets: one item of every topic, chosen by stamp, as the synchronizers of ROS do it, for any
-//! number of topics.
+//! Sets of one item of every topic, chosen by stamp like the ROS synchronizers, for any number of topics.
 
 mod approximate;
-mod book;
+mod buffer;
 mod earliest;
 mod epsilon;
 mod exact;
@@ -14,90 +13,88 @@ mod saved;
 use rondel_event::{Timestamp, TopicId};
 
 use approximate::Approximate;
-use book::Book;
+use buffer::SetBuffer;
 use epsilon::Epsilon;
 use exact::Exact;
 use latest::{Latest, Weights};
 use presence::{Presence, nanos};
 
-pub use book::{SetNotice, SetStatistics, SetTime, SetTopicStatistics, Unused};
+pub use buffer::{SetNotice, SetStatistics, SetTime, SetTopicStatistics, Unused};
 
-/// Which items make a set.
+/// Policy that selects the items of a set.
 ///
-/// A `queue` limits how much may wait; 0 is no limit. All durations are nanoseconds.
+/// `queue` limits the number of waiting items; 0 is no limit. All durations are nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SetPolicy {
     /// Items with equal stamps.
     Exact {
-        /// How many stamps may wait for the rest of their set.
+        /// Number of stamps that may wait for the rest of their set.
         queue: usize,
     },
-    /// The sets that lie closest together; each item is used once.
+    /// Sets with the closest stamps; each item is used once.
     ///
-    /// Stamps that go back far (a clock that begins again) find no partners until the queues have
-    /// lost what was before: without a limit that takes until the stamps have caught up.
+    /// After a large step back of stamps (a restarted clock) items find no match until the queues have
+    /// dropped the items from before; without a limit, until the stamps have caught up.
     Approximate {
-        /// How many items may wait on a topic.
+        /// Number of items that may wait on a topic.
         queue: usize,
-        /// How much a set must be closer to be preferred to an earlier one, as a fraction of how
-        /// much later it is.
+        /// By how much a later set must be narrower to be preferred, as a fraction of how much later it is.
         age_penalty: f64,
-        /// A set may not be wider than this.
+        /// Maximum width of a set.
         max_interval: Option<u64>,
-        /// By topic: two stamps of this topic are never closer than this. With it a set need not
-        /// wait for the next item of each topic. A topic without an entry has none.
+        /// For each topic, the minimum distance between successive stamps. With it, a set need not wait for
+        /// the next item of each topic. Default: 0.
         lower_bounds: Vec<u64>,
     },
-    /// The first items of all topics if they lie within `epsilon` of the oldest.
+    /// The first items of all topics if they are within `epsilon` of the oldest.
     Epsilon {
-        /// The greatest width of a set.
+        /// Maximum width of a set.
         epsilon: u64,
-        /// How many items may wait on a topic while another has none.
+        /// Number of items that may wait on a topic while another has none.
         queue: usize,
     },
-    /// The last item of each topic, whenever the fastest topic that is not late has one. Works on
-    /// arrival times; an item may be used again.
+    /// The last item of each topic, at each item of the fastest topic that is not late. Uses times of
+    /// arrival; an item may be used repeatedly.
     Latest {
-        /// The weight of the newest period in the average of a topic's rate, 0 to 1.
+        /// Weight of the last period in the moving average of a topic's rate, 0 to 1.
         rate: f64,
-        /// The weight of the newest difference in the average error of the rate, 0 to 1.
+        /// Weight of the last difference in the moving average of the rate's error, 0 to 1.
         error: f64,
-        /// How many average errors a topic may be off before it is late, or before its rate is
-        /// taken to have changed.
+        /// Number of average errors by which the period may differ before the topic is late, or its rate
+        /// is considered changed.
         margin: f64,
     },
 }
 
 impl SetPolicy {
-    /// Closest sets, with the usual age penalty of 0.1 and no further limits.
+    /// Returns the policy `Approximate` with an age penalty of 0.1 and no further limits.
     pub fn approximate(queue: usize) -> SetPolicy {
         SetPolicy::Approximate { queue, age_penalty: 0.1, max_interval: None, lower_bounds: Vec::new() }
     }
 
-    /// Last items, with the usual weights.
+    /// Returns the policy `Latest` with the default weights.
     pub fn latest() -> SetPolicy {
         SetPolicy::Latest { rate: 0.9, error: 0.3, margin: 10.0 }
     }
 }
 
-/// What [`Sets`] needs to know.
+/// Settings of [`Sets`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct SetSettings {
-    /// Which items make a set.
+    /// Policy that selects the items of a set.
     pub policy: SetPolicy,
-    /// How many topics there are: a set has an item of each.
+    /// Number of topics: a set has an item of each.
     pub topics: usize,
-    /// By topic: after so long without an item on the clock the topic is reported as absent. A
-    /// topic without an entry is never. In nanoseconds; before the first item of a topic it counts
-    /// from the first of any.
+    /// For each topic, the time in nanoseconds without an item after which it is reported as absent; before
+    /// its first item, counted from the first item of any topic. Default: never.
     pub absent_after: Vec<Option<u64>>,
 }
 
-/// Makes sets of items, one of every topic.
+/// Synchronizer that builds sets with one item of every topic.
 ///
-/// Every item that comes in leaves in a set, or with a [`SetNotice::Unused`] that says why not, and
-/// the statistics count both. A set leaves as soon as it is certain; [`Sets::pop`] takes it.
+/// Every item leaves in a set or with a [`SetNotice::Unused`] that states the reason; the statistics count
+/// both. A set is emitted as soon as it is certain; [`Sets::pop`] takes it.
 ///
 /// ```
 /// use rondel_align::{SetPolicy, SetSettings, Sets};
@@ -117,19 +114,20 @@ pub struct SetSettings {
 #[derive(Clone, Debug)]
 pub struct Sets<T> {
     settings: SetSettings,
-    /// The clock: the latest time that was told.
+    /// The highest reading of the clock.
     now: Timestamp,
-    /// How far a stamp may be after the clock, and how far before it.
+    /// Maximum distance of a stamp after and before the clock.
     limits: (Option<u64>, Option<u64>),
     presence: Presence,
-    /// By topic: the stamp of the item before, and how close the next may be.
+    /// For each topic the stamp of the last item and the lower bound.
     before: Vec<(Option<Timestamp>, i64)>,
-    policy: Policy<T>,
-    book: Book<T>,
+    policy: PolicyState<T>,
+    buffer: SetBuffer<T>,
 }
 
+/// State of the policy.
 #[derive(Clone, Debug)]
-enum Policy<T> {
+enum PolicyState<T> {
     Exact(Exact<T>),
     Approximate(Box<Approximate<T>>),
     Epsilon(Epsilon<T>),
@@ -137,28 +135,28 @@ enum Policy<T> {
 }
 
 impl<T: Clone> Sets<T> {
-    /// Nothing has come yet.
+    /// Creates a synchronizer without items.
     pub fn new(settings: SetSettings) -> Sets<T> {
         let topics = settings.topics;
         let mut bounds = vec![0; topics];
         let policy = match settings.policy.clone() {
-            SetPolicy::Exact { queue } => Policy::Exact(Exact::new(topics, queue)),
+            SetPolicy::Exact { queue } => PolicyState::Exact(Exact::new(topics, queue)),
             SetPolicy::Approximate { queue, age_penalty, max_interval, lower_bounds } => {
                 bounds.iter_mut().zip(lower_bounds).for_each(|(to, bound)| *to = nanos(bound));
-                let settings = approximate::Settings {
+                let settings = approximate::ApproximateSettings {
                     queue,
                     penalty: 1.0 + weight(age_penalty, 1e9),
                     max_interval: max_interval.map_or(i64::MAX, nanos),
                     lower_bounds: bounds.clone(),
                 };
-                Policy::Approximate(Box::new(Approximate::new(topics, settings)))
+                PolicyState::Approximate(Box::new(Approximate::new(topics, settings)))
             }
             SetPolicy::Epsilon { epsilon, queue } => {
-                Policy::Epsilon(Epsilon::new(topics, nanos(epsilon), queue))
+                PolicyState::Epsilon(Epsilon::new(topics, nanos(epsilon), queue))
             }
             SetPolicy::Latest { rate, error, margin } => {
                 let (rate, error) = (weight(rate, 1.0), weight(error, 1.0));
-                Policy::Latest(Latest::new(topics, Weights { rate, error, margin: weight(margin, 1e9) }))
+                PolicyState::Latest(Latest::new(topics, Weights { rate, error, margin: weight(margin, 1e9) }))
             }
         };
         Sets {
@@ -167,95 +165,94 @@ impl<T: Clone> Sets<T> {
             presence: Presence::new(topics, &settings.absent_after),
             before: bounds.into_iter().map(|bound| (None, bound)).collect(),
             policy,
-            book: Book::new(topics),
+            buffer: SetBuffer::new(topics),
             settings,
         }
     }
 
-    /// Refuses items whose stamps are further after the clock, or before it, than so many
-    /// nanoseconds: a single stamp from the far future can cost as many sets as a queue is long.
+    /// Sets the maximum distance of stamps after and before the clock, in nanoseconds. Items beyond are
+    /// refused: a single stamp in the far future can cost as many sets as a queue is long.
     #[must_use]
     pub fn with_limits(self, ahead: Option<u64>, behind: Option<u64>) -> Sets<T> {
         Sets { limits: (ahead, behind), ..self }
     }
 
-    /// An item of a topic with the stamp `time`, which came at `now`.
+    /// Adds an item of a topic with the stamp `time` that arrived at `now`.
     ///
-    /// Stamps of a topic may be equal or go back: the latter is counted and reported, and the item
-    /// is treated like every other.
+    /// Stamps of a topic may be equal or step back: a step back is counted and reported, and the item is
+    /// processed like any other.
     pub fn push(&mut self, topic: TopicId, time: Timestamp, now: Timestamp, item: T) {
         self.advance(now);
         let Some((before, bound)) = self.before.get_mut(topic.index()) else {
-            self.book.unknown(topic);
+            self.buffer.unknown(topic);
             return;
         };
-        self.presence.seen(topic.index(), self.now, &mut self.book);
-        self.book.received(topic.index());
+        self.presence.seen(topic.index(), self.now, &mut self.buffer);
+        self.buffer.received(topic.index());
         let distance = time.as_nanos().abs_diff(self.now.as_nanos());
         let (limit, why) = match time > self.now {
             true => (self.limits.0, Unused::Ahead),
             false => (self.limits.1, Unused::Behind),
         };
         if limit.is_some_and(|limit| distance > limit) {
-            self.book.unused(topic.index(), time, why);
+            self.buffer.unused(topic.index(), time, why);
             return;
         }
         if let Some(last) = before.replace(time) {
-            self.book.distance(topic, time, last, *bound);
+            self.buffer.distance(topic, time, last, *bound);
         }
-        let (book, i) = (&mut self.book, topic.index());
+        let (buffer, i) = (&mut self.buffer, topic.index());
         match &mut self.policy {
-            Policy::Exact(policy) => policy.push(i, time, item, book),
-            Policy::Approximate(policy) => policy.push(i, time, item, book),
-            Policy::Epsilon(policy) => policy.push(i, time, item, book),
-            Policy::Latest(policy) => policy.push(i, time, self.now, item, book),
+            PolicyState::Exact(policy) => policy.push(i, time, item, buffer),
+            PolicyState::Approximate(policy) => policy.push(i, time, item, buffer),
+            PolicyState::Epsilon(policy) => policy.push(i, time, item, buffer),
+            PolicyState::Latest(policy) => policy.push(i, time, self.now, item, buffer),
         }
     }
 
-    /// It is `now`: reports the topics that are absent. A clock that goes back is reported, and
-    /// counts as standing.
+    /// Advances the clock to `now` and reports absent topics. A step back of the clock is reported and has no
+    /// other effect.
     pub fn advance(&mut self, now: Timestamp) {
         if now < self.now {
-            self.book.clock_back(now, self.now);
+            self.buffer.clock_back(now, self.now);
         }
         self.now = self.now.max(now);
-        self.presence.advance(self.now, &mut self.book);
+        self.presence.advance(self.now, &mut self.buffer);
     }
 
-    /// Nothing more comes: gives the sets that were still waiting for something better, and
-    /// reports the rest as unused.
+    /// Ends the input: emits the sets that waited for a better one and reports the other items as unused.
     pub fn flush(&mut self) {
         match &mut self.policy {
-            Policy::Exact(policy) => policy.flush(&mut self.book),
-            Policy::Approximate(policy) => policy.flush(&mut self.book),
-            Policy::Epsilon(policy) => policy.flush(&mut self.book),
-            Policy::Latest(policy) => policy.flush(&mut self.book),
+            PolicyState::Exact(policy) => policy.flush(&mut self.buffer),
+            PolicyState::Approximate(policy) => policy.flush(&mut self.buffer),
+            PolicyState::Epsilon(policy) => policy.flush(&mut self.buffer),
+            PolicyState::Latest(policy) => policy.flush(&mut self.buffer),
         }
     }
 
-    /// Takes the next set: `into` becomes its items with their stamps, in the order of the topics.
+    /// Takes the next set; its items with their stamps replace the content of `into`, in the order of the
+    /// topics.
     pub fn pop(&mut self, into: &mut Vec<(Timestamp, T)>) -> Option<SetTime> {
-        self.book.pop(into)
+        self.buffer.pop(into)
     }
 
-    /// Takes what there is to report.
+    /// Takes the notices since the last call.
     pub fn notices(&mut self) -> impl Iterator<Item = SetNotice> + '_ {
-        self.book.notices()
+        self.buffer.notices()
     }
 
-    /// A time by which to [`Sets::advance`], since a topic may be absent then. It may turn out not
-    /// to be.
+    /// Returns the time at which to call [`Sets::advance`], because a topic may be absent then.
     pub fn deadline(&self) -> Option<Timestamp> {
         self.presence.deadline()
     }
 
-    /// What has been counted so far.
+    /// Returns the statistics.
     pub fn statistics(&self) -> &SetStatistics {
-        self.book.statistics()
+        self.buffer.statistics()
     }
 }
 
-/// Not negative, not beyond the limit, a number.
+/// Limits a weight to the range from 0 to `most`; NaN is 0.
 fn weight(x: f64, most: f64) -> f64 {
     if x > 0.0 { x.min(most) } else { 0.0 }
 }

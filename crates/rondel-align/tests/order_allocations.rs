@@ -1,4 +1,4 @@
-//! Events are put in order without asking for memory, once queues have their size.
+//! Reordering events does not allocate once the queues have reached their size.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,16 +10,16 @@ struct Counting;
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: the system's allocator does all the work, and is given what it gave.
+// SAFETY: forwards all calls to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -27,7 +27,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Twenty topics of all kinds, one event every 1,000 ns, somewhat late.
+/// Plays twenty topics with all settings, one delayed event every 1,000 ns.
 fn play(order: &mut Order<[u64; 4]>, from: i64, to: i64) -> u64 {
     let mut left = 0;
     for i in from..to {
@@ -53,7 +53,7 @@ fn play(order: &mut Order<[u64; 4]>, from: i64, to: i64) -> u64 {
 }
 
 #[test]
-fn no_allocations_once_queues_have_their_size() {
+fn no_allocations_once_queues_have_reached_their_size() {
     let topic = |i: usize| TopicOrder {
         max_wait: match i % 4 {
             0 => MaxWait::Fixed(100_000),

@@ -1,4 +1,4 @@
-//! Once the queues have their size, making sets allocates nothing.
+//! Building sets does not allocate once the queues have reached their size.
 
 #![allow(unsafe_code)]
 
@@ -14,16 +14,16 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: everything is left to the system's allocator.
+// SAFETY: forwards all calls to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: as the caller has promised.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: as the caller has promised.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -32,7 +32,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 #[test]
-fn sets_allocate_nothing() {
+fn no_allocations_once_queues_have_reached_their_size() {
     let bounded = SetPolicy::Approximate {
         queue: 4,
         age_penalty: 0.1,
@@ -51,7 +51,7 @@ fn sets_allocate_nothing() {
         let (mut set, mut count) = (Vec::new(), 0);
         let mut round = |round: i64| {
             for topic in 0..9 {
-                // A topic is silent at times, another is twice as fast.
+                // One topic is silent at times, another is twice as fast.
                 if topic == 3 && round % 50 > 44 {
                     continue;
                 }

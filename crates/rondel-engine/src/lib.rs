@@ -1,4 +1,4 @@
-//! The engine: a checked specification becomes a [`Program`], and a [`Monitor`] runs it over
+//! The engine: compiles a checked specification into a [`Program`], which a [`Monitor`] evaluates over
 //! events.
 //!
 //! ```
@@ -31,16 +31,30 @@
 //!
 //! # How it works
 //!
-//! A block of up to 64 events is evaluated at a time, and the truth of a formula at all of them is
-//! one word of 64 bits. A three-valued formula is two such words, its *rails*: the rows where it is
-//! certainly true, and those where it is possibly true. All operators but negation are monotone, so
-//! each rail of the result depends on that rail of the operands alone; negation swaps the rails and
-//! complements them. Thus Kleene's logic is compiled away: the program is a list of instructions on
-//! plain words, and a formula that is never unknown has one rail and costs half.
+//! A monitor evaluates blocks of up to 64 events. The truth of a formula at all events of a block is
+//! one word of 64 bits, so an operator costs a few machine instructions for the whole block.
 //!
-//! The way of a formula: `translate` writes it into the `graph`, where equal parts become one node;
-//! `schedule` drops what no property needs and puts the rest in order; `program` numbers registers
-//! and state; `monitor` is the loop, `words` and `values` what it does.
+//! Fields may be unknown, so a formula has three truth values. Two words represent them: the *lower
+//! truth* marks the events at which the formula must be true, the *upper truth* those at which it may
+//! be true (in the code both are *rails*). All operators but negation are monotone: each word of the
+//! result depends only on the same word of the operands. Negation swaps the two and complements them.
+//! So a program consists of instructions on plain words, and a formula that is never unknown needs
+//! only one of the two.
+//!
+//! | module | purpose |
+//! |---|---|
+//! | `translate` | from the nodes of a specification to the engine's own operators |
+//! | `graph` | these operators as a graph in which equal parts are one node |
+//! | `schedule` | the nodes that properties need, in the order of evaluation |
+//! | `program`, `section` | registers, state and instructions |
+//! | `monitor`, `serial`, `run` | drive a program over events and time |
+//! | `words`, `values`, `columns` | the operations of instructions on truths and values |
+//! | `timed`, `ranges`, `window`, `robust` | bounds in time, measurements and robustness |
+//! | `future` | operators of the future: obligations that wait until they are decided |
+//! | `slice` | one instance per parameter value, as `for each` declares them |
+//! | `relation` | quantifiers over the values of messages |
+//! | `chain`, `machine`, `linear` | chains, state machines and linear interpolation |
+//! | `snapshot` | the state of a monitor as bytes |
 
 mod chain;
 mod columns;

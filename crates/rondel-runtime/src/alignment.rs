@@ -27,7 +27,7 @@ pub struct Alignment {
     pub policy: Policy,
     /// The clock that messages wait by.
     pub clock: AlignmentClock,
-    /// What happens to late events.
+    /// The treatment of late events.
     pub late: Late,
     /// The number of messages that may wait.
     pub queue: usize,
@@ -35,9 +35,9 @@ pub struct Alignment {
     pub ahead: Option<i64>,
     /// The limit of a message time behind the clock, in nanoseconds.
     pub behind: Option<i64>,
-    /// What a property waits for.
+    /// The topics that a property waits for.
     pub wait_for: WaitFor,
-    /// Whether notices are wanted although nothing has to wait.
+    /// Whether to report notices although no message has to wait.
     pub notices: bool,
     /// The settings of each topic, in the order of the specification.
     pub topics: Vec<TopicAlignment>,
@@ -72,7 +72,7 @@ impl Policy {
     }
 }
 
-/// What happens to late events.
+/// The treatment of late events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
     /// They are dropped and counted.
@@ -83,7 +83,7 @@ pub enum Late {
     Inconclusive,
 }
 
-/// What a property waits for.
+/// The topics that a property waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitFor {
     /// The topics that it reads.
@@ -109,7 +109,7 @@ pub struct TopicAlignment {
 impl TopicAlignment {
     /// The defaults for a topic that is read so.
     pub fn new(input: &Input) -> TopicAlignment {
-        // Nothing can arrive with an earlier time of arrival.
+        // Times of arrival are in order already.
         let wait = if input.time == TimeSource::Arrival { 0 } else { MAX_WAIT };
         TopicAlignment {
             max_wait: MaxWait::Fixed(wait),
@@ -157,7 +157,7 @@ impl Alignment {
         Alignment { topics, ..Alignment::new(policy) }
     }
 
-    /// A topic of which it can never be certain that nothing earlier comes, if there is one.
+    /// A topic that may always send an earlier message, so that waiting never ends, if there is one.
     pub fn never_certain(&self) -> Option<TopicId> {
         if self.policy != Policy::EventTime {
             return None;

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::text::{counted, write_value};
 
-/// What is shown of a distribution, in this order.
+/// The figures of a distribution, in the order of display.
 const COLUMNS: [&str; 6] = ["count", "min", "mean", "p50", "p99", "max"];
 
 /// The statistics of a chain, of one recording or of several.
@@ -52,7 +52,7 @@ impl ChainStatistics {
         }
     }
 
-    /// For programs: durations in seconds.
+    /// The statistics as JSON, with durations in seconds.
     pub fn json(&self) -> serde_json::Value {
         let ChainFigures { latency, reaction, age, started, in_time, late, strays, unstamped, .. } =
             &self.figures;
@@ -73,7 +73,7 @@ impl ChainStatistics {
         })
     }
 
-    /// For people: lines that are indented by two, without a line break at the end.
+    /// The statistics as text: lines indented by two, without a final line break.
     pub fn text(&self) -> String {
         let ChainFigures { started, in_time, late, crowded_out, strays, unstamped, .. } = self.figures;
         let mut text = format!(

@@ -81,7 +81,7 @@ pub(crate) struct SourceClock {
 }
 
 impl SourceClock {
-    /// Notes that a message of this time was evaluated at these ticks. Time does not go back.
+    /// Records that a message of this time was evaluated at these ticks. Time does not go back.
     pub(crate) fn set(&mut self, time: Timestamp, at: Ticks) {
         let time = self.last.map_or(time, |(last, _)| time.max(last));
         self.last = Some((time, at));
@@ -114,7 +114,7 @@ pub enum AlignmentClock {
 pub(crate) struct WaitClock {
     kind: AlignmentClock,
     latest: Option<(Timestamp, Ticks)>,
-    /// What it showed in the run before. It does not go back behind that.
+    /// The time that it showed in the previous run, before which it does not go.
     before: Timestamp,
 }
 
@@ -123,8 +123,8 @@ impl WaitClock {
         WaitClock { kind, latest: None, before: NO_TIME }
     }
 
-    /// A clock that continues from another run. That of messages shows nothing until a message comes:
-    /// only a message can tell how long the pause was.
+    /// A clock that continues from another run. A clock of messages shows no time until a message arrives:
+    /// only a message shows how long the pause was.
     pub(crate) fn after(self, before: Option<i64>) -> WaitClock {
         WaitClock { before: before.map_or(NO_TIME, Timestamp::from_nanos), ..self }
     }
@@ -157,7 +157,7 @@ impl WaitClock {
         }
     }
 
-    /// Notes that a message of this time came. It does not turn the clock back.
+    /// Records that a message of this time came. It does not turn the clock back.
     pub(crate) fn see(&mut self, time: Timestamp, clock: &dyn Clock, ticks: Ticks) {
         if self.kind == AlignmentClock::Messages && time > self.at(clock, ticks) {
             self.latest = Some((time.max(self.before), ticks));

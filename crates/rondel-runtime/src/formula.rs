@@ -1,12 +1,12 @@
-//! Formulas as people write them, from the nodes that became of them.
+//! Formulas as text, from the nodes of a specification.
 
 use rondel_event::{Path, Quantifier, Timestamp, TopicId, Value};
 use rondel_spec::{BinaryOp, Bounds, Expr, ExprId, Spec, TimeModel, UnaryOp};
 
-/// How deep a formula is followed: more can nobody read, and the stack has an end.
+/// The depth to which a formula is written: deeper ones are unreadable and could exhaust the stack.
 const DEEPEST: u32 = 40;
 
-/// How tightly operators bind, from loose to tight.
+/// The precedence of operators, from low to high.
 mod level {
     pub(super) const IMPLIES: u8 = 1;
     pub(super) const OR: u8 = 2;
@@ -19,16 +19,16 @@ mod level {
     pub(super) const NEGATE: u8 = 9;
 }
 
-/// What several nodes together are written as.
+/// A word of the language that stands for several nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
     /// The word: `changed`, `rising`, `falling`.
     pub word: &'static str,
-    /// What it is said of.
+    /// The operand.
     pub operand: ExprId,
 }
 
-/// The word for a node and some below it, if there is one.
+/// The word for a node and its operands, if there is one.
 pub fn word(spec: &Spec, id: ExprId) -> Option<Word> {
     let node = |id: ExprId| &spec.nodes[id.index()];
     let Expr::And(a, b) = *node(id) else { return None };
@@ -44,7 +44,7 @@ pub fn word(spec: &Spec, id: ExprId) -> Option<Word> {
     }
 }
 
-/// Whether a node says that some topics are updated, and nothing else.
+/// Whether a node is true at the messages of some topics, and only there.
 fn is_update(spec: &Spec, id: ExprId) -> bool {
     let (mut id, mut steps) = (id, 0);
     loop {
@@ -58,14 +58,14 @@ fn is_update(spec: &Spec, id: ExprId) -> bool {
     }
 }
 
-/// A node as it would be written in a property with this model of time.
+/// The text of a node in a property with this time model.
 pub fn written(spec: &Spec, id: ExprId, time: TimeModel) -> String {
     let mut writer = Writer { spec, time, out: String::new() };
     writer.node(id, 0, 0);
     writer.out
 }
 
-/// A field as it is written.
+/// The text of a field.
 pub fn field(spec: &Spec, topic: TopicId, path: &Path) -> String {
     let path = path.to_string();
     let dot = if path.is_empty() || path.starts_with('[') { "" } else { "." };
@@ -172,7 +172,7 @@ impl Writer<'_> {
                 w.text("-");
                 w.node(*a, level::NEGATE, below);
             }),
-            // What only makes types or logics meet is not written.
+            // Conversions of types and of logics have no text.
             Expr::ToFloat(a) | Expr::Definitely(a) => self.node(*a, least, below),
             Expr::Unary(UnaryOp::Abs, a) => self.call("abs", &[*a], below),
             Expr::Binary(BinaryOp::Min, a, b) => self.call("min", &[*a, *b], below),
@@ -188,7 +188,7 @@ impl Writer<'_> {
                 let over = bound(*over, self.time);
                 self.text(&format!(" over {over}"));
             }
-            // These are words that are not of the language.
+            // An ambiguity has no text in the language.
             Expr::Ambiguous(_) => self.around(level::IMPLIES, least, |w| {
                 let words = w.leaf(node, id);
                 w.text(&words);
@@ -246,9 +246,9 @@ impl Writer<'_> {
             }
             Expr::Ambiguous(machine) => {
                 let name = self.spec.machines.get(machine.0 as usize).map_or("?", |machine| &machine.name);
-                format!("{name} had two ways to go")
+                format!("{name} is ambiguous")
             }
-            // What has no written form of its own.
+            // Nodes without a text in the language.
             _ => self.spec.print(id).to_string(),
         }
     }
@@ -279,7 +279,7 @@ impl Writer<'_> {
     }
 }
 
-/// A bound in the unit of a model of time: a number of steps, or a duration.
+/// A bound in the unit of a time model: a number of steps, or a duration.
 pub fn bound(bound: u64, model: TimeModel) -> String {
     match model {
         TimeModel::Steps => bound.to_string(),
@@ -288,7 +288,7 @@ pub fn bound(bound: u64, model: TimeModel) -> String {
     }
 }
 
-/// A duration in the largest unit, up to seconds, that makes a whole number of it.
+/// A duration as a whole number of the largest possible unit, up to seconds.
 fn duration(nanos: i64) -> String {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")];
     let fitting = units.into_iter().find(|(unit, _)| nanos % unit == 0);

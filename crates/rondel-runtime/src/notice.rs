@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::text::{counted, duration as shown};
 
-/// What happened to messages: late, lost, refused.
+/// A notice about messages that were late, lost or refused.
 #[derive(Clone, Debug)]
 pub struct Notice {
     /// The kind, in one word: `late`, `absent`, `gap`…
@@ -96,12 +96,12 @@ impl Notice {
     }
 }
 
-/// A time in seconds, for programs: exact to the microsecond for calendar times.
+/// A time as JSON in seconds, exact to the microsecond for calendar times.
 fn seconds(time: Timestamp) -> Value {
     json!(time.as_nanos() as f64 / 1e9)
 }
 
-/// A duration in seconds, for programs.
+/// A duration as JSON in seconds.
 fn span(nanos: u64) -> Value {
     json!(nanos as f64 / 1e9)
 }
@@ -279,7 +279,7 @@ pub(crate) fn of_order(notice: &OrderNotice) -> Notice {
                 ("number", json!(number)),
                 ("highest", json!(highest)),
             ],
-            "a publisher began to number its messages anew".to_owned(),
+            "a publisher restarted its sequence numbers".to_owned(),
         ),
         OrderNotice::ClockBack { now, highest } => Notice::new(
             "clock_back",
@@ -392,7 +392,7 @@ pub(crate) fn of_sets(notice: &SetNotice) -> Notice {
 /// The statistics of alignment.
 #[derive(Clone, Debug, Default)]
 pub struct AlignmentStatistics {
-    /// How many sets were made, where the policy makes sets.
+    /// The number of sets, if the policy makes sets.
     sets: Option<u64>,
     topics: Vec<AlignedTopic>,
     /// Messages without a time.
@@ -441,7 +441,7 @@ impl AlignmentStatistics {
         }
     }
 
-    /// How many late events there were.
+    /// The number of late events.
     pub fn late(&self) -> u64 {
         self.topics.iter().map(|topic| topic.order.tardy).sum()
     }
@@ -519,7 +519,7 @@ impl AlignmentStatistics {
         })
     }
 
-    /// In sentences: everything that was not as it should be.
+    /// Every irregularity, as sentences.
     pub fn sentences(&self) -> Vec<String> {
         let mut said = Vec::new();
         said.extend(self.sets.map(|sets| counted(sets, "set", "sets")));

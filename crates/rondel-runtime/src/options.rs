@@ -41,7 +41,7 @@ impl Default for Options {
 /// How the messages of a topic are read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Input {
-    /// Where the time of a message comes from.
+    /// The source of a message's time.
     pub time: TimeSource,
     /// The unit of times in a message that are plain numbers.
     pub time_unit: TimeUnit,
@@ -49,7 +49,7 @@ pub struct Input {
     pub address: Option<String>,
 }
 
-/// Where the time of a message comes from.
+/// The source of a message's time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TimeSource {
     /// The time of arrival.

@@ -10,18 +10,24 @@ use rondel_event::{
 
 use crate::saved::Waiting;
 
-/// Reads markers: `{"topic":"gear","complete":12.5}` says that all messages of the topic with times up to 12.5 s were
-/// sent. With `"after":12.0,"count":3` it says that those from 12.0 s (not included) on are three, and `"publisher":"a"`
-/// that it speaks for one publisher of several. Times are in the unit of the topic's own.
+/// Reads progress markers of publishers.
+///
+/// | member | meaning |
+/// |---|---|
+/// | `"topic":"gear","complete":12.5` | all messages of the topic with times up to 12.5 s were sent |
+/// | `"after":12.0,"count":3` | optional: three messages have times after 12.0 s and up to `complete` |
+/// | `"publisher":"a"` | optional: the marker is of one publisher among several |
+///
+/// Times are in the unit of the topic.
 pub(crate) struct Progress {
     /// The names of the topics and the units of their times.
     topics: Vec<(String, TimeUnit)>,
     block: Block,
-    /// For each unit what reads markers with such times.
+    /// The decoder of markers for each unit of time.
     decoders: Vec<(TimeUnit, JsonDecoder)>,
-    /// For each topic how far each of its publishers is, where they say who they are.
+    /// For each topic the progress of the publishers that name themselves.
     publishers: HashMap<u32, HashMap<Vec<u8>, Timestamp>>,
-    /// How many could not be read, or are of no topic here.
+    /// The number of markers that could not be read or are of an unknown topic.
     pub(crate) unread: u64,
 }
 
@@ -42,7 +48,8 @@ impl Progress {
         }
     }
 
-    /// How far publishers are that say who they are: topic, who, time. In order, so that the same is written the same.
+    /// The progress of publishers that name themselves: topic, name, time. Sorted, so that equal states have equal
+    /// snapshots.
     pub(crate) fn saved(&self) -> Vec<(u32, Vec<u8>, i64)> {
         let all = self.publishers.iter().flat_map(|(topic, known)| {
             known.iter().map(|(who, time)| (*topic, who.clone(), time.as_nanos()))
@@ -52,7 +59,7 @@ impl Progress {
         all
     }
 
-    /// Goes on from what was known.
+    /// Continues from the state of a snapshot.
     pub(crate) fn after(mut self, waiting: &Waiting) -> Progress {
         self.unread = waiting.unread;
         for (topic, who, time) in &waiting.publishers {
@@ -88,7 +95,7 @@ impl Progress {
         Some((topic, self.combine(topic, publisher, marker)))
     }
 
-    /// What all publishers of a topic say together.
+    /// The progress of all publishers of a topic together.
     fn combine(&mut self, topic: TopicId, publisher: Vec<u8>, marker: Marker) -> Marker {
         let known = self.publishers.entry(topic.0).or_default();
         let last = known.entry(publisher).or_insert(marker.complete);
@@ -96,7 +103,7 @@ impl Progress {
         if known.len() < 2 {
             return marker;
         }
-        // What one of them has counted is less than what comes.
+        // One publisher's count does not cover the messages of the others.
         let complete = known.values().min().copied().unwrap_or(marker.complete);
         Marker { complete, after: None, count: None }
     }

@@ -7,7 +7,7 @@ use rondel_spec::{Property, Spec};
 use crate::explanation::Explanation;
 use crate::text::{write_integer, write_seconds, write_value};
 
-/// What is known of a property before any message: its name, its attributes, its parameters.
+/// The description of a property: its name, its attributes, its parameters.
 #[derive(Clone, Debug)]
 pub struct PropertyInfo {
     /// Its position in the specification.
@@ -22,7 +22,7 @@ pub struct PropertyInfo {
     pub attributes: Vec<(String, String)>,
     /// The names of its parameters.
     pub parameters: Vec<String>,
-    /// Of a chain the names of all topics.
+    /// The names of all topics of a chain; none for other properties.
     chain: Option<Vec<String>>,
     /// The JSON text before the parameters and the time.
     prefix: Vec<u8>,
@@ -33,7 +33,7 @@ pub struct PropertyInfo {
 }
 
 impl PropertyInfo {
-    /// What is known of the property at this position; `recording` names the recording, where there are
+    /// The description of the property at this position; `recording` names the recording, if there are
     /// several.
     pub fn new(spec: &Spec, position: u32, property: &Property, recording: Option<&str>) -> PropertyInfo {
         // A string always has a JSON form.
@@ -96,15 +96,15 @@ pub struct Report<'s> {
     pub time: Timestamp,
     /// The time that it is about, where that is another: of properties with future operators.
     pub about: Option<Timestamp>,
-    /// The number of the event at which it became certain, from 0; none where time alone brought it.
+    /// The number of the event at which it became certain, from 0; none if time alone decided it.
     pub step: Option<u64>,
-    /// Whether a message of the last push brought it. Otherwise time did.
+    /// Whether a message of the last push decided it. Otherwise time did.
     pub at_message: bool,
     /// The robustness, where the property asks for it and it is known.
     pub robustness: Option<f64>,
-    /// Of a chain, how long the stamp took that arrived, in nanoseconds.
+    /// The latency of the stamp that arrived, in nanoseconds; only for chains.
     pub latency: Option<i64>,
-    /// Of a chain, the first topic that the stamp did not reach in time.
+    /// The first topic that the stamp did not reach in time; only for chains.
     pub missing: Option<&'s str>,
     /// The explanation, of a violation that is explained.
     pub explanation: Option<&'s Explanation>,
@@ -172,7 +172,7 @@ pub(crate) struct Reports {
     pending: Vec<Pending>,
     parameters: Vec<Value>,
     explanations: Vec<Explanation>,
-    /// Whether they were taken, and make room for the next.
+    /// Whether the reports were taken, so that the next one clears them.
     taken: bool,
 }
 
@@ -189,14 +189,14 @@ struct Pending {
     robustness: Option<f64>,
     /// The topic that a stamp did not reach.
     missing: Option<u32>,
-    /// Where the parameters end; they begin where those of the report before end.
+    /// The end of the parameters, which begin at the end of those of the previous report.
     parameters_end: u32,
     /// The position of the explanation.
     explanation: Option<u32>,
 }
 
 impl Reports {
-    /// Makes room if the reports were taken.
+    /// Clears the reports if they were taken.
     #[inline]
     fn make_room(&mut self) {
         if std::mem::take(&mut self.taken) {
@@ -218,7 +218,7 @@ impl Reports {
         self.make_room();
         let mut missing = None;
         if report.key.is_some() {
-            // Of a chain, which has one parameter: the stamp.
+            // The property is a chain, whose one parameter is the stamp.
             if report.verdict == Verdict::Violated {
                 missing = monitor.missing(report).map(|topic| topic.0);
             }
@@ -249,7 +249,7 @@ impl Reports {
         self.taken || self.pending.is_empty()
     }
 
-    /// The reports in order, which make room when the next is added.
+    /// Takes the reports in order; adding the next one clears them.
     pub(crate) fn take<'s>(
         &'s mut self,
         properties: &'s [PropertyInfo],

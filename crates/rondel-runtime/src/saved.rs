@@ -1,4 +1,4 @@
-//! What a session remembers, as bytes, so that another one can continue from there.
+//! Snapshots: the state of a session as bytes, from which another session continues.
 
 use rondel_engine::CompileError;
 use rondel_event::SnapshotError;
@@ -12,14 +12,14 @@ const SESSION: &Kind = b"RONDELgo";
 /// The version of the saved form. It goes up with every change of the saved state.
 const VERSION: u32 = 4;
 
-/// What is known beside the monitors.
+/// The state of a session beside its monitors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Known {
-    /// Whether violations are explained: then the program has more in it.
+    /// Whether violations are explained: the program then has more properties.
     pub(crate) explain: bool,
     /// A note of the caller, which must be the same where another session continues.
     pub(crate) note: String,
-    /// How many events were checked.
+    /// The number of checked events.
     pub(crate) events: u64,
     /// The time of the last event, in nanoseconds: also that of an event without a time.
     pub(crate) time: i64,
@@ -31,16 +31,16 @@ pub(crate) struct Known {
     pub(crate) missing_fields: Vec<String>,
     /// The topics on which no message has come yet, by their numbers.
     pub(crate) missing_topics: Vec<u32>,
-    /// What is known beside the waiting messages, where messages wait.
+    /// The state of an alignment beside its waiting messages, if there is one.
     pub(crate) waiting: Option<Waiting>,
 }
 
-/// What is known beside messages that wait to be put in order.
+/// The state of an alignment beside its waiting messages.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Waiting {
     /// The time that the alignment's clock showed, once a message has set it.
     pub(crate) clock: Option<i64>,
-    /// How many progress markers could not be used.
+    /// The number of progress markers that could not be used.
     pub(crate) unread: u64,
     /// How far the publishers are that name themselves: topic, name, time.
     pub(crate) publishers: Vec<(u32, Vec<u8>, i64)>,
@@ -49,7 +49,7 @@ pub(crate) struct Waiting {
 /// The content of a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Saved {
-    /// What is known beside the monitors.
+    /// The state beside the monitors.
     pub(crate) known: Known,
     /// The monitors, each with the messages that wait for it.
     pub(crate) states: Vec<Vec<u8>>,
@@ -124,7 +124,7 @@ impl Saved {
         Ok(saved)
     }
 
-    /// What is known beside `count` alignment groups and this many properties.
+    /// The state of an alignment with `count` groups and this many properties.
     pub(crate) fn waiting(&self, count: usize, properties: usize) -> Result<&Waiting, StartError> {
         let waiting = self.known.waiting.as_ref();
         let waiting = waiting.ok_or(
@@ -139,7 +139,7 @@ impl Saved {
 
     /// Refuses a snapshot of another number of properties.
     pub(crate) fn fits(&self, properties: usize) -> Result<(), StartError> {
-        // Where nothing is checked there are no properties.
+        // A synchronizer has no properties.
         match self.known.statistics.len() == properties {
             true => Ok(()),
             false => Err("it belongs to another specification".into()),

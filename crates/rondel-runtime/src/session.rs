@@ -32,7 +32,7 @@ use synchronized::Synchronized;
 pub struct Stamp {
     /// When it was sent.
     pub source: Option<Timestamp>,
-    /// When it arrived; the session's clock is read where this is needed and not given.
+    /// When it arrived. Without it, the session reads its clock if it needs the time of arrival.
     pub arrival: Option<Timestamp>,
     /// Its publisher and its sequence number.
     pub origin: Option<Origin>,
@@ -172,8 +172,8 @@ impl SessionPlan {
 /// Messages in, reports out: decodes, aligns, evaluates.
 ///
 /// A session is driven by its caller and does no I/O. [`push`](Session::push) takes a message,
-/// [`flush`](Session::flush) evaluates all that came, [`poll`](Session::poll) and
-/// [`advance`](Session::advance) let time pass, [`reports`](Session::reports) hands over the verdicts.
+/// [`flush`](Session::flush) evaluates all messages so far, [`poll`](Session::poll) and
+/// [`advance`](Session::advance) let time pass, [`reports`](Session::reports) returns the verdicts.
 pub struct Session {
     route: Route,
     shared: Shared,
@@ -182,7 +182,7 @@ pub struct Session {
     finished: bool,
 }
 
-/// The way of messages through a session.
+/// The route of messages through a session.
 enum Route {
     /// They are evaluated as they come.
     Direct(Box<Direct>),
@@ -192,7 +192,7 @@ enum Route {
     Synchronized(Box<Synchronized>),
 }
 
-/// What every route writes to.
+/// The state that all routes share.
 struct Shared {
     emitter: Emitter,
     counts: Counts,
@@ -203,7 +203,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
 }
 
-/// The most notices that wait to be taken.
+/// The limit of notices that wait to be taken.
 const NOTICES: usize = 4096;
 
 impl Shared {
@@ -300,8 +300,7 @@ impl Session {
         }
     }
 
-    /// Evaluates everything that came and waits for nothing. To be called when no more messages are
-    /// waiting to be pushed.
+    /// Evaluates all messages that need not wait. Call it when no more messages are waiting to be pushed.
     #[inline]
     pub fn flush(&mut self) {
         match &mut self.route {
@@ -311,8 +310,8 @@ impl Session {
         }
     }
 
-    /// Evaluates everything that came, and what time has brought until now by the session's clock; returns
-    /// the reading of [`Clock::ticks`] at which time brings more.
+    /// Evaluates all messages, and the verdicts that time alone decides, up to the session's clock. Returns the
+    /// reading of [`Clock::ticks`] at which to call it again.
     pub fn poll(&mut self) -> Option<Ticks> {
         match &mut self.route {
             Route::Direct(direct) => direct.poll(&mut self.shared),
@@ -321,7 +320,7 @@ impl Session {
         }
     }
 
-    /// The reading of [`Clock::ticks`] at which time alone brings something.
+    /// The reading of [`Clock::ticks`] at which time alone decides a verdict or ends a wait.
     #[inline]
     pub fn due(&self) -> Option<Ticks> {
         match &self.route {
@@ -331,7 +330,7 @@ impl Session {
         }
     }
 
-    /// Whether time alone can bring anything, so that [`poll`](Session::poll) has to be called.
+    /// Whether time alone can decide verdicts or end waits, so that [`poll`](Session::poll) must be called.
     pub fn is_timed(&self) -> bool {
         match &self.route {
             Route::Direct(direct) => direct.is_timed(),
@@ -339,7 +338,7 @@ impl Session {
         }
     }
 
-    /// Evaluates everything that came, and lets event time pass up to `time`: no earlier message follows.
+    /// Evaluates all messages, and lets event time pass up to `time`: no earlier message follows.
     pub fn advance(&mut self, time: Timestamp) {
         match &mut self.route {
             Route::Direct(direct) => direct.advance(time, &mut self.shared),
@@ -348,7 +347,7 @@ impl Session {
         }
     }
 
-    /// The event time at which time alone brings a verdict, if no message comes before.
+    /// The event time at which time alone decides a verdict, if no message arrives before.
     pub fn deadline(&self) -> Option<Timestamp> {
         match &self.route {
             Route::Direct(direct) => direct.deadline(),
@@ -380,7 +379,7 @@ impl Session {
     }
 
     /// Takes the next message or set that a [synchronizer](SessionPlan::synchronizer) has released, as a JSON
-    /// object: the time, and under the names of the topics the messages as they came.
+    /// object: the time, and under the names of the topics the messages as received.
     pub fn released(&mut self) -> Option<&[u8]> {
         match &mut self.route {
             Route::Synchronized(synchronized) => synchronized.released(),
@@ -388,8 +387,8 @@ impl Session {
         }
     }
 
-    /// Everything that the session remembers, as bytes from which [`SessionPlan::restore`] continues. Reports
-    /// and notices that were not taken are not part of it. `note` is handed back to the caller's check.
+    /// The state of the session as bytes, from which [`SessionPlan::restore`] continues. Reports and notices that
+    /// were not taken are not included. [`SessionPlan::restore`] requires the same `note`.
     pub fn snapshot(&mut self, note: &str) -> Vec<u8> {
         self.flush();
         let mut saved = match &self.route {
@@ -407,8 +406,8 @@ impl Session {
         saved.seal()
     }
 
-    /// Ends the recording: evaluates everything, also what waits, and reports what stays open. Nothing is to
-    /// be pushed afterwards.
+    /// Ends the recording: evaluates all messages, also waiting ones, and reports open obligations. Push no
+    /// message afterwards.
     pub fn finish(&mut self) {
         if std::mem::replace(&mut self.finished, true) {
             return;
@@ -422,7 +421,7 @@ impl Session {
         }
     }
 
-    /// How many events were checked, those of earlier sessions included.
+    /// The number of checked events, with those before a snapshot.
     pub fn events(&self) -> u64 {
         self.shared.checked_before + self.shared.counts.checked
     }

@@ -41,7 +41,7 @@ impl Specification {
         Specification::new(Spec { topics: names.map(topic).collect(), ..Spec::default() })
     }
 
-    /// Whether time alone brings verdicts.
+    /// Whether time alone decides verdicts.
     pub fn is_timed(&self) -> bool {
         !self.spec.machines.is_empty() || self.spec.properties.iter().any(|p| p.time != TimeModel::Steps)
     }
@@ -68,7 +68,7 @@ fn is_ahead(node: &Expr) -> bool {
     matches!(node, Expr::Next(_) | Expr::Eventually(..) | Expr::Always(..) | Expr::Until(..))
 }
 
-/// Whether any formula has future operators. Most specifications have none, and need not ask for each.
+/// Whether any formula has future operators; a quick test before [`looks_ahead`].
 pub(crate) fn may_look_ahead(spec: &Spec) -> bool {
     spec.nodes.iter().any(is_ahead)
 }

@@ -13,17 +13,17 @@ use crate::text::{counted, parameters_text};
 /// The state of a session in numbers, from its beginning.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// What happened to the messages.
+    /// The counts of messages.
     pub counts: Counts,
     /// The verdicts of each property, in the order of the specification.
     pub properties: Vec<PropertyStatistics>,
     /// The messages of each topic, in the order of the specification.
     pub topics: Vec<TopicStatistics>,
-    /// How many events had an earlier time than the event before them.
+    /// The number of events with an earlier time than the previous event.
     pub backwards: u64,
     /// The fields that the specification reads and no message carried.
     pub missing_fields: MissingFields,
-    /// What could not be taken into account, in sentences.
+    /// The limits that were reached, as sentences.
     pub omissions: Vec<String>,
     /// The statistics of the chains.
     pub chains: Vec<ChainStatistics>,
@@ -77,7 +77,7 @@ impl Summary {
     }
 }
 
-/// What happened to the messages of a session.
+/// The counts of messages of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Messages received.
@@ -117,7 +117,7 @@ impl TopicStatistics {
 /// counted.
 #[derive(Clone, Debug, Default)]
 pub struct PropertyStatistics {
-    /// How many steps it was inconclusive, or how often it became inconclusive.
+    /// The number of steps at which it was inconclusive, or of times it became inconclusive.
     pub inconclusive: u64,
     /// How often it became violated.
     pub violations: u64,
@@ -335,7 +335,7 @@ impl MissingFields {
         self.fields.extend(other.fields.iter().cloned());
     }
 
-    /// Notes the fields that the events of a block carry. Costs nothing once every field has come.
+    /// Records the fields that the events of a block carry. Costs nothing once every field has come.
     #[inline]
     pub(crate) fn see(&mut self, block: &Block) {
         if !self.fields.is_empty() {
@@ -367,7 +367,7 @@ impl MissingFields {
     }
 }
 
-/// What a monitor could not take into account, in sentences.
+/// The limits that a monitor reached, as sentences.
 pub(crate) fn omissions(monitor: &Monitor, spec: &Spec) -> Vec<String> {
     let mut sentences = Vec::new();
     for slice in monitor.slices() {
@@ -377,7 +377,7 @@ pub(crate) fn omissions(monitor: &Monitor, spec: &Spec) -> Vec<String> {
             .filter_map(|property| spec.properties.get(*property as usize))
             .map(|property| property.name.as_str())
             .collect();
-        // Parts that are watched for explanations only: the property itself does the same.
+        // Skips the parts watched for explanations: their property reaches the same limits.
         if names.is_empty() {
             continue;
         }
@@ -481,7 +481,7 @@ mod tests {
         let mut closed = statistics.clone();
         closed.end(3, 0);
         assert!(!closed.open);
-        // What is left open at the end stays so, whatever is known of later times.
+        // A verdict that is open at the end stays open, although later times are known.
         statistics.over();
         statistics.add(&report(9, Some(4), Verdict::Inconclusive), Vec::new);
         statistics.end(3, 0);

@@ -8,7 +8,7 @@ use crate::report::Report;
 use crate::saved::StartError;
 use crate::session::{Session, SessionPlan, Stamp};
 
-/// How often time passes after the last message. A machine that repeats by itself would never end.
+/// The number of deadlines after the last message. A machine that repeats by itself has no last one.
 const LONGEST: usize = 10_000;
 
 /// A verdict of a test.
@@ -24,9 +24,9 @@ pub struct Came {
     pub time: Timestamp,
     /// The time that it is about, where that is another.
     pub about: Option<Timestamp>,
-    /// Whether it may hold only from just after that time on, as time brought it.
+    /// Whether it may hold only from just after that time on, because time decided it.
     pub after: bool,
-    /// The message that brought it; otherwise time did.
+    /// The message that decided it; none if time did.
     pub message: Option<usize>,
     /// The explanation in text, of a violation that is explained.
     pub explanation: Option<String>,
@@ -66,16 +66,15 @@ pub struct Outcome {
     pub unmet: Vec<usize>,
     /// The messages that could not be decoded, with the reason.
     pub undecodable: Vec<String>,
-    /// How many values had another type than the specification reads.
+    /// The number of values with another type than the specification reads.
     pub mistyped: u64,
-    /// Whether time could pass for ever.
+    /// Whether deadlines were left at the limit.
     pub endless: bool,
 }
 
 /// Runs a test. The plan must evaluate messages as they come, with the times that they are stamped with.
 ///
-/// After the last message time passes up to the end of the test; without an end, until time brings nothing
-/// more.
+/// After the last message time passes up to the end of the test, or without an end until no deadline is left.
 ///
 /// # Errors
 /// [`StartError`] when the session does not start.
@@ -92,7 +91,7 @@ pub fn run(plan: &SessionPlan, test: &Test) -> Result<Outcome, StartError> {
     }
     let mut until = test.messages.iter().map(|message| message.time).max();
     match test.end {
-        // What becomes certain at the end counts too.
+        // Verdicts that become certain at the end count too.
         Some(end) => {
             until = until.max(Some(end));
             session.advance(Timestamp::from_nanos(end.as_nanos().saturating_add(1)));
@@ -118,7 +117,7 @@ pub fn run(plan: &SessionPlan, test: &Test) -> Result<Outcome, StartError> {
     session.finish();
     let before = outcome.came.len();
     outcome.take(&mut session, None);
-    // That time passed a little further does not matter.
+    // The final advance must not show in the times.
     for came in &mut outcome.came[before..] {
         came.time = until.map_or(came.time, |until| came.time.min(until));
     }
@@ -160,7 +159,7 @@ impl Outcome {
     fn at(&self, expectation: &Expectation, at: Timestamp) -> Vec<Verdict> {
         let begins = |came: &Came| came.about() == at || came.about.is_some() && came.time == at;
         let mut found: Vec<Verdict> = self.of(expectation).filter(|g| begins(g)).map(|g| g.verdict).collect();
-        // Of every instance the last one before, unless it was another already at that time.
+        // For every instance its last verdict before that time, unless another one began at it.
         let mut standing: Vec<&Came> = Vec::new();
         for came in self.of(expectation).filter(|came| came.about() < at) {
             match standing.iter_mut().find(|known| known.parameters == came.parameters) {

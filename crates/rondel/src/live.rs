@@ -57,7 +57,7 @@ pub struct Running {
     networks: Networks,
     pipeline: Arc<Pipeline>,
     subscriptions: Vec<Box<dyn Subscription>>,
-    /// The thread that keeps time, if time brings verdicts.
+    /// The thread that keeps time, if time alone decides verdicts.
     keeper: Option<JoinHandle<()>>,
     /// The thread that writes snapshots.
     snapshots: Option<Snapshots>,
@@ -66,7 +66,7 @@ pub struct Running {
     published: &'static str,
 }
 
-/// Snapshots, written from time to time.
+/// The periodic writing of snapshots.
 struct Snapshots {
     file: PathBuf,
     /// Ends the thread, by being dropped.
@@ -95,7 +95,7 @@ impl Snapshots {
         Ok(Snapshots { file, end, thread })
     }
 
-    /// Writes the last snapshot. Whether it was written.
+    /// Writes the last snapshot. Returns whether it was written.
     fn end(self, pipeline: &Pipeline) -> bool {
         drop(self.end);
         // A panic of the thread has been reported.
@@ -111,10 +111,10 @@ impl Snapshots {
 }
 
 impl Running {
-    /// Makes the publishers, then the subscriptions: from the first message on there is a way out.
+    /// Starts a run: creates publishers before subscriptions, so that the first message already has a sink.
     ///
     /// # Errors
-    /// What could not be made, and why.
+    /// The publisher, subscription or thread that could not be created, and the reason.
     pub fn start(
         deployment: &Deployment,
         (plan, session): (&SessionPlan, Session),
@@ -138,7 +138,7 @@ impl Running {
             let sets = released.iter().zip(deployment.synchronized.iter().flatten());
             for (sink, address) in verdicts.chain(sets) {
                 let Sink::Network(publisher) = sink else { continue };
-                // In slices, so that a signal ends it.
+                // In short steps, so that a signal ends the wait.
                 let mut matched = false;
                 while !matched && !asked() && Instant::now() < deadline {
                     matched = publisher.wait_matched(Duration::from_millis(100));
@@ -198,8 +198,8 @@ impl Running {
         })
     }
 
-    /// Ends gracefully: everything received is checked and its verdicts are published. `None` when a
-    /// subscriber of the verdicts takes nothing.
+    /// Ends gracefully: checks everything received and publishes its verdicts. `None` when a subscriber of
+    /// the verdicts blocks.
     pub fn end(self, why: Stop) -> Option<RunSummary> {
         if why == Stop::Asked {
             let drained = Instant::now() + DRAIN;
@@ -251,21 +251,21 @@ impl Running {
     }
 }
 
-/// The numbers of a run.
+/// The statistics of a run.
 pub struct RunSummary {
-    /// The numbers of the session.
+    /// The statistics of the session.
     pub summary: Summary,
-    /// The numbers of arrival and publication.
+    /// The counts of received and published messages.
     pub traffic: Traffic,
-    /// Whether the run ended with the last message that was asked for.
+    /// Whether the run ended with the last wanted message.
     counted: bool,
     problems: Problems,
     /// The name of what is published.
     published: &'static str,
     properties: Vec<String>,
-    /// Whether the snapshot was written, where one was asked for.
+    /// Whether the snapshot was written, if one was wanted.
     pub kept: bool,
-    /// Whether everything was handed over.
+    /// Whether every verdict was delivered.
     pub flushed: bool,
 }
 
@@ -343,7 +343,7 @@ impl RunSummary {
         }
         if let Some(seconds) = self.seconds() {
             text += &format!("; {seconds:.3} s since the first message");
-            // Otherwise the run ended some time after the last message, nobody knows how long.
+            // Otherwise the run ended at an unknown time after the last message: no rate.
             if self.counted && seconds > 0.0 {
                 let rate = ((until_last.max(1) - 1) as f64 / seconds).round() as u64;
                 text += &format!(", {} messages/s", grouped(rate));

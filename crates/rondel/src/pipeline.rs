@@ -24,10 +24,10 @@ pub enum Stop {
     Count,
 }
 
-/// The shortest pause between two looks at what time brings.
+/// The shortest pause between two calls of [`Session::poll`].
 const FINEST: Duration = Duration::from_millis(1);
 
-/// What happened at the edges of the session: arrival and publication.
+/// The counts of received and published messages.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Traffic {
     /// Messages received.
@@ -38,21 +38,20 @@ pub struct Traffic {
     pub unpublished: u64,
     /// When the first message was received.
     pub first: Option<Timestamp>,
-    /// When the run ended: with the last message that was asked for, or later.
+    /// When the run ended: with the last wanted message, or later.
     pub last: Option<Timestamp>,
-    /// How many messages had been received then, if the run ended with the last one that was asked for.
+    /// The number of messages received by then, if the run ended with the last wanted message.
     pub until_last: u64,
 }
 
 /// Receives samples, evaluates them and publishes verdicts.
 ///
-/// Everything is under one lock: verdicts leave in the order of the events, and a sink that cannot take
-/// more holds the source back. There is no queue here: the bounded queues are those of the networks, on
-/// both sides. What becomes certain by time alone comes from another thread ([`Pipeline::keep_time`]),
-/// under the same lock.
+/// One lock guards everything: verdicts leave in the order of the events, and a slow sink holds the source
+/// back. The pipeline has no queue: the networks on both sides have bounded ones. Another thread evaluates
+/// the verdicts that time alone decides ([`Pipeline::keep_time`]), under the same lock.
 pub struct Pipeline {
     state: Mutex<State>,
-    /// Something is due sooner than [`Pipeline::keep_time`] knows.
+    /// Wakes [`Pipeline::keep_time`] for a deadline before the one that it waits for.
     sooner: Condvar,
     clock: Arc<dyn Clock>,
     batching: bool,
@@ -70,7 +69,7 @@ struct State {
     /// The sinks of messages that were put in order, of a synchronizer.
     released: Vec<Sink>,
     notices: Notices,
-    /// When [`Pipeline::keep_time`] looks again.
+    /// The deadline that [`Pipeline::keep_time`] waits for.
     armed: Option<Ticks>,
     ended: bool,
     traffic: Traffic,
@@ -89,13 +88,13 @@ pub struct Parts {
     pub sinks: Sinks,
     /// The sinks of messages that were put in order, of a synchronizer.
     pub released: Vec<Sink>,
-    /// The sinks of notices: what was late, lost or refused.
+    /// The sinks of notices about late, lost and refused messages.
     pub notices: Vec<Sink>,
-    /// Whether a sink may hold verdicts back, so that it has to be told when nothing more comes.
+    /// Whether a sink may hold verdicts back until they are released.
     pub batching: bool,
-    /// After how many messages [`Stop::Count`] is sent.
+    /// The number of messages after which [`Stop::Count`] is sent.
     pub stop_after: Option<u64>,
-    /// Where it is sent.
+    /// The channel for the reason to stop.
     pub stop: Sender<Stop>,
 }
 
@@ -131,12 +130,12 @@ impl Pipeline {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number to subscribe with to progress markers.
+    /// The topic number for the subscription to progress markers.
     pub fn progress(&self) -> TopicId {
         self.progress
     }
 
-    /// The numbers so far.
+    /// The statistics so far.
     pub fn summary(&self) -> (Summary, Traffic) {
         let state = self.state();
         let mut traffic = state.traffic;
@@ -145,9 +144,8 @@ impl Pipeline {
         (state.session.summary(), traffic)
     }
 
-    /// Ends the run and hands back the publishers, to be flushed. The recording ends too, unless `resumable`:
-    /// then what waits goes on waiting. `None` when a sink has not taken its verdict within `limit`: nothing
-    /// more can be done then.
+    /// Ends the run and returns the publishers, to be flushed. Unless `resumable`, the recording ends too, with
+    /// verdicts about waiting messages and open obligations. `None` when a sink blocks for longer than `limit`.
     pub fn end(&self, resumable: bool, limit: Duration) -> Option<Vec<Box<dyn Publisher>>> {
         let deadline = Instant::now() + limit;
         let mut state = loop {
@@ -178,18 +176,18 @@ impl Pipeline {
     pub fn snapshot(&self) -> Vec<u8> {
         let mut state = self.state();
         let bytes = state.session.snapshot("");
-        // A snapshot evaluates everything that came first.
+        // Taking a snapshot evaluates all messages.
         state.emit();
         bytes
     }
 
-    /// Whether time alone brings verdicts, so that somebody has to [keep time](Pipeline::keep_time).
+    /// Whether time alone decides verdicts, so that a thread must [keep time](Pipeline::keep_time).
     pub fn is_timed(&self) -> bool {
         self.state().session.is_timed()
     }
 
-    /// Evaluates what time brings where no message comes, until the pipeline has ended. For a thread of its
-    /// own, which sleeps until something is due.
+    /// Evaluates the verdicts that time alone decides, until the pipeline has ended. Runs on a thread of its own,
+    /// which sleeps until the next deadline.
     pub fn keep_time(&self) {
         let mut state = self.state();
         while !state.ended {
@@ -209,7 +207,7 @@ impl Pipeline {
         }
     }
 
-    /// Evaluates everything that came, and wakes the keeper of time if something is due sooner than it knows.
+    /// Evaluates all messages, and wakes [`Pipeline::keep_time`] for an earlier deadline.
     fn flush(&self, state: &mut State) {
         state.session.flush();
         state.emit();
@@ -271,14 +269,14 @@ impl State {
         }
     }
 
-    /// Evaluates what came and what time has brought; when it brings more.
+    /// Evaluates all messages and what time has decided. Returns the next deadline.
     fn poll(&mut self) -> Option<Ticks> {
         let due = self.session.poll();
         self.emit();
         due
     }
 
-    /// Sends what the session has to hand over.
+    /// Sends reports, notices and released messages of the session to their sinks.
     #[inline]
     fn emit(&mut self) {
         if self.session.has_reports() {
@@ -322,7 +320,7 @@ impl State {
         ));
     }
 
-    /// Sends what publishers hold back to fill a packet.
+    /// Releases payloads that publishers hold back to fill a packet.
     fn release(&self) {
         self.sinks.release();
         self.notices.sinks.iter().chain(&self.released).for_each(release);
@@ -339,7 +337,7 @@ impl Notices {
     fn take(&mut self, notices: impl Iterator<Item = Notice>) {
         for notice in notices {
             if !self.sinks.is_empty() {
-                // A notice that cannot be published shows where verdicts are published too.
+                // A broken network shows when verdicts are published.
                 let _ = sinks::publish(&self.sinks, notice.json().to_string().as_bytes());
             }
             if self.reported.insert((notice.kind, notice.topic.map_or(u32::MAX, |topic| topic.0))) {
@@ -356,7 +354,7 @@ pub fn sentence(notice: &Notice) -> String {
     format!("{name}{}; further ones are only counted", notice.text(&mut |time| times.text(time)))
 }
 
-/// A part of a payload around a place.
+/// A part of a payload around an offset.
 fn excerpt(payload: &[u8], offset: usize) -> String {
     let start = offset.min(payload.len()).saturating_sub(20);
     let end = (start + 40).min(payload.len());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rondel_runtime::{Session, SessionPlan};
 
-/// Writes a file beside its place first, and then moves it there: whatever happens, there is a whole one.
+/// Replaces a file atomically: writes a new file beside it and renames that.
 ///
 /// # Errors
 /// The reason why it could not be written; the file is then as it was.

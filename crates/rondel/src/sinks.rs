@@ -1,4 +1,4 @@
-//! Sinks: verdicts to the topics and to standard output where they belong.
+//! Sinks of verdicts: topics and standard output.
 
 use std::io;
 
@@ -61,7 +61,7 @@ impl Sinks {
         }
     }
 
-    /// Sends a report to the sinks of its property. Whether standard output is one of them.
+    /// Sends a report to the sinks of its property. Returns whether standard output is one of them.
     fn send(&mut self, report: &Report<'_>) -> bool {
         let Sinks { writer, sinks, text, stdout, verdicts, unpublished, .. } = self;
         let mut printed = false;
@@ -101,20 +101,20 @@ impl Sinks {
         printed
     }
 
-    /// Sends what publishers hold back to fill a packet.
+    /// Releases payloads that publishers hold back to fill a packet.
     pub fn release(&self) {
         self.sinks.iter().flatten().for_each(release);
     }
 
-    /// Writes out the buffers and hands back the publishers, to be flushed. Reports from here on go nowhere.
+    /// Writes the buffers and returns the publishers, to be flushed. Later reports have no sink.
     pub fn close(&mut self) -> Vec<Box<dyn Publisher>> {
         self.stdout.flush();
-        // The properties keep their places: a receiver that is called once more finds no sinks there.
+        // The vector keeps its length, as a receiver may be called once more.
         publishers(self.sinks.iter_mut().flat_map(std::mem::take))
     }
 }
 
-/// Sends what a sink holds back to fill a packet.
+/// Releases payloads that a sink holds back to fill a packet.
 pub fn release(sink: &Sink) {
     if let Sink::Network(publisher) = sink {
         publisher.release();
@@ -127,8 +127,7 @@ pub fn publishers(sinks: impl IntoIterator<Item = Sink>) -> Vec<Box<dyn Publishe
     sinks.into_iter().filter_map(publisher).collect()
 }
 
-/// Publishes a line that is not a verdict, a set or a notice, on these sinks: how many took it, and the
-/// first error.
+/// Publishes a line, a set or a notice, on these sinks. Returns the number of successes and the first error.
 pub fn publish(sinks: &[Sink], line: &[u8]) -> (u64, Option<String>) {
     let (mut taken, mut failure) = (0, None);
     for sink in sinks {

@@ -46,7 +46,7 @@ pub fn missing(summary: &Summary, received: bool) -> Vec<String> {
         sentences.push(format!("no message came on {noun} {}", topics.join(", ")));
     }
     let fields = summary.missing_fields.names();
-    // Of a topic without messages, its fields need not be named.
+    // A topic without messages is named once, without its fields.
     let of_missing = |field: &&&str| topics.iter().any(|topic| field.starts_with(&format!("{topic}.")));
     let (_, fields): (Vec<&str>, Vec<&str>) = fields.iter().partition(|field| of_missing(&field));
     if received && !fields.is_empty() {

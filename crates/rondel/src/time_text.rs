@@ -9,18 +9,13 @@ const CALENDAR: i64 = 946_684_800_000_000_000;
 const HOUR: i64 = 3_600_000_000_000;
 
 /// Writes times. The text of an hour is kept, as most times are in the same one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct TimeText {
-    zone: TimeZone,
+    /// The zone of this machine, once it is needed: finding it takes a millisecond.
+    zone: Option<TimeZone>,
     /// The beginning of a quarter of an hour, the nanoseconds of its hour that have passed by then, and the
     /// text of the date and hour.
     hour: Option<(i64, i64, Vec<u8>)>,
-}
-
-impl Default for TimeText {
-    fn default() -> TimeText {
-        TimeText { zone: TimeZone::system(), hour: None }
-    }
 }
 
 impl TimeText {
@@ -36,7 +31,7 @@ impl TimeText {
         let quarter = nanos - nanos.rem_euclid(HOUR / 4);
         if self.hour.as_ref().is_none_or(|(start, ..)| *start != quarter) {
             let text = jiff::Timestamp::from_nanosecond(i128::from(quarter)).map(|at| {
-                let local = at.to_zoned(self.zone.clone());
+                let local = at.to_zoned(self.zone.get_or_insert_with(TimeZone::system).clone());
                 let within = i64::from(local.minute()) * 60 + i64::from(local.second());
                 (quarter, within * 1_000_000_000, local.strftime("%Y-%m-%d %H:").to_string().into_bytes())
             });
@@ -83,7 +78,7 @@ mod tests {
 
     #[test]
     fn small_times_are_seconds_and_calendar_times_are_dates() {
-        let mut times = TimeText { zone: TimeZone::fixed(jiff::tz::offset(2)), hour: None };
+        let mut times = TimeText { zone: Some(TimeZone::fixed(jiff::tz::offset(2))), hour: None };
         let mut text = |nanos: i64| times.text(Timestamp::from_nanos(nanos));
         assert_eq!(text(7_500_000_000), "7.5 s");
         assert_eq!(text(-1), "-0.000000001 s");
@@ -99,7 +94,7 @@ mod tests {
             let zone = TimeZone::fixed(
                 jiff::tz::Offset::from_seconds(minutes * 60).unwrap_or(jiff::tz::Offset::UTC),
             );
-            let mut times = TimeText { zone: zone.clone(), hour: None };
+            let mut times = TimeText { zone: Some(zone.clone()), hour: None };
             for i in 0..2_000_i64 {
                 let at = CALENDAR + i * 977_777_777_777_777;
                 let zoned =

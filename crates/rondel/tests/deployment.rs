@@ -88,7 +88,7 @@ fn alignments() {
         ("alignment: { epsilon: 5 ms }", "3:23", &["policy epsilon"]),
         ("alignment: { policy: epsilon }", "3:12", &["needs `epsilon:`"]),
         ("alignment: { late: ignore }", "3:20", &["late, drop, inconclusive"]),
-        ("alignment: { queue: 0 }", "3:20", &["queue"]),
+        ("alignment: { queue: 0 }", "3:21", &["queue"]),
         ("alignment: { maxwait: 5 ms }", "3:14", &["did you mean 'max_wait'"]),
         ("alignment: { reports: zenoh:demo/gear }", "3:12", &["come back"]),
         (

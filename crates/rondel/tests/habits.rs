@@ -47,7 +47,6 @@ fn colours_are_chosen() {
     assert!(check(&["--color", "always"], None).contains("\x1b[1;31mviolated"));
     assert!(!check(&["--color", "never"], None).contains('\x1b'));
     assert!(!check(&[], Some(("NO_COLOR", "1"))).contains('\x1b'));
-    assert!(!check(&[], Some(("CLICOLOR_FORCE", "0"))).contains('\x1b'));
 }
 
 #[test]

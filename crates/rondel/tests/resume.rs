@@ -104,22 +104,22 @@ fn what_cannot_be_gone_on_from() {
     check(&["--snapshot-to", &name, "-f", "v"], "{\"v\":true}\n").expect_status(0);
     resume("v", &[]).expect_status(0);
     resume("once v", &[]).expect_status(2).expect_stderr(&["cannot resume from", "another specification"]);
-    resume("v", &["--explain"]).expect_status(2).expect_stderr(&["without --explain"]);
+    resume("v", &["--explain"]).expect_status(2).expect_stderr(&["leave --explain out"]);
     let other_unit = ["read from `time` in s", "in ms"];
     resume("v", &["--time-unit", "ms"]).expect_status(2).expect_stderr(&other_unit);
     resume("v", &["--time-field", "t"]).expect_status(2).expect_stderr(&["here they are read from `t` in s"]);
     let whole = std::fs::read(&snapshot).unwrap();
     std::fs::write(&snapshot, &whole[..whole.len() - 1]).unwrap();
-    resume("v", &[]).expect_status(2).expect_stderr(&["it was cut or added to"]);
+    resume("v", &[]).expect_status(2).expect_stderr(&["it was truncated or extended"]);
     let mut altered = whole.clone();
     altered[whole.len() / 2] ^= 4;
     std::fs::write(&snapshot, &altered).unwrap();
-    resume("v", &[]).expect_status(2).expect_stderr(&["it was altered"]);
+    resume("v", &[]).expect_status(2).expect_stderr(&["was altered"]);
     std::fs::write(&snapshot, "{}").unwrap();
-    resume("v", &[]).expect_status(2).expect_stderr(&["it is no snapshot"]);
+    resume("v", &[]).expect_status(2).expect_stderr(&["this is not a snapshot"]);
     rondel(["check", "--snapshot-to", &name, "-f", "v", "x.jsonl", "y.jsonl"])
         .expect_status(2)
-        .expect_stderr(&["a snapshot is of one trace"]);
+        .expect_stderr(&["need exactly one recording"]);
     // Of what could not be read to its end, or not be written, there is none.
     std::fs::remove_file(&snapshot).unwrap();
     check(&["--snapshot-to", &name, "-f", "v"], "{\n")

@@ -155,12 +155,12 @@ fn the_plan_of_what_is_divided_by_key() {
     let plan = rondel(["explain", &spec]);
     plan.expect_status(0);
     for part in [
-        "property m\n  formula       not (m had two ways to go)\n  states        a (initial), b (final)\n",
+        "property m\n  formula       not (m is ambiguous)\n  states        a (initial), b (final)\n",
         "  transition    a -> b when on(ask) within 5 s\n",
-        "  evaluated     at every message with its key\n",
-        "  evaluated     at every message with its key, and at all on alarm\n",
+        "  evaluated     at every message with its parameters\n",
+        "  evaluated     at every message with its parameters, and for all instances at messages on alarm\n",
         " + 1 text for each instance\n",
-        "  clock         prev(ask.x) goes by messages on ask\n",
+        "  clock         prev(ask.x) counts messages on ask\n",
         " + 1 text for each instance together for p, q\n",
     ] {
         assert!(plan.stdout.contains(part), "{part}\n---\n{}", plan.stdout);
@@ -206,7 +206,7 @@ fn a_failed_test_says_why() {
     let folder = Folder::new();
     let spec = folder.file("hazard.rondel", HAZARD);
     let finished = rondel(["test", "--explain", "--filter", "too late", &spec]);
-    let expected = "    violated at 2 s, as\n\
+    let expected = "    violated at 2 s:\n\
                     \x20     time                        after 2 s\n\
                     \x20     step\n\
                     \x20     message\n\

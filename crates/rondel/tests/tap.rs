@@ -53,7 +53,7 @@ fn messages_of_several_topics_with_their_times_and_names() {
     assert_eq!(shown[1]["payload"], "\\u{1b}[31mred", "{lines:?}");
     assert_eq!((&shown[2]["time"], report(2)), (&serde_json::Value::Null, &7.into()));
     assert!(shown[3]["topic"] == "speed" && last[0].contains("\"data\":[1.10]"), "{last:?}");
-    tap.finish().expect_status(0).expect_stderr(&["is not JSON", "received 4 messages, 1 is no JSON"]);
+    tap.finish().expect_status(0).expect_stderr(&["is not JSON", "received 4 messages, 1 is not JSON"]);
 }
 
 #[test]

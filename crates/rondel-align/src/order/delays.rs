@@ -1,24 +1,25 @@
+//! Histograms of delays.
+
 use serde::{Deserialize, Serialize};
 
-/// How often which delay occurred: a histogram whose buckets are at most 1/16 of what is in them wide. What was long
-/// ago counts less.
+/// Histogram of delays with a relative bucket width of at most 1/16. Older delays weigh less.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Delays {
-    /// As far as anything was counted.
+    /// Counts up to the largest bucket in use.
     buckets: Vec<u32>,
     count: u64,
-    /// How many there were ever.
+    /// Number of all delays, without weights.
     ever: u64,
     max: u64,
 }
 
-/// Nothing has ever been counted so often.
+/// Counts from here on are refused in a snapshot, so that adding to them cannot overflow.
 pub(super) const IMPOSSIBLE: u64 = 1 << 62;
 
-/// When there are so many, each counts half from then on.
+/// Number of delays at which all counts are halved.
 const FORGET_AT: u64 = 1 << 15;
 
-/// Buckets for each power of two.
+/// Number of buckets for each power of two.
 const STEPS: u32 = 16;
 
 impl Delays {
@@ -39,12 +40,12 @@ impl Delays {
         }
     }
 
-    /// Whether it can have come about.
-    pub(super) fn may_be(&self) -> bool {
+    /// Whether restored values are plausible: a snapshot may contain any numbers.
+    pub(super) fn is_plausible(&self) -> bool {
         self.buckets.len() <= bucket(u64::MAX) + 1 && self.count < FORGET_AT && self.ever < IMPOSSIBLE
     }
 
-    /// How many there were ever.
+    /// Returns the number of all delays.
     pub(super) fn ever(&self) -> u64 {
         self.ever
     }
@@ -53,7 +54,7 @@ impl Delays {
         self.max
     }
 
-    /// This part of the delays was at most so long. At most 1/16 too long, never too short. 0 if there was none.
+    /// Returns a quantile of the delays: at most 1/16 too large, never too small; 0 without delays.
     pub(super) fn quantile(&self, part: f64) -> u64 {
         let wanted = (self.count as f64 * part).ceil().max(1.0) as u64;
         let mut so_far = 0_u64;
@@ -67,7 +68,7 @@ impl Delays {
     }
 }
 
-/// The bucket of a delay: its highest bit and the four after it.
+/// Returns the bucket of a delay: its highest bit and the four bits after it.
 fn bucket(delay: u64) -> usize {
     if delay < u64::from(STEPS) {
         return delay as usize;
@@ -76,7 +77,7 @@ fn bucket(delay: u64) -> usize {
     ((exponent * STEPS) as u64 + (delay >> exponent)) as usize
 }
 
-/// The longest delay of a bucket.
+/// Returns the longest delay of a bucket.
 fn end(bucket: usize) -> u64 {
     let steps = STEPS as usize;
     if bucket < steps {

@@ -1,28 +1,33 @@
-use super::tree::{Place, Tree};
+//! Earliest possible positions of future events.
 
-/// For every topic the earliest place at which something can still come, as far as that is known without the clock, and
-/// how long to wait for it.
+use super::tree::{Position, PositionTree};
+
+/// For every topic the earliest position at which an event can still arrive, as far as known without the clock, and the
+/// wait for it.
 ///
-/// The topics stand in the order of how long they are waited for, the longest first. What the clock lets pass is then
-/// always the end of the row, and nobody has to go through it: the first of the row that could still come before an
-/// event is also the one to be waited for longest.
+/// The topics are sorted by their wait, the longest first. The topics whose wait is over at some time are then always at
+/// the end of the row, so that no search is needed: of the topics that can have an event before a position, the first in
+/// the row has the longest wait.
 #[derive(Clone, Debug)]
 pub(super) struct Frontiers {
-    row: Tree,
-    /// The wait and the topic at each place of the row.
+    row: PositionTree,
+    /// Wait and topic at each index of the row.
     waits: Vec<(i64, u32)>,
-    /// The place of each topic.
+    /// Index of each topic in the row.
     leaves: Vec<u32>,
 }
 
-/// A wait without end.
+/// A wait without limit.
 pub(super) const ENDLESS: i64 = i64::MAX;
 
 impl Frontiers {
     pub(super) fn new(waits: impl Iterator<Item = i64>) -> Frontiers {
         let waits: Vec<_> = waits.zip(0_u32..).collect();
-        let mut new =
-            Frontiers { row: Tree::new(waits.len()), leaves: vec![0; waits.len()], waits: Vec::new() };
+        let mut new = Frontiers {
+            row: PositionTree::new(waits.len()),
+            leaves: vec![0; waits.len()],
+            waits: Vec::new(),
+        };
         new.waits = waits;
         new.waits.sort_unstable_by_key(|&(wait, topic)| (std::cmp::Reverse(wait), topic));
         for (leaf, &(_, topic)) in (0..).zip(&new.waits) {
@@ -32,36 +37,38 @@ impl Frontiers {
     }
 
     #[inline]
-    pub(super) fn set(&mut self, topic: usize, place: Place) {
-        self.row.set(self.leaves[topic] as usize, place);
+    pub(super) fn set(&mut self, topic: usize, position: Position) {
+        self.row.set(self.leaves[topic] as usize, position);
     }
 
-    /// How long the topic is waited for.
+    /// Returns the wait for a topic.
     pub(super) fn wait(&self, topic: usize) -> i64 {
         self.waits[self.leaves[topic] as usize].0
     }
 
-    /// The longest of the waits for topics on which something can come before this place. None: nothing can.
+    /// Returns the longest wait for the topics that can have an event before a position; `None` if there are none.
     #[inline]
-    pub(super) fn wait_before(&self, place: Place) -> Option<i64> {
-        self.row.first_before(place).map(|leaf| self.waits[leaf].0)
+    pub(super) fn wait_before(&self, position: Position) -> Option<i64> {
+        self.row.first_before(position).map(|leaf| self.waits[leaf].0)
     }
 
-    /// The topics on which something can come before this place, and the waits for them, the longest first.
-    pub(super) fn before(&self, place: Place) -> impl Iterator<Item = (usize, i64)> {
-        let mut leaf = self.row.first_before(place);
+    /// Returns the topics that can have an event before a position with their waits, the longest first.
+    pub(super) fn before(&self, position: Position) -> impl Iterator<Item = (usize, i64)> {
+        let mut leaf = self.row.first_before(position);
         std::iter::from_fn(move || {
             let here = leaf?;
-            leaf = self.row.next_before(here, place);
+            leaf = self.row.next_before(here, position);
             let (wait, topic) = self.waits[here];
             Some((topic as usize, wait))
         })
     }
 
-    /// Up to what time nothing can come any more when the clock shows `now`. None: nobody is waited for.
+    /// Returns the time up to which no event can arrive any more when the clock shows `now`; `None` if no topic is waited
+    /// for.
     pub(super) fn complete(&self, now: i64) -> Option<i64> {
-        // The least, over all topics, of the later of what is known and what the clock says. Along the row the clock
-        // says ever more, and the least that is known up to there becomes ever less: it is where they cross.
+        // The minimum over all topics of the later of two times: the known one and the one given by the clock. Along the
+        // row the time given by the clock increases and the minimum of the known ones decreases: the result is where
+        // they cross.
         let by_clock = |leaf: usize| match self.waits.get(leaf) {
             Some(&(ENDLESS, _)) => i64::MIN,
             Some(&(wait, _)) => now.saturating_sub(wait),
@@ -70,7 +77,7 @@ impl Frontiers {
         self.row.crossing(by_clock)
     }
 
-    /// Moves the topic to where it belongs with another wait.
+    /// Changes the wait for a topic and moves it in the row.
     pub(super) fn set_wait(&mut self, topic: usize, wait: i64) {
         let from = self.leaves[topic] as usize;
         let key = |&(wait, topic): &(i64, u32)| (std::cmp::Reverse(wait), topic);
@@ -80,7 +87,7 @@ impl Frontiers {
         }
         let mut to = self.waits.partition_point(|other| key(other) < key(&new));
         if to > from {
-            // It leaves its own place first.
+            // Its own entry is removed first.
             to -= 1;
         }
         self.waits[from] = new;

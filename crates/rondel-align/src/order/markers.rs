@@ -1,3 +1,5 @@
+//! Progress markers of one topic.
+
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
@@ -6,54 +8,57 @@ use super::delays::IMPOSSIBLE;
 use super::queue::Queue;
 use super::settings::Marker;
 
-/// How many events are remembered for markers of a topic that has had none yet.
+/// Limit of events remembered before the first marker.
 const BEFORE_MARKERS: usize = 256;
-/// How many events are remembered that no marker has spoken of.
+/// Limit of events remembered that no marker covers yet.
 const BEYOND: usize = 65_536;
-/// How many markers may wait for their events one by one; more are made one.
+/// Limit of markers that wait for their events separately; further ones are merged.
 const PENDING: usize = 1_024;
 
-/// What markers have said of a topic.
+/// The markers of a topic and the events that they count.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Markers {
-    /// Everything up to here has come, or is not waited for.
+    /// Time up to which all events have arrived or are no longer waited for.
     pub(super) through: Option<i64>,
-    /// Up to here, at most, a marker went without all of its events.
+    /// Latest time of a marker that took effect without all of its events.
     unmet: Option<i64>,
-    /// From here on they speak, if the first says so.
+    /// Time from which markers apply, if the first one states it.
     began: Option<i64>,
-    /// Up to here markers have spoken.
+    /// Time of the latest marker.
     announced: Option<i64>,
-    /// Markers whose events have not all come, each from the end of the one before it.
-    pending: VecDeque<Pending>,
-    /// The times of the events that no marker has spoken of.
+    /// Markers whose events have not all arrived, each from the end of the one before it.
+    pending: VecDeque<PendingMarker>,
+    /// Times of the events that no marker covers yet.
     beyond: Queue<()>,
-    /// Whether those are remembered.
+    /// Whether these times are recorded.
     remembering: bool,
-    /// Up to here some of them may have been forgotten.
+    /// Time up to which some of them may have been dropped.
     forgotten: Option<i64>,
-    /// How many events came.
+    /// Number of events received.
     received: u64,
 }
 
+/// A marker that waits for its events.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Pending {
+struct PendingMarker {
     complete: i64,
-    /// How many events are still to come, if that is known.
+    /// Number of events still to arrive, if known.
     missing: Option<u64>,
-    /// Part of its time was before anybody listened: it is over once the next has all its events.
+    /// Whether a part of its interval was before the subscription: such a marker takes effect once the next one has all
+    /// its events.
     partial: bool,
 }
 
-/// What became of a marker.
+/// Result of adding a marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Marked {
+pub(super) enum MarkerOutcome {
+    /// The marker was accepted.
     Taken,
-    /// The same again.
+    /// The marker is a duplicate.
     Again,
-    /// It speaks of what one before it had spoken of: up to here.
+    /// The marker covers a time that earlier markers covered, up to the given one.
     Back(i64),
-    /// The one before it is missing, which would have spoken from here.
+    /// The marker was accepted, but the one before it is missing, which began at the given time.
     Skipped(i64),
 }
 
@@ -72,23 +77,23 @@ impl Markers {
         }
     }
 
-    /// Whether they can have come about.
-    pub(super) fn may_be(&self) -> bool {
+    /// Whether restored values are plausible: a snapshot may contain any numbers.
+    pub(super) fn is_plausible(&self) -> bool {
         self.received < IMPOSSIBLE && self.beyond.len() as u64 <= self.received
     }
 
-    /// Whether there was any.
+    /// Whether any marker was added.
     pub(super) fn any(&self) -> bool {
         self.announced.is_some()
     }
 
-    /// Whether any waits for its events.
+    /// Whether a marker waits for its events.
     #[inline]
     pub(super) fn waits(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// An event came. If a marker had said that it could not: up to what time.
+    /// Counts an event. If markers had covered its time already, returns the time up to which they apply.
     #[inline]
     pub(super) fn receive(&mut self, time: i64) -> Option<i64> {
         self.received += 1;
@@ -121,7 +126,7 @@ impl Markers {
                 return;
             }
             if !self.any() {
-                // Perhaps there never will be one.
+                // The topic probably has no markers at all.
                 self.remembering = false;
                 while let Some((time, ())) = self.beyond.pop() {
                     self.forget(time);
@@ -139,44 +144,44 @@ impl Markers {
         self.forgotten = Some(self.forgotten.map_or(time, |forgotten| forgotten.max(time)));
     }
 
-    /// A marker came.
-    pub(super) fn mark(&mut self, marker: &Marker) -> Marked {
+    /// Adds a marker.
+    pub(super) fn mark(&mut self, marker: &Marker) -> MarkerOutcome {
         let complete = marker.complete.as_nanos();
         let after = marker.after.map(|after| after.as_nanos());
         if let Some(announced) = self.announced {
             if complete < announced {
-                return Marked::Back(announced);
+                return MarkerOutcome::Back(announced);
             }
             if complete == announced && marker.count.is_some() {
-                return Marked::Again;
+                return MarkerOutcome::Again;
             }
         }
         let Some(count) = marker.count else {
             self.count(complete);
             self.pending.clear();
             (self.announced, self.through) = (Some(complete), Some(complete));
-            return Marked::Taken;
+            return MarkerOutcome::Taken;
         };
         let first = self.announced.is_none();
         if let Some(after) = after
             && (after > complete || self.announced.is_some_and(|announced| after < announced))
         {
-            return Marked::Back(self.announced.unwrap_or(complete));
+            return MarkerOutcome::Back(self.announced.unwrap_or(complete));
         }
         let skipped = self.announced.filter(|announced| after.is_some_and(|after| after > *announced));
         if first {
             self.began = after;
         }
         if let Some(after) = after {
-            // Not its own.
+            // Events before the marker's own interval.
             self.count(after);
             if skipped.is_some() {
-                self.pending.push_back(Pending { complete: after, missing: None, partial: false });
+                self.pending.push_back(PendingMarker { complete: after, missing: None, partial: false });
             }
         }
         let counted = self.count(complete);
         let known = match after {
-            // The first of its publisher counts from the beginning.
+            // The first marker of a publisher counts from the beginning.
             None if first => {
                 let beyond = self.beyond.len() as u64;
                 self.forgotten.is_none_or(|forgotten| forgotten <= complete).then(|| self.received - beyond)
@@ -192,13 +197,13 @@ impl Markers {
         let missing = known.map(|known| count.saturating_sub(known));
         self.announced = Some(complete);
         self.remembering = true;
-        self.pending.push_back(Pending { complete, missing, partial });
+        self.pending.push_back(PendingMarker { complete, missing, partial });
         self.join();
         self.settle();
-        skipped.map_or(Marked::Taken, Marked::Skipped)
+        skipped.map_or(MarkerOutcome::Taken, MarkerOutcome::Skipped)
     }
 
-    /// Takes the events up to this time out of those that no marker has spoken of: how many there were.
+    /// Removes the events up to this time from `beyond` and returns their number.
     fn count(&mut self, through: i64) -> u64 {
         let mut count = 0;
         while self.beyond.first().is_some_and(|time| time <= through) {
@@ -208,21 +213,21 @@ impl Markers {
         count
     }
 
-    /// Makes the last two that wait one, where too many do.
+    /// Merges the last two pending markers if there are too many.
     fn join(&mut self) {
         if self.pending.len() > PENDING
             && let (Some(last), Some(before)) = (self.pending.pop_back(), self.pending.pop_back())
         {
             let missing = last.missing.zip(before.missing).map(|(last, before)| last.saturating_add(before));
             let partial = last.partial || before.partial;
-            self.pending.push_back(Pending { complete: last.complete, missing, partial });
+            self.pending.push_back(PendingMarker { complete: last.complete, missing, partial });
         }
     }
 
-    /// Lets markers take effect, in their order, as far as all their events have come.
+    /// Applies pending markers in order while all their events have arrived.
     fn settle(&mut self) {
         while let Some(first) = self.pending.front() {
-            let met = |pending: &Pending| pending.missing == Some(0);
+            let met = |pending: &PendingMarker| pending.missing == Some(0);
             if !met(first) {
                 if !first.partial || !self.pending.get(1).is_some_and(met) {
                     return;
@@ -234,8 +239,8 @@ impl Markers {
         }
     }
 
-    /// Order has gone on past this time: the first of the markers that are not waited for any more, with how many events
-    /// are missing.
+    /// Applies pending markers up to this time without their missing events. Returns the time of the first one that has
+    /// missing events, with their number.
     #[inline]
     pub(super) fn give_up(&mut self, past: i64) -> Option<(i64, u64)> {
         while let Some(first) = self.pending.front().copied().filter(|first| first.complete <= past) {

@@ -1,183 +1,185 @@
+//! Notices and statistics of [`Order`](super::Order).
+
 use rondel_event::{Timestamp, TopicId};
 use serde::{Deserialize, Serialize};
 
 use super::{Marker, Tardy};
 
-/// What there is to report. All durations are nanoseconds.
+/// Notice about events, markers, topics or the clock. All durations are nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// An event came when something after it had left.
+    /// An event was late: it arrived after a later event had been released.
     Tardy {
-        /// Its topic.
+        /// Topic of the event.
         topic: TopicId,
-        /// Its time.
+        /// Time of the event.
         time: Timestamp,
-        /// How much later the time is that order had reached.
+        /// Lateness: how much later the reached time is.
         excess: u64,
-        /// How long after its time it came.
+        /// Delay from the time of the event to its arrival.
         delay: u64,
-        /// What was done with it.
+        /// How the event was handled.
         policy: Tardy,
     },
-    /// Events of this topic keep coming too late: told at the first, and whenever there are ten times as many.
+    /// The wait for a topic is too short for some of its events. Reported at 1, 10, 100, … late events.
     WaitTooShort {
         /// The topic.
         topic: TopicId,
-        /// How many were tardy.
+        /// Number of late events.
         tardy: u64,
-        /// Of how many.
+        /// Number of received events.
         received: u64,
-        /// How long they are waited for.
+        /// Current wait.
         max_wait: Option<u64>,
-        /// The shortest `max_wait` with which none of them would have been tardy.
+        /// Shortest `max_wait` with which no event would have been late.
         sufficient: u64,
     },
-    /// An event was refused.
+    /// An event was refused because of its time.
     Refused {
-        /// Its topic.
+        /// Topic of the event.
         topic: TopicId,
-        /// Its time.
+        /// Time of the event.
         time: Timestamp,
-        /// Why.
+        /// Reason.
         reason: Refusal,
-        /// How far it was from the clock.
+        /// Distance of the time from the clock.
         distance: u64,
     },
-    /// An event or a marker of a topic that there is not.
+    /// An event or marker of an unknown topic was discarded.
     UnknownTopic {
         /// The topic.
         topic: TopicId,
     },
-    /// Nothing was heard of a topic for its `absent_after`: it is not waited for any more.
+    /// A topic sent nothing for its `absent_after`: it is no longer waited for.
     Absent {
         /// The topic.
         topic: TopicId,
-        /// When something was heard of it last; before that, of any topic.
+        /// Time of its last event or marker; if there was none, of the first one of any topic.
         since: Timestamp,
-        /// Whether anything was ever heard of it.
+        /// Whether it ever sent an event or a marker.
         ever: bool,
     },
-    /// A topic that was absent is heard again, and waited for.
+    /// An absent topic sent an event or a marker and is waited for again.
     Returned {
         /// The topic.
         topic: TopicId,
-        /// How long nothing was heard of it.
+        /// Duration without events and markers.
         after: u64,
     },
-    /// The stamps of a topic that was said to be in order step back. Told once. From now on an event of it says
-    /// nothing about what can come (unless it has neither a `max_wait` nor markers: there is nothing else to go by).
+    /// The times of a `fifo` topic step back; reported once. From now on its events no longer imply that no earlier
+    /// event arrives, unless it has neither a `max_wait` nor markers.
     SteppedBack {
         /// The topic.
         topic: TopicId,
-        /// The time of the event.
+        /// Time of the event.
         time: Timestamp,
-        /// The latest time before it.
+        /// Latest time before it.
         latest: Timestamp,
-        /// Whether a later event of the topic is still believed to say that nothing earlier comes.
+        /// Whether the topic is still treated as `fifo`.
         believed: bool,
     },
-    /// As `SteppedBack`, but each of two publishers by itself is in order: their clocks, or their ways, differ.
+    /// Like `SteppedBack`, but each of two publishers is in order by itself: their clocks or delays differ.
     StampsDisagree {
         /// The topic.
         topic: TopicId,
-        /// The time of the event.
+        /// Time of the event.
         time: Timestamp,
-        /// The latest time before it.
+        /// Latest time before it.
         latest: Timestamp,
-        /// Who sent the event, and who sent the one with the latest time.
+        /// Publisher of the event, and publisher of the event with the latest time.
         publishers: [u64; 2],
-        /// Whether a later event of the topic is still believed to say that nothing earlier comes.
+        /// Whether the topic is still treated as `fifo`.
         believed: bool,
     },
-    /// A marker went back, or spoke again of what one before it had spoken of. It was ignored.
+    /// A marker was ignored because it covers a time that an earlier marker covered.
     MarkerBack {
         /// The topic.
         topic: TopicId,
         /// The marker.
         marker: Marker,
-        /// What had been said to be complete.
+        /// Time up to which earlier markers apply.
         complete: Timestamp,
     },
-    /// An event came that a marker had said could not come any more. Told once for each topic.
+    /// An event arrived although a marker had covered its time. Reported once for each topic.
     MarkerBroken {
         /// The topic.
         topic: TopicId,
-        /// The time of the event.
+        /// Time of the event.
         time: Timestamp,
-        /// What had been said to be complete.
+        /// Time up to which markers apply.
         complete: Timestamp,
     },
-    /// A marker says that there was one before it, which did not come: nobody speaks for what lies between.
+    /// A marker is missing: no marker covers the interval before this one.
     MarkerMissed {
         /// The topic.
         topic: TopicId,
-        /// What was said to be complete.
+        /// Time up to which earlier markers apply.
         complete: Timestamp,
-        /// From where the marker speaks.
+        /// Time from which the new marker applies.
         after: Timestamp,
     },
-    /// Events that a marker had counted did not come before order went on without them.
+    /// Events counted by a marker did not arrive before the order proceeded without them.
     MarkerUnmet {
         /// The topic.
         topic: TopicId,
-        /// What was to be complete.
+        /// Time of the marker.
         complete: Timestamp,
-        /// How many did not come.
+        /// Number of missing events.
         missing: u64,
     },
-    /// More events than allowed were waiting, and the oldest left before its time.
+    /// The queue was full, and the oldest event was released early.
     Early {
-        /// Its topic.
+        /// Topic of the event.
         topic: TopicId,
-        /// Its time.
+        /// Time of the event.
         time: Timestamp,
     },
-    /// An event came again, and was dropped.
+    /// A duplicate event was dropped.
     Duplicate {
-        /// Its topic.
+        /// Topic of the event.
         topic: TopicId,
-        /// Who sent it.
+        /// Its publisher.
         publisher: u64,
-        /// Its number.
+        /// Its sequence number.
         number: u64,
     },
-    /// Numbers of a publisher were left out.
+    /// Sequence numbers of a publisher are missing.
     Gap {
         /// The topic.
         topic: TopicId,
-        /// Who sent it.
+        /// The publisher.
         publisher: u64,
-        /// The first that is missing.
+        /// First missing sequence number.
         from: u64,
-        /// How many are missing.
+        /// Number of missing events.
         missing: u64,
     },
-    /// A publisher began to count again.
+    /// A publisher restarted its sequence numbers.
     NumbersBack {
         /// The topic.
         topic: TopicId,
-        /// Who sent it.
+        /// The publisher.
         publisher: u64,
-        /// The number.
+        /// The sequence number.
         number: u64,
-        /// The highest before it.
+        /// Highest sequence number before.
         highest: u64,
     },
-    /// The clock stepped back. Its highest reading so far counts. Told again only if it is further back.
+    /// The clock stepped back, further than ever before. Its highest reading is used instead.
     ClockBack {
-        /// Its reading.
+        /// Current reading.
         now: Timestamp,
-        /// The highest so far.
+        /// Highest reading so far.
         highest: Timestamp,
     },
-    /// So many notices were not kept, because nobody asked for them.
+    /// Notices were discarded because too many waited to be taken.
     Unsaid {
-        /// How many.
+        /// Number of discarded notices.
         count: u64,
     },
 }
 
-/// Why an event was refused.
+/// Reason why an event was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// Its time was too far after the clock.
@@ -186,53 +188,54 @@ pub enum Refusal {
     Behind,
 }
 
-/// How it went on one topic. Of what was received, everything was released, dropped (tardy, duplicate, refused), or
-/// waits. All durations are nanoseconds.
+/// Statistics of one topic. Every received event was released or dropped (late, duplicate or refused), or is waiting. All
+/// durations are nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OrderStatistics {
-    /// How many events came.
+    /// Number of received events.
     pub received: u64,
-    /// How many left, tardy ones among them.
+    /// Number of released events, including late ones.
     pub released: u64,
-    /// How many of those left because nobody waited longer (`max_wait`, or the queue was full), not because it was known
-    /// that nothing before them could come.
+    /// Number of events released because the wait was over or the queue full, without knowing that no earlier event can
+    /// arrive.
     pub guessed: u64,
-    /// How many of those left because the queue was full.
+    /// Number of events released because the queue was full.
     pub early: u64,
-    /// How many came after something later had left; with `Arrival`, after something with a later time.
+    /// Number of late events: those that arrived after a later event was released; with the policy `Arrival`, after an
+    /// event with a later time.
     pub tardy: u64,
-    /// How many of those were dropped.
+    /// Number of late events that were dropped.
     pub dropped: u64,
-    /// How many came again, and were dropped.
+    /// Number of duplicate events, which were dropped.
     pub duplicates: u64,
-    /// How many were refused because of their time.
+    /// Number of events refused because of their time.
     pub refused: u64,
-    /// How many are missing, by the numbers of their publishers.
+    /// Number of events missing by the sequence numbers of their publishers.
     pub missing: u64,
-    /// How many had a time before that of one before them.
+    /// Number of events with a time before that of an earlier one.
     pub stepped_back: u64,
-    /// How many markers came.
+    /// Number of received markers.
     pub markers: u64,
-    /// How many events came although a marker had said that they could not.
+    /// Number of events that arrived although a marker had covered their time.
     pub broken: u64,
-    /// How many are waiting.
+    /// Number of waiting events.
     pub waiting: usize,
-    /// By how much tardy events missed their place: at most.
+    /// Maximum lateness.
     pub max_excess: u64,
-    /// By how much the least tardy 99 % of them did.
+    /// 99th percentile of the lateness of late events.
     pub excess_p99: u64,
-    /// The shortest `max_wait` with which none of the tardy events would have been tardy.
+    /// Shortest `max_wait` with which no event would have been late; `None` without late events.
     pub sufficient_wait: Option<u64>,
-    /// How long events are waited for at present.
+    /// Current wait; `None` if unlimited.
     pub max_wait: Option<u64>,
-    /// How long after their time events came: half of them at most.
+    /// Median delay from the time of an event to its arrival.
     pub delay_p50: u64,
-    /// How long after their time 99 % of them came at most.
+    /// 99th percentile of the delay.
     pub delay_p99: u64,
-    /// How long after their time they came at most.
+    /// Maximum delay.
     pub delay_max: u64,
     /// Whether the topic is absent.
     pub absent: bool,
-    /// Whether a later event is believed to say that nothing earlier comes.
+    /// Whether the topic is treated as `fifo`.
     pub fifo: bool,
 }

@@ -1,3 +1,5 @@
+//! Sequence numbers of publishers.
+
 use std::collections::BTreeMap;
 
 use rondel_event::Origin;
@@ -5,72 +7,73 @@ use serde::{Deserialize, Serialize};
 
 use super::delays::IMPOSSIBLE;
 
-/// How far back numbers are remembered.
+/// Number of the last sequence numbers that are remembered of each publisher.
 const WINDOW: u64 = 256;
-/// How many publishers of one topic are remembered.
+/// Limit of publishers that are remembered of each topic.
 const PUBLISHERS: usize = 4096;
 
-/// Who publishes on a topic, and how far each has counted.
+/// The publishers of a topic with their sequence numbers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Origins {
-    publishers: BTreeMap<u64, Publisher>,
-    /// How many events had an origin.
+    publishers: BTreeMap<u64, PublisherNumbers>,
+    /// Number of events with an origin.
     heard: u64,
-    /// Who sent the event with the latest time.
+    /// Publisher of the event with the latest time.
     pub(super) latest_by: Option<u64>,
 }
 
+/// Sequence numbers of one publisher.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Publisher {
-    /// The first number that was seen: what came before it is not missing.
+struct PublisherNumbers {
+    /// First number received: lower ones are not missing.
     first: u64,
     highest: u64,
-    /// Which of the last numbers were seen, by their remainder.
+    /// The numbers received within the window, as a bit set by their remainder.
     seen: [u64; (WINDOW / 64) as usize],
-    /// The last number that was too far back to know whether it was seen.
+    /// Last number below the window, of which is unknown whether it was received before.
     far_back: Option<u64>,
-    /// The latest time.
+    /// Latest time of an event.
     latest: Option<i64>,
-    /// When it was heard last, in events with an origin.
+    /// `Origins::heard` at the last event.
     heard: u64,
 }
 
-/// What a number says.
+/// Result of checking a sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Numbered {
-    /// It is the next.
+pub(super) enum NumberOutcome {
+    /// The next number.
     Next,
-    /// It was seen.
+    /// A duplicate.
     Again,
-    /// So many before it are missing.
+    /// Numbers before it are missing.
     Gap(u64),
-    /// It was missing so far.
+    /// A number that was missing.
     Found,
-    /// It is old, but was never missed.
+    /// An older number than the first one received.
     Old,
-    /// The publisher counts anew, after this number.
+    /// The publisher restarted its numbers; contains the highest number before.
     Anew(u64),
 }
 
 impl Origins {
-    /// Whether they can have come about.
-    pub(super) fn may_be(&self) -> bool {
+    /// Whether restored values are plausible: a snapshot may contain any numbers.
+    pub(super) fn is_plausible(&self) -> bool {
         self.heard < IMPOSSIBLE && self.publishers.len() <= PUBLISHERS
     }
 
-    /// An event with this origin came.
-    pub(super) fn number(&mut self, origin: Origin) -> Numbered {
+    /// Checks and records the sequence number of an event.
+    pub(super) fn number(&mut self, origin: Origin) -> NumberOutcome {
         self.heard += 1;
         let Some(publisher) = self.publishers.get_mut(&origin.publisher) else {
             self.forget();
-            self.publishers.insert(origin.publisher, Publisher::new(origin.number, self.heard));
-            return Numbered::Next;
+            self.publishers.insert(origin.publisher, PublisherNumbers::new(origin.number, self.heard));
+            return NumberOutcome::Next;
         };
         publisher.heard = self.heard;
         publisher.number(origin.number)
     }
 
-    /// An event of this publisher has this time. Whether it is not before another of the same publisher.
+    /// Records the time of an event. Returns whether the times of its publisher are in order.
     pub(super) fn in_order(&mut self, publisher: u64, time: i64) -> bool {
         let Some(publisher) = self.publishers.get_mut(&publisher) else { return true };
         let in_order = publisher.latest.is_none_or(|latest| latest <= time);
@@ -80,7 +83,7 @@ impl Origins {
         in_order
     }
 
-    /// Makes room: whoever was not heard for longest is forgotten.
+    /// Forgets the publisher with the oldest last event if the limit is reached.
     fn forget(&mut self) {
         if self.publishers.len() < PUBLISHERS {
             return;
@@ -92,15 +95,21 @@ impl Origins {
     }
 }
 
-impl Publisher {
-    fn new(number: u64, heard: u64) -> Publisher {
-        let mut new =
-            Publisher { first: number, highest: number, seen: [0; 4], far_back: None, latest: None, heard };
+impl PublisherNumbers {
+    fn new(number: u64, heard: u64) -> PublisherNumbers {
+        let mut new = PublisherNumbers {
+            first: number,
+            highest: number,
+            seen: [0; 4],
+            far_back: None,
+            latest: None,
+            heard,
+        };
         new.note(number);
         new
     }
 
-    fn number(&mut self, number: u64) -> Numbered {
+    fn number(&mut self, number: u64) -> NumberOutcome {
         if number > self.highest {
             let missing = number - self.highest - 1;
             if missing >= WINDOW {
@@ -110,23 +119,23 @@ impl Publisher {
             }
             self.highest = number;
             self.note(number);
-            return if missing > 0 { Numbered::Gap(missing) } else { Numbered::Next };
+            return if missing > 0 { NumberOutcome::Gap(missing) } else { NumberOutcome::Next };
         }
         if self.highest - number >= WINDOW {
-            // One by itself was long on its way. Two in a row: it counts anew.
+            // A single number this far back is a delayed event; two successive ones are a restart.
             if number > 0 && self.far_back == Some(number - 1) {
                 let highest = self.highest;
-                *self = Publisher { latest: self.latest, ..Publisher::new(number, self.heard) };
-                return Numbered::Anew(highest);
+                *self = PublisherNumbers { latest: self.latest, ..PublisherNumbers::new(number, self.heard) };
+                return NumberOutcome::Anew(highest);
             }
             self.far_back = Some(number);
-            return if number >= self.first { Numbered::Found } else { Numbered::Old };
+            return if number >= self.first { NumberOutcome::Found } else { NumberOutcome::Old };
         }
         if self.seen[slot(number)] & bit(number) != 0 {
-            return Numbered::Again;
+            return NumberOutcome::Again;
         }
         self.note(number);
-        if number >= self.first { Numbered::Found } else { Numbered::Old }
+        if number >= self.first { NumberOutcome::Found } else { NumberOutcome::Old }
     }
 
     fn note(&mut self, number: u64) {
@@ -150,40 +159,40 @@ fn bit(number: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn numbers(numbers: &[u64]) -> Vec<Numbered> {
+    fn numbers(numbers: &[u64]) -> Vec<NumberOutcome> {
         let mut origins = Origins::default();
         numbers.iter().map(|&number| origins.number(Origin { publisher: 7, number })).collect()
     }
 
     #[test]
-    fn numbers_go_on_are_missing_found_and_seen_again() {
-        use Numbered::*;
+    fn gaps_and_duplicates_are_detected() {
+        use NumberOutcome::*;
         assert_eq!(
             numbers(&[5, 6, 6, 9, 7, 7, 8, 10]),
             [Next, Next, Again, Gap(2), Found, Again, Found, Next]
         );
-        // What was before the first was never missed.
+        // Numbers before the first one received are not missing.
         assert_eq!(numbers(&[5, 3, 3, 4, 6]), [Next, Old, Again, Old, Next]);
         assert_eq!(numbers(&[0, 1_000, 999, 1_000]), [Next, Gap(999), Found, Again]);
         assert_eq!(numbers(&[0, u64::MAX, u64::MAX, 0]), [Next, Gap(u64::MAX - 1), Again, Found]);
     }
 
     #[test]
-    fn a_publisher_that_counts_anew_is_believed_at_the_second_number() {
-        use Numbered::*;
+    fn a_restart_is_detected_at_the_second_number() {
+        use NumberOutcome::*;
         assert_eq!(numbers(&[1_000, 0, 1, 2, 2, 4]), [Next, Old, Anew(1_000), Next, Again, Gap(1)]);
-        // One alone was long on its way.
+        // A single number is a delayed event.
         assert_eq!(numbers(&[0, 1, 2, 1_000, 3, 1_001]), [Next, Next, Next, Gap(997), Found, Next]);
     }
 
     #[test]
-    fn whoever_was_not_heard_for_longest_is_forgotten() {
+    fn the_publisher_with_the_oldest_event_is_forgotten() {
         let mut origins = Origins::default();
         for publisher in (0..PUBLISHERS as u64).chain([0, PUBLISHERS as u64]) {
             origins.number(Origin { publisher, number: 1 });
         }
         assert_eq!(origins.publishers.len(), PUBLISHERS);
-        assert_eq!(origins.number(Origin { publisher: 0, number: 1 }), Numbered::Again);
-        assert_eq!(origins.number(Origin { publisher: 1, number: 1 }), Numbered::Next);
+        assert_eq!(origins.number(Origin { publisher: 0, number: 1 }), NumberOutcome::Again);
+        assert_eq!(origins.number(Origin { publisher: 1, number: 1 }), NumberOutcome::Next);
     }
 }

@@ -1,21 +1,23 @@
+//! Queues of waiting events.
+
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-/// Entries by time, those of equal time by their numbers. What comes in order is in a run, where that costs nothing; what
-/// steps back is in a heap beside it.
+/// Priority queue by time and, at equal times, by sequence. Entries added in order are appended to a list; the others go
+/// to a heap.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Queue<T> {
-    run: VecDeque<Entry<T>>,
-    back: BinaryHeap<Entry<T>>,
+    run: VecDeque<QueueEntry<T>>,
+    back: BinaryHeap<QueueEntry<T>>,
 }
 
-/// The number of an entry, and what tells it from another with that number.
+/// Sequence number of an entry, and a second number that decides between equal ones.
 pub(super) type Sequence = (u64, u64);
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Entry<T> {
+struct QueueEntry<T> {
     time: i64,
     sequence: Sequence,
     item: T,
@@ -30,21 +32,21 @@ impl<T> Queue<T> {
         self.run.len() + self.back.len()
     }
 
-    /// The same queue of what each item becomes; none if one cannot.
+    /// Returns a queue with each item converted by `becomes`; `None` if a conversion fails.
     pub(super) fn map<U>(&self, mut becomes: impl FnMut(&T) -> Option<U>) -> Option<Queue<U>> {
-        let mut entry = |entry: &Entry<T>| {
-            let Entry { time, sequence, ref item } = *entry;
-            becomes(item).map(|item| Entry { time, sequence, item })
+        let mut entry = |entry: &QueueEntry<T>| {
+            let QueueEntry { time, sequence, ref item } = *entry;
+            becomes(item).map(|item| QueueEntry { time, sequence, item })
         };
         let run = self.run.iter().map(&mut entry).collect::<Option<_>>()?;
-        // What is a heap stays as it is.
+        // The conversion keeps times and sequences, so the vector is still a heap.
         let back = self.back.iter().map(&mut entry).collect::<Option<Vec<_>>>()?;
         Some(Queue { run, back: BinaryHeap::from(back) })
     }
 
     #[inline]
     pub(super) fn push(&mut self, time: i64, sequence: Sequence, item: T) {
-        let entry = Entry { time, sequence, item };
+        let entry = QueueEntry { time, sequence, item };
         if self.run.back().is_some_and(|last| (time, sequence) < (last.time, last.sequence)) {
             self.back.push(entry);
         } else {
@@ -52,7 +54,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// The earliest time.
+    /// Returns the earliest time.
     #[inline]
     pub(super) fn first(&self) -> Option<i64> {
         match (self.run.front(), self.back.peek()) {
@@ -73,23 +75,23 @@ impl<T> Queue<T> {
     }
 }
 
-/// The greatest of a heap is the earliest.
-impl<T> Ord for Entry<T> {
-    fn cmp(&self, other: &Entry<T>) -> Ordering {
+/// Reversed, since a [`BinaryHeap`] returns its maximum first.
+impl<T> Ord for QueueEntry<T> {
+    fn cmp(&self, other: &QueueEntry<T>) -> Ordering {
         (other.time, other.sequence).cmp(&(self.time, self.sequence))
     }
 }
 
-impl<T> PartialOrd for Entry<T> {
-    fn partial_cmp(&self, other: &Entry<T>) -> Option<Ordering> {
+impl<T> PartialOrd for QueueEntry<T> {
+    fn partial_cmp(&self, other: &QueueEntry<T>) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<T> PartialEq for Entry<T> {
-    fn eq(&self, other: &Entry<T>) -> bool {
+impl<T> PartialEq for QueueEntry<T> {
+    fn eq(&self, other: &QueueEntry<T>) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl<T> Eq for Entry<T> {}
+impl<T> Eq for QueueEntry<T> {}

@@ -1,4 +1,4 @@
-//! An order as it goes into a snapshot. What follows from the rest is not in it: the trees, and what the settings say.
+//! Snapshots of an order. Derived state, such as the trees, and the settings are not saved.
 
 use rondel_event::{Timestamp, TopicId};
 use serde::{Deserialize, Serialize};
@@ -8,8 +8,8 @@ use super::frontier::{ENDLESS, Frontiers};
 use super::markers::Markers;
 use super::origins::Origins;
 use super::queue::Queue;
-use super::topic::Topic;
-use super::tree::{Place, Tree};
+use super::topic::OrderTopic;
+use super::tree::{Position, PositionTree};
 use super::{Lateness, MaxWait, Order, OrderSettings, OrderStatistics, Released};
 use crate::saved::{fingerprint, open, seal};
 use rondel_event::SnapshotError;
@@ -18,18 +18,19 @@ use rondel_event::snapshot::Kind;
 const ORDER: &Kind = b"RONDELor";
 
 #[derive(Serialize, Deserialize)]
-struct Saved {
+struct SavedOrder {
     now: i64,
     started: bool,
-    reached: Place,
+    reached: Position,
     clock_back: u64,
     topics: Vec<SavedTopic>,
     out: Vec<SavedReleased>,
 }
 
+/// State of a topic, with serialised items.
 #[derive(Serialize, Deserialize)]
 pub(super) struct SavedTopic {
-    /// How long it is waited for, where that is estimated.
+    /// The wait, used if it is estimated.
     wait: i64,
     pub(super) queue: Queue<Vec<u8>>,
     pub(super) latest: Option<i64>,
@@ -47,24 +48,26 @@ pub(super) struct SavedTopic {
     pub(super) counts: OrderStatistics,
 }
 
+/// A released event that was not popped yet.
 #[derive(Serialize, Deserialize)]
 struct SavedReleased {
     topic: u32,
     time: i64,
-    tardy: Option<(i64, u64, bool)>,
+    /// Fields of the [`Lateness`] of a late event.
+    lateness: Option<(i64, u64, bool)>,
     item: Vec<u8>,
 }
 
 impl<T> Order<T> {
-    /// All that the order remembers and all that waits, as bytes; `write` appends those of an item. An order that
-    /// is [restored](Order::restore) from them goes on as this one does. Notices that were not taken are not in it.
+    /// Returns a snapshot of the state with all waiting events; `write` serialises an item. An order
+    /// [restored](Order::restore) from it continues like this one. Notices that were not taken are not included.
     pub fn snapshot(&self, mut write: impl FnMut(&T, &mut Vec<u8>)) -> Vec<u8> {
         let mut bytes = |item: &T| {
             let mut bytes = Vec::new();
             write(item, &mut bytes);
             bytes
         };
-        // Everything has a form as bytes.
+        // Never `None`: serialising an item cannot fail.
         let topics = self.topics.iter().enumerate().filter_map(|(i, topic)| {
             let queue = topic.queue.map(|item| Some(bytes(item)))?;
             Some(topic.saved(self.frontiers.wait(i), queue))
@@ -73,10 +76,10 @@ impl<T> Order<T> {
         let out = self.out.iter().map(|released| SavedReleased {
             topic: released.topic.0,
             time: released.time.as_nanos(),
-            tardy: released.tardy.map(|late| (late.stamp.as_nanos(), late.excess, late.inconclusive)),
+            lateness: released.tardy.map(|late| (late.stamp.as_nanos(), late.excess, late.inconclusive)),
             item: bytes(&released.item),
         });
-        let saved = Saved {
+        let saved = SavedOrder {
             now: self.now,
             started: self.started,
             reached: self.reached,
@@ -87,11 +90,10 @@ impl<T> Order<T> {
         seal(ORDER, fingerprint(&format!("{:?}", self.settings)), &saved)
     }
 
-    /// An order that goes on where the one went on that the snapshot is of; `read` makes an item of its bytes, if
-    /// they are one.
+    /// Restores an order from a snapshot; `read` deserialises an item.
     ///
     /// # Errors
-    /// [`SnapshotError`] when the bytes are no snapshot, not whole, or of an order with other settings.
+    /// [`SnapshotError`] if the bytes are not a complete snapshot or belong to other settings.
     pub fn restore(
         settings: OrderSettings,
         bytes: &[u8],
@@ -100,22 +102,22 @@ impl<T> Order<T> {
         Order::new(settings).restored(bytes, read)
     }
 
-    /// The same as [`Order::restore`], for the settings of this order, which is new.
+    /// Restores this new order, with its settings, from a snapshot.
     ///
     /// # Errors
-    /// As [`Order::restore`].
+    /// Those of [`Order::restore`].
     pub fn restored(
         mut self,
         bytes: &[u8],
         mut read: impl FnMut(&[u8]) -> Option<T>,
     ) -> Result<Order<T>, SnapshotError> {
-        let saved: Saved = open(ORDER, fingerprint(&format!("{:?}", self.settings)), bytes)?;
+        let saved: SavedOrder = open(ORDER, fingerprint(&format!("{:?}", self.settings)), bytes)?;
         self.take_over(saved, &mut read).ok_or(SnapshotError::Altered)?;
         Ok(self)
     }
 
-    fn take_over(&mut self, saved: Saved, read: &mut dyn FnMut(&[u8]) -> Option<T>) -> Option<()> {
-        let Saved { now, started, reached, clock_back, topics, out } = saved;
+    fn take_over(&mut self, saved: SavedOrder, read: &mut dyn FnMut(&[u8]) -> Option<T>) -> Option<()> {
+        let SavedOrder { now, started, reached, clock_back, topics, out } = saved;
         (self.now, self.started, self.reached, self.clock_back) = (now, started, reached, clock_back);
         if topics.len() != self.topics.len() {
             return None;
@@ -128,19 +130,19 @@ impl<T> Order<T> {
             own.restore(saved, queue)?;
         }
         self.frontiers = Frontiers::new(waits.into_iter());
-        self.absences = Tree::new(self.topics.len());
+        self.absences = PositionTree::new(self.topics.len());
         for i in 0..self.topics.len() {
             self.set_frontier(i);
             let here = &self.topics[i];
-            self.heads.set(i, here.queue.first().map_or(Place::NEVER, |time| Place::event(time, i)));
+            self.heads.set(i, here.queue.first().map_or(Position::NEVER, |time| Position::event(time, i)));
             self.waiting += here.queue.len();
             self.absent += usize::from(here.absent && here.in_play);
         }
         self.set_absences();
-        for SavedReleased { topic, time, tardy, item } in out {
+        for SavedReleased { topic, time, lateness, item } in out {
             self.topics.get(topic as usize)?;
             let at = Timestamp::from_nanos;
-            let tardy = tardy.map(|(stamp, excess, inconclusive)| Lateness {
+            let tardy = lateness.map(|(stamp, excess, inconclusive)| Lateness {
                 stamp: at(stamp),
                 excess,
                 inconclusive,
@@ -151,8 +153,8 @@ impl<T> Order<T> {
         Some(())
     }
 
-    /// Nobody has listened since the last call until the clock shows `now`: what is not waited for any longer leaves, but no
-    /// topic is absent for not having been heard meanwhile.
+    /// Advances the clock to `now` after a gap in which nobody listened: releases the events whose wait is over, but the
+    /// gap does not count towards the absence of topics.
     pub fn unheard_until(&mut self, now: Timestamp) {
         let gap = now.as_nanos().saturating_sub(self.now);
         if self.started && gap > 0 {
@@ -164,17 +166,17 @@ impl<T> Order<T> {
         self.advance(now);
     }
 
-    /// Sets when each topic will be absent, if nothing is heard of it.
+    /// Sets the time at which each topic becomes absent.
     fn set_absences(&mut self) {
         for (i, topic) in self.topics.iter().enumerate() {
-            let may_be = self.started && topic.absent_after.is_some() && !topic.absent;
-            let place = if may_be { Place::event(topic.absent_at(), i) } else { Place::NEVER };
-            self.absences.set(i, place);
+            let is_plausible = self.started && topic.absent_after.is_some() && !topic.absent;
+            let position = if is_plausible { Position::event(topic.absent_at(), i) } else { Position::NEVER };
+            self.absences.set(i, position);
         }
     }
 }
 
-impl<T> Topic<T> {
+impl<T> OrderTopic<T> {
     fn saved(&self, wait: i64, queue: Queue<Vec<u8>>) -> SavedTopic {
         let (excesses, sufficient_wait) = self.missed();
         SavedTopic {
@@ -211,12 +213,12 @@ impl<T> Topic<T> {
             counts.markers,
             counts.broken,
         ];
-        let may_be = counted.iter().all(|count| *count < IMPOSSIBLE)
-            && saved.markers.may_be()
-            && saved.origins.may_be()
-            && saved.delays.may_be()
-            && saved.excesses.may_be();
-        if !may_be {
+        let is_plausible = counted.iter().all(|count| *count < IMPOSSIBLE)
+            && saved.markers.is_plausible()
+            && saved.origins.is_plausible()
+            && saved.delays.is_plausible()
+            && saved.excesses.is_plausible();
+        if !is_plausible {
             return None;
         }
         self.take_over(saved, queue);

@@ -1,52 +1,54 @@
+//! Settings and results of [`Order`](super::Order).
+
 use rondel_event::{Timestamp, TopicId};
 
-/// How events are put in order. All durations are nanoseconds.
+/// Settings of [`Order`](super::Order). All durations are nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OrderSettings {
-    /// The order in which they leave.
+    /// Order of released events.
     pub policy: OrderPolicy,
-    /// The topics, by their positions.
+    /// Settings of each topic, by its index.
     pub topics: Vec<TopicOrder>,
-    /// How many events may wait. When there are more, the oldest leaves early, which is reported. 0: no limit.
+    /// Limit of waiting events; above it, the oldest is released early and reported. 0: no limit.
     pub queue: usize,
-    /// How far the time of an event may be after the clock; one that is further is refused.
+    /// Maximum distance of an event's time after the clock; events beyond are refused.
     pub ahead: Option<u64>,
-    /// How far the time of an event may be before the clock; one that is further is refused.
+    /// Maximum distance of an event's time before the clock; events beyond are refused.
     pub behind: Option<u64>,
-    /// What becomes of an event that comes after its time.
+    /// Handling of late events.
     pub tardy: Tardy,
 }
 
-/// The order in which events leave.
+/// Order of released events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderPolicy {
-    /// As they come. Nothing waits, and nothing is tardy.
+    /// In the order of arrival. No event waits, and none is handled as late.
     Arrival,
-    /// By time, those of equal time by the position of their topic, and on one topic by their numbers ([`Origin`](rondel_event::Origin)), or else
-    /// as they came.
+    /// By time, at equal times by the index of their topic, and on one topic by sequence number
+    /// ([`Origin`](rondel_event::Origin)), or else in the order of arrival.
     EventTime,
 }
 
-/// What becomes of an event that comes when something after it has left.
+/// Handling of late events: those that arrive after a later event was released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tardy {
-    /// It is dropped.
+    /// Drop the event.
     Drop,
-    /// It leaves at once, with the time of what has left last.
+    /// Release the event at once, with the time of the last released event.
     Late,
-    /// As `Late`, and flagged so that what it touches can be made unknown.
+    /// As `Late`, and flag the event, so that the caller can make the affected verdicts inconclusive.
     Inconclusive,
 }
 
-/// What is known of one topic.
+/// Settings of one topic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TopicOrder {
-    /// How long after its time an event of this topic is waited for. One that comes as the wait ends is too late.
+    /// Maximum delay for which an event of this topic is waited for. An event with exactly this delay is late.
     pub max_wait: MaxWait,
-    /// When nothing was heard of the topic for this long, it is not waited for until something is. Counts from the
-    /// first sign of any topic.
+    /// Time without an event or marker after which the topic is absent and no longer waited for. Before its first one,
+    /// counted from the first event or marker of any topic.
     pub absent_after: Option<u64>,
-    /// Whether an event says that nothing earlier comes on this topic.
+    /// Whether events arrive in order of time, so that an event implies that no earlier one arrives on this topic.
     pub fifo: bool,
     /// Whether the topic is waited for at all.
     pub in_play: bool,
@@ -58,56 +60,57 @@ impl Default for TopicOrder {
     }
 }
 
-/// How long after its time, by the clock, an event is waited for.
+/// Maximum time, on the clock, to wait for an event after its own time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MaxWait {
-    /// Until it is known that it cannot come any more.
+    /// No limit: until it is known that no earlier event can arrive.
     None,
-    /// So many nanoseconds.
+    /// A fixed number of nanoseconds.
     Fixed(u64),
-    /// As long as this part of the events took so far (0.999: all but one in a thousand) and a quarter more, but never
-    /// longer than `at_most`; that long until enough events were seen.
+    /// The given quantile of the delays so far plus a quarter, but at most `at_most`; `at_most` until enough events
+    /// arrived.
     Estimated {
-        /// The part of the events that should come in time.
+        /// Fraction of the events to wait for: 0.999 is all but one in a thousand.
         quantile: f64,
-        /// The longest wait, in nanoseconds.
+        /// Longest wait, in nanoseconds.
         at_most: u64,
     },
 }
 
-/// The word of a publisher that it has sent all events of a topic up to a time. It speaks for the topic: where
-/// several publishers write to one topic, their markers must be made one first.
+/// Progress marker (watermark): the statement that all events of a topic up to a time were sent. It applies to the topic:
+/// if several publishers write to it, their markers must be merged first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marker {
-    /// All with this time or an earlier one are sent.
+    /// Time up to which, inclusively, all events were sent.
     pub complete: Timestamp,
-    /// The `complete` of the marker before it, if there was one.
+    /// `complete` of the previous marker, if there was one.
     pub after: Option<Timestamp>,
-    /// How many events have times later than `after` and not later than `complete`. With it a marker may overtake
-    /// events: it counts once that many were received. Without it, it counts at once.
+    /// Number of events with times later than `after` and not later than `complete`. A marker with a count may overtake
+    /// events: it takes effect once all of them have arrived. Without a count, it takes effect at once.
     pub count: Option<u64>,
 }
 
-/// An event that leaves.
+/// A released event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Released<T> {
-    /// Its topic.
+    /// Topic of the event.
     pub topic: TopicId,
-    /// The time to process it at: never before that of the event that left before it, unless the policy is `Arrival`.
+    /// Time at which to process the event. It never decreases from one event to the next, unless the policy is
+    /// `Arrival`.
     pub time: Timestamp,
-    /// If it came too late for its place: where that was.
+    /// Lateness of a late event.
     pub tardy: Option<Lateness>,
     /// The event.
     pub item: T,
 }
 
-/// How an event missed its place.
+/// Lateness of a late event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lateness {
-    /// Its own time.
+    /// Time of the event itself.
     pub stamp: Timestamp,
-    /// How much later the time is that it is processed at.
+    /// Difference between the time at which the event is processed and `stamp`, in nanoseconds.
     pub excess: u64,
-    /// Whether what it touches should be made unknown.
+    /// Whether the caller should make the affected verdicts inconclusive.
     pub inconclusive: bool,
 }

@@ -1,3 +1,5 @@
+//! State of one topic.
+
 use super::delays::Delays;
 use super::frontier::ENDLESS;
 use super::markers::Markers;
@@ -6,31 +8,32 @@ use super::origins::Origins;
 use super::queue::Queue;
 use super::saved::SavedTopic;
 use super::settings::{MaxWait, TopicOrder};
-use super::tree::Place;
+use super::tree::Position;
 
-/// How many events there are from one estimate to the next.
+/// Number of events between two estimates of the wait.
 const ESTIMATE_EVERY: u64 = 64;
 
-/// What there is of one topic.
+/// State of one topic.
 #[derive(Clone, Debug)]
-pub(super) struct Topic<T> {
+pub(super) struct OrderTopic<T> {
     pub(super) max_wait: MaxWait,
     pub(super) absent_after: Option<u64>,
     pub(super) in_play: bool,
     pub(super) queue: Queue<T>,
-    /// The latest time that came.
+    /// Latest time of an event.
     pub(super) latest: Option<i64>,
-    /// Whether a later event says that nothing earlier comes.
+    /// Whether an event implies that no earlier one arrives (`fifo`).
     pub(super) believed: bool,
-    /// Whether it was reported that its times step back.
+    /// Whether a step back of its times was reported.
     pub(super) stepped_back: bool,
     pub(super) markers: Markers,
     pub(super) origins: Origins,
-    /// Up to what time the clock let others pass when the topic was waited for in another way.
+    /// Time up to which other events were released under an earlier, shorter wait.
     pub(super) passed: Option<i64>,
     pub(super) absent: bool,
-    /// When something was heard of it last, and whether ever.
+    /// Time of its last event or marker.
     pub(super) heard: i64,
+    /// Whether it ever sent an event or a marker.
     pub(super) ever: bool,
     pub(super) delays: Delays,
     excesses: Delays,
@@ -38,11 +41,11 @@ pub(super) struct Topic<T> {
     pub(super) counts: OrderStatistics,
 }
 
-impl<T> Topic<T> {
-    pub(super) fn new(settings: &TopicOrder) -> Topic<T> {
-        Topic {
+impl<T> OrderTopic<T> {
+    pub(super) fn new(settings: &TopicOrder) -> OrderTopic<T> {
+        OrderTopic {
             max_wait: settings.max_wait,
-            // What was just heard is there.
+            // A topic is not absent at the time of its own event.
             absent_after: settings.absent_after.map(|after| after.max(1)),
             in_play: settings.in_play,
             queue: Queue::new(),
@@ -62,7 +65,7 @@ impl<T> Topic<T> {
         }
     }
 
-    /// How long it is waited for as long as nothing is known.
+    /// Returns the initial wait.
     pub(super) fn first_wait(&self) -> i64 {
         match self.max_wait {
             MaxWait::None => ENDLESS,
@@ -72,7 +75,7 @@ impl<T> Topic<T> {
         }
     }
 
-    /// From time to time, how long it should be waited for, where that is estimated.
+    /// Returns a new estimate of the wait every [`ESTIMATE_EVERY`] events; `None` if it is not estimated.
     #[inline]
     pub(super) fn estimate(&self) -> Option<i64> {
         let MaxWait::Estimated { quantile, at_most } = self.max_wait else { return None };
@@ -83,52 +86,52 @@ impl<T> Topic<T> {
         Some(taken.saturating_add(taken / 4 + 1).min(at_most).min(ENDLESS as u64 - 1) as i64)
     }
 
-    /// The earliest place at which something can come on it, without the clock. `index`: its position.
+    /// Returns the earliest position at which an event can arrive, without the clock. `index` is that of the topic.
     #[inline]
-    pub(super) fn frontier(&self, index: usize) -> Place {
+    pub(super) fn frontier(&self, index: usize) -> Position {
         let closed = self.markers.through.max(self.passed);
         if self.absent || !self.in_play || closed == Some(i64::MAX) {
-            return Place::NEVER;
+            return Position::NEVER;
         }
-        let closed = Place::before(closed.map_or(i64::MIN, |closed| closed + 1), index);
+        let closed = Position::before(closed.map_or(i64::MIN, |closed| closed + 1), index);
         match self.latest {
-            // Another event of that time may come, but it will be after those that came.
-            Some(latest) if self.believed => closed.max(Place::event(latest, index)),
+            // Another event of that time may arrive, but is ordered after those already received.
+            Some(latest) if self.believed => closed.max(Position::event(latest, index)),
             _ => closed,
         }
     }
 
-    /// When it will be absent.
+    /// Returns the time at which the topic becomes absent.
     pub(super) fn absent_at(&self) -> i64 {
         self.absent_after.map_or(i64::MAX, |after| self.heard.saturating_add_unsigned(after))
     }
 
-    /// Whether it is waited for and, if nothing is heard of it, absent when the clock shows `now`.
+    /// Whether the topic is in play and absent at the time `now`, if it sends nothing until then.
     pub(super) fn is_absent_at(&self, now: i64) -> bool {
         self.in_play && (self.absent || self.absent_after.is_some() && self.absent_at() <= now)
     }
 
-    /// Notes a tardy event. The wait that would have been enough for all of them.
-    pub(super) fn see_tardy(&mut self, excess: u64, delay: u64) -> u64 {
+    /// Records a late event. Returns the wait with which no event so far would have been late.
+    pub(super) fn record_late(&mut self, excess: u64, delay: u64) -> u64 {
         self.counts.tardy += 1;
         self.counts.max_excess = self.counts.max_excess.max(excess);
         self.excesses.add(excess);
-        // What comes as the wait ends is too late.
+        // An event whose delay equals the wait is late.
         let needed = delay.saturating_add(1);
         let sufficient = self.sufficient_wait.map_or(needed, |so_far| so_far.max(needed));
         self.sufficient_wait = Some(sufficient);
         sufficient
     }
 
-    /// By how much events were tardy, and the wait that would have been enough for all of them.
+    /// Returns the lateness of late events, and the wait with which none would have been late.
     pub(super) fn missed(&self) -> (&Delays, Option<u64>) {
         (&self.excesses, self.sufficient_wait)
     }
 
-    /// Takes over what was saved.
+    /// Restores a saved state.
     pub(super) fn take_over(&mut self, saved: SavedTopic, queue: Queue<T>) {
-        let Topic { max_wait, absent_after, in_play, .. } = *self;
-        *self = Topic {
+        let OrderTopic { max_wait, absent_after, in_play, .. } = *self;
+        *self = OrderTopic {
             max_wait,
             absent_after,
             in_play,

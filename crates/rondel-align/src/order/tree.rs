@@ -1,35 +1,37 @@
+//! Positions of events and their minimum.
+
 use serde::{Deserialize, Serialize};
 
-/// A place in the order of everything: that of an event, or the place before all events of a time and a topic.
+/// Position in the total order: that of an event, or the one before all events of a time and topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct Position {
     pub(super) time: i64,
-    /// Twice the position of the topic, and one more for the events themselves.
+    /// Twice the index of the topic, plus one for the events themselves.
     within: u32,
 }
 
-impl Place {
-    /// After all events.
-    pub(super) const NEVER: Place = Place { time: i64::MAX, within: u32::MAX };
+impl Position {
+    /// The position after all events.
+    pub(super) const NEVER: Position = Position { time: i64::MAX, within: u32::MAX };
 
-    /// Of the events of this time and topic. They have no order among each other.
-    pub(super) fn event(time: i64, topic: usize) -> Place {
-        Place { time, within: 2 * topic as u32 + 1 }
+    /// Returns the position of the events of this time and topic, which are not ordered among each other.
+    pub(super) fn event(time: i64, topic: usize) -> Position {
+        Position { time, within: 2 * topic as u32 + 1 }
     }
 
-    /// Before the events of this time and topic.
-    pub(super) fn before(time: i64, topic: usize) -> Place {
-        Place { time, within: 2 * topic as u32 }
+    /// Returns the position before the events of this time and topic.
+    pub(super) fn before(time: i64, topic: usize) -> Position {
+        Position { time, within: 2 * topic as u32 }
     }
 
-    /// Before all events of this time.
-    pub(super) fn start(time: i64) -> Place {
-        Place { time, within: 0 }
+    /// Returns the position before all events of this time.
+    pub(super) fn start(time: i64) -> Position {
+        Position { time, within: 0 }
     }
 
-    /// After all events of this time.
-    pub(super) fn end(time: i64) -> Place {
-        Place { time, within: u32::MAX }
+    /// Returns the position after all events of this time.
+    pub(super) fn end(time: i64) -> Position {
+        Position { time, within: u32::MAX }
     }
 
     pub(super) fn topic(self) -> usize {
@@ -37,35 +39,35 @@ impl Place {
     }
 }
 
-/// Places in a row, and the earliest of them: a complete binary tree in which every node is the earliest below it.
+/// A row of positions with their minimum: a complete binary tree in which every node is the minimum of its children.
 #[derive(Clone, Debug)]
-pub(super) struct Tree {
-    nodes: Vec<Place>,
+pub(super) struct PositionTree {
+    nodes: Vec<Position>,
     leaves: usize,
 }
 
-impl Tree {
-    pub(super) fn new(len: usize) -> Tree {
+impl PositionTree {
+    pub(super) fn new(len: usize) -> PositionTree {
         let leaves = len.next_power_of_two().max(1);
-        Tree { nodes: vec![Place::NEVER; 2 * leaves], leaves }
+        PositionTree { nodes: vec![Position::NEVER; 2 * leaves], leaves }
     }
 
-    pub(super) fn earliest(&self) -> Place {
+    pub(super) fn earliest(&self) -> Position {
         self.nodes[1]
     }
 
-    pub(super) fn get(&self, leaf: usize) -> Place {
+    pub(super) fn get(&self, leaf: usize) -> Position {
         self.nodes[self.leaves + leaf]
     }
 
     #[inline]
-    pub(super) fn set(&mut self, leaf: usize, place: Place) {
+    pub(super) fn set(&mut self, leaf: usize, position: Position) {
         let mut at = self.leaves + leaf;
-        self.nodes[at] = place;
+        self.nodes[at] = position;
         while at > 1 {
             at /= 2;
             let earliest = self.nodes[2 * at].min(self.nodes[2 * at + 1]);
-            // What is above depends on this node alone.
+            // The nodes above do not change then.
             if self.nodes[at] == earliest {
                 break;
             }
@@ -73,30 +75,30 @@ impl Tree {
         }
     }
 
-    /// The first leaf with a place before this one.
+    /// Returns the first leaf with a position before `position`.
     #[inline]
-    pub(super) fn first_before(&self, place: Place) -> Option<usize> {
-        if self.nodes[1] >= place {
+    pub(super) fn first_before(&self, position: Position) -> Option<usize> {
+        if self.nodes[1] >= position {
             return None;
         }
         let mut at = 1;
         while at < self.leaves {
             at *= 2;
-            at += usize::from(self.nodes[at] >= place);
+            at += usize::from(self.nodes[at] >= position);
         }
         Some(at - self.leaves)
     }
 
-    /// The next leaf after this one with a place before `place`.
-    pub(super) fn next_before(&self, leaf: usize, place: Place) -> Option<usize> {
+    /// Returns the first leaf after `leaf` with a position before `position`.
+    pub(super) fn next_before(&self, leaf: usize, position: Position) -> Option<usize> {
         let mut at = self.leaves + leaf;
-        // Up until there is something on the right, then down again.
+        // Upwards to a right sibling with such a leaf, then down to it.
         while at > 1 {
-            if at.is_multiple_of(2) && self.nodes[at + 1] < place {
+            if at.is_multiple_of(2) && self.nodes[at + 1] < position {
                 at += 1;
                 while at < self.leaves {
                     at *= 2;
-                    at += usize::from(self.nodes[at] >= place);
+                    at += usize::from(self.nodes[at] >= position);
                 }
                 return Some(at - self.leaves);
             }
@@ -105,15 +107,16 @@ impl Tree {
         None
     }
 
-    /// The least, over all leaves, of the later of `other` and the time before that of the leaf's place; `other` must
-    /// not decrease from leaf to leaf. None: all leaves are `Place::NEVER`.
+    /// Returns the minimum over all leaves of the later of two times: `other` of the leaf, and the time before that of its
+    /// position. `other` must not decrease from leaf to leaf. `None` if all leaves are `Position::NEVER`.
     pub(super) fn crossing(&self, other: impl Fn(usize) -> i64) -> Option<i64> {
-        if self.nodes[1] == Place::NEVER {
+        if self.nodes[1] == Position::NEVER {
             return None;
         }
-        let before =
-            |place: Place| if place == Place::NEVER { i64::MAX } else { place.time.saturating_sub(1) };
-        // The least of all leaves to the left, and of those and the leaf itself.
+        let before = |position: Position| {
+            if position == Position::NEVER { i64::MAX } else { position.time.saturating_sub(1) }
+        };
+        // `left`: the minimum of the leaves to the left.
         let (mut at, mut left) = (1, i64::MAX);
         let mut last = self.leaves - 1;
         let mut width = self.leaves;
@@ -130,7 +133,7 @@ impl Tree {
         Some(left.min(with.max(other(last))))
     }
 
-    /// Moves the leaf at `from` to `to`, those between by one towards where it was.
+    /// Moves the leaf at `from` to `to` and shifts the leaves in between by one.
     pub(super) fn rotate(&mut self, from: usize, to: usize) {
         let (low, high) = (self.leaves + from.min(to), self.leaves + from.max(to));
         if from < to {

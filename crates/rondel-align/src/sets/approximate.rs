@@ -1,37 +1,38 @@
+//! The policy [`SetPolicy::Approximate`](super::SetPolicy::Approximate).
+
 use std::collections::VecDeque;
 
 use rondel_event::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::book::{Book, Unused};
+use super::buffer::{SetBuffer, Unused};
 use super::heads::Heads;
-use super::saved::{SavedApproximate, item, plain};
+use super::saved::{SavedApproximate, restore_item, save_item};
 
-/// The sets that lie closest together.
+/// Search for the sets with the closest stamps.
 ///
-/// A search for the best set begins with the heads of all topics as the candidate; its latest item
-/// is the pivot, which every set of this search has to contain or to follow. From then on the
-/// earliest head is passed over, one after the other, and the heads that are left are compared
-/// with the candidate, until none can be better. What was passed over since the candidate was made
-/// is still needed after it has left.
+/// A search begins with the heads of all topics as the candidate. The latest item of the candidate is the
+/// pivot: every set of this search contains it or a later item of its topic. The search then skips the
+/// earliest head, one after another, and compares the remaining heads with the candidate until no better
+/// set is possible. Items skipped since the candidate was found stay in their queues for later sets.
 #[derive(Clone, Debug)]
 pub(super) struct Approximate<T> {
-    settings: Settings,
-    lines: Vec<Line<T>>,
+    settings: ApproximateSettings,
+    queues: Vec<TopicQueue<T>>,
     heads: Heads,
     candidate: Option<Candidate>,
-    /// The topics with items that are passed over, in the order of their first one.
+    /// The topics with skipped items, in the order of their first one.
     passed: Vec<u32>,
-    /// The topics that lost an item to their queue which might have matched.
+    /// The topics that dropped an item from a full queue which might have matched.
     lost: Vec<u32>,
-    /// What a search for something better has passed over, to undo it.
+    /// The topics skipped by `will_be_best`, for undoing.
     trail: Vec<u32>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Settings {
+pub(super) struct ApproximateSettings {
     pub(super) queue: usize,
-    /// One more than the age penalty.
+    /// 1 + age penalty.
     pub(super) penalty: f64,
     pub(super) max_interval: i64,
     /// By topic.
@@ -39,16 +40,16 @@ pub(super) struct Settings {
 }
 
 #[derive(Clone, Debug)]
-struct Line<T> {
-    /// Those passed over, then those waiting. The first is the one of the candidate, if there is
-    /// one.
+struct TopicQueue<T> {
+    /// Skipped items, then waiting ones. The first item belongs to the candidate, if there is one.
     items: VecDeque<(Timestamp, T)>,
-    /// How many are passed over.
+    /// Number of skipped items.
     passed: usize,
+    /// Whether the topic is in `Approximate::lost`.
     lost: bool,
 }
 
-impl<T> Line<T> {
+impl<T> TopicQueue<T> {
     fn head(&self) -> Option<i64> {
         self.items.get(self.passed).map(|&(time, _)| time.as_nanos())
     }
@@ -63,11 +64,11 @@ pub(super) struct Candidate {
 }
 
 impl<T> Approximate<T> {
-    pub(super) fn new(topics: usize, settings: Settings) -> Approximate<T> {
-        let line = || Line { items: VecDeque::new(), passed: 0, lost: false };
+    pub(super) fn new(topics: usize, settings: ApproximateSettings) -> Approximate<T> {
+        let queue = || TopicQueue { items: VecDeque::new(), passed: 0, lost: false };
         Approximate {
             settings,
-            lines: (0..topics).map(|_| line()).collect(),
+            queues: (0..topics).map(|_| queue()).collect(),
             heads: Heads::new(topics),
             candidate: None,
             passed: Vec::new(),
@@ -76,32 +77,32 @@ impl<T> Approximate<T> {
         }
     }
 
-    /// For a snapshot: what waits on each topic, and how far the search for the best set has come.
+    /// Returns the state for a snapshot: the queues and the progress of the search.
     pub(super) fn saved(&self, write: &mut dyn FnMut(&T) -> Vec<u8>) -> SavedApproximate {
-        let mut line = |line: &Line<T>| {
-            (line.items.iter().map(|one| plain(one, write)).collect(), line.passed, line.lost)
+        let mut queue = |queue: &TopicQueue<T>| {
+            (queue.items.iter().map(|one| save_item(one, write)).collect(), queue.passed, queue.lost)
         };
         SavedApproximate {
-            lines: self.lines.iter().map(&mut line).collect(),
+            queues: self.queues.iter().map(&mut queue).collect(),
             candidate: self.candidate,
             passed: self.passed.clone(),
             lost: self.lost.clone(),
         }
     }
 
-    /// Takes over what was saved, if it can be that.
+    /// Restores a saved state; `None` if it is inconsistent.
     pub(super) fn restore(
         &mut self,
         saved: SavedApproximate,
         read: &mut dyn FnMut(&[u8]) -> Option<T>,
     ) -> Option<()> {
-        let SavedApproximate { lines, candidate, passed: passed_over, lost } = saved;
-        let are_topics = |which: &[u32]| which.iter().all(|&topic| (topic as usize) < self.lines.len());
-        if lines.len() != self.lines.len() || !are_topics(&passed_over) || !are_topics(&lost) {
+        let SavedApproximate { queues, candidate, passed: passed_over, lost } = saved;
+        let are_topics = |which: &[u32]| which.iter().all(|&topic| (topic as usize) < self.queues.len());
+        if queues.len() != self.queues.len() || !are_topics(&passed_over) || !are_topics(&lost) {
             return None;
         }
-        for (topic, (line, (items, passed, lost))) in self.lines.iter_mut().zip(lines).enumerate() {
-            // What is passed over belongs to a search, which has a candidate in every topic.
+        for (topic, (queue, (items, passed, lost))) in self.queues.iter_mut().zip(queues).enumerate() {
+            // Only a search skips items, and it has a candidate with an item of every topic.
             let searches = candidate.is_some();
             if passed > items.len()
                 || (passed > 0) != passed_over.contains(&(topic as u32))
@@ -110,32 +111,32 @@ impl<T> Approximate<T> {
             {
                 return None;
             }
-            let items = items.iter().map(|one| item(one, read)).collect::<Option<_>>()?;
-            *line = Line { items, passed, lost };
-            if let Some(first) = line.head() {
+            let items = items.iter().map(|one| restore_item(one, read)).collect::<Option<_>>()?;
+            *queue = TopicQueue { items, passed, lost };
+            if let Some(first) = queue.head() {
                 self.heads.fill(topic, first);
             }
         }
         (self.candidate, self.passed, self.lost) = (candidate, passed_over, lost);
-        // If every topic had something, the search would have gone on.
-        (!self.heads.full() || self.lines.is_empty()).then_some(())
+        // If every topic had a head, the search would have continued.
+        (!self.heads.full() || self.queues.is_empty()).then_some(())
     }
 
-    pub(super) fn push(&mut self, topic: usize, time: Timestamp, item: T, book: &mut Book<T>) {
-        let line = &mut self.lines[topic];
-        line.items.push_back((time, item));
-        if line.items.len() == line.passed + 1 {
+    pub(super) fn push(&mut self, topic: usize, time: Timestamp, item: T, buffer: &mut SetBuffer<T>) {
+        let queue = &mut self.queues[topic];
+        queue.items.push_back((time, item));
+        if queue.items.len() == queue.passed + 1 {
             self.heads.fill(topic, time.as_nanos());
-            self.search(book);
+            self.search(buffer);
         }
-        let queue = self.settings.queue;
-        if queue > 0 && self.lines[topic].items.len() > queue {
-            self.overflow(topic, book);
+        let limit = self.settings.queue;
+        if limit > 0 && self.queues[topic].items.len() > limit {
+            self.overflow(topic, buffer);
         }
     }
 
-    /// Looks for sets as long as every topic has a head.
-    fn search(&mut self, book: &mut Book<T>) {
+    /// Searches for sets while every topic has a head.
+    fn search(&mut self, buffer: &mut SetBuffer<T>) {
         while self.heads.full() {
             self.heads.refresh();
             let (first, start) = self.heads.earliest();
@@ -143,16 +144,16 @@ impl<T> Approximate<T> {
             self.forgive(last);
             let candidate = match self.candidate {
                 Some(candidate) if self.is_better(&candidate, start, end) => {
-                    self.drop_passed(book);
+                    self.drop_passed(buffer);
                     Candidate { start, end, ..candidate }
                 }
                 Some(candidate) => candidate,
                 None if end.saturating_sub(start) > self.settings.max_interval => {
-                    self.drop_head(first, Unused::Interval, book);
+                    self.drop_head(first, Unused::Interval, buffer);
                     continue;
                 }
-                None if self.lines[last].lost => {
-                    self.drop_head(first, Unused::AfterLoss, book);
+                None if self.queues[last].lost => {
+                    self.drop_head(first, Unused::AfterLoss, buffer);
                     continue;
                 }
                 None => Candidate { start, end, pivot: last, pivot_time: end },
@@ -163,12 +164,12 @@ impl<T> Approximate<T> {
                 || self.is_best(&candidate, end)
                 || !self.heads.full() && self.will_be_best(&candidate, next)
             {
-                self.emit(&candidate, book);
+                self.emit(&candidate, buffer);
             }
         }
     }
 
-    /// How much later than the candidate a set with this end is, as a weight.
+    /// Returns the penalty of a set that ends at `end`: its weighted distance from the candidate's end.
     fn age(&self, candidate: &Candidate, end: i64) -> f64 {
         end.saturating_sub(candidate.end) as f64 * self.settings.penalty
     }
@@ -178,14 +179,14 @@ impl<T> Approximate<T> {
         self.age(candidate, end) < start.saturating_sub(candidate.start) as f64
     }
 
-    /// Whether no later set of this search is better, when none ends before `end`: the start of
-    /// such a set is the pivot at the latest.
+    /// Whether no later set of this search is better, given that none ends before `end`: such a set starts
+    /// at the pivot at the latest.
     fn is_best(&self, candidate: &Candidate, end: i64) -> bool {
         !self.is_better(candidate, candidate.pivot_time, end)
     }
 
-    /// Whether no later set of this search is better, whatever comes, when the one topic that has
-    /// no head goes on at `next`.
+    /// Whether no later set of this search is better whatever items arrive, given that the one topic
+    /// without a head continues at `next`.
     fn will_be_best(&mut self, candidate: &Candidate, next: i64) -> bool {
         let mut end = next.max(self.heads.latest().1);
         self.trail.clear();
@@ -194,8 +195,8 @@ impl<T> Approximate<T> {
             if self.is_best(candidate, end) {
                 break true;
             }
-            // A head to come is not before the pivot, so that one of the two holds.
-            if self.is_better(candidate, start, end) || self.lines[first].head().is_none() {
+            // A future head is not before the pivot, so one of the two conditions holds eventually.
+            if self.is_better(candidate, start, end) || self.queues[first].head().is_none() {
                 break false;
             }
             let next = self.pass_over(first, candidate);
@@ -209,130 +210,130 @@ impl<T> Approximate<T> {
         best
     }
 
-    /// Takes back what the search for something better has passed over.
+    /// Undoes the skips of `will_be_best`.
     fn undo(&mut self) {
         let count = self.trail.len();
         let heads = self.trail.drain(..).rev().filter_map(|topic| {
-            let line = &mut self.lines[topic as usize];
-            line.passed -= 1;
-            if line.passed == 0 {
+            let queue = &mut self.queues[topic as usize];
+            queue.passed -= 1;
+            if queue.passed == 0 {
                 self.passed.pop();
             }
-            Some((topic as usize, line.head()?))
+            Some((topic as usize, queue.head()?))
         });
         self.heads.restore(count, heads);
     }
 
-    /// Passes over the earliest head, and returns where its topic goes on.
+    /// Skips the earliest head and returns the stamp of its successor, as [`Approximate::pass_over`] does.
     fn pass(&mut self, first: usize, candidate: &Candidate) -> i64 {
         let next = self.pass_over(first, candidate);
-        match self.lines[first].head() {
+        match self.queues[first].head() {
             Some(_) => self.heads.replace(first, next),
             None => self.heads.empty(first, next),
         }
         next
     }
 
-    /// The next head of the topic, or the earliest that may come: as its lower bound allows, but
-    /// not before the pivot, since that would only make the search longer.
+    /// Skips the head of a topic. Returns the stamp of the next one, or the earliest possible stamp of a future
+    /// one: by the lower bound, but not before the pivot, since that would only lengthen the search.
     fn pass_over(&mut self, topic: usize, candidate: &Candidate) -> i64 {
-        let line = &mut self.lines[topic];
-        if line.passed == 0 {
+        let queue = &mut self.queues[topic];
+        if queue.passed == 0 {
             self.passed.push(topic as u32);
         }
-        line.passed += 1;
-        line.head().unwrap_or_else(|| {
-            let last = line.items.back().map_or(i64::MIN, |(time, _)| time.as_nanos());
+        queue.passed += 1;
+        queue.head().unwrap_or_else(|| {
+            let last = queue.items.back().map_or(i64::MIN, |(time, _)| time.as_nanos());
             last.saturating_add(self.settings.lower_bounds[topic]).max(candidate.pivot_time)
         })
     }
 
-    /// A better candidate needs nothing of what was passed over before it.
-    fn drop_passed(&mut self, book: &mut Book<T>) {
+    /// Drops the skipped items: a better candidate was found after them.
+    fn drop_passed(&mut self, buffer: &mut SetBuffer<T>) {
         for topic in self.passed.drain(..) {
-            let line = &mut self.lines[topic as usize];
-            for (time, _) in line.items.drain(..line.passed) {
-                book.unused(topic as usize, time, Unused::Worse);
+            let queue = &mut self.queues[topic as usize];
+            for (time, _) in queue.items.drain(..queue.passed) {
+                buffer.unused(topic as usize, time, Unused::Worse);
             }
-            line.passed = 0;
+            queue.passed = 0;
         }
     }
 
-    /// Drops the earliest head; nothing is passed over.
-    fn drop_head(&mut self, first: usize, why: Unused, book: &mut Book<T>) {
-        let line = &mut self.lines[first];
-        if let Some((time, _)) = line.items.pop_front() {
-            book.unused(first, time, why);
+    /// Drops the earliest head; no item is skipped.
+    fn drop_head(&mut self, first: usize, why: Unused, buffer: &mut SetBuffer<T>) {
+        let queue = &mut self.queues[first];
+        if let Some((time, _)) = queue.items.pop_front() {
+            buffer.unused(first, time, why);
         }
-        match line.head() {
+        match queue.head() {
             Some(next) => self.heads.replace(first, next),
             None => self.heads.empty(first, i64::MAX),
         }
     }
 
-    /// Gives the candidate; what was passed over since is there again.
-    fn emit(&mut self, candidate: &Candidate, book: &mut Book<T>) {
+    /// Emits the candidate; items skipped since wait again.
+    fn emit(&mut self, candidate: &Candidate, buffer: &mut SetBuffer<T>) {
         self.candidate = None;
         self.passed.clear();
         self.heads.clear();
-        for (topic, line) in self.lines.iter_mut().enumerate() {
-            line.passed = 0;
-            if let Some((time, item)) = line.items.pop_front() {
-                book.item(topic, time, item);
+        for (topic, queue) in self.queues.iter_mut().enumerate() {
+            queue.passed = 0;
+            if let Some((time, item)) = queue.items.pop_front() {
+                buffer.item(topic, time, item);
             }
-            if let Some(next) = line.head() {
+            if let Some(next) = queue.head() {
                 self.heads.fill(topic, next);
             }
         }
-        book.set(Timestamp::from_nanos(candidate.end));
+        buffer.set(Timestamp::from_nanos(candidate.end));
     }
 
-    /// A queue is over its limit: its oldest item goes, and with it the candidate.
-    fn overflow(&mut self, topic: usize, book: &mut Book<T>) {
+    /// Drops the oldest item of a queue over its limit, and the candidate that contains it.
+    fn overflow(&mut self, topic: usize, buffer: &mut SetBuffer<T>) {
         for i in self.passed.drain(..) {
-            let line = &mut self.lines[i as usize];
-            let had = line.head().is_some();
-            line.passed = 0;
-            self.heads.renew(i as usize, had, line.head());
+            let queue = &mut self.queues[i as usize];
+            let had = queue.head().is_some();
+            queue.passed = 0;
+            self.heads.renew(i as usize, had, queue.head());
         }
-        let line = &mut self.lines[topic];
-        let had = line.head().is_some();
-        if let Some((time, _)) = line.items.pop_front() {
-            book.unused(topic, time, Unused::QueueFull);
+        let queue = &mut self.queues[topic];
+        let had = queue.head().is_some();
+        if let Some((time, _)) = queue.items.pop_front() {
+            buffer.unused(topic, time, Unused::QueueFull);
         }
-        self.heads.renew(topic, had, line.head());
-        if !line.lost {
-            line.lost = true;
+        self.heads.renew(topic, had, queue.head());
+        if !queue.lost {
+            queue.lost = true;
             self.lost.push(topic as u32);
         }
         if self.candidate.take().is_some() {
-            self.search(book);
+            self.search(buffer);
         }
     }
 
-    /// What a topic has lost would not have been better than its head, unless the head is the
-    /// latest.
+    /// Forgets that topics dropped items, except `last`: an item before a head that is not the latest would
+    /// not have made a better set.
     fn forgive(&mut self, last: usize) {
         if !self.lost.is_empty() {
-            let lines = &mut self.lines;
+            let queues = &mut self.queues;
             self.lost.retain(|&topic| {
-                lines[topic as usize].lost = topic as usize == last;
+                queues[topic as usize].lost = topic as usize == last;
                 topic as usize == last
             });
         }
     }
 
-    /// As nothing better will come, the candidate is the best.
-    pub(super) fn flush(&mut self, book: &mut Book<T>) {
+    /// Emits the candidate, which is the best set as no more items arrive; reports the rest as unused.
+    pub(super) fn flush(&mut self, buffer: &mut SetBuffer<T>) {
         while let Some(candidate) = self.candidate {
-            self.emit(&candidate, book);
-            self.search(book);
+            self.emit(&candidate, buffer);
+            self.search(buffer);
         }
         self.forgive(usize::MAX);
         self.heads.clear();
-        for (topic, line) in self.lines.iter_mut().enumerate() {
-            for (time, _) in line.items.drain(..) {
-                book.unused(topic, time, Unused::End);
+        for (topic, queue) in self.queues.iter_mut().enumerate() {
+            for (time, _) in queue.items.drain(..) {
+                buffer.unused(topic, time, Unused::End);
             }
         }
     }

@@ -1,20 +1,21 @@
-/// A number and which one it is: the order in which the earliest is chosen.
+//! Minimum of changing numbers.
+
+/// A number and its index, which decides between equal numbers.
 type Key = (i64, u32);
 
-/// The least of many numbers while they change; of equal ones the first.
+/// Minimum of numbers that change, with its index; the first one of equal numbers.
 ///
-/// A tree whose leaves are the numbers; each node is the lesser of its two sides. So a change
-/// costs the height of the tree, not the number of leaves.
+/// A tournament tree: its leaves are the numbers, each node is the minimum of its two children. A change
+/// costs the height of the tree.
 #[derive(Clone, Debug)]
 pub(super) struct Earliest {
-    /// The node 1 is the root, the sides of node `i` are `2i` and `2i + 1`; the second half are
-    /// the leaves.
+    /// Node 1 is the root, the children of node `i` are `2i` and `2i + 1`; the second half are the leaves.
     nodes: Vec<Key>,
     leaves: usize,
 }
 
 impl Earliest {
-    /// All are `i64::MAX`.
+    /// Creates `len` numbers, all `i64::MAX`.
     pub(super) fn new(len: usize) -> Earliest {
         let leaves = len.next_power_of_two();
         let mut nodes = vec![(i64::MAX, 0); 2 * leaves];
@@ -24,7 +25,7 @@ impl Earliest {
         earliest
     }
 
-    /// Which is the least, and what it is.
+    /// Returns the index and value of the minimum.
     #[inline]
     pub(super) fn first(&self) -> (usize, i64) {
         let (key, first) = self.nodes[1];
@@ -48,7 +49,7 @@ impl Earliest {
         }
     }
 
-    /// Sets a number; until [`Earliest::rebuild`] nothing else may be asked.
+    /// Sets a number without updating the minimum; [`Earliest::rebuild`] must follow.
     #[inline]
     pub(super) fn set(&mut self, i: usize, key: i64) {
         self.nodes[self.leaves + i].0 = key;
@@ -66,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_the_first_of_the_least() {
+    fn first_is_the_first_minimum() {
         let mut random = 1u64;
         for len in (0..20).chain([50, 64, 65]) {
             let mut earliest = Earliest::new(len);

@@ -1,128 +1,130 @@
+//! The policy [`SetPolicy::Epsilon`](super::SetPolicy::Epsilon).
+
 use std::collections::VecDeque;
 
 use rondel_event::Timestamp;
 
-use super::book::{Book, Unused};
+use super::buffer::{SetBuffer, Unused};
 use super::heads::Heads;
-use super::saved::{SavedItem, item, plain};
+use super::saved::{SavedItem, restore_item, save_item};
 
-/// The first items of all topics, if they lie close enough.
+/// Sets of the first items of all topics if their stamps are within epsilon.
 #[derive(Clone, Debug)]
 pub(super) struct Epsilon<T> {
     epsilon: i64,
     queue: usize,
-    lines: Vec<VecDeque<(Timestamp, T)>>,
+    queues: Vec<VecDeque<(Timestamp, T)>>,
     heads: Heads,
     /// The topics whose heads are popped together.
     popped: Vec<u32>,
 }
 
-fn head<T>(line: &VecDeque<(Timestamp, T)>) -> Option<i64> {
-    line.front().map(|&(time, _)| time.as_nanos())
+fn head<T>(queue: &VecDeque<(Timestamp, T)>) -> Option<i64> {
+    queue.front().map(|&(time, _)| time.as_nanos())
 }
 
 impl<T> Epsilon<T> {
     pub(super) fn new(topics: usize, epsilon: i64, queue: usize) -> Epsilon<T> {
-        let lines = (0..topics).map(|_| VecDeque::new()).collect();
-        Epsilon { epsilon, queue, lines, heads: Heads::new(topics), popped: Vec::new() }
+        let queues = (0..topics).map(|_| VecDeque::new()).collect();
+        Epsilon { epsilon, queue, queues, heads: Heads::new(topics), popped: Vec::new() }
     }
 
-    /// For a snapshot: what waits on each topic.
+    /// Returns the state for a snapshot: the waiting items of each topic.
     pub(super) fn saved(&self, write: &mut dyn FnMut(&T) -> Vec<u8>) -> Vec<Vec<SavedItem>> {
-        let mut line = |line: &VecDeque<_>| line.iter().map(|one| plain(one, write)).collect();
-        self.lines.iter().map(&mut line).collect()
+        let mut queue = |queue: &VecDeque<_>| queue.iter().map(|one| save_item(one, write)).collect();
+        self.queues.iter().map(&mut queue).collect()
     }
 
-    /// Takes over what was saved, if it can be that.
+    /// Restores a saved state; `None` if it is inconsistent.
     pub(super) fn restore(
         &mut self,
         saved: Vec<Vec<SavedItem>>,
         read: &mut dyn FnMut(&[u8]) -> Option<T>,
     ) -> Option<()> {
-        if saved.len() != self.lines.len() {
+        if saved.len() != self.queues.len() {
             return None;
         }
-        for (topic, (line, saved)) in self.lines.iter_mut().zip(saved).enumerate() {
-            *line = saved.iter().map(|one| item(one, read)).collect::<Option<_>>()?;
-            if let Some(first) = head(line) {
+        for (topic, (queue, saved)) in self.queues.iter_mut().zip(saved).enumerate() {
+            *queue = saved.iter().map(|one| restore_item(one, read)).collect::<Option<_>>()?;
+            if let Some(first) = head(queue) {
                 self.heads.fill(topic, first);
             }
         }
-        // If every topic had something, it would have been looked at.
-        (!self.heads.full() || self.lines.is_empty()).then_some(())
+        // If every topic had an item, a set would have been searched for.
+        (!self.heads.full() || self.queues.is_empty()).then_some(())
     }
 
-    pub(super) fn push(&mut self, topic: usize, time: Timestamp, item: T, book: &mut Book<T>) {
-        let line = &mut self.lines[topic];
-        line.push_back((time, item));
-        if line.len() == 1 {
+    pub(super) fn push(&mut self, topic: usize, time: Timestamp, item: T, buffer: &mut SetBuffer<T>) {
+        let queue = &mut self.queues[topic];
+        queue.push_back((time, item));
+        if queue.len() == 1 {
             self.heads.fill(topic, time.as_nanos());
         }
         if self.heads.full() {
-            self.search(book);
-        } else if self.queue > 0 && self.lines[topic].len() > self.queue {
-            self.pop(topic, Unused::QueueFull, book);
-            self.heads.renew(topic, true, head(&self.lines[topic]));
+            self.search(buffer);
+        } else if self.queue > 0 && self.queues[topic].len() > self.queue {
+            self.pop(topic, Unused::QueueFull, buffer);
+            self.heads.renew(topic, true, head(&self.queues[topic]));
         }
     }
 
-    fn search(&mut self, book: &mut Book<T>) {
+    fn search(&mut self, buffer: &mut SetBuffer<T>) {
         while self.heads.full() {
             self.heads.refresh();
             let limit = self.heads.earliest().1.saturating_add(self.epsilon);
             if self.heads.latest().1 <= limit {
-                self.emit(book);
+                self.emit(buffer);
             } else {
-                self.drop_until(limit, book);
+                self.drop_until(limit, buffer);
             }
         }
     }
 
-    fn emit(&mut self, book: &mut Book<T>) {
+    fn emit(&mut self, buffer: &mut SetBuffer<T>) {
         let time = self.heads.latest().1;
         self.heads.clear();
-        for (topic, line) in self.lines.iter_mut().enumerate() {
-            if let Some((time, item)) = line.pop_front() {
-                book.item(topic, time, item);
+        for (topic, queue) in self.queues.iter_mut().enumerate() {
+            if let Some((time, item)) = queue.pop_front() {
+                buffer.item(topic, time, item);
             }
-            if let Some(next) = head(line) {
+            if let Some(next) = head(queue) {
                 self.heads.fill(topic, next);
             }
         }
-        book.set(Timestamp::from_nanos(time));
+        buffer.set(Timestamp::from_nanos(time));
     }
 
-    /// Drops each head up to the limit: one of each topic.
-    fn drop_until(&mut self, limit: i64, book: &mut Book<T>) {
+    /// Drops every head up to the limit, at most one of each topic.
+    fn drop_until(&mut self, limit: i64, buffer: &mut SetBuffer<T>) {
         self.popped.clear();
         loop {
             let (topic, time) = self.heads.earliest();
             if time > limit {
                 break;
             }
-            self.pop(topic, Unused::NoMatch, book);
+            self.pop(topic, Unused::NoMatch, buffer);
             self.popped.push(topic as u32);
             self.heads.pretend(topic, i64::MAX);
         }
         for &topic in &self.popped {
-            match head(&self.lines[topic as usize]) {
+            match head(&self.queues[topic as usize]) {
                 Some(next) => self.heads.replace(topic as usize, next),
                 None => self.heads.empty(topic as usize, i64::MAX),
             }
         }
     }
 
-    fn pop(&mut self, topic: usize, why: Unused, book: &mut Book<T>) {
-        if let Some((time, _)) = self.lines[topic].pop_front() {
-            book.unused(topic, time, why);
+    fn pop(&mut self, topic: usize, why: Unused, buffer: &mut SetBuffer<T>) {
+        if let Some((time, _)) = self.queues[topic].pop_front() {
+            buffer.unused(topic, time, why);
         }
     }
 
-    pub(super) fn flush(&mut self, book: &mut Book<T>) {
+    pub(super) fn flush(&mut self, buffer: &mut SetBuffer<T>) {
         self.heads.clear();
-        for (topic, line) in self.lines.iter_mut().enumerate() {
-            for (time, _) in line.drain(..) {
-                book.unused(topic, time, Unused::End);
+        for (topic, queue) in self.queues.iter_mut().enumerate() {
+            for (time, _) in queue.drain(..) {
+                buffer.unused(topic, time, Unused::End);
             }
         }
     }

@@ -1,29 +1,31 @@
+//! The policy [`SetPolicy::Exact`](super::SetPolicy::Exact).
+
 use std::collections::VecDeque;
 
 use rondel_event::Timestamp;
 
-use super::book::{Book, Unused};
+use super::buffer::{SetBuffer, Unused};
 use super::saved::SavedExact;
 
-/// Items with equal stamps: the partial sets by stamp; one that is full leaves and takes all older
-/// ones with it.
+/// Sets of items with equal stamps. A complete set is emitted, and older partial sets are dropped.
 #[derive(Clone, Debug)]
 pub(super) struct Exact<T> {
     topics: usize,
     queue: usize,
-    /// The partial sets by stamp, earliest first, and where their items are. New stamps belong at
-    /// the end nearly always.
-    order: VecDeque<(Timestamp, Slot)>,
-    /// The items of all partial sets: those of slot `i` begin at `i * topics`.
+    /// The partial sets by stamp, earliest first. New stamps nearly always belong at the end.
+    order: VecDeque<(Timestamp, PartialSet)>,
+    /// The items of all partial sets: those at index `i` begin at `i * topics`.
     items: Vec<Option<T>>,
-    /// Slots that no partial set uses; their items are all `None`.
+    /// Indices that no partial set uses; their items are `None`.
     free: Vec<usize>,
 }
 
+/// A set that does not have an item of every topic yet.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct PartialSet {
+    /// Index of its items in `Exact::items`, in units of the number of topics.
     index: usize,
-    /// How many topics have their item.
+    /// Number of topics with an item.
     filled: usize,
 }
 
@@ -32,16 +34,16 @@ impl<T> Exact<T> {
         Exact { topics, queue, order: VecDeque::new(), items: Vec::new(), free: Vec::new() }
     }
 
-    /// For a snapshot: the partial sets in their order.
+    /// Returns the state for a snapshot: the partial sets in order.
     pub(super) fn saved(&self, write: &mut dyn FnMut(&T) -> Vec<u8>) -> SavedExact {
-        let mut partial = |&(time, slot): &(Timestamp, Slot)| {
+        let mut partial = |&(time, slot): &(Timestamp, PartialSet)| {
             let items = self.items[slot.index * self.topics..].iter().take(self.topics);
             (time.as_nanos(), items.map(|item| item.as_ref().map(&mut *write)).collect())
         };
         self.order.iter().map(&mut partial).collect()
     }
 
-    /// Takes over what was saved, if it can be that.
+    /// Restores a saved state; `None` if it is inconsistent.
     pub(super) fn restore(
         &mut self,
         saved: SavedExact,
@@ -58,30 +60,30 @@ impl<T> Exact<T> {
                     None => None,
                 });
             }
-            self.order.push_back((Timestamp::from_nanos(time), Slot { index, filled }));
+            self.order.push_back((Timestamp::from_nanos(time), PartialSet { index, filled }));
         }
         Some(())
     }
 
-    pub(super) fn push(&mut self, topic: usize, time: Timestamp, item: T, book: &mut Book<T>) {
+    pub(super) fn push(&mut self, topic: usize, time: Timestamp, item: T, buffer: &mut SetBuffer<T>) {
         let at = self.find(time);
         let slot = &mut self.order[at].1;
         if self.items[slot.index * self.topics + topic].replace(item).is_some() {
-            book.unused(topic, time, Unused::Replaced);
+            buffer.unused(topic, time, Unused::Replaced);
             return;
         }
         slot.filled += 1;
         if slot.filled == self.topics {
             for _ in 0..at {
-                self.drop_oldest(Unused::Older, book);
+                self.drop_oldest(Unused::Older, buffer);
             }
-            self.emit_oldest(book);
+            self.emit_oldest(buffer);
         } else if self.queue > 0 && self.order.len() > self.queue {
-            self.drop_oldest(Unused::QueueFull, book);
+            self.drop_oldest(Unused::QueueFull, buffer);
         }
     }
 
-    /// Where the partial set with this stamp is, which may be a new one.
+    /// Returns the position of the partial set with this stamp, adding one if there is none.
     fn find(&mut self, time: Timestamp) -> usize {
         let at = match self.order.back() {
             Some(&(last, _)) if last >= time => self.order.partition_point(|&(t, _)| t < time),
@@ -93,19 +95,19 @@ impl<T> Exact<T> {
                 self.items.extend((0..self.topics).map(|_| None));
                 index
             });
-            self.order.insert(at, (time, Slot { index, filled: 0 }));
+            self.order.insert(at, (time, PartialSet { index, filled: 0 }));
         }
         at
     }
 
-    fn emit_oldest(&mut self, book: &mut Book<T>) {
-        if let Some(time) = self.take_oldest(|topic, time, item| book.item(topic, time, item)) {
-            book.set(time);
+    fn emit_oldest(&mut self, buffer: &mut SetBuffer<T>) {
+        if let Some(time) = self.take_oldest(|topic, time, item| buffer.item(topic, time, item)) {
+            buffer.set(time);
         }
     }
 
-    fn drop_oldest(&mut self, why: Unused, book: &mut Book<T>) {
-        self.take_oldest(|topic, time, _| book.unused(topic, time, why));
+    fn drop_oldest(&mut self, why: Unused, buffer: &mut SetBuffer<T>) {
+        self.take_oldest(|topic, time, _| buffer.unused(topic, time, why));
     }
 
     fn take_oldest(&mut self, mut take: impl FnMut(usize, Timestamp, T)) -> Option<Timestamp> {
@@ -120,9 +122,9 @@ impl<T> Exact<T> {
         Some(time)
     }
 
-    pub(super) fn flush(&mut self, book: &mut Book<T>) {
+    pub(super) fn flush(&mut self, buffer: &mut SetBuffer<T>) {
         while !self.order.is_empty() {
-            self.drop_oldest(Unused::End, book);
+            self.drop_oldest(Unused::End, buffer);
         }
     }
 }

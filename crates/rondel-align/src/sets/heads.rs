@@ -1,18 +1,20 @@
+//! Stamps of the first waiting item of each topic.
+
 use super::earliest::Earliest;
 
-/// The stamps of the first waiting item of each topic: the earliest and the latest of them.
+/// The earliest and the latest stamp of the heads, the first waiting items of the topics.
 ///
-/// Only asked for while every topic has one.
+/// Both are valid only while every topic has a head.
 #[derive(Clone, Debug)]
 pub(super) struct Heads {
     topics: usize,
     earliest: Earliest,
-    /// The last of the latest, with its topic. Whenever a head is replaced it is the earliest one,
-    /// which is not this one unless there is one topic; so it follows without a tree.
+    /// Topic and stamp of the latest head, the last one of equal stamps. Needs no tree: only the earliest
+    /// head is ever replaced, which is a different one unless there is a single topic.
     latest: (usize, i64),
-    /// How many topics have one.
+    /// Number of topics with a head.
     filled: usize,
-    /// The tree and `latest` are not up to date.
+    /// Whether the tree and `latest` are out of date.
     stale: bool,
 }
 
@@ -21,25 +23,25 @@ impl Heads {
         Heads { topics, earliest: Earliest::new(topics), latest: (0, i64::MIN), filled: 0, stale: true }
     }
 
-    /// Whether every topic has one.
+    /// Whether every topic has a head.
     #[inline]
     pub(super) fn full(&self) -> bool {
         self.filled == self.topics
     }
 
-    /// The topic and stamp of the first of the earliest.
+    /// Returns topic and stamp of the earliest head, the first one of equal stamps.
     #[inline]
     pub(super) fn earliest(&self) -> (usize, i64) {
         self.earliest.first()
     }
 
-    /// The topic and stamp of the last of the latest.
+    /// Returns topic and stamp of the latest head, the last one of equal stamps.
     #[inline]
     pub(super) fn latest(&self) -> (usize, i64) {
         self.latest
     }
 
-    /// A topic that had none has one.
+    /// Adds the head of a topic without one.
     pub(super) fn fill(&mut self, topic: usize, time: i64) {
         self.filled += 1;
         if self.stale {
@@ -49,7 +51,7 @@ impl Heads {
         }
     }
 
-    /// Another head comes after the earliest one, or after none.
+    /// Replaces the earliest head, or adds one.
     #[inline]
     pub(super) fn replace(&mut self, topic: usize, time: i64) {
         self.earliest.update(topic, time);
@@ -59,24 +61,23 @@ impl Heads {
         }
     }
 
-    /// The earliest head is gone and its topic has no other. Its next one will come at `time` at
-    /// the earliest.
+    /// Removes the earliest head; the next head of its topic has the stamp `time` at the earliest.
     #[inline]
     pub(super) fn empty(&mut self, topic: usize, time: i64) {
         self.filled -= 1;
         self.earliest.update(topic, time);
     }
 
-    /// For a search that is undone: the earliest head, which may be one to come, becomes another
-    /// one; `latest` stays.
+    /// Replaces the earliest head, which may be a future one, in a search that is undone with
+    /// [`Heads::restore`]; does not change `latest`.
     #[inline]
     pub(super) fn pretend(&mut self, topic: usize, time: i64) {
         self.earliest.update(topic, time);
     }
 
-    /// The end of such a search: what the heads of its topics are, the last word on a topic counts.
+    /// Sets heads after a search; if a topic occurs several times, its last head counts.
     pub(super) fn restore(&mut self, count: usize, heads: impl Iterator<Item = (usize, i64)>) {
-        // Many paths of the tree cost more than the whole tree.
+        // Updating many paths of the tree costs more than rebuilding it.
         if count > self.topics / 8 {
             heads.for_each(|(topic, time)| self.earliest.set(topic, time));
             self.earliest.rebuild();
@@ -85,20 +86,20 @@ impl Heads {
         }
     }
 
-    /// No topic has one.
+    /// Removes all heads.
     pub(super) fn clear(&mut self) {
         self.filled = 0;
         self.stale = true;
     }
 
-    /// The heads change in some other way: [`Heads::refresh`] is needed.
+    /// Sets the head of any topic; [`Heads::refresh`] must follow.
     pub(super) fn renew(&mut self, topic: usize, had: bool, time: Option<i64>) {
         self.stale = true;
         self.filled = self.filled - usize::from(had) + usize::from(time.is_some());
         self.earliest.set(topic, time.unwrap_or(i64::MAX));
     }
 
-    /// Brings everything up to date; all topics have a head.
+    /// Updates the earliest and latest head; all topics must have a head.
     #[inline]
     pub(super) fn refresh(&mut self) {
         if self.stale {

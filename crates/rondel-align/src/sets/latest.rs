@@ -1,20 +1,23 @@
+//! The policy [`SetPolicy::Latest`](super::SetPolicy::Latest).
+
 use rondel_event::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::book::{Book, Unused};
-use super::saved::{SavedLatest, item, plain};
+use super::buffer::{SetBuffer, Unused};
+use super::saved::{SavedLatest, restore_item, save_item};
 
-/// The last item of each topic, whenever the fastest topic that is not late has one.
+/// Sets of the last item of each topic, emitted at each item of the fastest topic that is not late.
 #[derive(Clone, Debug)]
 pub(super) struct Latest<T> {
     weights: Weights,
-    lines: Vec<Line<T>>,
-    /// How many topics have an item.
+    states: Vec<LatestTopic<T>>,
+    /// Number of topics with an item.
     filled: usize,
-    /// A topic that was faster than another and not late when it was asked for last.
+    /// The topic found to be faster at the last search: the first one to check.
     pacemaker: usize,
 }
 
+/// Weights of the policy; see [`SetPolicy::Latest`](super::SetPolicy::Latest).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Weights {
     pub(super) rate: f64,
@@ -22,33 +25,34 @@ pub(super) struct Weights {
     pub(super) margin: f64,
 }
 
+/// Last item and pace of a topic.
 #[derive(Clone, Debug)]
-struct Line<T> {
+struct LatestTopic<T> {
     held: Option<(Timestamp, T)>,
-    /// What is held has been in a set.
+    /// Whether `held` was in a set.
     used: bool,
     pace: Pace,
 }
 
-/// How fast the items of a topic come, by the clock.
+/// Rate of the items of a topic on the clock.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Pace {
-    /// The clock at the last item that counted.
+    /// Time of the last item at which the clock had advanced.
     last: i64,
-    /// Items per second: an average that follows quickly.
+    /// Moving average of the rate, in items per second.
     rate: Option<f64>,
-    /// The average distance of a single period from the rate, from the second period on.
+    /// Moving average of the difference of single periods from the rate, from the second period on.
     error: Option<f64>,
 }
 
 impl Pace {
-    /// Items per second if one comes now, which is later than the last.
+    /// Returns the rate of the period from the last item to now; `None` if the clock has not advanced.
     fn momentary(&self, now: i64) -> Option<f64> {
         let period = now.saturating_sub(self.last);
         (period > 0).then(|| 1e9 / period as f64)
     }
 
-    /// An item comes; whether this tells anything about the rate.
+    /// Updates the averages with an item. Returns `false` if the clock has not advanced.
     fn item(&mut self, now: i64, weights: &Weights) -> bool {
         let Some(momentary) = self.momentary(now) else { return false };
         self.last = now;
@@ -60,7 +64,7 @@ impl Pace {
         match self.error {
             None => self.error = Some(distance),
             Some(error) if distance > weights.margin * error => {
-                // It is another pace now.
+                // The rate has changed: start new averages.
                 (self.rate, self.error) = (Some(momentary), None);
                 return true;
             }
@@ -70,7 +74,7 @@ impl Pace {
         true
     }
 
-    /// Whether its next item should have been here.
+    /// Whether the next item should have arrived already.
     fn is_late(&self, now: i64, weights: &Weights) -> bool {
         match (self.rate, self.error, self.momentary(now)) {
             (Some(rate), Some(error), Some(at_best)) => rate - at_best > weights.margin * error,
@@ -81,102 +85,103 @@ impl Pace {
 
 impl<T: Clone> Latest<T> {
     pub(super) fn new(topics: usize, weights: Weights) -> Latest<T> {
-        let line = || Line { held: None, used: false, pace: Pace::default() };
-        Latest { weights, lines: (0..topics).map(|_| line()).collect(), filled: 0, pacemaker: 0 }
+        let state = || LatestTopic { held: None, used: false, pace: Pace::default() };
+        Latest { weights, states: (0..topics).map(|_| state()).collect(), filled: 0, pacemaker: 0 }
     }
 
-    /// For a snapshot.
+    /// Returns the state for a snapshot.
     pub(super) fn saved(&self, write: &mut dyn FnMut(&T) -> Vec<u8>) -> SavedLatest {
-        let mut line =
-            |line: &Line<T>| (line.held.as_ref().map(|held| plain(held, write)), line.used, line.pace);
-        SavedLatest { lines: self.lines.iter().map(&mut line).collect(), pacemaker: self.pacemaker }
+        let mut state = |state: &LatestTopic<T>| {
+            (state.held.as_ref().map(|held| save_item(held, write)), state.used, state.pace)
+        };
+        SavedLatest { states: self.states.iter().map(&mut state).collect(), pacemaker: self.pacemaker }
     }
 
-    /// Takes over what was saved, if it can be that.
+    /// Restores a saved state; `None` if it is inconsistent.
     pub(super) fn restore(
         &mut self,
         saved: SavedLatest,
         read: &mut dyn FnMut(&[u8]) -> Option<T>,
     ) -> Option<()> {
-        if saved.lines.len() != self.lines.len() {
+        if saved.states.len() != self.states.len() {
             return None;
         }
-        for (line, (held, used, pace)) in self.lines.iter_mut().zip(saved.lines) {
+        for (state, (held, used, pace)) in self.states.iter_mut().zip(saved.states) {
             let held = match &held {
-                Some(held) => Some(item(held, read)?),
+                Some(held) => Some(restore_item(held, read)?),
                 None => None,
             };
             self.filled += usize::from(held.is_some());
-            *line = Line { held, used, pace };
+            *state = LatestTopic { held, used, pace };
         }
         self.pacemaker = saved.pacemaker;
         Some(())
     }
 
-    /// `now` never goes back.
+    /// Adds an item; `now` never decreases.
     pub(super) fn push(
         &mut self,
         topic: usize,
         time: Timestamp,
         now: Timestamp,
         item: T,
-        book: &mut Book<T>,
+        buffer: &mut SetBuffer<T>,
     ) {
         let now = now.as_nanos();
-        let line = &mut self.lines[topic];
-        let first = match line.held.replace((time, item)) {
+        let state = &mut self.states[topic];
+        let first = match state.held.replace((time, item)) {
             Some((before, _)) => {
-                if !line.used {
-                    book.unused(topic, before, Unused::Superseded);
+                if !state.used {
+                    buffer.unused(topic, before, Unused::Superseded);
                 }
                 false
             }
             None => true,
         };
-        line.used = false;
+        state.used = false;
         if first {
             self.filled += 1;
-            line.pace = Pace { last: now, rate: None, error: None };
+            state.pace = Pace { last: now, rate: None, error: None };
             return;
         }
-        let paced = line.pace.item(now, &self.weights);
-        if paced && self.filled == self.lines.len() && self.is_fastest(topic, now) {
-            self.emit(time, book);
+        let paced = state.pace.item(now, &self.weights);
+        if paced && self.filled == self.states.len() && self.is_fastest(topic, now) {
+            self.emit(time, buffer);
         }
     }
 
-    /// Whether no faster topic is in time; of equally fast ones the first counts as faster.
+    /// Whether every faster topic is late; of equally fast topics the first counts as faster.
     fn is_fastest(&mut self, topic: usize, now: i64) -> bool {
-        let Some(rate) = self.lines[topic].pace.rate else { return false };
-        let is_before = |i: usize, line: &Line<T>| {
-            let faster = line.pace.rate.is_some_and(|r| r > rate || r == rate && i < topic);
-            faster && !line.pace.is_late(now, &self.weights)
+        let Some(rate) = self.states[topic].pace.rate else { return false };
+        let is_before = |i: usize, state: &LatestTopic<T>| {
+            let faster = state.pace.rate.is_some_and(|r| r > rate || r == rate && i < topic);
+            faster && !state.pace.is_late(now, &self.weights)
         };
-        // Mostly it is the same one that is faster.
-        if self.lines.get(self.pacemaker).is_some_and(|line| is_before(self.pacemaker, line)) {
+        // Usually the same topic is faster.
+        if self.states.get(self.pacemaker).is_some_and(|state| is_before(self.pacemaker, state)) {
             return false;
         }
-        let faster = self.lines.iter().enumerate().position(|(i, line)| is_before(i, line));
+        let faster = self.states.iter().enumerate().position(|(i, state)| is_before(i, state));
         self.pacemaker = faster.unwrap_or(topic);
         faster.is_none()
     }
 
-    fn emit(&mut self, time: Timestamp, book: &mut Book<T>) {
-        for (topic, line) in self.lines.iter_mut().enumerate() {
-            if let Some((time, item)) = &line.held {
-                book.item_again(topic, *time, item.clone(), line.used);
-                line.used = true;
+    fn emit(&mut self, time: Timestamp, buffer: &mut SetBuffer<T>) {
+        for (topic, state) in self.states.iter_mut().enumerate() {
+            if let Some((time, item)) = &state.held {
+                buffer.item_again(topic, *time, item.clone(), state.used);
+                state.used = true;
             }
         }
-        book.set(time);
+        buffer.set(time);
     }
 
-    pub(super) fn flush(&mut self, book: &mut Book<T>) {
-        for (topic, line) in self.lines.iter_mut().enumerate() {
-            if let Some((time, _)) = line.held.take().filter(|_| !line.used) {
-                book.unused(topic, time, Unused::End);
+    pub(super) fn flush(&mut self, buffer: &mut SetBuffer<T>) {
+        for (topic, state) in self.states.iter_mut().enumerate() {
+            if let Some((time, _)) = state.held.take().filter(|_| !state.used) {
+                buffer.unused(topic, time, Unused::End);
             }
-            line.used = false;
+            state.used = false;
         }
         self.filled = 0;
     }

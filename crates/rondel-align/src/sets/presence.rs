@@ -1,32 +1,37 @@
+//! Detection of absent topics.
+
 use rondel_event::Timestamp;
 
-use super::book::Book;
+use super::buffer::SetBuffer;
 use super::earliest::Earliest;
 use super::saved::SavedPresence;
 
-/// Which topics are absent.
+/// Tracks which topics are absent.
 ///
-/// A deadline is moved only when it comes up and an item has come meanwhile, not by every item.
+/// Items do not move the deadline of their topic: it is moved when it is reached, if an item arrived
+/// meanwhile.
 #[derive(Clone, Debug)]
 pub(super) struct Presence {
-    topics: Vec<Topic>,
-    /// When to look at a topic: not after it is absent. `i64::MAX` is never.
+    topics: Vec<PresenceTopic>,
+    /// Time at which to check a topic again, at the latest when it becomes absent; `i64::MAX` is never.
     due: Earliest,
     begun: bool,
 }
 
+/// Presence of one topic.
 #[derive(Clone, Debug)]
-struct Topic {
+struct PresenceTopic {
+    /// Time without an item after which the topic is absent.
     after: Option<i64>,
-    /// Whether something ever came.
+    /// Whether an item ever arrived.
     ever: bool,
-    /// Since when it is waited for: the last item, or the first of any topic.
+    /// Time of the last item; before that, of the first item of any topic.
     since: i64,
     absent: bool,
 }
 
-impl Topic {
-    /// When it will be absent, if nothing comes.
+impl PresenceTopic {
+    /// Returns the time at which the topic becomes absent without an item; `i64::MAX` if never.
     fn due(&self) -> i64 {
         self.after.filter(|_| !self.absent).map_or(i64::MAX, |after| self.since.saturating_add(after))
     }
@@ -35,12 +40,12 @@ impl Topic {
 impl Presence {
     pub(super) fn new(topics: usize, absent_after: &[Option<u64>]) -> Presence {
         let after = |i| absent_after.get(i).copied().flatten().map(nanos);
-        let topic = |i| Topic { after: after(i), ever: false, since: 0, absent: false };
+        let topic = |i| PresenceTopic { after: after(i), ever: false, since: 0, absent: false };
         let topics: Vec<_> = (0..topics).map(topic).collect();
         Presence { due: Earliest::new(topics.len()), topics, begun: false }
     }
 
-    pub(super) fn seen<T>(&mut self, topic: usize, now: Timestamp, book: &mut Book<T>) {
+    pub(super) fn seen<T>(&mut self, topic: usize, now: Timestamp, buffer: &mut SetBuffer<T>) {
         if !self.begun {
             self.begun = true;
             for (i, topic) in self.topics.iter_mut().enumerate() {
@@ -56,11 +61,11 @@ impl Presence {
         if t.absent {
             t.absent = false;
             self.due.update(topic, t.due());
-            book.returned(topic, gap);
+            buffer.returned(topic, gap);
         }
     }
 
-    pub(super) fn advance<T>(&mut self, now: Timestamp, book: &mut Book<T>) {
+    pub(super) fn advance<T>(&mut self, now: Timestamp, buffer: &mut SetBuffer<T>) {
         loop {
             let (i, due) = self.due.first();
             if due > now.as_nanos() || due == i64::MAX {
@@ -69,13 +74,13 @@ impl Presence {
             let topic = &mut self.topics[i];
             if topic.due() <= now.as_nanos() {
                 topic.absent = true;
-                book.absent(i, Timestamp::from_nanos(topic.since), topic.ever);
+                buffer.absent(i, Timestamp::from_nanos(topic.since), topic.ever);
             }
             self.due.update(i, topic.due());
         }
     }
 
-    /// Nobody has listened for so long: no topic is absent for that.
+    /// Extends all deadlines by a gap in which nobody listened.
     pub(super) fn unheard(&mut self, gap: i64) {
         if !self.begun {
             return;
@@ -89,20 +94,20 @@ impl Presence {
         self.due.rebuild();
     }
 
-    /// For a snapshot. When to look at a topic is part of it: not all of them were looked at since they were heard.
+    /// Returns the state for a snapshot. It includes the times of the next check, which items do not move.
     pub(super) fn saved(&self) -> SavedPresence {
-        let topic = |(i, t): (usize, &Topic)| (t.ever, t.since, t.absent, self.due.key(i));
+        let topic = |(i, t): (usize, &PresenceTopic)| (t.ever, t.since, t.absent, self.due.key(i));
         SavedPresence { begun: self.begun, topics: self.topics.iter().enumerate().map(topic).collect() }
     }
 
-    /// Takes over what was saved, if it can be that.
+    /// Restores a saved state; `None` if it is inconsistent.
     pub(super) fn restore(&mut self, saved: SavedPresence) -> Option<()> {
         if saved.topics.len() != self.topics.len() {
             return None;
         }
         self.begun = saved.begun;
         for (i, (own, (ever, since, absent, due))) in self.topics.iter_mut().zip(saved.topics).enumerate() {
-            *own = Topic { after: own.after, ever, since, absent };
+            *own = PresenceTopic { after: own.after, ever, since, absent };
             self.due.set(i, due);
         }
         self.due.rebuild();
@@ -115,7 +120,7 @@ impl Presence {
     }
 }
 
-/// As a distance of two times.
+/// Returns a duration as a signed difference of times.
 pub(super) fn nanos(duration: u64) -> i64 {
     i64::try_from(duration).unwrap_or(i64::MAX)
 }

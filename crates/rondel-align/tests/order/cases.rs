@@ -1,5 +1,5 @@
-//! What can go wrong, one thing at a time, as time lines. Times are small numbers; an event is named by its topic
-//! and its time: `b7` is the event of topic b with time 7.
+//! Single cases as time lines. Times are small numbers; an event is named by its topic and its time: `b7` is the event
+//! of topic b with time 7.
 
 use rondel_align::{
     Lateness, Marker, MaxWait, Notice, Order, OrderPolicy, OrderSettings, Origin, Refusal, Released, Tardy,
@@ -35,7 +35,7 @@ fn wait(max_wait: u64) -> TopicOrder {
     TopicOrder { max_wait: MaxWait::Fixed(max_wait), ..known() }
 }
 
-/// Plays a time line, and says what left when: each step is what the clock shows and what comes, `a5` an event, `a<=5` a
+/// Plays a time line and returns the released events: each step is the clock and an input, `a5` an event, `a<=5` a
 /// marker without a count, `a<=5:2` one with a count since the one before it, `.` nothing.
 fn play(order: &mut Order<String>, line: &str) -> String {
     let mut out = Vec::new();
@@ -66,7 +66,7 @@ fn play(order: &mut Order<String>, line: &str) -> String {
     out.join(" ")
 }
 
-/// An event that left; a tardy one with the time that it is processed at.
+/// Returns the name of a released event; a late one has the time at which it is processed.
 fn name(event: &Released<String>) -> String {
     match event.tardy {
         None => event.item.clone(),
@@ -77,7 +77,7 @@ fn name(event: &Released<String>) -> String {
 }
 
 #[test]
-fn as_they_come() {
+fn arrival_order_releases_at_once() {
     let mut order =
         Order::new(OrderSettings { policy: OrderPolicy::Arrival, ..settings(&[known(), known()]) });
     assert_eq!(play(&mut order, "1|b9 2|a3 3|a1"), "1|b9 2|a3 3|a1");
@@ -87,20 +87,20 @@ fn as_they_come() {
 }
 
 #[test]
-fn a_later_event_of_the_other_topic_lets_one_go() {
+fn a_later_event_of_the_other_topic_releases_an_event() {
     let mut order = Order::new(settings(&[known(), known()]));
     assert_eq!(play(&mut order, "5|a4 6|b2 7|b5 8|a6"), "6|b2 7|a4 8|b5");
-    // Of equal times the first topic goes first; another a of that time may still come.
+    // At equal times the first topic is first; another event of it with that time may still arrive.
     let mut order = Order::new(settings(&[known(), known()]));
     assert_eq!(play(&mut order, "5|b4 6|a4 7|a4 8|b5 9|a5"), "6|a4 7|a4 9|b4,a5");
 }
 
 #[test]
-fn the_clock_lets_one_go() {
+fn the_end_of_the_wait_releases_an_event() {
     let mut order = Order::new(settings(&[wait(0), wait(10)]));
     assert_eq!(play(&mut order, "5|a4 13|. 14|."), "14|a4");
     assert_eq!(order.statistics()[0].guessed, 1);
-    // Each waits for the other topics only, as long as they may take.
+    // An event waits for the other topics only, each for its own max_wait.
     let mut order = Order::new(settings(&[wait(0), wait(10)]));
     assert_eq!(play(&mut order, "5|b4 6|a3 7|."), "5|b4");
     let TopicOrder { max_wait, .. } = wait(3);
@@ -109,7 +109,7 @@ fn the_clock_lets_one_go() {
 }
 
 #[test]
-fn what_may_be_done_with_a_tardy_event() {
+fn late_events_are_handled_by_policy() {
     let line = "5|a4 14|. 15|b3 15|b5 30|.";
     let mut out = Vec::new();
     for tardy in [Tardy::Drop, Tardy::Late, Tardy::Inconclusive] {
@@ -125,25 +125,25 @@ fn what_may_be_done_with_a_tardy_event() {
 }
 
 #[test]
-fn a_wait_that_is_too_short_is_reported_with_the_one_that_would_have_been_enough() {
+fn a_wait_that_is_too_short_is_reported_with_a_sufficient_one() {
     let mut order = Order::new(settings(&[wait(0), wait(10)]));
     for i in 1..=100 {
         order.push(A, at(i * 100), None, at(i * 100), ());
         let late = i * 100 + 20 + i;
         order.push(B, at(i * 100 - 1), None, at(late), ());
     }
-    let told: Vec<_> =
+    let reported: Vec<_> =
         order.notices().filter(|notice| matches!(notice, Notice::WaitTooShort { .. })).collect();
-    let tell = |tardy: u64| Notice::WaitTooShort {
+    let expected = |tardy: u64| Notice::WaitTooShort {
         topic: B,
         tardy,
         received: tardy,
         max_wait: Some(10),
         sufficient: 22 + tardy,
     };
-    assert_eq!(told, [tell(1), tell(10), tell(100)]);
+    assert_eq!(reported, [expected(1), expected(10), expected(100)]);
     assert_eq!(order.statistics()[1].sufficient_wait, Some(122));
-    // With that, there is none.
+    // With the sufficient wait, no event is late.
     let mut order = Order::new(settings(&[wait(0), wait(122)]));
     for i in 1..=100 {
         order.push(A, at(i * 100), None, at(i * 100), ());
@@ -153,7 +153,7 @@ fn a_wait_that_is_too_short_is_reported_with_the_one_that_would_have_been_enough
 }
 
 #[test]
-fn an_estimated_wait_is_what_most_took_and_a_quarter_more() {
+fn an_estimated_wait_is_the_quantile_plus_a_quarter() {
     let estimated = TopicOrder { max_wait: MaxWait::Estimated { quantile: 0.9, at_most: 1_000 }, ..known() };
     let mut order = Order::new(settings(&[wait(0), estimated]));
     assert_eq!(order.statistics()[1].max_wait, Some(1_000));
@@ -161,9 +161,9 @@ fn an_estimated_wait_is_what_most_took_and_a_quarter_more() {
         let delay = if i % 16 == 0 { 900 } else { 100 };
         order.push(B, at(i * 1_000), None, at(i * 1_000 + delay), ());
     }
-    // 100 to within a sixteenth.
+    // 100, with the bucket width of 1/16.
     assert_eq!(order.statistics()[1].max_wait, Some(103 + 25 + 1));
-    // When it takes longer, it is waited for longer.
+    // The wait grows with the delays.
     for i in 0..40_000 {
         order.push(B, at(100_000 + i), None, at(100_400 + i), ());
     }
@@ -171,14 +171,14 @@ fn an_estimated_wait_is_what_most_took_and_a_quarter_more() {
 }
 
 #[test]
-fn a_topic_that_says_nothing_is_absent_and_that_is_told() {
+fn a_silent_topic_is_reported_as_absent() {
     let absent = TopicOrder { absent_after: Some(10), ..known() };
     let mut order = Order::new(settings(&[known(), absent]));
     assert_eq!(play(&mut order, "5|a4 9|a8 14|."), "");
     assert_eq!(order.deadline(), Some(at(15)));
     assert_eq!(play(&mut order, "15|. 16|a9"), "15|a4,a8 16|a9");
     assert_eq!(notices(&mut order), [Notice::Absent { topic: B, since: at(5), ever: false }]);
-    // It is waited for again as soon as it says something.
+    // After its next event it is waited for again.
     assert_eq!(play(&mut order, "20|b19 21|a20 22|a21 23|b30"), "21|b19 23|a20,a21");
     assert_eq!(notices(&mut order), [Notice::Returned { topic: B, after: 15 }]);
     assert_eq!(play(&mut order, "33|a33"), "33|b30,a33");
@@ -189,7 +189,7 @@ fn a_topic_that_says_nothing_is_absent_and_that_is_told() {
 fn stamps_too_far_from_the_clock_are_refused() {
     let limits = OrderSettings { ahead: Some(10), behind: Some(100), ..settings(&[known(), known()]) };
     let mut order = Order::new(limits);
-    // A stamp of zero, one in the future, and one on each limit.
+    // A time of zero, one in the future, and one at each limit.
     let line = "1000|a0 1000|b1011 1000|a1010 1000|b900";
     assert_eq!(play(&mut order, line), "1000|b900");
     let refused = |topic, time, reason, distance| Notice::Refused { topic, time: at(time), reason, distance };
@@ -199,19 +199,19 @@ fn stamps_too_far_from_the_clock_are_refused() {
 }
 
 #[test]
-fn stamps_that_step_back_cost_the_trust() {
+fn a_topic_whose_times_step_back_is_not_fifo_any_more() {
     let mut order = Order::new(settings(&[wait(10), wait(10)]));
     assert_eq!(play(&mut order, "5|a5 6|b6 7|a3 8|b8"), "6|a5");
     let stepped = |believed| Notice::SteppedBack { topic: A, time: at(3), latest: at(5), believed };
     let said = notices(&mut order);
     assert_eq!(said[0], stepped(false));
     assert_eq!(said[1], Notice::Tardy { topic: A, time: at(3), excess: 2, delay: 4, policy: Tardy::Drop });
-    // From now on its own events wait for its max_wait too, and nothing more is said about it.
+    // From now on its own events wait for its max_wait too; further steps are not reported.
     assert_eq!(play(&mut order, "9|a9 10|a7 11|b20 16|. 17|. 18|. 19|."), "16|b6 17|a7 18|b8 19|a9");
     assert_eq!(notices(&mut order), []);
     assert_eq!(order.statistics()[0].stepped_back, 2);
     assert!(!order.statistics()[0].fifo);
-    // Where there is nothing else to go by, it is still believed.
+    // Without max_wait and markers it is still treated as fifo.
     let mut order = Order::new(settings(&[known(), known()]));
     assert_eq!(play(&mut order, "5|a5 6|a3 7|b9 8|a8"), "7|a3,a5 8|a8");
     assert_eq!(notices(&mut order), [stepped(true)]);
@@ -230,7 +230,7 @@ fn two_publishers_with_different_clocks_are_named() {
 }
 
 #[test]
-fn numbers_order_what_has_equal_stamps() {
+fn sequence_numbers_order_events_of_equal_times() {
     let mut order = Order::new(settings(&[TopicOrder { fifo: false, ..wait(10) }]));
     for number in [2, 3, 1] {
         order.push(A, at(5), Some(Origin { publisher: 7, number }), at(6), number);
@@ -240,7 +240,7 @@ fn numbers_order_what_has_equal_stamps() {
 }
 
 #[test]
-fn numbers_show_duplicates_and_gaps() {
+fn sequence_numbers_reveal_duplicates_and_gaps() {
     let mut order = Order::new(settings(&[known()]));
     for number in [1, 2, 2, 5, 3, 6] {
         order.push(A, at(number), Some(Origin { publisher: 7, number: number as u64 }), at(10), number);
@@ -249,12 +249,12 @@ fn numbers_show_duplicates_and_gaps() {
     assert_eq!(said[0], Notice::Duplicate { topic: A, publisher: 7, number: 2 });
     assert_eq!(said[1], Notice::Gap { topic: A, publisher: 7, from: 3, missing: 2 });
     let statistics = order.statistics()[0];
-    // One of those that were missing was only late.
+    // One of the missing events arrives after all.
     assert_eq!((statistics.duplicates, statistics.missing), (1, 1));
 }
 
 #[test]
-fn a_full_queue_lets_the_oldest_go() {
+fn a_full_queue_releases_the_oldest_event() {
     let mut order = Order::new(OrderSettings { queue: 2, ..settings(&[known(), known()]) });
     assert_eq!(play(&mut order, "5|a5 6|a6 7|a7 8|b4"), "7|a5");
     let said = notices(&mut order);
@@ -264,7 +264,7 @@ fn a_full_queue_lets_the_oldest_go() {
 }
 
 #[test]
-fn a_clock_that_steps_back_is_told_and_does_no_harm() {
+fn a_step_back_of_the_clock_is_reported_and_has_no_other_effect() {
     let mut order = Order::new(settings(&[wait(0), wait(10)]));
     assert_eq!(play(&mut order, "5|a4 14|. 9|b8 10|. 8|b9 24|a20 30|."), "14|a4 9|b8 8|b9 30|a20");
     let back = |now| Notice::ClockBack { now: at(now), highest: at(14) };
@@ -272,7 +272,7 @@ fn a_clock_that_steps_back_is_told_and_does_no_harm() {
 }
 
 #[test]
-fn a_topic_that_there_is_not() {
+fn an_unknown_topic_is_reported() {
     let mut order = Order::new(settings(&[known()]));
     order.push(B, at(1), None, at(1), "b1".to_owned());
     order.mark(B, &Marker { complete: at(1), after: None, count: None }, at(1));
@@ -285,7 +285,7 @@ fn a_topic_that_there_is_not() {
 }
 
 #[test]
-fn a_marker_lets_one_go() {
+fn a_marker_releases_an_event() {
     let mut order = Order::new(settings(&[known(), known()]));
     assert_eq!(play(&mut order, "5|a4 6|b<=2 7|b<=4 8|a6 9|b<=5"), "7|a4 9|a6");
     assert_eq!(notices(&mut order), []);
@@ -308,7 +308,7 @@ fn a_marker_that_goes_back_is_ignored() {
 }
 
 #[test]
-fn an_event_in_spite_of_a_marker_is_told() {
+fn an_event_that_contradicts_a_marker_is_reported() {
     let mut order = Order::new(settings(&[known(), known()]));
     assert_eq!(play(&mut order, "5|a4 6|b<=9 7|b3 8|b5 9|b6"), "6|a4");
     let said = notices(&mut order);
@@ -318,17 +318,17 @@ fn an_event_in_spite_of_a_marker_is_told() {
 }
 
 #[test]
-fn an_event_that_is_lost_holds_markers_up_until_the_clock_goes_on() {
+fn a_lost_event_delays_markers_until_the_wait_is_over() {
     let unordered = TopicOrder { fifo: false, ..wait(10) };
     let mut order = Order::new(settings(&[wait(0), unordered]));
-    // One of two is lost. The markers after that speak again.
+    // One of two events is lost. Later markers take effect again.
     let line = "5|a4 6|b5 7|b<=6:2 8|b<=8:0 16|a16 18|. 19|b<=19:0 20|a19";
     assert_eq!(play(&mut order, line), "16|a4,b5 19|a16 20|a19");
     assert_eq!(notices(&mut order), [Notice::MarkerUnmet { topic: B, complete: at(6), missing: 1 }]);
 }
 
 #[test]
-fn a_marker_that_is_lost_is_told() {
+fn a_lost_marker_is_reported() {
     let unordered = TopicOrder { fifo: false, ..wait(10) };
     let mut order = Order::new(settings(&[wait(0), unordered]));
     order.push(A, at(4), None, at(5), "a4".to_owned());
@@ -340,7 +340,7 @@ fn a_marker_that_is_lost_is_told() {
 }
 
 #[test]
-fn the_end_lets_everything_go_in_order() {
+fn flush_releases_everything_in_order() {
     let mut order = Order::new(settings(&[known(), known()]));
     play(&mut order, "5|a4 5|a7 5|a5");
     order.flush();
@@ -349,30 +349,30 @@ fn the_end_lets_everything_go_in_order() {
 }
 
 #[test]
-fn what_a_monitor_may_know() {
+fn complete_up_to_limits_the_monitor() {
     let mut order = Order::new(settings(&[known(), wait(10)]));
     assert_eq!((order.complete_up_to(), order.complete_at(at(3))), (None, None));
     order.push(A, at(5), None, at(6), "a5".to_owned());
-    // Something with time 5 may still come on a, and on b what is not older than 10.
+    // An event with time 5 may still arrive on a, and one with time 10 or later on b.
     assert_eq!(order.complete_up_to(), Some(at(-4)));
     assert_eq!((order.complete_at(at(4)), order.complete_at(at(5))), (Some(at(14)), None));
     order.advance(at(20));
-    // It has not been taken yet.
+    // The event was not popped yet.
     assert_eq!(order.complete_up_to(), Some(at(4)));
     order.pop();
     assert_eq!(order.complete_up_to(), Some(at(4)));
-    // The monitor has gone on: what comes too late for it is tardy although nothing has left after it.
+    // The monitor has advanced: an earlier event is late although no later one was released.
     order.push(A, at(30), None, at(31), "a30".to_owned());
     assert_eq!((order.complete_up_to(), order.complete_at(at(25))), (Some(at(21)), Some(at(35))));
     order.close(at(18));
     assert_eq!(play(&mut order, "32|b18 33|b19 34|b20"), "33|b19 34|b20");
-    // Never further than what is complete.
+    // Limited to the complete time.
     order.close(at(1_000));
     assert_eq!(play(&mut order, "34|b24 34|b25"), "34|b25");
 }
 
 #[test]
-fn nobody_asks_for_notices() {
+fn notices_beyond_the_limit_are_counted() {
     let mut order = Order::new(OrderSettings { ahead: Some(0), ..settings(&[known()]) });
     for i in 0..12_000 {
         order.push(A, at(i + 2), None, at(i), ());

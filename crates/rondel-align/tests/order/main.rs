@@ -1,4 +1,4 @@
-//! Events in order: [`rondel_align::Order`] against its definition, and case by case.
+//! [`rondel_align::Order`] against its definition and in single cases.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,17 +10,17 @@ mod random;
 
 use rondel_align::{Notice, Order, OrderSettings, Released};
 
-/// What has left since the last call.
+/// Returns the events released since the last call.
 pub(crate) fn released<T>(order: &mut Order<T>) -> Vec<Released<T>> {
     std::iter::from_fn(|| order.pop()).collect()
 }
 
-/// What was reported since the last call.
+/// Returns the notices since the last call.
 pub(crate) fn notices<T>(order: &mut Order<T>) -> Vec<Notice> {
     order.notices().collect()
 }
 
-/// The same order, written down and read again.
+/// Returns the order restored from its snapshot.
 pub(crate) fn again(order: &Order<u64>, settings: &OrderSettings) -> Order<u64> {
     let bytes = order.snapshot(|item, to| to.extend_from_slice(&item.to_le_bytes()));
     let read = |bytes: &[u8]| bytes.try_into().ok().map(u64::from_le_bytes);
@@ -31,7 +31,7 @@ pub(crate) fn again(order: &Order<u64>, settings: &OrderSettings) -> Order<u64> 
     again
 }
 
-/// Numbers that look random, the same for the same seed.
+/// Pseudorandom numbers, determined by the seed.
 pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
@@ -47,7 +47,7 @@ impl Numbers {
         self.next() % end.max(1)
     }
 
-    /// One out of so many times.
+    /// Returns `true` once in so many calls on average.
     pub(crate) fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }

@@ -1,4 +1,4 @@
-//! A simulated network: publishers that send markers, events and markers that take their time and overtake each other.
+//! Simulated network with publishers of events and markers, which are delayed and overtake each other.
 
 use rondel_align::{
     Marker, MaxWait, Notice, Order, OrderPolicy, OrderSettings, OrderStatistics, Origin, Tardy, TopicOrder,
@@ -11,7 +11,7 @@ fn at(ns: i64) -> Timestamp {
     Timestamp::from_nanos(ns)
 }
 
-/// What the network delivers.
+/// Input and output of a simulated network.
 #[derive(Clone, Debug)]
 enum Delivery {
     Event { time: i64, number: u64, item: u64 },
@@ -19,16 +19,16 @@ enum Delivery {
 }
 
 struct Network {
-    /// When what is delivered on which topic.
+    /// Deliveries with their time and topic.
     deliveries: Vec<(i64, u32, Delivery)>,
-    /// The events as they were sent, in the order of their tags.
+    /// The events in the order expected after alignment.
     sent: Vec<(i64, u32, u64)>,
-    /// How long an event took at most.
+    /// Maximum delay of an event.
     slowest: i64,
 }
 
-/// Each publisher sends events with times that never step back, and markers. Events are in order on the way where
-/// `fifo` says so; markers have a way of their own.
+/// Each publisher sends events with times that never step back, and markers. The events of `fifo` topics are delivered in
+/// order; markers are delivered independently.
 fn network(numbers: &mut Numbers, fifo: &[bool], repeat: bool) -> Network {
     let mut net = Network { deliveries: Vec::new(), sent: Vec::new(), slowest: 0 };
     let lag = numbers.pick(&[1, 10, 60]);
@@ -52,7 +52,7 @@ fn network(numbers: &mut Numbers, fifo: &[bool], repeat: bool) -> Network {
             net.deliveries.push((arrived, topic, event));
             (item, count) = (item + 1, count + 1);
             if numbers.one_in(4) {
-                // All with this time are sent: the next one is later.
+                // All events of this time were sent: the next one is later.
                 let marker = Marker { complete: at(time), after: after.map(at), count: Some(count) };
                 (after, count) = (Some(time), 0);
                 net.deliveries.push((time + numbers.below(lag) as i64, topic, Delivery::Marker(marker)));
@@ -105,7 +105,7 @@ fn total(order: &Order<u64>, count: fn(&OrderStatistics) -> u64) -> u64 {
 }
 
 #[test]
-fn with_markers_nothing_is_tardy_and_nobody_guesses() {
+fn markers_prevent_late_events() {
     for seed in 0..2_000 {
         let mut numbers = Numbers(seed);
         let fifo: Vec<bool> = (0..2 + numbers.below(4)).map(|_| numbers.one_in(3)).collect();
@@ -123,7 +123,7 @@ fn with_markers_nothing_is_tardy_and_nobody_guesses() {
 }
 
 #[test]
-fn a_wait_as_long_as_the_slowest_is_enough() {
+fn a_wait_of_the_maximum_delay_is_sufficient() {
     let mut shorter = 0;
     for seed in 0..2_000 {
         let mut numbers = Numbers(seed);
@@ -145,7 +145,7 @@ fn a_wait_as_long_as_the_slowest_is_enough() {
             assert!(left(&mut order) == net.sent, "seed {seed}");
             assert_eq!(total(&order, |topic| topic.tardy), 0, "seed {seed}");
         }
-        // With less some may be tardy. Nothing is lost, and what would have been enough is.
+        // With a shorter wait events may be late. None is lost, and the reported wait is sufficient.
         let order = with(net.slowest / 3, true);
         let enough = order.statistics().iter().filter_map(|topic| topic.sufficient_wait).max();
         assert_eq!(total(&order, |topic| topic.released), net.sent.len() as u64, "seed {seed}");
@@ -158,12 +158,12 @@ fn a_wait_as_long_as_the_slowest_is_enough() {
 }
 
 #[test]
-fn what_is_lost_holds_nothing_up_longer_than_the_clock() {
+fn lost_messages_delay_others_no_longer_than_the_wait() {
     for seed in 0..1_000 {
         let mut numbers = Numbers(seed);
         let fifo: Vec<bool> = (0..2 + numbers.below(4)).map(|_| numbers.one_in(3)).collect();
         let mut net = network(&mut numbers, &fifo, false);
-        // Events and markers are lost; not the first marker, without which nobody can tell that there was a time before.
+        // Events and markers are lost, except the first marker, without which a loss before it cannot be detected.
         let mut lost = Vec::new();
         net.deliveries.retain(|delivery| {
             let first = matches!(delivery.2, Delivery::Marker(Marker { after: None, .. }));

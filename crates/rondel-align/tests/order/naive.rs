@@ -1,4 +1,4 @@
-//! The definition of the order, written down as it is said: everything is worked out anew from all that came.
+//! Reference implementation of the order: computes everything anew from all received events.
 
 use rondel_align::{
     Lateness, Marker, MaxWait, Notice, OrderPolicy, OrderSettings, Origin, Refusal, Released, Tardy,
@@ -10,14 +10,14 @@ fn at(ns: i64) -> Timestamp {
     Timestamp::from_nanos(ns)
 }
 
-/// An event that waits: its time, topic, number, publisher, and itself.
+/// A waiting event: time, topic, sequence number, publisher, item.
 type Waiting = (i64, usize, u64, u64, u64);
 
 #[derive(Clone)]
 struct Interval {
     after: Option<i64>,
     complete: i64,
-    /// None: nobody said how many.
+    /// `None` for a marker without a count.
     count: Option<u64>,
     at_once: bool,
     partial: bool,
@@ -26,22 +26,22 @@ struct Interval {
 
 #[derive(Clone, Default)]
 struct Topic {
-    /// The times of all that came (duplicates aside), and of those that were looked at.
+    /// The times of all received events except duplicates, and of those that were counted.
     came: Vec<i64>,
     times: Vec<(i64, Option<u64>)>,
     delays: Vec<u64>,
     numbers: Vec<(u64, u64)>,
     intervals: Vec<Interval>,
-    /// How many of the markers have taken effect, or are not waited for.
+    /// Number of markers that have taken effect or are no longer waited for.
     settled: usize,
-    /// The last of those that went without all its events.
+    /// The last marker that took effect without all its events.
     unmet: Option<i64>,
     stepped_back: bool,
     distrusted: bool,
     broken: bool,
     heard: Option<i64>,
     absent: bool,
-    /// How far the clock had let others pass whenever the wait changed.
+    /// The times passed by the clock whenever the wait changed.
     passed: Option<i64>,
     tardy: u64,
     received: u64,
@@ -80,7 +80,7 @@ impl Naive {
         &self.settings.topics[j]
     }
 
-    /// The wait of a topic: of an estimated one after every 64th delay what most of them took, and a quarter more.
+    /// Returns the wait for a topic; an estimated one is the quantile plus a quarter after every 64th delay.
     fn wait(&self, j: usize) -> Option<i64> {
         match self.topic(j).max_wait {
             MaxWait::None => None,
@@ -108,15 +108,15 @@ impl Naive {
         Some(self.topics[j].heard.or(self.first)? + self.topic(j).absent_after?.max(1) as i64)
     }
 
-    /// How many of the topic's events with times in `(after, complete]` came.
+    /// Returns the number of the topic's events received with times in `(after, complete]`.
     fn came(&self, j: usize, interval: &Interval) -> u64 {
         let inside =
             |time: &&i64| interval.after.is_none_or(|after| **time > after) && **time <= interval.complete;
         self.topics[j].came.iter().filter(inside).count() as u64
     }
 
-    /// Lets the markers of a topic take effect, in their order. One that spoke of a time before anybody listened is over
-    /// once the next has all its events.
+    /// Applies the markers of a topic in order. A marker with a part before the subscription takes effect once the next one
+    /// has all its events.
     fn progress(&mut self, j: usize) {
         loop {
             let (here, next) = (&self.topics[j], self.topics[j].settled);
@@ -153,9 +153,9 @@ impl Naive {
         self.topics[j].times.iter().map(|(time, _)| *time).max()
     }
 
-    /// Whether it is known, without the clock, that nothing can come on topic `j` before this tag.
+    /// Whether it is known, without the clock, that no event can arrive on topic `j` before this tag.
     fn known(&self, j: usize, (time, i): (i64, usize)) -> bool {
-        // After an event of a topic in order nothing before it comes, but others of the same time may.
+        // After an event of a fifo topic no earlier one arrives, but others of the same time may.
         let seen = |latest: i64| (latest, j) >= (time, i);
         let said = |through: i64| (through + 1, j) > (time, i);
         !self.topic(j).in_play
@@ -164,7 +164,7 @@ impl Naive {
             || self.through(j).max(self.topics[j].passed).is_some_and(said)
     }
 
-    /// When the first that waits may leave: None if it waits for knowledge only.
+    /// Returns the time at which the first waiting event is released; `None` if the clock does not release it.
     fn due(&self, tag: (i64, usize)) -> Option<i64> {
         let mut due = i64::MIN;
         for j in (0..self.topics.len()).filter(|&j| !self.known(j, tag)) {
@@ -184,7 +184,7 @@ impl Naive {
         self.released.push(Released { topic, time, tardy: None, item: event.4 });
     }
 
-    /// The next thing that time brings: when, and the topic that is then absent, or none if an event leaves.
+    /// Returns the next change by time alone: its time, and the absent topic, `None` if an event is released.
     fn next(&self) -> Option<(i64, Option<usize>)> {
         let absent = (0..self.topics.len()).filter_map(|j| Some((self.absent_at(j)?, j))).min();
         let head = self.first_waiting().and_then(|head| self.due((head.0, head.1)));
@@ -274,7 +274,7 @@ impl Naive {
         self.topics[j].heard = Some(self.now);
     }
 
-    /// What order has gone past is not waited for.
+    /// Times before the reached one are not waited for.
     fn give_up(&mut self, j: usize, past: i64) {
         let topic = TopicId(j as u32);
         loop {

@@ -1,4 +1,4 @@
-//! Random streams of everything at once: event for event and notice for notice what the definition says.
+//! Random streams with all features: events and notices equal those of the definition.
 
 use rondel_align::{
     Marker, MaxWait, Notice, Order, OrderPolicy, OrderSettings, OrderStatistics, Origin, Released, Tardy,
@@ -13,7 +13,7 @@ fn at(ns: i64) -> Timestamp {
     Timestamp::from_nanos(ns)
 }
 
-/// What a driver does.
+/// Call of the order's interface.
 #[derive(Clone, Debug)]
 enum Call {
     Push { topic: u32, time: i64, origin: Option<Origin>, now: i64, item: u64 },
@@ -61,7 +61,7 @@ fn calls(numbers: &mut Numbers, topics: u64) -> Vec<Call> {
     let origins = numbers.one_in(2);
     let (pace, spread) = (numbers.pick(&[1, 4, 12]), numbers.pick(&[0, 3, 10, 50]));
     let silent = numbers.below(2 * topics);
-    // What was announced on each topic, and what came since.
+    // For each topic the time of the last marker and the events since.
     let mut announced = vec![None; topics as usize];
     let mut next_number = [[0_u64; 2]; 8];
     let mut now = numbers.pick(&[0_i64, -50, 1_000]);
@@ -86,7 +86,7 @@ fn calls(numbers: &mut Numbers, topics: u64) -> Vec<Call> {
                 1 => Some(complete - numbers.below(20) as i64),
                 _ => last.or(Some(complete - 10)),
             };
-            // Mostly what came, or somewhat more.
+            // Mostly the actual count, or a somewhat larger one.
             let inside = |call: &&Call| {
                 matches!(call, Call::Push { topic, time, .. } if u64::from(*topic) == index as u64
                     && *time <= complete && after.is_none_or(|after| *time > after))
@@ -152,7 +152,7 @@ fn play_naive(naive: &mut Naive, call: &Call) {
     }
 }
 
-/// What an order says of the time to come is what will be.
+/// Checks that the predicted deadlines are correct.
 fn foresees(order: &Order<u64>, numbers: &mut Numbers, now: i64) {
     let quiet = |until: i64| {
         let mut order = order.clone();
@@ -175,7 +175,7 @@ fn foresees(order: &Order<u64>, numbers: &mut Numbers, now: i64) {
     match order.complete_at(at(wanted)).map(Timestamp::as_nanos) {
         Some(then) => {
             assert!(then >= now && complete(then) >= wanted, "not complete up to {wanted} at {then}");
-            // What waits may leave before, and be later.
+            // Waiting events may be released before, with a later time.
             let earliest = order.waiting() == 0 && then > now;
             assert!(!earliest || complete(then - 1) < wanted, "complete up to {wanted} before {then}");
         }
@@ -189,7 +189,7 @@ fn agrees(seed: u64) {
     let calls = calls(&mut numbers, settings.topics.len() as u64);
     let mut order = Order::new(settings.clone());
     let mut naive = Naive::new(settings.clone());
-    // Where the order is written down and read again.
+    // The calls at which the order is replaced by its restored snapshot.
     let mut cuts = Numbers(!seed);
     let often = cuts.pick(&[1, 5, 30]);
     let (mut out, mut said, mut now) = (Vec::new(), Vec::new(), i64::MIN);
@@ -228,7 +228,7 @@ fn agrees(seed: u64) {
     }
 }
 
-/// Nothing is lost, and what is not tardy is in order.
+/// Checks that no event is lost and all but late ones are in order.
 fn sound(
     settings: &OrderSettings,
     calls: &[Call],
@@ -259,7 +259,7 @@ fn sound(
     assert!(items.windows(2).all(|pair| pair[0] < pair[1]));
 }
 
-/// It makes no difference how often the clock is shown between.
+/// Checks that additional calls of `advance` make no difference.
 fn independent_of_advance(numbers: &mut Numbers, settings: &OrderSettings, calls: &[Call]) {
     let mut run = |often: u64| {
         let mut order = Order::new(settings.clone());

@@ -1,4 +1,4 @@
-//! Bad input: dead topics, clocks and stamps that go back, no topics at all, the ends of time.
+//! Invalid input: silent topics, clocks and stamps that step back, no topics at all, extreme times.
 
 use rondel_align::{SetNotice, SetPolicy, SetSettings, Sets, Unused};
 use rondel_event::{Timestamp, TopicId};
@@ -29,7 +29,7 @@ fn notices(sets: &mut Sets<u32>) -> Vec<SetNotice> {
 }
 
 #[test]
-fn a_dead_topic_is_reported() {
+fn a_silent_topic_is_reported() {
     for policy in policies() {
         let absent_after = vec![Some(100), Some(250), None];
         let mut sets = Sets::new(SetSettings { policy, topics: 3, absent_after });
@@ -43,12 +43,12 @@ fn a_dead_topic_is_reported() {
         let absent = |topic, since, ever| SetNotice::Absent { topic: TopicId(topic), since: at(since), ever };
         assert_eq!(notices(&mut sets), [absent(0, 1000, false)]);
         sets.push(TopicId(1), at(1), at(1200), 1);
-        // The deadline may be too early, but in the end it is right.
+        // The deadline may be too early, but the notice has the right time.
         assert_eq!(sets.deadline(), Some(at(1250)));
         sets.advance(at(1250));
         assert_eq!(notices(&mut sets).len(), usize::from(sets.statistics().topics[1].unused() > 0));
         assert_eq!(sets.deadline(), Some(at(1450)));
-        // It is absent even if nobody looked before it came back.
+        // The absence is reported even if the clock did not advance before the topic returned.
         sets.push(TopicId(1), at(2), at(1500), 2);
         let expected = [absent(1, 1200, true), SetNotice::Returned { topic: TopicId(1), after: 300 }];
         assert_eq!(notices(&mut sets)[..2], expected);
@@ -60,7 +60,7 @@ fn a_dead_topic_is_reported() {
     }
 }
 
-/// Against looking at each topic at each time.
+/// Compares with a check of each topic at each time.
 #[test]
 fn absence_at_random() {
     for seed in 0..500 {
@@ -99,7 +99,7 @@ fn absence_at_random() {
 }
 
 #[test]
-fn what_goes_back_is_reported() {
+fn steps_back_are_reported() {
     let policy =
         SetPolicy::Approximate { queue: 0, age_penalty: 0.1, max_interval: None, lower_bounds: vec![5] };
     let mut sets = Sets::new(SetSettings { policy, topics: 2, absent_after: Vec::new() });
@@ -146,7 +146,7 @@ fn stamps_far_from_the_clock_are_refused() {
 }
 
 #[test]
-fn a_set_before_another_is_tardy() {
+fn a_set_before_an_emitted_one_is_late() {
     let policy = SetPolicy::Exact { queue: 0 };
     let mut sets = Sets::new(SetSettings { policy, topics: 2, absent_after: Vec::new() });
     for time in [7, 3] {
@@ -161,7 +161,7 @@ fn a_set_before_another_is_tardy() {
 }
 
 #[test]
-fn notices_that_nobody_takes_are_counted() {
+fn notices_beyond_the_limit_are_counted() {
     let policy = SetPolicy::Exact { queue: 1 };
     let mut sets = Sets::new(SetSettings { policy, topics: 2, absent_after: Vec::new() });
     for time in 0..20_001 {
@@ -175,7 +175,7 @@ fn notices_that_nobody_takes_are_counted() {
 }
 
 #[test]
-fn anything_goes() {
+fn arbitrary_input_is_handled() {
     let times = [i64::MIN, i64::MIN + 1, -1, 0, 1, 2, i64::MAX - 1, i64::MAX];
     for seed in 0..2000 {
         let random = &mut Random(seed);

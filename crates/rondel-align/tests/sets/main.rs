@@ -1,4 +1,4 @@
-//! Sets of items as they are drawn in pictures, and as a naive implementation makes them.
+//! [`rondel_align::Sets`] against time lines and against naive implementations of the policies.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,13 +1,13 @@
-//! The policies once more, word for word as they are described and with plain vectors.
+//! Naive implementations of the policies, as described and with plain vectors.
 
 use std::collections::BTreeMap;
 
 use rondel_align::Unused;
 
-/// A stamp and what it is the stamp of.
+/// A stamp and an item.
 pub(crate) type Item = (i64, u32);
 
-/// What came out: the sets, and the items that are in none.
+/// The emitted sets and the unused items.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Outcome {
     pub(crate) sets: Vec<(i64, Vec<Item>)>,
@@ -76,7 +76,7 @@ impl Naive for Exact {
     }
 }
 
-/// Where the search stands.
+/// State of the search.
 struct Candidate {
     items: Vec<Item>,
     start: i64,
@@ -97,7 +97,7 @@ pub(crate) struct Approximate {
     outcome: Outcome,
 }
 
-/// The earliest (ties: the first) and the latest (ties: the last), with their topics.
+/// Returns topic and time of the earliest (ties: the first) and of the latest (ties: the last).
 fn bounds(times: &[i64]) -> ((usize, i64), (usize, i64)) {
     let mut start = (0, times[0]);
     let mut end = (0, times[0]);
@@ -149,7 +149,7 @@ impl Approximate {
         }
     }
 
-    /// The heads become the candidate; what is past is no longer needed.
+    /// Makes the heads the candidate and drops the past items.
     fn take_candidate(&mut self, start: i64, end: i64, pivot: usize, pivot_time: i64) {
         for (topic, past) in self.past.iter_mut().enumerate() {
             for item in past.drain(..) {
@@ -169,7 +169,7 @@ impl Approximate {
         self.outcome.set(candidate.items);
     }
 
-    /// With the next stamps of empty queues at their earliest: can nothing better come?
+    /// Whether no better set is possible, given the earliest possible next stamps of empty queues.
     fn virtual_search(&self) -> bool {
         let candidate = self.candidate.as_ref().unwrap();
         let mut next = vec![0; self.queues.len()];
@@ -198,7 +198,7 @@ impl Approximate {
         while self.queues.iter().all(|queue| !queue.is_empty()) {
             let heads: Vec<i64> = self.queues.iter().map(|queue| queue[0].0).collect();
             let (start, end) = bounds(&heads);
-            // Nothing dropped can have been better than what is there, but for the latest.
+            // A dropped item cannot have been better than the head, unless that is the latest.
             for topic in 0..self.dropped.len() {
                 self.dropped[topic] &= topic == end.0;
             }
@@ -249,7 +249,7 @@ impl Naive for Approximate {
         }
     }
 
-    /// Nothing better can come any more.
+    /// Emits the candidate, since no better set can follow.
     fn flush(&mut self) {
         while self.candidate.is_some() {
             self.emit();
@@ -311,7 +311,7 @@ impl Naive for Epsilon {
     }
 }
 
-/// The rate of a topic.
+/// Rate of a topic.
 #[derive(Clone, Default)]
 struct Rate {
     held: Option<Item>,
@@ -332,7 +332,7 @@ impl Latest {
         Latest { rates: vec![Rate::default(); topics], outcome: Outcome::default() }
     }
 
-    /// The fastest topic that is not late.
+    /// Returns the fastest topic that is not late.
     fn pivot(&self, now: i64) -> Option<usize> {
         let mut order: Vec<usize> = (0..self.rates.len()).filter(|&i| self.rates[i].hz > 0.0).collect();
         order.sort_by(|&i, &j| self.rates[j].hz.partial_cmp(&self.rates[i].hz).unwrap());
@@ -364,7 +364,7 @@ impl Naive for Latest {
         let error = (rate.hz - hz).abs();
         rate.last = now;
         if rate.hz == 0.0 || rate.has_error && error > 10.0 * rate.error {
-            // The first period, or the first one of another rate.
+            // The first period, or the first one after a change of the rate.
             rate.hz = hz;
             rate.has_error = false;
         } else {

@@ -1,8 +1,8 @@
 //! Time lines: one line per topic, one column per second, a letter for an item.
 //!
-//! Items come in the order of their columns, those of one column from the top to the bottom. The
-//! stamp is the column, or what `stamps` says. Expected are the sets, with the column at which
-//! they come out (`end`: when nothing more comes), and what is in none.
+//! Items arrive in the order of their columns, those of one column from top to bottom. The stamp is the
+//! column, unless `stamps` sets another one. Expected are the sets, each with the column at which it is
+//! emitted (`end`: at the end of the input), and the unused items.
 
 use std::collections::HashMap;
 
@@ -46,7 +46,7 @@ fn epsilon(epsilon: u64, queue: usize) -> SetPolicy {
 const PLAIN: Picture =
     Picture { policy: SetPolicy::Exact { queue: 0 }, lines: &[], stamps: &[], sets: "", unused: "" };
 
-/// The sets and the unused items as the picture writes them.
+/// Returns the sets and the unused items in the notation of the pictures.
 fn draw(picture: &Picture) -> (String, String) {
     let topics = picture.lines.len();
     let settings = SetSettings { policy: picture.policy.clone(), topics, absent_after: Vec::new() };
@@ -76,7 +76,7 @@ fn draw(picture: &Picture) -> (String, String) {
         }
         for notice in sets.notices() {
             if let SetNotice::Unused { topic, time, why } = notice {
-                // Of equal stamps the first leaves first.
+                // Items of equal stamps leave in order of arrival.
                 let letter = names.entry((topic.index(), time.as_nanos())).or_default().remove(0);
                 unused.push(format!("{letter} {}", why.name()));
             }
@@ -131,7 +131,7 @@ fn closest_sets() {
             unused: "x worse, b worse, C end",
             ..PLAIN
         },
-        // Acceleration: what is late finds a better partner.
+        // Acceleration: a later item is a better match.
         Picture {
             policy: approximate(10),
             lines: &[
@@ -148,7 +148,7 @@ fn closest_sets() {
 #[test]
 fn lost_items() {
     check(&[
-        // A queue of one is too short.
+        // A queue of one item is too short.
         Picture {
             policy: approximate(1),
             lines: &[
@@ -159,7 +159,7 @@ fn lost_items() {
             unused: "A queue_full, a after_loss, c queue_full, C after_loss",
             ..PLAIN
         },
-        // Two are enough.
+        // A queue of two items is sufficient.
         Picture {
             policy: approximate(2),
             lines: &[
@@ -182,7 +182,7 @@ fn lost_items() {
                      e queue_full, f queue_full, g queue_full, h queue_full, i worse, k worse, \
                      m end, n end, p end",
         },
-        // The topic that is ahead has lost something that may have matched A: no set with A.
+        // The topic ahead has dropped an item that may have matched A: no set contains A.
         Picture {
             policy: approximate(3),
             lines: &[
@@ -193,7 +193,7 @@ fn lost_items() {
             sets: "10 gB",
             unused: "a queue_full, b queue_full, c queue_full, A after_loss, d worse, e worse, f worse",
         },
-        // A loss in the middle of a search takes the candidate with it.
+        // Dropping an item during a search discards the candidate.
         Picture {
             policy: approximate(3),
             lines: &[
@@ -234,7 +234,7 @@ fn many_at_once() {
             sets: "6 abcd, 8 eghf, 14 mjkl",
             unused: "i worse, n end, o end",
         },
-        // Equal stamps on a topic: the first of them is as good as the second and older.
+        // Equal stamps on a topic: the first item is equally close and older.
         Picture {
             policy: approximate(10),
             lines: &[
@@ -245,8 +245,8 @@ fn many_at_once() {
             sets: "2 aA, 4 dB, 6 eC",
             unused: "b worse, c worse",
         },
-        // Stamps of zero are stamps. Those that go back (here a clock begins again) are passed over
-        // until the queues have lost what was before.
+        // A stamp of zero is valid. After a step back (here a restarted clock) items find no match until the
+        // queues have dropped the earlier items.
         Picture {
             policy: approximate(3),
             lines: &[
@@ -299,7 +299,7 @@ fn nine_topics() {
     }]);
 }
 
-/// Fifty topics, one item of each every 100 s, each a second after the one before.
+/// Fifty topics with an item every 100 s, each a second after the previous topic.
 #[test]
 fn fifty_topics() {
     for bound in [0, 99 * S] {
@@ -319,7 +319,7 @@ fn fifty_topics() {
             }
         }
         let expected: Vec<_> = match bound {
-            // The first item of the next round tells.
+            // The first item of the next round completes the set.
             0 => (1..10).map(|round| (round, 0, round - 1)).collect(),
             _ => (0..10).map(|round| (round, 49, round)).collect(),
         };
@@ -331,7 +331,7 @@ fn fifty_topics() {
 #[test]
 fn early_sets() {
     check(&[
-        // All but the first topic are too far from e for anything better than abcd.
+        // All topics but the first are too far from e for a better set than abcd.
         Picture {
             policy: approximate(10),
             lines: &[
@@ -342,7 +342,7 @@ fn early_sets() {
             unused: "e end",
             ..PLAIN
         },
-        // Nothing comes on the first topic within 7 s, and that would be too late.
+        // The first topic has no item within 7 s, and a later one would be too far away.
         Picture {
             policy: bounded(&[7 * S]),
             lines: &[
@@ -352,7 +352,7 @@ fn early_sets() {
             sets: "3 abcd",
             ..PLAIN
         },
-        // The lower bound of the first topic is too low to tell.
+        // The lower bound of the first topic is too low to exclude a better set.
         Picture {
             policy: bounded(&[3 * S / 2]),
             lines: &[
@@ -465,7 +465,7 @@ fn close_heads() {
             unused: "c no_match, C no_match",
             ..PLAIN
         },
-        // Once every topic has an item nothing is over the limit.
+        // Once every topic has an item, no queue exceeds its limit.
         Picture {
             policy: epsilon(0, 2),
             lines: &[
@@ -482,7 +482,7 @@ fn close_heads() {
 #[test]
 fn last_items() {
     check(&[
-        // The fast topic has to come twice, and the slow one once.
+        // A set needs two items of the fast topic and one of the slow one.
         Picture {
             policy: SetPolicy::latest(),
             lines: &[

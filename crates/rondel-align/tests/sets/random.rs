@@ -1,4 +1,4 @@
-//! Random streams against the naive policies.
+//! Random streams, compared with the naive policies.
 
 use rondel_align::{SetNotice, SetPolicy, SetSettings, Sets};
 use rondel_event::{Timestamp, TopicId};
@@ -6,7 +6,7 @@ use rondel_event::{Timestamp, TopicId};
 use crate::naive::{Approximate, Epsilon, Exact, Item, Latest, Naive, Outcome};
 use crate::snapshots::again;
 
-/// A small generator (splitmix64): the same streams on every machine.
+/// Pseudorandom generator (splitmix64): the same streams on every machine.
 pub(crate) struct Random(pub u64);
 
 impl Random {
@@ -26,8 +26,8 @@ impl Random {
 /// Topic, stamp, clock.
 pub(crate) type Event = (usize, i64, i64);
 
-/// Each topic with a period of its own and some jitter; some lose items, some stop and come back,
-/// some step back; they arrive with delays, so that topics are ahead of each other.
+/// Generates topics with different periods and jitter. Some lose items, some pause, some step back; delays put
+/// topics ahead of each other.
 pub(crate) fn stream(random: &mut Random, topics: usize, len: usize) -> Vec<Event> {
     let scale = [1, 1, 10, 1_000_000][random.below(4) as usize];
     let wild = random.chance(20);
@@ -54,8 +54,7 @@ pub(crate) fn stream(random: &mut Random, topics: usize, len: usize) -> Vec<Even
             }
         }
     }
-    // By arrival: `wild` streams come in the order of their arrivals, the others in that of
-    // their stamps on each topic.
+    // `wild` streams are sorted by arrival, the others by stamp on each topic.
     events.sort_by_key(|&(_, _, now)| now);
     if !wild {
         for topic in 0..topics {
@@ -82,12 +81,12 @@ fn drain(sets: &mut Sets<u32>, outcome: &mut Outcome) {
     outcome.unused.sort_by_key(|&(topic, time, why)| (topic, time, why.name()));
 }
 
-/// Both are given the same, and must give the same after each event.
+/// Feeds both with the same events and compares their output after each one.
 fn compare(policy: SetPolicy, naive: &mut dyn Naive, topics: usize, events: &[Event]) -> usize {
     let what = format!("{policy:?} {events:?}");
     let settings = SetSettings { policy, topics, absent_after: Vec::new() };
     let mut sets = Sets::new(settings.clone());
-    // Where the sets are written down and read again.
+    // The events at which the sets are replaced by their restored snapshot.
     let mut cuts = Random(events.iter().map(|event| event.1 as u64).fold(1, u64::wrapping_add));
     let often = [2, 10, 50][cuts.below(3) as usize];
     let mut count = 0;

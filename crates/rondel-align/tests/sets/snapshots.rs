@@ -1,11 +1,11 @@
-//! Sets that are written down and read again go on as if nothing had been.
+//! Restored sets continue like the original ones.
 
 use rondel_align::{SetNotice, SetPolicy, SetSettings, SetTime, Sets};
 use rondel_event::{Timestamp, TopicId};
 
 use crate::random::{Random, stream};
 
-/// The same sets, written down and read again by new ones.
+/// Returns the sets restored from their snapshot.
 pub(crate) fn again(sets: &Sets<u32>, new: Sets<u32>) -> Sets<u32> {
     let bytes = sets.snapshot(|item, to| to.extend_from_slice(&item.to_le_bytes()));
     let again = new.restored(&bytes, |bytes| bytes.try_into().ok().map(u32::from_le_bytes)).unwrap();
@@ -29,20 +29,20 @@ pub(crate) fn policy(random: &mut Random, topics: usize) -> SetPolicy {
     }
 }
 
-type Told = (Vec<(SetTime, Vec<(Timestamp, u32)>)>, Vec<SetNotice>);
+type Output = (Vec<(SetTime, Vec<(Timestamp, u32)>)>, Vec<SetNotice>);
 
-/// Takes sets now and then, and notices always, as those are not in a snapshot.
-fn take(sets: &mut Sets<u32>, random: &mut Random, told: &mut Told) {
+/// Takes sets sometimes, and notices always, since they are not in a snapshot.
+fn take(sets: &mut Sets<u32>, random: &mut Random, output: &mut Output) {
     let mut items = Vec::new();
     while random.below(3) > 0 {
         let Some(set) = sets.pop(&mut items) else { break };
-        told.0.push((set, items.clone()));
+        output.0.push((set, items.clone()));
     }
-    told.1.extend(sets.notices());
+    output.1.extend(sets.notices());
 }
 
 #[test]
-fn whatever_the_cuts() {
+fn restored_sets_continue_like_the_original() {
     let mut count = 0;
     for seed in 0..2_000 {
         let random = &mut Random(seed);
@@ -56,23 +56,23 @@ fn whatever_the_cuts() {
         let new = || Sets::new(settings.clone()).with_limits(limits.0, limits.1);
         let often = [1, 4, 20][random.below(3) as usize];
         let run = |cuts: bool| {
-            let (mut sets, mut told) = (new(), Told::default());
+            let (mut sets, mut output) = (new(), Output::default());
             let (random, at) = (&mut Random(seed), Timestamp::from_nanos);
             for (i, &(topic, time, now)) in events.iter().enumerate() {
                 if random.below(4) == 0 {
                     sets.advance(at(now - random.below(20) as i64));
                 }
                 sets.push(TopicId(topic as u32), at(time), at(now), i as u32);
-                take(&mut sets, random, &mut told);
+                take(&mut sets, random, &mut output);
                 if random.below(often) == 0 && cuts {
                     sets = again(&sets, new());
                 }
             }
             sets.flush();
-            while let (before, ()) = (told.0.len(), take(&mut sets, random, &mut told))
-                && before < told.0.len()
+            while let (before, ()) = (output.0.len(), take(&mut sets, random, &mut output))
+                && before < output.0.len()
             {}
-            (told, sets.statistics().clone())
+            (output, sets.statistics().clone())
         };
         let uncut = run(false);
         count += uncut.0.0.len();
@@ -90,13 +90,13 @@ fn other_settings_are_refused() {
     let read = |bytes: &[u8]| bytes.try_into().ok().map(u32::from_le_bytes);
     assert!(Sets::restore(settings(3), &bytes, read).is_ok());
     let why = Sets::restore(settings(4), &bytes, read).unwrap_err().to_string();
-    assert!(why.contains("other settings of alignment"), "{why}");
+    assert!(why.contains("other alignment settings"), "{why}");
     let limited = Sets::new(settings(3)).with_limits(Some(1), None);
     assert!(limited.restored(&bytes, read).is_err());
 }
 
 #[test]
-fn a_pause_is_no_absence() {
+fn a_pause_does_not_count_as_absence() {
     let at = Timestamp::from_nanos;
     let policy = SetPolicy::Exact { queue: 3 };
     let mut sets: Sets<u32> = Sets::new(SetSettings { policy, topics: 2, absent_after: vec![Some(10); 2] });

@@ -21,7 +21,7 @@ fn round_robin(topics: u32) -> Stream {
     (0..EVENTS).map(|i| (i as u32 % topics, i as i64 * PERIOD)).collect()
 }
 
-/// Each topic delivers 32 at once, behind the others.
+/// Each topic delivers 32 events at once, one topic after the other.
 fn bursts(topics: u32) -> Stream {
     let round = 32 * topics as usize;
     let event = |i: usize| {

@@ -113,7 +113,7 @@ impl Matching {
                     }
                 }
                 let mut woken: [dds_attach_t; 2] = [0; 2];
-                // SAFETY: a live handle, and room for as many numbers as is said.
+                // SAFETY: a live handle, and room for the stated number of handles.
                 let count = unsafe {
                     let forever = cyclors::dds_duration_t::MAX;
                     cyclors::dds_waitset_wait(waitset.handle(), woken.as_mut_ptr(), woken.len(), forever)

@@ -146,7 +146,7 @@ pub(super) fn announced(
         let mut samples = [ptr::null_mut(); AT_ONCE];
         // SAFETY: plain numbers, for which all zero is a value.
         let mut infos: [dds_sample_info_t; AT_ONCE] = unsafe { std::mem::zeroed() };
-        // SAFETY: a live handle and room for as many samples as is said; with null pointers the
+        // SAFETY: a live handle and room for the stated number of samples; with null pointers the
         // library lends its own memory.
         let count = unsafe {
             cyclors::dds_take(
@@ -192,7 +192,7 @@ fn incompatible_policy(reader: &Entity) -> Option<&'static str> {
 fn matched(reader: &Entity) -> Vec<dds_instance_handle_t> {
     let mut handles = vec![0; 64];
     loop {
-        // SAFETY: a live handle and room for as many numbers as is said.
+        // SAFETY: a live handle and room for the stated number of handles.
         let count = unsafe {
             cyclors::dds_get_matched_publications(reader.handle(), handles.as_mut_ptr(), handles.len())
         };

@@ -231,7 +231,7 @@ impl Worker {
     /// Waits for samples, a status change, publishers or the end. Returns `false` if waiting failed.
     fn wait(&mut self) -> bool {
         let mut woken: [dds_attach_t; 4] = [0; 4];
-        // SAFETY: a live handle, and room for as many numbers as is said.
+        // SAFETY: a live handle, and room for the stated number of handles.
         let count = unsafe {
             cyclors::dds_waitset_wait(
                 self.waitset.handle(),
@@ -339,7 +339,7 @@ impl TakenSamples {
     fn take(reader: &Entity) -> Option<TakenSamples> {
         // SAFETY: null pointers and plain numbers, for which all zero is a value.
         let mut taken: TakenSamples = unsafe { std::mem::zeroed() };
-        // SAFETY: a live handle, and room for as many samples as is said. The library leaves a
+        // SAFETY: a live handle, and room for the stated number of samples. The library leaves a
         // reference to each with us.
         let count = unsafe {
             cyclors::dds_takecdr(

@@ -110,7 +110,9 @@ impl Connection {
                 });
             }
             Packet::PingResp => out.answered += 1,
-            Packet::Disconnect(code, said) => return Ok(Some(packet::reason(self.version(), code, &said))),
+            Packet::Disconnect(code, reason) => {
+                return Ok(Some(packet::reason(self.version(), code, &reason)));
+            }
             // Only allowed as the first packet.
             Packet::ConnAck(_) => return Err(Malformed),
             Packet::Publish(_) | Packet::PubRel(_) => {}

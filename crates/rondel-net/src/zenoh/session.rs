@@ -111,8 +111,10 @@ impl Session {
                 })
             }
         })?;
+        let default_mode =
+            if settings.config_file.is_some() { "as configured" } else { Mode::default().as_str() };
         tracing::info!(
-            zid = %session.zid(), mode = settings.mode.map_or("as configured", Mode::as_str), connect = ?settings.connect,
+            zid = %session.zid(), mode = settings.mode.map_or(default_mode, Mode::as_str), connect = ?settings.connect,
             listen = ?settings.listen, config_file = ?settings.config_file, "opened the Zenoh session"
         );
         Ok(Session { session, connect: settings.connect.clone(), gate: Arc::default() })

@@ -1,4 +1,4 @@
-"""What the DDS scripts have in common: the domain, the type, and qualities of service under which nothing is lost."""
+"""Shared by the DDS scripts: the domain, the type, and a QoS that loses nothing."""
 from dataclasses import dataclass
 
 from cyclonedds.core import Policy, Qos
@@ -18,7 +18,7 @@ def participant_arguments(parser):
 
 
 def open_topic(arguments):
-    """The participant, and a topic of a structure with one string, `data`."""
+    """Returns a participant and a topic whose type is a structure with one string, `data`."""
     peers = "".join(f'<Peer Address="{peer}"/>' for peer in arguments.peer)
     multicast = "<AllowMulticast>false</AllowMulticast>" if peers else ""
     discovery = f"<Discovery><ParticipantIndex>auto</ParticipantIndex><Peers>{peers}</Peers></Discovery>" if peers else ""

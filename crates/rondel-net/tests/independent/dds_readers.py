@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints how long the first reader of a topic that is found on DDS lets a writer block, in nanoseconds."""
+"""Prints the maximum blocking time, in nanoseconds, in the QoS of the first DDS reader discovered on a topic."""
 import argparse
 import sys
 import time

@@ -1,4 +1,4 @@
-"""What the Zenoh scripts have in common: how to open a session."""
+"""Shared by the Zenoh scripts: opens a session."""
 import json
 
 import zenoh

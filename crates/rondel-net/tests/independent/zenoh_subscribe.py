@@ -2,7 +2,7 @@
 """Subscribes on Zenoh with the eclipse-zenoh package and counts.
 
 Prints `ready` when subscribed, then the payloads (with --print), and at the end `received N`. Ends after COUNT
-messages, or when nothing has come for QUIET seconds.
+messages, or after QUIET seconds without a message.
 """
 import argparse
 import sys
@@ -13,7 +13,7 @@ from zenoh_session import open_session, session_arguments
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("key", help="key expression to subscribe to")
-parser.add_argument("--count", type=int, help="end after this many messages; exit status 1 when there were fewer")
+parser.add_argument("--count", type=int, help="end after this many messages; exit status 1 if there were fewer")
 parser.add_argument("--quiet", type=float, default=10, help="seconds without a message after which to end")
 parser.add_argument("--print", action="store_true", help="print every payload on a line")
 session_arguments(parser)

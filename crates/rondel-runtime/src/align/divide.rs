@@ -1,28 +1,27 @@
-//! Which properties wait for the same topics.
+//! Division of properties into alignment groups.
 
 use rondel_event::TopicId;
 use rondel_spec::{Property, Spec, TimeModel};
 
-/// Properties that read the same topics, as a specification of their own: they wait for one another's
-/// messages, and for no others.
+/// An alignment group: properties that read the same topics, as a specification of their own. They wait for
+/// the messages of these topics only.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Division {
     /// The topics, in the order of the specification.
     pub topics: Vec<TopicId>,
     /// The positions of the properties in the whole specification, in order.
     pub properties: Vec<u32>,
-    /// Whether the properties are divided by key.
+    /// Whether the properties have parameters.
     pub keyed: bool,
-    /// The specification with these properties only. Its topics are all topics, so that their numbers
-    /// stay the same.
+    /// The specification with these properties only. It keeps all topics, so that their positions stay the same.
     pub spec: Spec,
 }
 
-/// Divides a specification into parts that need not wait for one another.
+/// Divides a specification into alignment groups.
 ///
-/// A property in dense time reads the topics that it mentions, and one for each key those of its keys too. In
-/// steps and points every message of the specification is a step, so that a property without keys waits for
-/// all of them. What mentions no topic is with those that read all.
+/// A property in dense time, or with parameters, waits for the topics that it mentions and those of its
+/// parameters. In steps and points every message is an event, so a property without parameters waits for all
+/// topics. A property that mentions no topic waits for all topics too.
 pub fn divide(spec: &Spec) -> Vec<Division> {
     let mut divisions: Vec<Division> = Vec::new();
     for (i, property) in (0..).zip(&spec.properties) {
@@ -38,8 +37,8 @@ pub fn divide(spec: &Spec) -> Vec<Division> {
     divisions
 }
 
-/// All properties of a specification together, waiting for all its topics; where messages of several topics
-/// are to be one event, those with keys by themselves, which see messages one by one.
+/// All properties of a specification in one alignment group. If sets are `joined` into one event, properties with
+/// parameters form a second group, which sees messages one by one.
 pub fn together(spec: &Spec, joined: bool) -> Vec<Division> {
     let all: Vec<TopicId> = all(spec).collect();
     let of = |keyed: bool| {

@@ -1,4 +1,4 @@
-//! A monitor that gets its events in order.
+//! A monitor behind an alignment.
 
 use std::sync::Arc;
 
@@ -7,21 +7,21 @@ use rondel_event::{Block, Event, Slot, Timestamp, TopicId};
 use rondel_align::{Marker, Order, Origin, Released, Sets};
 use rondel_engine::{Monitor, Program};
 
-/// An alignment and the monitor behind it: events come in as they arrive, and are evaluated in their order.
+/// An alignment and the monitor behind it: takes events as they arrive and evaluates them in order.
 ///
-/// Driven by events and by what the clock shows, with none of its own, so that a simulation drives it as a
-/// network does. [`AlignedMonitor::run`] evaluates what was released, up to 64 events at a time.
+/// It has no clock: the caller passes the time, so that a simulation can drive it.
+/// [`AlignedMonitor::run`] evaluates the released events, up to 64 at a time.
 #[derive(Debug)]
 pub struct AlignedMonitor {
     rule: Rule,
-    /// For every topic where its fields are.
+    /// For every topic the slots of its fields.
     slots: Vec<Vec<Slot>>,
-    /// Events that no longer wait, for those that come.
+    /// Evaluated events, whose memory is used again.
     free: Vec<Arc<Event>>,
-    /// What was released and is not yet evaluated.
+    /// Released events that are not yet evaluated.
     block: Block,
     monitor: Monitor,
-    /// What is left of the set that was released last, the last topic first.
+    /// The rest of the set that was released last, the last topic first.
     set: Vec<(Timestamp, Arc<Event>)>,
     set_time: Timestamp,
 }
@@ -29,22 +29,21 @@ pub struct AlignedMonitor {
 /// How events are put in order.
 #[derive(Debug)]
 pub enum Rule {
-    /// One by one.
+    /// One by one, by event time.
     Order(Order<Arc<Event>>),
     /// In sets.
     Sets {
-        /// What makes the sets.
+        /// The sets.
         sets: Sets<Arc<Event>>,
         /// The topics that a set has messages of, in order.
         topics: Vec<TopicId>,
-        /// Whether all messages of a set are one event. A property that is divided by key cannot be part of such a
-        /// program: one event has one key.
+        /// Whether all messages of a set are one event. Such a program has no property with parameters: one event
+        /// belongs to one instance.
         joined: bool,
     },
 }
 
-/// Who is told what a monitor reports: on the events of a block, the first of which is the step with this
-/// number, or on time passing.
+/// A callback for the reports of a monitor: on a block, with the step of its first event, or on time passing.
 pub type Told<'a> = &'a mut dyn FnMut(Option<(&Block, u64)>, &Monitor);
 
 impl AlignedMonitor {
@@ -71,17 +70,17 @@ impl AlignedMonitor {
         &mut self.monitor
     }
 
-    /// What puts the events in order.
+    /// The rule that puts the events in order.
     pub fn rule(&self) -> &Rule {
         &self.rule
     }
 
-    /// The same, for its notices to be taken.
+    /// The rule, to take its notices.
     pub fn rule_mut(&mut self) -> &mut Rule {
         &mut self.rule
     }
 
-    /// Takes the event in `row` of a block of the program's layout, which came when the clock showed `now`.
+    /// Takes the event in `row` of a block of the program's layout, which arrived at `now`.
     pub fn push(
         &mut self,
         block: &Block,
@@ -94,8 +93,8 @@ impl AlignedMonitor {
         self.push_from((block, &slots), row, topic, origin, now);
     }
 
-    /// Takes an event out of a block of another layout, in which the fields of the topic stand in these
-    /// slots, in the order of the program's projection.
+    /// Takes an event from a block of another layout: `slots` are those of the topic's fields, in the order of the
+    /// program's projection.
     pub fn push_from(
         &mut self,
         (block, slots): (&Block, &[Slot]),
@@ -117,14 +116,14 @@ impl AlignedMonitor {
         }
     }
 
-    /// Takes the word of a publisher that all up to some time was sent on a topic. To sets it says nothing.
+    /// Takes a progress marker: a publisher has sent all messages of a topic up to some time. Sets ignore it.
     pub fn mark(&mut self, topic: TopicId, marker: &Marker, now: Timestamp) {
         if let Rule::Order(order) = &mut self.rule {
             order.mark(topic, marker, now);
         }
     }
 
-    /// The clock shows `now`.
+    /// Sets the time of the alignment's clock.
     pub fn advance(&mut self, now: Timestamp) {
         match &mut self.rule {
             Rule::Order(order) => order.advance(now),
@@ -132,12 +131,12 @@ impl AlignedMonitor {
         }
     }
 
-    /// Evaluates the events that wait for nothing any more, and what time has brought since.
+    /// Evaluates the released events, and the verdicts that time alone decides.
     pub fn run(&mut self, told: Told<'_>) {
         self.released(told);
         let Rule::Order(order) = &mut self.rule else { return };
         let Some(complete) = order.complete_up_to() else { return };
-        // What becomes certain before `after` does so by what has happened up to `complete`.
+        // A verdict that becomes certain before `after` depends only on events up to `complete`.
         let after = Timestamp::from_nanos(complete.as_nanos().saturating_add(1));
         while let Some(due) = self.monitor.next_deadline().filter(|due| *due <= after) {
             // No further than needed: how often this is called makes no difference then.
@@ -154,13 +153,13 @@ impl AlignedMonitor {
     /// [`AlignedMonitor::run`] does where that decides whether the event is late.
     pub fn run_before(&mut self, topic: TopicId, time: Timestamp, now: Timestamp, told: Told<'_>) {
         if let Rule::Order(order) = &mut self.rule
-            && order.depends_on_closing(topic, time, now)
+            && order.may_be_late(topic, time, now)
         {
             self.run(told);
         }
     }
 
-    /// The end: evaluates all that waits, in order, and reports what is left open.
+    /// Ends the trace: evaluates all waiting events in order, and reports open obligations.
     pub fn end(&mut self, told: Told<'_>) {
         match &mut self.rule {
             Rule::Order(order) => order.flush(),
@@ -171,8 +170,8 @@ impl AlignedMonitor {
         told(None, &self.monitor);
     }
 
-    /// What the clock shows when [`AlignedMonitor::advance`] and [`AlignedMonitor::run`] have something to do, if
-    /// no message comes before.
+    /// The time at which [`AlignedMonitor::advance`] and [`AlignedMonitor::run`] have something to do, if no message
+    /// arrives earlier.
     pub fn deadline(&self) -> Option<Timestamp> {
         match &self.rule {
             Rule::Order(order) => {
@@ -184,7 +183,7 @@ impl AlignedMonitor {
         }
     }
 
-    /// Evaluates the events that wait for nothing any more.
+    /// Evaluates the released events.
     fn released(&mut self, told: Told<'_>) {
         while self.release() {
             if self.block.is_full() {
@@ -194,7 +193,7 @@ impl AlignedMonitor {
         self.step(told);
     }
 
-    /// Moves one event, which may be a whole set, into the block, which is not full. Whether there was one.
+    /// Moves one event, or a joined set, into the block, which must not be full. Returns whether there was one.
     fn release(&mut self) -> bool {
         let AlignedMonitor { rule, slots, free, block, set, .. } = self;
         let slots = |event: &Event| {
@@ -239,15 +238,15 @@ impl AlignedMonitor {
     }
 }
 
-/// For every topic where its fields are.
+/// The slots of each topic's fields.
 pub(super) fn slots_of(program: &Program) -> Vec<Vec<Slot>> {
     program.projections().iter().map(|p| p.fields.iter().map(|f| f.slot).collect()).collect()
 }
 
-/// How many places are kept for events to come: more than a burst, less than what a queue may hold.
+/// The number of events kept for reuse: more than a burst, less than the limit of a queue.
 const FREE: usize = 4096;
 
-/// Keeps the place of an event for the next one, unless a set may need it again.
+/// Keeps an event for reuse, unless a set still refers to it.
 fn leave(item: Arc<Event>, free: &mut Vec<Arc<Event>>) {
     if free.len() < FREE && Arc::strong_count(&item) == 1 {
         free.push(item);

@@ -1,4 +1,4 @@
-//! A monitor and what waits for it, as they go into a snapshot.
+//! Snapshots of a monitor with the events that wait for it.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ const ALIGNED: &Kind = b"RONDELal";
 /// The version of the saved form.
 const VERSION: u32 = 12;
 
-/// What tells a program behind a rule from others. The settings of the rule are told by its own part.
+/// The fingerprint of a program behind a rule. The settings of the rule have their own fingerprint.
 fn fingerprint(program: &Program, rule: &Rule) -> u64 {
     let what = match rule {
         Rule::Order(_) => "order".to_owned(),
@@ -24,9 +24,8 @@ fn fingerprint(program: &Program, rule: &Rule) -> u64 {
 }
 
 impl AlignedMonitor {
-    /// All that the monitor remembers, and all that waits for it, as bytes. One that is
-    /// [restored](AlignedMonitor::restore) from them gives the same reports and notices from there on; notices that were not
-    /// taken are not in it.
+    /// The state of the monitor and the waiting events, as bytes. A monitor [restored](AlignedMonitor::restore) from
+    /// them returns the same reports and notices from there on. Notices that were not taken are not included.
     pub fn snapshot(&self) -> Vec<u8> {
         let write = |event: &Arc<Event>, to: &mut Vec<u8>| event.write(to);
         let rule = match self.rule() {
@@ -38,8 +37,7 @@ impl AlignedMonitor {
         snapshot::seal(ALIGNED, VERSION, fingerprint(monitor.program(), self.rule()), &parts)
     }
 
-    /// A monitor that goes on where the one went on that the snapshot is of, behind a rule of these settings, which is
-    /// new.
+    /// A monitor that continues from a snapshot, behind a new rule with the same settings.
     ///
     /// # Errors
     /// [`SnapshotError`] when the bytes are no snapshot, not whole, of another program, or of a rule with other
@@ -62,8 +60,8 @@ impl AlignedMonitor {
         Ok(restored)
     }
 
-    /// Nobody has listened since the last call until the clock shows `now`: what is not waited for any longer is
-    /// evaluated, but no topic is absent for not having been heard meanwhile.
+    /// Ends a pause that lasted until `now`: evaluates events whose wait is over, but reports no topic as absent for
+    /// its silence during the pause.
     pub fn unheard_until(&mut self, now: Timestamp) {
         match self.rule_mut() {
             Rule::Order(order) => order.unheard_until(now),
@@ -72,7 +70,7 @@ impl AlignedMonitor {
     }
 }
 
-/// Whether it is an event of such a program.
+/// Whether an event has the fields of a program with these slots.
 fn is_of(event: &Event, slots: &[Vec<Slot>]) -> bool {
     let slots = event.topic().and_then(|topic: TopicId| slots.get(topic.index()));
     slots.is_some_and(|slots| event.fits(slots))

@@ -1,17 +1,17 @@
-//! What was when: messages, and the values of fields and parts of formulas, each from some place on.
+//! Histories: messages, and the values of fields and of parts of formulas over time.
 
 use std::cmp::Ordering;
 
 use rondel_event::{Timestamp, TopicId, Value};
 
-/// A place in the order in which things happen: at a message, at a time without one, or right after a time.
+/// A place on the time line: at a message, at a time without a message, or right after a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Place {
-    /// In nanoseconds, as the engine measures; 0 where steps are counted.
+    /// The time in nanoseconds, in the range of the engine; 0 where steps are counted.
     pub(super) time: i64,
-    /// Not at this time, but right after it.
+    /// Whether the place is right after the time.
     pub(super) after: bool,
-    /// The message. What is without comes after those of the same time.
+    /// The step of the message. Places without a message follow those with one at the same time.
     step: u64,
 }
 
@@ -32,14 +32,14 @@ impl Place {
     }
 }
 
-/// A message that came.
+/// A received message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message {
-    /// Its number.
+    /// Its step.
     pub(super) step: u64,
-    /// When it came, as the engine measures: never before the one before it.
+    /// Its time in the range of the engine, never before that of the previous message.
     pub(super) time: i64,
-    /// When it came, as it says.
+    /// Its own time.
     pub(super) given: Timestamp,
     pub(super) topic: Option<TopicId>,
 }
@@ -51,7 +51,7 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    /// Adds one, of which so many are kept at least.
+    /// Adds a message and keeps at least the last `most`.
     pub(super) fn push(&mut self, message: Message, most: usize) {
         if self.all.len() >= 2 * most {
             self.all.drain(..most);
@@ -64,7 +64,7 @@ impl Messages {
     }
 }
 
-/// The message with a number, among some.
+/// The message with this step, if it is kept.
 pub(super) fn message(messages: &[Message], step: u64) -> Option<&Message> {
     messages.get(messages.partition_point(|message| message.step < step)).filter(|found| found.step == step)
 }
@@ -73,20 +73,20 @@ pub(super) fn message(messages: &[Message], step: u64) -> Option<&Message> {
 #[derive(Clone, Debug)]
 struct Segment {
     from: Place,
-    /// Where what followed has been forgotten.
+    /// Where the value ends, if the values that followed were removed.
     until: Option<Place>,
-    /// None where it is unknown.
+    /// The value; none while it is unknown.
     value: Option<Value>,
 }
 
-/// The values of a field, or of a part of a formula, from place to place.
+/// The values of a field, or of a part of a formula, over time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
     segments: Vec<Segment>,
 }
 
 impl History {
-    /// Notes a value from a place on.
+    /// Records a value from a place on.
     pub(super) fn set(&mut self, from: Place, value: Option<Value>) {
         let at = self.segments.partition_point(|segment| segment.from < from);
         let segment = Segment { from, until: None, value };
@@ -105,7 +105,7 @@ impl History {
         self.segments.len()
     }
 
-    /// The places from which on there was another value, or the same one came again.
+    /// The places at which a value began, also an equal one.
     pub(super) fn changes(&self) -> impl DoubleEndedIterator<Item = Place> {
         self.segments.iter().map(|segment| segment.from)
     }
@@ -115,17 +115,17 @@ impl History {
         self.segments[index].until.is_none_or(|until| at < until).then_some(index)
     }
 
-    /// The value at a place, if that is remembered.
+    /// The value at a place, if it is kept.
     pub(super) fn at(&self, at: Place) -> Option<&Option<Value>> {
         Some(&self.segments[self.index(at)?].value)
     }
 
-    /// From where on the value at a place holds.
+    /// The place from which on the value at a place holds.
     pub(super) fn since(&self, at: Place) -> Option<Place> {
         Some(self.segments[self.index(at)?].from)
     }
 
-    /// The value at a place of a number that runs straight from one to the next.
+    /// The value at a place of a number that is interpolated linearly.
     pub(super) fn line_at(&self, at: Place) -> Option<Option<Value>> {
         let index = self.index(at)?;
         let Segment { from, until, value } = &self.segments[index];
@@ -142,12 +142,12 @@ impl History {
         Some(if part == 0.0 { value.clone() } else { Some(Value::Float(start + part)) })
     }
 
-    /// The last place of which a number that runs straight is known, if it runs on to nobody knows where.
+    /// The last place up to which an interpolated number is known, if the next value is still missing.
     pub(super) fn open_end(&self) -> Option<Place> {
         self.segments.last().filter(|last| number(&last.value).is_some()).map(|last| last.from)
     }
 
-    /// Forgets what is old, but of it the values at some places.
+    /// Removes old values, except those at the places in `keep`.
     pub(super) fn thin(&mut self, most: usize, keep: &[Place]) {
         let old = self.segments.len().saturating_sub(most);
         let mut kept: Vec<Segment> = Vec::with_capacity(most + most / 2);
@@ -171,7 +171,7 @@ impl History {
     }
 }
 
-/// A value as a number that may run straight.
+/// A value as a number that can be interpolated.
 fn number(value: &Option<Value>) -> Option<f64> {
     match value {
         Some(Value::Int(x)) => Some(*x as f64),
@@ -180,7 +180,7 @@ fn number(value: &Option<Value>) -> Option<f64> {
     }
 }
 
-/// The message at a time, or the last before it: by when it came.
+/// The last message at or before a time.
 pub(super) fn last_until(messages: &[Message], time: i64) -> Option<&Message> {
     let is_after = |message: &Message| message.time.cmp(&time) == Ordering::Greater;
     messages[..messages.partition_point(|message| !is_after(message))].last()

@@ -1,4 +1,4 @@
-//! Evidence by key: an instance has moments of its own.
+//! Histories per instance: each sees its own messages.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,25 +11,25 @@ use super::{Histories, KEPT, KEPT_OF_KEY, Kept, value};
 use crate::specification::Specification;
 use crate::text::parameters_text;
 
-/// Of so many instances evidence is kept. Violations of others have none.
+/// The number of instances whose histories are kept. Violations of others are not explained.
 const INSTANCES: usize = 10_000;
 
-/// Where the messages of each topic have the keys of a property; empty without keys.
+/// Where the messages of each topic carry the parameters of a property; empty without parameters.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeyPlaces {
-    /// The topics with keys, and where these are in a block.
+    /// The topics with parameters, and the slots of these in a block.
     topics: Vec<(TopicId, Vec<(Slot, ValueType)>)>,
-    /// The topics without keys of which an instance sees the messages.
+    /// The topics without parameters whose messages every instance sees.
     pub(super) shared: Vec<TopicId>,
 }
 
-/// Whom a message concerns.
+/// The instances that see a message.
 pub(super) enum KeyOf {
-    /// The instance of this key; of a property without keys, itself.
+    /// The instance with these parameters; empty for a property without parameters.
     One(String),
     /// All instances.
     All,
-    /// Nobody: it has no key.
+    /// No instance: the message lacks a parameter.
     None,
 }
 
@@ -38,7 +38,7 @@ fn slice_of<'a>(spec: &'a Spec, property: &Property) -> Option<&'a Slice> {
 }
 
 impl KeyPlaces {
-    /// Which topics have keys.
+    /// The topics of a property with and without parameters. [`KeyPlaces::find`] adds the slots.
     pub(super) fn new(spec: &Spec, property: &Property) -> KeyPlaces {
         let Some(slice) = slice_of(spec, property) else { return KeyPlaces::default() };
         let fields = slice.keys.first().into_iter().flat_map(|key| &key.fields);
@@ -51,7 +51,7 @@ impl KeyPlaces {
         KeyPlaces { topics, shared }
     }
 
-    /// Finds where they are, once that is compiled.
+    /// Finds the slots in the compiled program.
     pub(super) fn find(&mut self, specification: &Specification, property: &Property) {
         let Some(slice) = slice_of(&specification.spec, property) else { return };
         for (topic, places) in &mut self.topics {
@@ -66,17 +66,17 @@ impl KeyPlaces {
         }
     }
 
-    /// Whether there are keys.
+    /// Whether the property has parameters.
     pub(super) fn by_key(&self) -> bool {
         !self.topics.is_empty()
     }
 
-    /// Whether the messages of a topic have keys.
+    /// Whether the messages of a topic carry the parameters.
     pub(super) fn is_keyed(&self, topic: TopicId) -> bool {
         self.topics.iter().any(|(keyed, _)| *keyed == topic)
     }
 
-    /// Whom the message in a row, which came on this topic, concerns.
+    /// The instances that see the message of this topic in a row.
     pub(super) fn key_of(&self, block: &Block, row: usize, topic: TopicId) -> KeyOf {
         if !self.by_key() {
             return KeyOf::One(String::new());
@@ -90,22 +90,22 @@ impl KeyPlaces {
     }
 }
 
-/// What is remembered of all properties.
+/// The histories of all properties and instances.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Keeping {
-    /// Of properties without keys; of the others what all instances share.
+    /// One entry per property; with parameters, it holds the histories that all instances share.
     properties: Vec<Kept>,
     instances: HashMap<(usize, String), Kept>,
 }
 
 impl Keeping {
-    /// For properties each with so many rows.
+    /// Empty histories of properties with these numbers of rows.
     pub(super) fn new(properties: impl Iterator<Item = usize>) -> Keeping {
         let properties = properties.map(|rows| Kept::new(rows, KEPT)).collect();
         Keeping { properties, instances: HashMap::new() }
     }
 
-    /// What is remembered of an instance; without a key, of the property itself.
+    /// The histories of an instance, or of a property without parameters; none beyond the limit.
     pub(super) fn of(&mut self, property: usize, key: &str) -> Option<&mut Kept> {
         let Keeping { properties, instances } = self;
         let all = properties.get_mut(property)?;
@@ -119,12 +119,12 @@ impl Keeping {
         Some(instances.entry(at).or_insert_with(|| Kept::new(all.histories.len(), KEPT_OF_KEY)))
     }
 
-    /// What all instances of a property share.
+    /// The histories that all instances of a property share.
     pub(super) fn all(&mut self, property: usize) -> &mut Kept {
         &mut self.properties[property]
     }
 
-    /// The histories of an instance of which something is said about a place, if they are kept.
+    /// The histories of an instance for a verdict about a place, if they are kept.
     pub(super) fn histories<'a>(
         &'a self,
         property: usize,
@@ -138,7 +138,8 @@ impl Keeping {
         Some(Histories { own, all, shared, ended })
     }
 
-    /// The messages that an instance sees, of its own those after another one ended; without a key these are all.
+    /// The messages that an instance sees: its own after the previous instance ended, and the shared ones. Without
+    /// parameters these are all messages.
     pub(super) fn messages<'a>(
         &self,
         property: usize,

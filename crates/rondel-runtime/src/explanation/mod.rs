@@ -1,9 +1,9 @@
-//! Why a property was violated: the moments that make it so, and what the fields that it reads and the parts
-//! of its formula were at these.
+//! Explanations of violations: the time points that cause a violation, with the values of the fields and of
+//! the parts of the formula there.
 //!
-//! The parts are watched as properties of their own, which are not reported. They share everything with
-//! the property that they are parts of, so that they cost little. What looks ahead is not: it is found again from
-//! its parts, since what is reported of it says at which moments it changes, but not of which it is certain.
+//! The parts are compiled as additional properties, which are not reported. They share all nodes with their
+//! property, so they cost little. Future operators are not watched but evaluated again from their parts:
+//! their reports contain the time points at which they change, but not up to where they are certain.
 
 mod history;
 mod keys;
@@ -24,19 +24,19 @@ use history::{History, Message, Messages, Place, last_until, message};
 use keys::{Keeping, KeyOf, KeyPlaces};
 use reason::{Explained, Past, Reason, Row, explain};
 
-/// How many moments are shown.
+/// The number of time points that are shown.
 const SHOWN: usize = 6;
-/// How many values are kept of everything that is shown; of an instance fewer, as there may be many.
+/// The number of values kept per row; fewer per instance, as there may be many instances.
 const KEPT: usize = 1024;
 const KEPT_OF_KEY: usize = 128;
-/// How many messages are kept.
+/// The number of messages kept.
 const MESSAGES: usize = 1 << 16;
-/// The engine doubles times, and adds one.
+/// The latest time of the engine, which doubles times and adds one.
 const FARTHEST: i64 = i64::MAX / 2 - 1;
-/// How many parts of a formula are shown, besides the fields.
+/// The number of parts of a formula that are shown besides the fields.
 const PARTS: usize = 24;
 
-/// Watches the parts of all properties of a specification.
+/// Records the parts of all properties of a specification and explains violations.
 #[derive(Clone, Debug)]
 pub(crate) struct Explainer {
     topics: Vec<String>,
@@ -45,26 +45,26 @@ pub(crate) struct Explainer {
     fields: Vec<WatchedField>,
     /// The parts that are watched.
     parts: Vec<Part>,
-    /// What came.
+    /// The last messages.
     messages: Messages,
-    /// The latest time so far, as the engine measures.
+    /// The latest time so far, in the range of the engine.
     time: i64,
-    /// What the parts and fields were.
+    /// The histories of parts and fields.
     kept: Keeping,
 }
 
-/// What is watched of a property.
+/// The watched parts of a property.
 #[derive(Clone, Debug)]
 struct Watched {
     time: TimeModel,
-    /// What is shown of it, and how.
+    /// The name of each row, and how the row gets its values.
     names: Vec<String>,
     rows: Vec<Row>,
-    /// Of which of these the values are the same for all keys.
+    /// For each row whether its values are the same for all instances.
     shared: Vec<bool>,
-    /// How it comes to what it is.
+    /// The formula, for the search for causes.
     reason: Reason,
-    /// Where a message has its keys.
+    /// The positions of the parameters in messages.
     keys: KeyPlaces,
     /// Whether its instances end.
     ends: bool,
@@ -75,21 +75,21 @@ struct WatchedField {
     topic: TopicId,
     path: Path,
     value_type: ValueType,
-    /// Where its values are in a block.
+    /// The slot of its values in a block.
     slot: Option<Slot>,
     /// The properties that show it, and in which row.
     shown: Vec<(usize, usize)>,
 }
 
-/// What is remembered of a property, or of an instance of it.
+/// The histories of a property, or of one of its instances.
 #[derive(Clone, Debug, Default)]
 struct Kept {
     histories: Vec<History>,
-    /// The messages that concern it alone.
+    /// The messages that only this instance sees.
     messages: Messages,
-    /// Where it ended, of an instance: what was before is no matter to what begins after it.
+    /// The places at which the instance ended. Earlier values do not matter to an instance that begins later.
     ended: Vec<Place>,
-    /// How many values are kept of each.
+    /// The number of values kept per row.
     most: usize,
 }
 
@@ -108,7 +108,7 @@ pub struct TimePoint {
     pub values: Vec<Option<Value>>,
 }
 
-/// Why a property was violated: the time points that make it so.
+/// Why a property was violated: the time points that cause the violation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     /// The fields and the parts of the formula that matter.
@@ -121,15 +121,15 @@ pub struct Explanation {
 #[derive(Clone, Copy, Debug)]
 struct Histories<'a> {
     own: &'a Kept,
-    /// What all instances share.
+    /// The histories that all instances share.
     all: &'a Kept,
     shared: &'a [bool],
-    /// Where the instance before it ended.
+    /// Where the previous instance ended.
     ended: Option<Place>,
 }
 
 impl<'a> Histories<'a> {
-    /// The history of a row, if it goes on to a place.
+    /// The history of a row, if it reaches a place.
     fn at(&self, row: usize, place: Place) -> Option<&'a History> {
         let history = self.of(row);
         let is_its = self.shared[row] || self.ended.is_none_or(|ended| history.since(place) > Some(ended));
@@ -158,7 +158,7 @@ struct Part {
 }
 
 impl Explainer {
-    /// Watches the parts of the properties of a specification, which is compiled anew for that.
+    /// An explainer of a specification, which is compiled again with the watched parts.
     pub(crate) fn new(specification: &mut Specification) -> Explainer {
         let spec = &specification.spec;
         let mut augmented = spec.clone();
@@ -179,7 +179,7 @@ impl Explainer {
                     fields.push(WatchedField { topic, path, value_type, slot: None, shown: Vec::new() });
                     fields.len() - 1
                 });
-                // A field is read by one node, and by the bindings of atoms.
+                // One node reads a field, and bindings of atoms may read it too.
                 if let Some((_, row)) = fields[known].shown.iter().find(|(property, _)| *property == i) {
                     shown.entry(id).or_default().push(*row);
                     continue;
@@ -227,7 +227,7 @@ impl Explainer {
         }
         match Program::compile(&augmented) {
             Ok(program) => specification.program = Arc::new(program),
-            // Without them it can be said what the fields were.
+            // Without the parts, explanations still show the fields.
             Err(_) => parts.clear(),
         }
         for field in &mut fields {
@@ -239,7 +239,7 @@ impl Explainer {
         for (watched, property) in properties.iter_mut().zip(&specification.spec.properties) {
             watched.keys.find(specification, property);
         }
-        let mut witness = Explainer {
+        let mut explainer = Explainer {
             topics: specification.spec.topics.iter().map(|topic| topic.name.clone()).collect(),
             properties,
             fields,
@@ -248,8 +248,8 @@ impl Explainer {
             time: i64::MIN,
             kept: Keeping::default(),
         };
-        witness.restart();
-        witness
+        explainer.restart();
+        explainer
     }
 
     /// Begins a new trace.
@@ -283,11 +283,11 @@ impl Explainer {
         }
     }
 
-    /// Notes the events of a block, and what they carry.
+    /// Records the events of a block and the values of their fields.
     fn look(&mut self, block: &Block, first: u64) {
         for row in 0..block.len() {
             let (given, topic) = (block.time(row), block.topic(row));
-            // As the engine measures.
+            // In the range of the engine.
             self.time = self.time.max(given.as_nanos().clamp(-FARTHEST, FARTHEST));
             let message = Message { step: first + row as u64, time: self.time, given, topic };
             self.messages.push(message, MESSAGES);
@@ -316,8 +316,7 @@ impl Explainer {
                         KeyOf::None => None,
                     };
                     let Some(kept) = kept else { continue };
-                    // Where numbers run straight, or an instance begins after another, it matters also that one came which
-                    // is the same.
+                    // With linear interpolation, and where instances end, an equal value matters too.
                     let matters = watched.rows[at] == Row::Line || watched.ends;
                     if matters || kept.histories[at].last() != Some(&value) {
                         let place = place_of(watched.time, &message);
@@ -328,7 +327,7 @@ impl Explainer {
         }
     }
 
-    /// Notes what a part of a formula has become.
+    /// Records the new value of a part of a formula.
     fn part(&mut self, report: &Report, key: &str) {
         let value = match report.verdict {
             Verdict::Satisfied => Some(Value::Bool(true)),
@@ -354,7 +353,7 @@ impl Explainer {
         let property = report.property as usize;
         let watched = &self.properties[property];
         let given = given(watched.time, report, self.messages.all());
-        // An instance may end with a message that shows something about the time before it.
+        // A message may end an instance and at the same time decide a verdict about an earlier time.
         let about = match watched.time {
             TimeModel::Steps => given,
             TimeModel::Points | TimeModel::Dense => place(watched.time, report, self.messages.all()),
@@ -371,7 +370,7 @@ impl Explainer {
             let time = message.map_or(Timestamp::from_nanos(place.time), |message| message.given);
             let topic = message.and_then(|message| self.topics.get(message.topic?.index()));
             TimePoint {
-                // A time too long ago to be remembered is that of the verdict.
+                // If the message is no longer kept, the verdict has its time.
                 time: if place == own { about } else { time },
                 after: place.after,
                 step: message.map(|message| message.step),
@@ -388,20 +387,20 @@ impl Explainer {
 }
 
 impl Kept {
-    /// For so many rows, of each of which so many values are kept.
+    /// Empty histories of `rows` rows, each with up to `most` values.
     fn new(rows: usize, most: usize) -> Kept {
         let histories = vec![History::default(); rows];
         Kept { histories, messages: Messages::default(), ended: Vec::new(), most }
     }
 
-    /// Notes that an instance ends.
+    /// Records the end of an instance.
     fn end(&mut self, at: Place) {
         let too_many = (self.ended.len() + 1).saturating_sub(Block::CAPACITY);
         self.ended.drain(..too_many);
         self.ended.push(at);
     }
 
-    /// Notes the value of a row from a place on.
+    /// Records the value of a row from a place on.
     fn set(&mut self, row: usize, from: Place, value: Option<Value>, rows: &[Row]) {
         self.histories[row].set(from, value);
         if self.histories[row].len() <= 2 * self.most {
@@ -409,7 +408,7 @@ impl Kept {
         }
         let mut keep: BTreeSet<Place> = BTreeSet::new();
         if rows[row] != Row::Watched {
-            // What a field was where a part changed is worth most.
+            // The values of a field where a part changed matter most.
             let parts = self.histories.iter().zip(rows).filter(|(_, row)| **row == Row::Watched);
             parts.for_each(|(history, _)| keep.extend(history.changes()));
         }
@@ -423,7 +422,7 @@ fn place_of(model: TimeModel, message: &Message) -> Place {
     Place::message(if model == TimeModel::Steps { 0 } else { message.time }, message.step)
 }
 
-/// The place at which a verdict was given.
+/// The place at which a verdict became certain.
 fn given(model: TimeModel, report: &Report, messages: &[Message]) -> Place {
     match message(messages, report.step).filter(|_| report.at_event) {
         Some(found) => place_of(model, found),
@@ -432,7 +431,7 @@ fn given(model: TimeModel, report: &Report, messages: &[Message]) -> Place {
     }
 }
 
-/// The place that a verdict is about; of the messages of one time the last one.
+/// The place that a verdict is about. Of several messages with one time, it is the last.
 fn place(model: TimeModel, report: &Report, messages: &[Message]) -> Place {
     if report.about.is_none() && report.at_event {
         let found = message(messages, report.step);
@@ -443,7 +442,7 @@ fn place(model: TimeModel, report: &Report, messages: &[Message]) -> Place {
     found.map_or(Place::between(time, report.after), |found| place_of(model, found))
 }
 
-/// A formula that is true where another one is, and mentions topics: for each key that decides what it sees.
+/// An equivalent formula that mentions these topics: they decide which messages an instance sees.
 fn seeing(spec: &mut Spec, formula: ExprId, topics: &[TopicId]) -> ExprId {
     let seen = spec.topics_of(formula);
     let mut add = |node: Expr| {
@@ -458,7 +457,8 @@ fn seeing(spec: &mut Spec, formula: ExprId, topics: &[TopicId]) -> ExprId {
     })
 }
 
-/// The value that an event carries, if it carries the field; nothing in it where it is of another type.
+/// The value of a field in an event, if the event carries the field; the inner option is empty if the value has
+/// another type.
 fn value(block: &Block, slot: Slot, value_type: ValueType, row: usize) -> Option<Option<Value>> {
     if block.present(slot) >> row & 1 == 0 {
         return None;
@@ -493,7 +493,7 @@ type ReadField = (TopicId, Path, ValueType);
 fn parts_of(spec: &Spec, formula: ExprId) -> (Vec<(ExprId, ReadField)>, Vec<ExprId>) {
     let (mut fields, mut parts) = (Vec::new(), Vec::new());
     let mut seen = HashSet::from([formula]);
-    // With each node whether it may depend on a variable: then it is no property of its own.
+    // Each node, and whether it may depend on a variable: then it cannot be a property.
     let mut open = vec![(formula, false)];
     while let Some((id, bound)) = open.pop() {
         let node = &spec.nodes[id.index()];

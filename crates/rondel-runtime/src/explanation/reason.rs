@@ -1,4 +1,4 @@
-//! What a formula is made of, as far as it says what explains what.
+//! Formulas as trees of causes: the search for an explanation follows them.
 
 use std::collections::HashMap;
 
@@ -16,28 +16,28 @@ pub(super) use truth::Past;
 /// The formula of a property.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reason {
-    /// What there is of it, operands before those that they belong to; the formula itself is last.
+    /// The nodes, operands before operators; the formula itself is last.
     nodes: Vec<Node>,
-    /// What its bounds are counted in.
+    /// The time model of its bounds.
     time: TimeModel,
 }
 
 #[derive(Clone, Debug)]
 struct Node {
     kind: Kind,
-    /// The row that shows whether it is true.
+    /// The row that shows its truth.
     row: Option<usize>,
-    /// The history that says whether it is true.
+    /// The history of its truth.
     history: Option<usize>,
     /// The rows of the fields that it reads itself.
     fields: Vec<usize>,
-    /// Its operands, by their places.
+    /// Its operands, by their positions.
     operands: Vec<usize>,
-    /// The topics that it reads, itself or below.
+    /// The topics that it or its operands read.
     topics: Vec<TopicId>,
-    /// Whether it reads a field, itself or below, and not only whether messages come.
+    /// Whether it or an operand reads a field, and not only the arrival of messages.
     reads: bool,
-    /// Whether it looks ahead, itself or below.
+    /// Whether it or an operand is a future operator.
     is_ahead: bool,
 }
 
@@ -48,36 +48,36 @@ enum Kind {
     /// Some operand is true.
     Any,
     Not,
-    /// Where it is not known it is false.
+    /// False where the operand is unknown.
     Definitely,
-    /// It is always this.
+    /// This truth everywhere.
     Constant(bool),
-    /// A moment before, from the nearer bound to the farther one, at which the operand has this truth: then it has
-    /// that truth too.
+    /// It has this truth if the operand has it at an earlier time point within the bounds: `once`,
+    /// `historically`.
     Back(bool, Bounds),
-    /// A moment before at which the second operand is true, and the first since then.
+    /// The second operand was true at an earlier time point, and the first since then.
     Since(Bounds),
-    /// As [`Kind::Back`], of moments to come.
+    /// As [`Kind::Back`], at later time points: `eventually`, `always`.
     Ahead(bool, Bounds),
-    /// A moment to come at which the second operand is true, and until then the first.
+    /// The second operand is true at a later time point, and the first until then.
     Until(Bounds),
-    /// The moment that follows.
+    /// The operand at the next time point.
     Next,
-    /// The moment before.
+    /// The operand at the previous time point.
     Previously,
-    /// The operand here and at the moment before: `rising`, `falling`.
+    /// The operand here and at the previous time point: `rising`, `falling`.
     Edge,
-    /// The operand here, and as it was before the last message: `changed`.
+    /// The operand here and before the last message: `changed`.
     Changed,
-    /// The operand as it was before the last message.
+    /// The operand before the last message.
     Prev,
-    /// What came in the last while.
+    /// The messages within this distance.
     Window(u64),
     /// The last message.
     Last,
-    /// It has been so since some moment: states of machines.
+    /// A state of a machine, which holds since some time point.
     State,
-    /// What its history says. All below belongs to it.
+    /// Its history decides; all its operands explain it.
     Whole,
 }
 
@@ -115,21 +115,21 @@ impl Kind {
     }
 }
 
-/// How a row of the table comes to its values.
+/// How a row of the table gets its values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Row {
     /// A field that holds its value.
     Field,
-    /// A number that runs straight from one message to the next.
+    /// A number that is interpolated linearly between messages.
     Line,
     /// A part of the formula, with a history of its own.
     Watched,
-    /// A part of the formula of which that is known which is known of its parts.
+    /// A part of the formula without a history, evaluated from its operands.
     Made,
 }
 
 impl Reason {
-    /// For a formula, with what is shown of it: nodes, and the rows that show them.
+    /// The tree of a property's formula. `shown` maps nodes to the rows that show them.
     pub(super) fn new(
         spec: &Spec,
         property: &Property,

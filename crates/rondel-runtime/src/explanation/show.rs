@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Explanation, TimePoint};
 use crate::text::{value_text, write_seconds, write_value};
 
-/// How many characters of a name, and of a value, are shown.
+/// The number of characters of a name, and of a value, that are shown.
 const NAME: usize = 48;
 const VALUE: usize = 20;
 

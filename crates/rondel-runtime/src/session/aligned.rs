@@ -35,7 +35,7 @@ pub(super) struct Aligned {
     reads_arrivals: bool,
     /// The topics on which no message has come yet.
     missing: Vec<TopicId>,
-    /// How many messages came since the groups were last run.
+    /// The number of messages since the groups were last run.
     unstepped: usize,
 }
 
@@ -46,18 +46,17 @@ struct Group {
     names: Vec<String>,
     specification: Specification,
     monitor: AlignedMonitor,
-    /// For every topic where its fields are in the block that messages are decoded into.
+    /// For every topic the slots of its fields in the block of the intake.
     sources: Vec<Vec<Slot>>,
     evaluated: Evaluated,
     missing_fields: MissingFields,
     /// Whether time alone brings reports.
     is_timed: bool,
-    /// Whether something came since it was last run.
+    /// Whether a message, a marker or time came since it was last run.
     is_fresh: bool,
 }
 
-/// The decoding and the clock of messages that wait: the same whether they are evaluated afterwards or
-/// handed back.
+/// The decoders and the clock of an alignment, also of a synchronizer.
 pub(super) struct Intake {
     decoders: Vec<JsonDecoder>,
     inputs: Vec<Input>,
@@ -73,7 +72,7 @@ pub(super) struct Intake {
     pub(super) undecodable: u64,
 }
 
-/// A decoded message: its row in the block of the intake, its time and the time that the clock showed.
+/// A decoded message: its row in the block of the intake, its event time and the time of the clock.
 pub(super) struct Taken {
     pub(super) row: usize,
     pub(super) time: Timestamp,
@@ -166,7 +165,7 @@ impl Intake {
         let given = self.block.time(row);
         let mut time = given;
         if self.inputs[topic.index()].time.field().is_some() {
-            // A stamp of zero is one that nobody has set, unless time begins there.
+            // A stamp of zero was never set, unless the time of the system begins at zero.
             let begins_at_zero = shown.as_nanos() <= 86_400_000_000_000;
             if given == NO_TIME || given == Timestamp::ZERO && !begins_at_zero {
                 time = if shown == NO_TIME { stamp.arrival(clock) } else { shown };
@@ -212,11 +211,11 @@ impl Intake {
         (decoded, untimed)
     }
 
-    /// The row of a line that was decoded, with its time.
+    /// The topic and the times of a decoded line.
     pub(super) fn line(&mut self, row: usize, shared: &mut Shared) -> Option<(TopicId, Taken)> {
         let topic = self.block.topic(row)?;
         let arrival = self.block.arrival(row);
-        // Without times of arrival, only the messages tell how time passes.
+        // Without times of arrival, the event times drive the clock.
         let clock = RecordedClock(arrival);
         if arrival.is_none() {
             self.clock.follow_messages();
@@ -233,7 +232,7 @@ impl Intake {
         &self.inputs
     }
 
-    /// What is known beside the waiting messages.
+    /// The state of the intake for a snapshot.
     pub(super) fn saved(&self, clock: &dyn Clock) -> Waiting {
         Waiting {
             clock: self.clock.saved(clock),
@@ -294,7 +293,7 @@ impl Aligned {
             shared.see(&mut self.missing, &self.intake.block);
         }
         self.route(topic, &taken, stamp.origin, shared);
-        // As without alignment: many cost little more than one.
+        // As without alignment: a block of events costs little more than one event.
         self.unstepped += 1;
         if self.unstepped >= Block::CAPACITY {
             self.step(shared);
@@ -322,7 +321,7 @@ impl Aligned {
         }
     }
 
-    /// Tells the groups how long nobody listened, once the clock shows it.
+    /// Ends the pause before a resumed session for all groups, once the clock shows a time.
     fn resume(&mut self, now: Timestamp) {
         if self.intake.resumes(now) {
             for group in &mut self.groups {
@@ -375,7 +374,7 @@ impl Aligned {
         }
     }
 
-    /// Evaluates the events that wait for nothing any more.
+    /// Evaluates the events that no longer wait.
     pub(super) fn step(&mut self, shared: &mut Shared) {
         self.unstepped = 0;
         for group in &mut self.groups {
@@ -420,7 +419,7 @@ impl Aligned {
         self.notices(shared);
     }
 
-    /// What is remembered. Everything that waits for nothing must have been evaluated.
+    /// The state for a snapshot, after [`Aligned::step`].
     pub(super) fn saved(&self, clock: &dyn Clock) -> Saved {
         let mut missing_fields = MissingFields::default();
         self.groups.iter().for_each(|group| missing_fields.extend(&group.missing_fields));
@@ -464,7 +463,7 @@ impl Aligned {
             match group.monitor.rule_mut() {
                 Rule::Order(order) => {
                     for notice in order.notices() {
-                        // A notice that does not depend on what is waited for is given once.
+                        // A notice that does not depend on the wait is reported by one group only.
                         let is_own = depends_on_waiting(&notice);
                         let is_first = || {
                             let topic = topic_of(&notice).and_then(|topic| self.readers.get(topic.index()));
@@ -572,7 +571,7 @@ fn union(topics: usize, groups: &[Group]) -> (Vec<Projection>, Layout) {
     (projections, layout)
 }
 
-/// The parts of a specification that need not wait for one another.
+/// The alignment groups of a specification.
 fn divisions(spec: &Spec, alignment: &Alignment) -> Vec<Division> {
     let joined = alignment.policy.makes_sets();
     match alignment.wait_for {
@@ -581,7 +580,7 @@ fn divisions(spec: &Spec, alignment: &Alignment) -> Vec<Division> {
     }
 }
 
-/// Whether a notice depends on what properties wait for.
+/// Whether a notice depends on the topics that a group waits for.
 fn depends_on_waiting(notice: &OrderNotice) -> bool {
     matches!(
         notice,

@@ -135,7 +135,7 @@ impl Direct {
         Ok(())
     }
 
-    /// Gives an event without a time the time of the event before it.
+    /// Sets the time of an event without one to that of the previous event.
     #[cold]
     fn unstamped(&mut self, row: usize, topic: TopicId, shared: &mut Shared) {
         self.block.set_time(row, self.time);
@@ -203,7 +203,7 @@ impl Direct {
             shared.see(&mut self.missing, &self.block);
         }
         if let Some(clock) = &mut self.clock {
-            // The block has just come: the clock is read once for all of it.
+            // The messages have just arrived: one reading of the clock serves the whole block.
             let latest = (0..self.block.len()).map(|row| self.block.time(row)).max();
             clock.set(latest.unwrap_or(self.time), shared.clock.ticks());
         }
@@ -233,7 +233,7 @@ impl Direct {
             if due > now {
                 return Some(due);
             }
-            // No further than needed: an event that is still on its way keeps its time.
+            // Only to the deadline, so that an event on its way is not before the monitor's time.
             self.monitor.advance(deadline);
             shared.emitter.take(None, &self.monitor, &mut self.evaluated);
             if self.monitor.next_deadline().is_some_and(|next| next <= deadline) {
@@ -253,7 +253,7 @@ impl Direct {
         shared.emitter.take(None, &self.monitor, &mut self.evaluated);
     }
 
-    /// What is remembered. Everything that came must have been evaluated.
+    /// The state for a snapshot, after [`Direct::step`].
     pub(super) fn saved(&self) -> Saved {
         let known = Known {
             time: self.time.as_nanos(),

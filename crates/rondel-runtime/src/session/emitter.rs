@@ -14,11 +14,11 @@ use crate::statistics::PropertyStatistics;
 pub(super) struct Evaluated {
     /// The position of each in the specification.
     pub(super) properties: Vec<u32>,
-    /// What explains their violations, where that is wanted.
+    /// The explainer of their violations, if explanations are requested.
     pub(super) explainer: Option<Explainer>,
 }
 
-/// Counts all verdicts, and keeps those that are wanted until they are taken.
+/// Counts all verdicts, and keeps those to emit until they are taken.
 pub(super) struct Emitter {
     emit: Emit,
     pub(super) statistics: Vec<PropertyStatistics>,
@@ -45,7 +45,7 @@ impl Emitter {
                 for report in monitor.reports() {
                     let property = properties[report.property as usize];
                     statistics[property as usize].add(report, || monitor.key(report));
-                    // Of a verdict that is only counted, nobody reads the parameters.
+                    // A verdict that is only counted needs no parameters.
                     if emit.wants(report) {
                         reports.add(property, report, monitor, None);
                     }

@@ -120,7 +120,7 @@ impl Synchronized {
     }
 
     pub(super) fn lines(&self, unit: TimeUnit) -> Lines {
-        // Lines are decoded into fields, and a synchronizer hands back payloads: there is nothing to read.
+        // A synchronizer returns payloads and reads no fields of lines.
         Lines::new(&[], false, unit)
     }
 
@@ -150,7 +150,7 @@ impl Synchronized {
         }
     }
 
-    /// Collects notices; what is released is taken one by one.
+    /// Collects notices. Released messages are taken one by one.
     pub(super) fn step(&mut self, shared: &mut Shared) {
         match &mut self.rule {
             Rule::Order(order) => order.notices().for_each(|notice| shared.notice(of_order(&notice))),
@@ -196,7 +196,7 @@ impl Synchronized {
         self.step(shared);
     }
 
-    /// What is remembered, and the messages that wait.
+    /// The state for a snapshot, with the waiting messages.
     pub(super) fn saved(&self, clock: &dyn Clock) -> Saved {
         let known = Known { waiting: Some(self.intake.saved(clock)), ..Known::default() };
         Saved { known, states: vec![self.rule.saved(&names(&self.topics))] }

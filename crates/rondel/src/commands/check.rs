@@ -1,4 +1,4 @@
-//! `rondel check`: a specification against recordings.
+//! `rondel check`: checks recordings against a specification.
 
 use std::io::{self, BufWriter, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -78,22 +78,22 @@ pub struct Check {
     quiet: bool,
 }
 
-/// A recording was not read to its end. The reason has been shown.
+/// A recording was not read to its end; the reason has been shown.
 struct Stopped;
 
-/// What is kept over all recordings.
+/// The state over all recordings.
 struct Checking<'a> {
     options: &'a Check,
     plan: SessionPlan,
     out: Output<BufWriter<io::StdoutLock<'static>>>,
     colour: bool,
     summary: Summary,
-    /// The events of the recordings, those before a snapshot included.
+    /// The number of events in the recordings, with those before a snapshot.
     events: u64,
 }
 
 impl Check {
-    /// How the times of a recording are read: a note in snapshots.
+    /// How the times of a recording are read, as the note of snapshots.
     fn times(&self) -> String {
         let field = self.time_field.as_deref().unwrap_or("time");
         format!("read from `{field}` in {}", self.time_unit)
@@ -248,7 +248,7 @@ impl Checking<'_> {
                 bar.set_position(consumed.load(Ordering::Relaxed));
             }
             if reader.is_live() {
-                // The writer at the other end of a pipe may wait for an answer.
+                // The process that writes into the pipe may wait for a verdict.
                 session.flush();
                 self.emit(&mut session, &mut writer, &mut reported, &mut text);
                 self.out.flush();
@@ -282,7 +282,7 @@ impl Checking<'_> {
         stopped
     }
 
-    /// Prints the verdicts that are wanted, and warns of the first notice of each kind.
+    /// Prints reports, and warns of the first notice of each kind.
     #[inline]
     fn emit(
         &mut self,
@@ -305,7 +305,7 @@ impl Checking<'_> {
         }
     }
 
-    /// Warns of what a recording lacks or what could not be used.
+    /// Warns of values, messages and topics that could not be used or are missing.
     fn remarks(&self, name: &str, summary: &Summary, lines: &mut Lines) {
         if summary.counts.mistyped > 0 {
             let values = counted(summary.counts.mistyped, "value has", "values have");

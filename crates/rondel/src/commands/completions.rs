@@ -17,7 +17,7 @@ pub struct Completions {
 }
 
 impl Completions {
-    /// Prints them, and returns the exit status.
+    /// Prints the completions, and returns the exit status.
     pub fn run(self) -> u8 {
         let mut text = Vec::new();
         clap_complete::generate(self.shell, &mut super::Arguments::command(), "rondel", &mut text);

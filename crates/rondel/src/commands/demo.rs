@@ -19,11 +19,11 @@ use crate::pipeline::Stop;
 use crate::specification::Specification;
 use crate::{complain, exit, say, signals, terminal};
 
-/// The specification that the demo watches.
+/// The specification of the demo.
 const SPECIFICATION: &str = include_str!("../../../../examples/vehicle.rondel");
-/// Ticks of the vehicle in a second.
+/// The ticks of the vehicle per second.
 const RATE: u32 = 20;
-/// How long the vehicle drives, in ticks.
+/// The length of the drive in ticks.
 const LENGTH: u32 = 9 * RATE;
 
 /// Watch Rondel check a live network, without any set-up
@@ -95,7 +95,7 @@ impl Demo {
         let asking = stop.clone();
         signals::listen(move || _ = asking.send(Stop::Asked)).map_err(|e| e.to_string())?;
 
-        // A free port of this machine: found by taking it, and given back for Zenoh to take.
+        // Binds a free port to find it, and releases it for Zenoh.
         let port = TcpListener::bind(("127.0.0.1", 0))
             .and_then(|l| l.local_addr())
             .map_err(|e| e.to_string())?
@@ -179,7 +179,7 @@ impl Demo {
         Ok(())
     }
 
-    /// Publishes what the vehicle does, until it is over or to stop.
+    /// Publishes the state of the vehicle until the drive ends or `stopped` receives.
     fn drive(&self, publishers: &[Box<dyn Publisher>], stopped: &mpsc::Receiver<Stop>) -> Result<(), String> {
         let started = Instant::now();
         let dim = if terminal::colours_stderr() { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
@@ -199,7 +199,7 @@ impl Demo {
             let time = f64::from(tick) / f64::from(RATE);
             let velocity = format!("{{\"time\": {time}, \"longitudinal\": {velocity:.3}}}");
             publishers[1].publish(velocity.as_bytes()).map_err(|e| e.to_string())?;
-            // A brake switch and a gear lever are published when they change, and now and then.
+            // Brake and gear are published when they change, and once per second.
             if tick % RATE == 0 || brake != Vehicle::at(tick.saturating_sub(1)).brake {
                 let brake = format!("{{\"time\": {time}, \"pressed\": {brake}}}");
                 publishers[2].publish(brake.as_bytes()).map_err(|e| e.to_string())?;

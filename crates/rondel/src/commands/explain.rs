@@ -1,4 +1,4 @@
-//! `rondel explain`: what becomes of a specification, before anything is checked.
+//! `rondel explain`: how a specification will be evaluated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -16,14 +16,14 @@ use crate::output::Output;
 use crate::specification::{Reading, Specification, Syntax, TimeModel};
 use crate::{complain, exit};
 
-/// How many shared parts of a property are shown.
+/// The number of shared parts of a property that are shown.
 const SHARED: usize = 4;
-/// How many characters of a formula are shown.
+/// The number of characters of a formula that are shown.
 const SHOWN: usize = 2000;
-/// How many of the properties that are kept together are named.
+/// The number of properties with common memory that are named.
 const NAMED: usize = 8;
 
-/// Print how a specification will be checked: what is read, what is kept, and what is shared
+/// Print how a specification is evaluated: the fields it reads, its memory and its shared parts
 #[derive(Debug, Args)]
 pub struct Explain {
     /// The specification
@@ -35,13 +35,13 @@ pub struct Explain {
     /// The language of the specification
     #[arg(long, value_enum, default_value = "rondel")]
     syntax: Syntax,
-    /// The model of time of properties that do not say so themselves
+    /// The time model of properties that do not name one
     #[arg(long, value_enum)]
     time: Option<TimeModel>,
 }
 
 impl Explain {
-    /// Prints it, and returns the exit status.
+    /// Prints the plan, and returns the exit status.
     pub fn run(self) -> u8 {
         let reading = Reading { syntax: Some(self.syntax), time: self.time };
         let loaded = Specification::from_arguments(self.file.as_ref(), self.formula.as_deref(), reading);
@@ -59,7 +59,7 @@ impl Explain {
     }
 }
 
-/// A specification, with what its properties share.
+/// The plan of a specification.
 struct Plan<'a> {
     spec: &'a Spec,
     program: &'a Program,
@@ -126,7 +126,7 @@ impl<'a> Plan<'a> {
         for field in &self.program.projections()[topic].fields {
             let what = match &field.read {
                 Read::Value(value_type) => value_type.to_string(),
-                Read::Presence => "whether it is there".to_owned(),
+                Read::Presence => "presence".to_owned(),
                 Read::Elements(..) => "conditions on its elements".to_owned(),
             };
             lines.entry(field.path.to_string()).or_default().insert(what);
@@ -139,7 +139,7 @@ impl<'a> Plan<'a> {
         lines.iter().map(line).collect()
     }
 
-    /// A property by itself.
+    /// The program of a property by itself.
     fn alone(&self, property: &Property) -> Option<Program> {
         let alone = Spec { properties: vec![property.clone()], tests: Vec::new(), ..self.spec.clone() };
         Program::compile(&alone).ok()
@@ -163,9 +163,11 @@ impl<'a> Plan<'a> {
                 Model::Steps => "steps: bounds count events",
                 Model::Points => "points: bounds are times between events",
                 Model::Dense if property.linear => {
-                    "dense: bounds are times, and between events numbers run straight from one to the next"
+                    "dense: bounds are times, and numbers are interpolated linearly between events"
                 }
-                Model::Dense => "dense: bounds are times, and there is truth between events",
+                Model::Dense => {
+                    "dense: bounds are times, and the property has a truth value between events too"
+                }
             },
         );
         let topics: Vec<&str> =
@@ -189,14 +191,14 @@ impl<'a> Plan<'a> {
             .map(|(topic, path)| formula::field(self.spec, *topic, path))
             .collect();
         let waits = match self.wait(property.formula) {
-            (_, true) => Some("until it is certain, however long that takes".to_owned()),
+            (_, true) => Some("until it is certain, without a limit".to_owned()),
             (0, false) => None,
             (longest, false) => Some(format!("at most {}", span(longest, property.time))),
         };
         line(
             "waits",
             &match (waits, next.is_empty()) {
-                (None, true) => "not: every verdict is given at once".to_owned(),
+                (None, true) => "never: every verdict is certain at once".to_owned(),
                 (Some(waits), true) => waits,
                 (None, false) => format!("for the next {}", next.join(" and ")),
                 (Some(waits), false) => format!("{waits}, and then for the next {}", next.join(" and ")),
@@ -227,7 +229,7 @@ impl<'a> Plan<'a> {
         text
     }
 
-    /// When a property is looked at; it reads these topics.
+    /// The time points at which a property that reads these topics is evaluated.
     fn moments(&self, property: &Property, topics: &[&str], memory: Option<&Memory>) -> String {
         let mut text = match property.slice.and_then(|slice| self.spec.slices.get(slice.0 as usize)) {
             None => "at every message".to_owned(),
@@ -243,18 +245,18 @@ impl<'a> Plan<'a> {
                 let all = if shared.is_empty() {
                     String::new()
                 } else {
-                    format!(", and at all on {}", shared.join(", "))
+                    format!(", and for all instances at messages on {}", shared.join(", "))
                 };
-                format!("at every message with its key{all}")
+                format!("at every message with its parameters{all}")
             }
         };
         if memory.is_some_and(|memory| memory.changes_alone) {
-            text += ", and when a time has run out";
+            text += ", and when a time bound expires";
         }
         text
     }
 
-    /// Which messages values before go by, where a property reads other topics too.
+    /// For each `prev`, the topics whose messages it counts, if the property reads other topics too.
     fn clocks(&self, property: &Property, topics: &[&str]) -> Vec<String> {
         let mut nodes = with_guards(self.spec, property.formula);
         nodes.sort_unstable();
@@ -263,8 +265,7 @@ impl<'a> Plan<'a> {
                 let own: Vec<&str> =
                     self.spec.topics_of(node).into_iter().map(|topic| self.topic(topic)).collect();
                 let written = shorten(&formula::written(self.spec, node, property.time));
-                (own.len() < topics.len())
-                    .then(|| format!("{written} goes by messages on {}", own.join(", ")))
+                (own.len() < topics.len()).then(|| format!("{written} counts messages on {}", own.join(", ")))
             }
             _ => None,
         };
@@ -279,7 +280,8 @@ impl<'a> Plan<'a> {
             let expr = &self.spec.nodes[node.index()];
             if matches!(expr, Expr::Exists(..) | Expr::ForAll(..)) && looks_ahead(self.spec, node) {
                 found.push(
-                    "by relations; what looks ahead is asked of each value until it is certain".to_owned(),
+                    "by relations; future operators stay pending for each value until they are certain"
+                        .to_owned(),
                 );
                 break;
             }
@@ -298,7 +300,7 @@ impl<'a> Plan<'a> {
                     let keys: Vec<String> =
                         variables.iter().map(|(_, places)| format!("({})", of(places))).collect();
                     format!(
-                        "by value, as `for each` with {}: no message says anything of other values",
+                        "by value, as `for each` with {}: a message affects only its own values",
                         keys.join(" and ")
                     )
                 }
@@ -333,7 +335,7 @@ impl<'a> Plan<'a> {
         text
     }
 
-    /// How long, in the unit of the property, a verdict may have to wait, and whether for ever.
+    /// The longest wait of a verdict in the unit of the property, and whether it is unlimited.
     fn wait(&self, formula: ExprId) -> (u64, bool) {
         self.longest(formula, |node| match node {
             Expr::Next(_) => Some((1, false)),
@@ -344,7 +346,7 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// How far, in the unit of the property, a formula looks back.
+    /// How far a formula looks back in the unit of the property, and whether without a limit.
     fn reach(&self, formula: ExprId) -> (u64, bool) {
         self.longest(formula, |node| match node {
             Expr::Once(bounds, _) | Expr::Historically(bounds, _) | Expr::Since(bounds, ..) => {
@@ -356,11 +358,11 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// The largest sum of what nodes on one way through a formula add, and through the guards of machines.
+    /// The largest sum of `adds` over the nodes of one path through a formula and the guards of machines.
     fn longest(&self, formula: ExprId, adds: impl Fn(&Expr) -> Option<(u64, bool)>) -> (u64, bool) {
         let mut sums = vec![(0_u64, false); self.spec.nodes.len()];
         let larger = |a: (u64, bool), b: (u64, bool)| (a.0.max(b.0), a.1 | b.1);
-        // The guards of a machine may ask for another one, but not in a circle.
+        // The guards of a machine may read another one, but not in a circle.
         for _ in 0..=self.spec.machines.len() {
             for (i, node) in self.spec.nodes.iter().enumerate() {
                 let operands = parts(self.spec, node).map(|operand| sums[operand.index()]);
@@ -372,7 +374,7 @@ impl<'a> Plan<'a> {
         sums[formula.index()]
     }
 
-    /// The largest parts of a property that others have too, with these.
+    /// The largest parts that a property shares with others, with these.
     fn shared(&self, property: usize, formula: ExprId) -> Vec<(ExprId, Vec<usize>)> {
         let mut found = Vec::new();
         let mut seen = BTreeSet::from([formula]);
@@ -392,7 +394,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// What a node refers to, the guards of its machine included.
+/// The nodes that a node refers to, with the guards of its machine.
 fn parts<'a>(spec: &'a Spec, node: &'a Expr) -> impl Iterator<Item = ExprId> + 'a {
     let machine = match node {
         Expr::InState(machine, _) | Expr::Ambiguous(machine) | Expr::MachineVariable(machine, ..) => {
@@ -403,7 +405,7 @@ fn parts<'a>(spec: &'a Spec, node: &'a Expr) -> impl Iterator<Item = ExprId> + '
     node.operands().chain(machine.into_iter().flat_map(Machine::conditions))
 }
 
-/// A node and all that it refers to.
+/// A node and all nodes below it, with the guards of machines.
 pub(super) fn with_guards(spec: &Spec, root: ExprId) -> Vec<ExprId> {
     let (mut seen, mut all, mut open) = (vec![false; spec.nodes.len()], Vec::new(), vec![root]);
     while let Some(id) = open.pop() {
@@ -415,7 +417,7 @@ pub(super) fn with_guards(spec: &Spec, root: ExprId) -> Vec<ExprId> {
     all
 }
 
-/// The states of a machine, and what is special about some.
+/// The states of a machine, with initial and final ones marked.
 fn states(machine: &Machine) -> String {
     let state = |(i, state): (u32, &State)| {
         let marks = [(i == machine.initial, "initial"), (state.is_final, "final")];
@@ -425,7 +427,7 @@ fn states(machine: &Machine) -> String {
     (0..).zip(&machine.states).map(state).collect::<Vec<_>>().join(", ")
 }
 
-/// What is kept from one message to the next.
+/// The memory that is kept between messages.
 fn kept(memory: &Memory) -> String {
     let Memory { bytes, texts, queues, quantified, by_value, by_key, .. } = *memory;
     let each = if by_key { " for each instance" } else { "" };
@@ -448,7 +450,7 @@ fn kept(memory: &Memory) -> String {
     }
 }
 
-/// A bound in the unit of a model of time, for people.
+/// A bound as text, in the unit of a time model.
 fn span(bound: u64, model: Model) -> String {
     if model == Model::Steps { counted(bound, "step", "steps") } else { formula::bound(bound, model) }
 }

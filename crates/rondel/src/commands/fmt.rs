@@ -1,4 +1,4 @@
-//! `rondel fmt`: specifications in one layout.
+//! `rondel fmt`: formats specifications.
 
 use std::io::{self, IsTerminal, Read as _};
 use std::path::{Path, PathBuf};
@@ -8,33 +8,33 @@ use clap::Args;
 use crate::output::Output;
 use crate::{complain, exit, say};
 
-/// Lay specifications out, all in the same way
+/// Format specifications
 ///
-/// Files are rewritten in place; `-` is standard input, and its layout goes to standard output. What a
-/// specification means never changes, and comments stay.
+/// Files are rewritten in place; `-` is standard input, formatted to standard output. The meaning does not
+/// change, and comments stay.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub struct Fmt {
     /// The specifications
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Change nothing; name the files that are laid out otherwise, and end with status 1 if there are some
+    /// Change nothing; list the files that are not formatted, and exit with status 1 if there are any
     #[arg(long, conflicts_with = "stdout")]
     check: bool,
-    /// Change nothing; print the layout on standard output
+    /// Change nothing; print the formatted text on standard output
     #[arg(long)]
     stdout: bool,
 }
 
 const EXIT_STATUS: &str = "\
 Exit status:
-  0  every file is laid out so now, or was already
-  1  with --check: a file is not
-  2  a file is no specification
+  0  every file is formatted
+  1  with --check: a file is not formatted
+  2  a file is not a specification
   3  a file could not be read or written";
 
 impl Fmt {
-    /// Lays out, and returns the exit status.
+    /// Formats the files, and returns the exit status.
     pub fn run(self) -> u8 {
         let mut out = Output::new(io::stdout());
         let mut worst = exit::SATISFIED;
@@ -53,7 +53,9 @@ impl Fmt {
         let name = file.display().to_string();
         let from_input = file == Path::new("-");
         if file.extension().is_some_and(|e| e == "rye") {
-            complain(&format!("{name} is in Reelay's format, which has no layout of its own here"));
+            complain(&format!(
+                "{name} is in Reelay's format; only specifications in Rondel's language can be formatted"
+            ));
             return Err(exit::USAGE);
         }
         let read = if from_input {

@@ -94,11 +94,11 @@ fn deployment_file(file: &Path) -> bool {
     file.extension().is_some_and(|e| e == "yaml" || e == "yml")
 }
 
-/// Options of the short form, which a deployment file has settings for.
+/// The check for options that a deployment file replaces.
 struct NotShortForm;
 
 impl NotShortForm {
-    /// Refuses options that are given beside a deployment file.
+    /// Refuses options that cannot be combined with a deployment file.
     fn check(command: &str, given: &[(bool, &str)]) -> Result<(), u8> {
         let names: Vec<&str> = given.iter().filter(|(given, _)| *given).map(|(_, name)| *name).collect();
         if names.is_empty() {

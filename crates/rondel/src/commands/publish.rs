@@ -1,4 +1,4 @@
-//! `rondel publish`: a recording onto a network.
+//! `rondel publish`: publishes a file on a network.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -70,7 +70,7 @@ impl Publish {
         };
         let asked = signals::listen(|| ()).map_err(|e| network(format!("cannot listen for signals: {e}")))?;
         let networks = self.network.open(std::iter::once(address), || asked.yet())?;
-        // Slow publishing is about each message, fast publishing about all of them.
+        // With a rate, each message leaves at once; without one, throughput matters more.
         let publisher = networks.publisher(address, self.rate.is_none()).map_err(network)?;
         let waited = Instant::now();
         while !asked.yet() && !publisher.wait_matched(Duration::from_millis(100)) {

@@ -83,7 +83,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Runs until it is asked to end, and returns the exit status.
+    /// Runs until a signal or the wanted number of messages, and returns the exit status.
     pub fn run(self) -> u8 {
         let started = Instant::now();
         match self.deployment() {
@@ -113,7 +113,7 @@ impl Run {
         let file = match &self.file {
             Some(file) if is_yaml(file) && short => {
                 complain(
-                    "--topic, --publish and --formula are the short form; with a deployment file they stand in it",
+                    "--topic, --publish and --formula are the short form; a deployment file contains these settings",
                 );
                 return Err(exit::USAGE);
             }
@@ -181,7 +181,7 @@ impl Run {
             let Some(address) = source else {
                 let name = if specification.is_formula { String::new() } else { format!("{}=", topic.name) };
                 return Err(wrong(format!(
-                    "say where topic '{}' comes from: --topic {name}zenoh:KEY",
+                    "topic '{}' has no source: add --topic {name}zenoh:KEY",
                     topic.name
                 )));
             };
@@ -236,7 +236,7 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
     };
     let (stop, stopped) = mpsc::channel();
     let asking = stop.clone();
-    // The receiver lives as long as this function; after it there is nothing to stop.
+    // The receiver lives as long as this function: a later signal has nothing to stop.
     let asked = match signals::listen(move || _ = asking.send(Stop::Asked)) {
         Ok(asked) => asked,
         Err(error) => {
@@ -274,8 +274,8 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
     ));
     let why = stopped.recv().unwrap_or(Stop::Asked);
     let Some(summary) = running.end(why) else {
-        complain("a subscriber of the verdicts takes nothing, so verdicts are lost at the end");
-        // Whatever is dropped from here on would wait for it again.
+        complain("a subscriber of the verdicts does not accept them: the last verdicts are lost");
+        // Dropping the publishers would wait for this subscriber again.
         std::process::exit(i32::from(exit::NETWORK));
     };
     say(&match arguments.summary {

@@ -1,4 +1,4 @@
-//! `rondel tap`: what comes on topics, as it comes or as alignment releases it.
+//! `rondel tap`: prints messages as they arrive or as alignment releases them.
 
 mod members;
 mod printer;
@@ -27,9 +27,9 @@ use crate::{complain, exit, say, signals, terminal};
 use printer::{Printer, Screen};
 use view::{Form, View};
 
-/// How long what is still on its way is waited for at the end.
+/// How long to wait at the end for messages that are on their way.
 const DRAIN: Duration = Duration::from_secs(2);
-/// How long nothing must come for it to have ended.
+/// How long no message must come for a subscription to be drained.
 const QUIET: Duration = Duration::from_millis(20);
 /// How long a receiver may take to return from its last message.
 const CLOSE: Duration = Duration::from_secs(5);
@@ -50,7 +50,7 @@ pub struct Tap {
     /// The format of messages (default: raw for one address, otherwise text)
     #[arg(long, value_enum)]
     format: Option<Form>,
-    /// Print the first message of every topic, of a pattern the first of any, and stop
+    /// Print only the first message of every topic, and stop; a pattern counts as one topic
     #[arg(long)]
     once: bool,
     /// Stop after N messages
@@ -67,7 +67,7 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Prints until it is to end, and returns the exit status.
+    /// Prints messages until a signal or a limit, and returns the exit status.
     pub fn run(self) -> u8 {
         let prepared = self.deployment().and_then(|deployment| Ok((self.form()?, deployment)));
         match prepared {
@@ -83,7 +83,7 @@ impl Tap {
         }
     }
 
-    /// How messages are printed.
+    /// The format of messages.
     fn form(&self) -> Result<Form, String> {
         let several = |text: &String| text.strip_prefix("dds:").is_some_and(dds::is_pattern);
         let plain = self.sources.len() == 1
@@ -103,7 +103,7 @@ impl Tap {
         Ok(form)
     }
 
-    /// What is subscribed to; the error is empty if it has been shown.
+    /// The deployment to subscribe to. The error is empty if it has been shown.
     fn deployment(&self) -> Result<Deployment, String> {
         match deployment_file(&self.sources) {
             Some(file) if self.sources.len() == 1 => {
@@ -124,7 +124,7 @@ impl Tap {
         }
     }
 
-    /// Nothing of a deployment leaves from here, and no network is joined only for that.
+    /// The deployment without its sinks, and without networks that only sinks need.
     fn only_listens(&self, mut deployment: Deployment) -> Deployment {
         deployment.exit_on_unreachable |= self.network.exit_on_unreachable;
         deployment.sinks.iter_mut().for_each(Vec::clear);
@@ -163,8 +163,8 @@ impl Tap {
             let address = match pattern {
                 Some(_) if self.aligned => {
                     return Err(format!(
-                        "{text}: what is put in order must be known from the beginning; with --aligned name \
-                         topics of DDS one by one"
+                        "{text}: --aligned needs to know all topics from the beginning; name topics of DDS \
+                         one by one"
                     ));
                 }
                 Some(pattern) => {
@@ -175,12 +175,12 @@ impl Tap {
             };
             let address = match address {
                 Address::Stdout => {
-                    return Err("stdout is no topic; write zenoh:KEY, dds:TOPIC or mqtt:TOPIC".to_owned());
+                    return Err("stdout is not a topic; write zenoh:KEY, dds:TOPIC or mqtt:TOPIC".to_owned());
                 }
                 address => address,
             };
             if sources.iter().any(|binding| binding.address == address) {
-                return Err(format!("{address} stands there twice"));
+                return Err(format!("{address} is listed twice"));
             }
             sources.push(Binding {
                 address,
@@ -210,7 +210,7 @@ impl Tap {
         };
         let (stop, stopped) = mpsc::channel();
         let asking = stop.clone();
-        // The receiver lives as long as this function; after it there is nothing to stop.
+        // The receiver lives as long as this function: a later signal has nothing to stop.
         let asked = signals::listen(move || _ = asking.send(Stop::Asked))
             .map_err(|e| network(format!("cannot listen for signals: {e}")))?;
         let topics: Vec<String> =
@@ -242,7 +242,7 @@ impl Tap {
                     .map_err(network)?;
             say(&format!("ready: {addresses}"));
             let Some(summary) = running.end(stopped.recv().unwrap_or(Stop::Asked)) else {
-                return Err(network("standard output takes nothing: messages are lost".to_owned()));
+                return Err(network("standard output does not accept data: messages are lost".to_owned()));
             };
             say(&summary.text(terminal::colours_stderr()));
             let (missing, failure) = screen.end();
@@ -265,7 +265,7 @@ impl Tap {
         let subscriptions: Vec<_> =
             sources.iter().enumerate().map(subscribe).collect::<Result<_, _>>().map_err(network)?;
         say(&format!("ready: {addresses}"));
-        // Whoever holds the other end is this process itself.
+        // This process holds the sender too, so receiving cannot fail.
         let _ = stopped.recv();
         let drained = Instant::now() + DRAIN;
         let closed = drained + CLOSE;
@@ -284,7 +284,7 @@ impl Tap {
             problems.duplicates += seen.duplicates;
         }
         drop(subscriptions);
-        let (said, missing, failure) = printer.end();
+        let (received, missing, failure) = printer.end();
         networks.close();
         let Problems { malformed, empty, lost, duplicates, .. } = problems;
         let of_network = [
@@ -297,13 +297,13 @@ impl Tap {
         let of_network: String = of_network
             .map(|(count, what)| format!(", {} {what}", counted(*count, "message", "messages")))
             .collect();
-        say(&format!("{said}{of_network}"));
+        say(&format!("{received}{of_network}"));
         missing.iter().for_each(|sentence| say(&format!("  {sentence}")));
         Ok(status(failure, true))
     }
 }
 
-/// The exit status, after it was said why the output could not be written, if so.
+/// The exit status; shows why the output could not be written.
 fn status(failure: Option<String>, flushed: bool) -> u8 {
     match failure {
         Some(error) => {
@@ -317,6 +317,6 @@ fn status(failure: Option<String>, flushed: bool) -> u8 {
 
 /// The first of these that is a deployment file.
 fn deployment_file(sources: &[String]) -> Option<&String> {
-    // The name of a topic may end like that of a deployment too.
+    // The name of a topic may end in .yaml too.
     sources.iter().find(|text| is_deployment(Path::new(text)) && Address::parse(text).is_err())
 }

@@ -18,7 +18,7 @@ use crate::output::{Format, Output, colour_of};
 use crate::specification::{Reading, Specification, TimeModel};
 use crate::{complain, exit, terminal};
 
-/// How many characters of a message are shown.
+/// The number of characters of a message that are shown.
 const SHOWN: usize = 60;
 
 /// Run the tests embedded in specifications
@@ -164,7 +164,7 @@ impl Shown<'_> {
             }
             for given in self.ran.of(expectation) {
                 if let Some(explanation) = &given.explanation {
-                    text += &format!("    violated at {} s, as\n", given.about.unwrap_or(given.time));
+                    text += &format!("    violated at {} s:\n", given.about.unwrap_or(given.time));
                     explanation.lines().for_each(|line| text += &format!("  {line}\n"));
                 }
             }
@@ -182,8 +182,7 @@ impl Shown<'_> {
                 .push(format!("{values} another type than the specification reads, and count as unknown"));
         }
         if *endless {
-            problems
-                .push("time alone never stops bringing verdicts; end the test with `end at …`".to_owned());
+            problems.push("time alone changes verdicts without end; end the test with `end at …`".to_owned());
         }
         problems
     }
@@ -213,7 +212,7 @@ impl Shown<'_> {
             table.push('\n');
         }
         if given.is_empty() {
-            table += "      no verdict came\n";
+            table += "      no verdict\n";
         }
         table
     }
@@ -297,7 +296,7 @@ impl Shown<'_> {
     }
 }
 
-/// The value of a key in JSON.
+/// The value of a parameter in JSON.
 fn json_of(value: &Value) -> serde_json::Value {
     match value {
         Value::Bool(b) => json!(b),
@@ -308,7 +307,7 @@ fn json_of(value: &Value) -> serde_json::Value {
     }
 }
 
-/// Whether a message has something there.
+/// Whether a message has a value at a path.
 fn carries(json: &str, path: &Path) -> bool {
     let message: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
     let step = |value: &serde_json::Value, segment: &Segment| match segment {

@@ -1,4 +1,4 @@
-//! `rondel validate`: every mistake of a deployment, without connecting to anything.
+//! `rondel validate`: reports every mistake of a deployment, without connecting.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ impl Validate {
             Ok(deployment) => {
                 let program = &deployment.specification.program;
                 say(&format!(
-                    "{} is fine: {} over {}",
+                    "{} is valid: {} over {}",
                     self.file.display(),
                     counted(program.properties().len() as u64, "property", "properties"),
                     counted(deployment.sources.len() as u64, "topic", "topics"),

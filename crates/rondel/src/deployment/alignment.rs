@@ -10,21 +10,21 @@ use super::yaml::{Item, Members, Mistakes};
 /// The section `alignment:`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section {
-    /// How messages are put in order.
+    /// The alignment of messages.
     pub alignment: Alignment,
-    /// Where publishers send progress markers.
+    /// The source of progress markers.
     pub progress: Option<Address>,
-    /// Where notices are published: what was late, lost or refused.
+    /// The sinks of notices about late, lost and refused messages.
     pub reports: Vec<Address>,
 }
 
 impl Section {
-    /// The section where a deployment has none.
+    /// The section of a deployment that has none.
     pub fn by_default(inputs: &[Input]) -> Section {
         Section { alignment: Alignment::by_default(inputs), progress: None, reports: Vec::new() }
     }
 
-    /// The settings of all topics together with those of each.
+    /// Combines the settings of all topics with those of each topic.
     pub(super) fn complete(
         section: Option<(Section, TopicSettings)>,
         topics: &[TopicSettings],
@@ -43,7 +43,7 @@ impl Section {
         section
     }
 
-    /// A topic of which it can never be certain that nothing earlier comes, if there is one.
+    /// A topic whose messages would wait for ever, if there is one.
     pub(super) fn never_certain(&self) -> Option<TopicId> {
         self.alignment.never_certain().filter(|_| self.progress.is_none())
     }
@@ -59,7 +59,7 @@ pub(super) struct TopicSettings {
 }
 
 impl TopicSettings {
-    /// Reads them where they may stand.
+    /// Reads the settings from a section.
     pub(super) fn read(members: &mut Members<'_>, mistakes: &mut Mistakes) -> TopicSettings {
         let mut settings = TopicSettings::default();
         if let Some(item) = members.get("max_wait") {
@@ -71,7 +71,10 @@ impl TopicSettings {
                         Some(MaxWait::Estimated(quantile))
                     }
                     Some(_) => {
-                        mistakes.at(item, "what an estimate covers is from 0 to 1, such as `estimate 0.999`");
+                        mistakes.at(
+                            item,
+                            "the quantile of an estimate must be from 0 to 1, such as `estimate 0.999`",
+                        );
                         None
                     }
                     None => duration(
@@ -100,11 +103,11 @@ impl TopicSettings {
         settings
     }
 
-    /// These settings, and where they are silent those of all topics.
+    /// These settings, completed with those of all topics.
     pub(super) fn or(self, other: TopicSettings, input: &Input) -> TopicAlignment {
         let TopicSettings { max_wait, absent_after, in_order, lower_bound } = self;
         let usual = TopicAlignment::new(input);
-        // Nothing can arrive with an earlier time of arrival: what is set for all topics is for the others.
+        // Times of arrival are in order, so the common max_wait does not apply to them.
         let of_all = other.max_wait.filter(|_| input.time != TimeSource::Arrival);
         TopicAlignment {
             max_wait: max_wait.or(of_all).unwrap_or(usual.max_wait),
@@ -175,7 +178,7 @@ pub(super) fn alignment(item: Item<'_>, mistakes: &mut Mistakes) -> (Section, To
     if let Some(chosen) = choice("clock", &["messages", "system"]) {
         alignment.clock = [AlignmentClock::Messages, AlignmentClock::System][chosen];
     }
-    // The name of before is accepted for one version.
+    // The old name is accepted for one version.
     let renamed = choice("tardy", &["late", "drop", "inconclusive"]);
     if renamed.is_some() {
         crate::warn(

@@ -1,4 +1,4 @@
-//! Where a specification runs: networks, topics and sinks, from `rondel.yaml` or from arguments.
+//! Deployments: networks, topics and sinks of a specification, from `rondel.yaml` or from arguments.
 
 mod alignment;
 mod mqtt;
@@ -26,28 +26,28 @@ use yaml::{Item, Mistakes, suggest};
 /// A checked deployment: everything that `rondel run` needs to start.
 #[derive(Debug)]
 pub struct Deployment {
-    /// What must hold.
+    /// The specification.
     pub specification: Specification,
-    /// How to join the networks where a topic or sink is.
+    /// The settings of the networks with a topic or sink.
     pub networks: NetworkSettings,
-    /// Where each topic of the specification comes from, in its order.
+    /// The source of each topic, in the order of the specification.
     pub sources: Vec<Binding>,
     /// How messages are put in order.
     pub alignment: AlignmentSection,
-    /// Where messages go once they are in order, if nothing is to be done with them but that.
+    /// The sinks of aligned messages, if the deployment only synchronizes.
     pub synchronized: Option<Vec<Address>>,
-    /// Which verdicts leave.
+    /// The verdicts to publish.
     pub emit: Emit,
-    /// Where the verdicts of each property go, in the order of the properties.
+    /// The sinks of each property, in the order of the properties.
     pub sinks: Vec<Vec<Address>>,
-    /// Whether to give up when a network cannot be reached.
+    /// Whether to exit if a network cannot be reached.
     pub exit_on_unreachable: bool,
 }
 
-/// Where the messages of a topic come from and how they are read.
+/// The source of a topic and how its messages are read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Binding {
-    /// The place on a network.
+    /// The address on a network.
     pub address: Address,
     /// How its messages are read.
     pub input: Input,
@@ -78,7 +78,7 @@ pub fn time_unit(text: &str) -> Option<TimeUnit> {
 pub struct Refused;
 
 impl Deployment {
-    /// All places that it has something to do with.
+    /// All addresses of the deployment.
     pub fn addresses(&self) -> impl Iterator<Item = &Address> + Clone {
         let sources = self.sources.iter().map(|binding| &binding.address);
         let synchronized = self.synchronized.iter().flatten();
@@ -156,12 +156,11 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
         None => specification(root, file, formula, (syntax, time), folder, mistakes),
         Some(item) => {
             if file.or(formula).is_some() {
-                mistakes.at(item, "either `synchronize:`, or something to check; not both");
+                mistakes.at(item, "write either `synchronize:` or a specification, not both");
             }
             let names = topics.map_or_else(Vec::new, |item| item.entries("topics", &mut Mistakes::default()));
             if names.is_empty() {
-                mistakes
-                    .at(item, "there is nothing to synchronize: say where messages come from with `topics:`");
+                mistakes.at(item, "nothing to synchronize: name the sources under `topics:`");
             }
             Specification::of_topics(names.into_iter().map(|(name, ..)| name)).ok()
         }
@@ -173,7 +172,7 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     };
     let exit_on_unreachable =
         unreachable.and_then(|item| item.boolean("exit_on_unreachable", mistakes)).unwrap_or(false);
-    // Without its specification the rest is still looked at, as far as that goes.
+    // Without a specification the other sections are still checked as far as possible.
     let empty = Spec::default();
     let spec = specification.as_ref().map(|s| &s.spec);
     let bindings = sources(root, topics, spec, &networks, mistakes);
@@ -187,8 +186,8 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
         mistakes.at(
             place,
             format!(
-                "what comes on '{name}' could never be checked: with `in_order: false` and `max_wait: none` only \
-                 `progress:` can say that nothing earlier comes"
+                "messages on '{name}' would wait for ever: with `in_order: false` and `max_wait: none`, only \
+                 progress markers end the wait; add `progress:`"
             ),
         );
     }
@@ -219,13 +218,13 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     Some(deployment)
 }
 
-/// Where messages that were put in order go.
+/// The sinks of aligned messages.
 fn synchronize(item: Item<'_>, mistakes: &mut Mistakes) -> Vec<Address> {
     let mut members = item.members("synchronize", mistakes);
     let to = members.get("to");
     members.finish(mistakes);
     if to.is_none() {
-        mistakes.at(item, "say where sets go with `to:`, such as zenoh:vehicle/synchronized");
+        mistakes.at(item, "`synchronize` needs `to:`, such as zenoh:vehicle/synchronized");
     }
     to.map_or_else(Vec::new, |item| addresses(item, mistakes))
 }
@@ -329,7 +328,7 @@ fn sources(
                 continue;
             }
         };
-        // With a single network, the address in the specification is the one there.
+        // With a single network, the address in the specification is the address on this network.
         match Address::parse(&format!("{network}:{}", topic.address.trim_start_matches('/'))) {
             Ok(address) => {
                 let binding = Binding { address, input: arrival() };
@@ -341,7 +340,7 @@ fn sources(
     sources
 }
 
-/// How messages are read where a deployment says nothing: with the time of arrival.
+/// The default input of a deployment: the time of arrival.
 fn arrival() -> Input {
     Input { time: TimeSource::Arrival, ..Input::default() }
 }
@@ -398,7 +397,7 @@ fn binding(item: Item<'_>, mistakes: &mut Mistakes) -> Option<(Binding, TopicSet
         (Ok(Address::Dds(..)), Some((item, type_name))) if dds::check_topic(&type_name).is_err() => {
             mistakes.at(
                 item,
-                format!("'{type_name}' is no name of a type, such as std_msgs::msg::dds_::String_"),
+                format!("'{type_name}' is not a type name; an example is std_msgs::msg::dds_::String_"),
             );
             None
         }
@@ -484,7 +483,7 @@ fn addresses(item: Item<'_>, mistakes: &mut Mistakes) -> Vec<Address> {
     addresses
 }
 
-/// Where `rondel.yaml` is looked for when no file is named.
+/// The deployment file when none is named.
 pub fn default_file() -> PathBuf {
     PathBuf::from("rondel.yaml")
 }

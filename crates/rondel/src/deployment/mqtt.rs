@@ -1,4 +1,4 @@
-//! How to join MQTT, as a deployment says it.
+//! The section `mqtt:` of a deployment.
 
 use std::path::{Path, PathBuf};
 
@@ -49,7 +49,7 @@ pub(super) fn mqtt_settings(item: Item<'_>, folder: &Path, mistakes: &mut Mistak
         (None, Some(item)) => item.text("password_env", mistakes).map(Password::Environment),
         (None, None) => None,
     };
-    // Otherwise it would soon stand here.
+    // Named to explain why it is refused.
     if let Some(item) = members.get("password") {
         mistakes
             .at(item, "a password does not belong in a deployment; name a password_file or a password_env");
@@ -92,14 +92,14 @@ fn qos(item: Option<Item<'_>>, mistakes: &mut Mistakes) -> Option<Qos> {
         .and_then(|number| Qos::from_number(number as u8))
 }
 
-/// What a topic says that only MQTT has.
+/// The settings of a topic that only MQTT has.
 pub(super) struct OfTopic<'y> {
     settings: SubscriptionSettings,
     item: Option<Item<'y>>,
 }
 
 impl<'y> OfTopic<'y> {
-    /// Of a topic that says nothing.
+    /// The settings of a topic without any.
     pub(super) fn none() -> OfTopic<'y> {
         OfTopic { settings: SubscriptionSettings::default(), item: None }
     }
@@ -114,7 +114,7 @@ impl<'y> OfTopic<'y> {
         OfTopic { settings, item: own.or(retained) }
     }
 
-    /// The address with it, where it is one of MQTT.
+    /// The address with these settings, if it is on MQTT.
     pub(super) fn at(&self, address: Address, mistakes: &mut Mistakes) -> Address {
         match (address, self.item) {
             (Address::Mqtt(filter, _, encoding), _) => Address::Mqtt(filter, self.settings, encoding),

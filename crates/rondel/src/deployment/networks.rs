@@ -1,4 +1,4 @@
-//! How to join the networks, as a deployment says it.
+//! The sections `zenoh:` and `dds:` of a deployment.
 
 use std::path::Path;
 

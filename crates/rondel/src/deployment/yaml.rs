@@ -1,25 +1,25 @@
-//! Walking a YAML document so that every mistake is found, not only the first, and has its place.
+//! Reading YAML documents: reports every mistake, each with its line and column.
 
 use saphyr::{LoadableYamlNode, MarkedYaml, Scalar, YamlData};
 
-/// Something wrong at a place in a file.
+/// A mistake at a place in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// From 1; 0 where it has no place of its own.
+    /// The line from 1; 0 for the file as a whole.
     pub line: usize,
-    /// From 1.
+    /// The column from 1.
     pub column: usize,
-    /// What is wrong, and the way out.
+    /// The message, with the remedy.
     pub message: String,
 }
 
-/// A value in a document, and where it stands.
+/// A value in a document, with its place.
 #[derive(Clone, Copy, Debug)]
 pub struct Item<'y> {
     node: &'y MarkedYaml<'y>,
 }
 
-/// The members of a mapping, each to be asked for by name.
+/// The members of a mapping with fixed names.
 #[derive(Debug)]
 pub struct Members<'y> {
     members: Vec<(String, Item<'y>, Item<'y>)>,
@@ -32,19 +32,19 @@ pub struct Members<'y> {
 pub struct Mistakes(pub Vec<Mistake>);
 
 impl Mistakes {
-    /// Adds one at an item.
+    /// Adds a mistake at an item.
     pub fn at(&mut self, item: Item<'_>, message: impl Into<String>) {
         let start = item.node.span.start;
         self.0.push(Mistake { line: start.line(), column: start.col() + 1, message: message.into() });
     }
 
-    /// Adds one about the file as a whole.
+    /// Adds a mistake about the file as a whole.
     pub fn anywhere(&mut self, message: impl Into<String>) {
         self.0.push(Mistake { line: 0, column: 0, message: message.into() });
     }
 }
 
-/// Parses a document and hands its root on; `None` when it is no YAML.
+/// Parses a document and calls `read` with its root; `None` when it is not YAML.
 pub fn with_document<T>(
     text: &str,
     mistakes: &mut Mistakes,
@@ -133,7 +133,7 @@ impl<'y> Item<'y> {
         matches!(self.node.data, YamlData::Mapping(_))
     }
 
-    /// The members of a mapping whose names are given by the user.
+    /// The members of a mapping whose names the user chooses.
     pub fn entries(self, what: &str, mistakes: &mut Mistakes) -> Vec<(String, Item<'y>, Item<'y>)> {
         match &self.node.data {
             YamlData::Mapping(members) => members
@@ -170,13 +170,13 @@ impl<'y> Item<'y> {
 }
 
 impl<'y> Members<'y> {
-    /// The member of this name, if it is there.
+    /// The member with this name, if there is one.
     pub fn get(&mut self, name: &'static str) -> Option<Item<'y>> {
         self.known.push(name);
         self.members.iter().find(|(key, ..)| key == name).map(|(.., value)| *value)
     }
 
-    /// Every member that was not asked for is a mistake.
+    /// Reports every member that was not read with [`Members::get`].
     pub fn finish(self, mistakes: &mut Mistakes) {
         for (name, key, _) in &self.members {
             if !self.known.contains(&name.as_str()) {

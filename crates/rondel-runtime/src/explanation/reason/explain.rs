@@ -1,7 +1,11 @@
-//! The parts of a formula, and the moments, that explain that it is false: of a conjunction that is false the
-//! operands that are false, of a disjunction that is true those that are true, and of an operator that looks
-//! elsewhere the moment that makes it so. Where there is no such moment, all within the bounds are to blame: of
-//! those as many are shown as there is room for, the nearest first.
+//! The search for the parts and time points that explain why a formula is false.
+//!
+//! | operator | explained by |
+//! |---|---|
+//! | false conjunction | its false operands |
+//! | true disjunction | its true operands |
+//! | temporal operator | the time point that decides it |
+//! | temporal operator that no single time point decides | the nearest time points within its bounds |
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -13,14 +17,14 @@ use super::{Kind, Node};
 use crate::explanation::history::Place;
 use crate::explanation::{Row, SHOWN};
 
-/// What explains a violation: rows, and for each place what they are there.
+/// An explanation: rows, and for each place their values.
 #[derive(Clone, Debug, Default)]
 pub(in crate::explanation) struct Explained {
     pub(in crate::explanation) rows: Vec<usize>,
     pub(in crate::explanation) places: Vec<(Place, Vec<Option<Value>>)>,
 }
 
-/// Explains that the formula is false at a place.
+/// Explains why the formula is false at a place.
 pub(in crate::explanation) fn explain(past: Past<'_>, own: Place) -> Explained {
     let Some(formula) = past.reason.nodes.len().checked_sub(1) else { return Explained::default() };
     let mut search = Search {
@@ -39,12 +43,12 @@ pub(in crate::explanation) fn explain(past: Past<'_>, own: Place) -> Explained {
 
 struct Search<'a> {
     past: Past<'a>,
-    /// The parts that matter, and where; with what is known of them because others are what they are.
+    /// The parts that matter at a place, with their truth where it follows from that of other parts.
     facts: HashMap<(usize, Place), Option<bool>>,
     open: Vec<(usize, Place)>,
     rows: BTreeSet<usize>,
     places: BTreeSet<Place>,
-    /// Parts of which many moments matter alike, the nearest first.
+    /// Parts with many equally important places, the nearest first.
     many: Vec<(usize, Vec<Place>)>,
 }
 
@@ -57,7 +61,7 @@ impl Search<'_> {
         self.past.truth(node, at, 0).known()
     }
 
-    /// A part matters at a place, where it is this, if that follows from what is known.
+    /// Adds a part that matters at a place; `follows` is its truth, where that follows from other parts.
     fn add(&mut self, node: usize, at: Place, follows: Option<bool>) {
         let known = self.facts.get(&(node, at));
         if known.is_none_or(|known| known.is_none() && follows.is_some()) {
@@ -72,7 +76,7 @@ impl Search<'_> {
         }
     }
 
-    /// Looks for what makes a part what it is.
+    /// Adds the operands and places that decide a part at a place.
     fn step(&mut self, node: usize, at: Place) {
         let follows = self.facts.get(&(node, at)).copied().flatten();
         let truth = follows.or_else(|| self.truth(node, at));
@@ -139,10 +143,10 @@ impl Search<'_> {
         }
     }
 
-    /// The operands that make a conjunction or disjunction what it is.
+    /// Adds the operands that decide a conjunction or disjunction.
     fn logic(&mut self, operands: &[usize], at: Place, is_any: bool, truth: Option<bool>) {
         if truth != Some(is_any) {
-            // All of them do.
+            // All operands decide together.
             return operands.iter().for_each(|operand| self.add(*operand, at, truth));
         }
         let truths: Vec<Option<bool>> = operands.iter().map(|operand| self.truth(*operand, at)).collect();
@@ -150,7 +154,7 @@ impl Search<'_> {
             let deciding = operands.iter().zip(&truths).filter(|(_, of)| **of == truth);
             return deciding.for_each(|(operand, _)| self.add(*operand, at, truth));
         }
-        // Nobody knows which; if all others do not, it is the one that is left.
+        // The operand that decides is unknown. If only one is open, it must be that one.
         let open: Vec<usize> = operands
             .iter()
             .zip(&truths)
@@ -161,7 +165,7 @@ impl Search<'_> {
         open.iter().for_each(|operand| self.add(*operand, at, follows));
     }
 
-    /// The moment at which an operand is so that an operator is true, or false.
+    /// Adds the place at which the operand decides the operator.
     fn witness(
         &mut self,
         operand: usize,
@@ -179,8 +183,8 @@ impl Search<'_> {
         self.everywhere(operand, span, at, ahead);
     }
 
-    /// The place nearest to `at`, within a span, at which a node has this truth, among those at which one of some
-    /// nodes changes.
+    /// The place nearest to `at` within a span at which a node has this truth, among the places at which one of
+    /// `nodes` changes.
     fn find(
         &mut self,
         nodes: &[usize],
@@ -239,13 +243,12 @@ impl Search<'_> {
         }
     }
 
-    /// All moments of a span matter alike: those at which something of a node changes, or a message comes that it
-    /// reads.
+    /// Adds the places of a span at which a node changes or a message that it reads arrives: all matter equally.
     fn everywhere(&mut self, node: usize, span: Span, at: Place, ahead: bool) {
         let span = self.past.known_part(span);
         let topics = self.node(node).topics.clone();
         let on_its_side = |place: &Place| if ahead { *place >= at } else { *place <= at };
-        // What only asks whether messages come has no other moments than these.
+        // A node that reads only the arrival of messages has no other places.
         let is_by_message = !self.node(node).reads && !topics.is_empty();
         let changes = if is_by_message { [].into() } else { self.past.changes(node, 0) };
         let within = |place: &&Place| (span.from..=span.to).contains(&self.past.axis(**place));
@@ -260,7 +263,7 @@ impl Search<'_> {
             places.extend(its.rev().take(SHOWN));
         }
         if self.node(node).reads {
-            // What it is where it is nearest is said also where nothing came.
+            // The nearest place is shown even without a message there.
             let own = (span.from..=span.to).contains(&self.past.axis(at)).then_some(at);
             if own.is_some() || places.is_empty() {
                 let nearest = own.or_else(|| if ahead { None } else { self.past.last_of(span) });
@@ -275,7 +278,7 @@ impl Search<'_> {
         self.many.push((node, nearest));
     }
 
-    /// What an operand was at the moment before.
+    /// Adds an operand at the previous place.
     fn just_before(&mut self, operand: usize, at: Place) {
         let before = if self.past.reason.time == TimeModel::Dense {
             self.past.changes(operand, 0).iter().copied().rfind(|place| *place < at)
@@ -285,7 +288,7 @@ impl Search<'_> {
         before.into_iter().for_each(|before| self.add(operand, before, None));
     }
 
-    /// What an operand was before the last message on its topics.
+    /// Adds an operand before the last message on its topics.
     fn before_message(&mut self, operand: usize, at: Place) {
         let topics = self.node(operand).topics.clone();
         let span = self.past.span(at, Bounds::ALL, false);
@@ -298,7 +301,7 @@ impl Search<'_> {
         before.into_iter().for_each(|before| self.add(operand, before, None));
     }
 
-    /// Shows as many of the moments that matter alike as there is room for, the nearest first.
+    /// Adds equally important places up to the limit, the nearest first.
     fn fill(&mut self, own: Place) {
         let axis = self.past.axis(own);
         let mut many: BTreeMap<(u128, Place), Vec<usize>> = BTreeMap::new();
@@ -316,7 +319,7 @@ impl Search<'_> {
             nodes.into_iter().for_each(|node| self.add(node, place, None));
             self.run();
         }
-        // Where even what must be shown is too much, what is farthest is left out.
+        // If the required places exceed the limit, the farthest are left out.
         while self.places.len() > SHOWN {
             let far = |place: &Place| self.past.axis(*place).abs_diff(axis);
             let Some(farthest) = self.places.iter().copied().filter(|p| *p != own).max_by_key(far) else {

@@ -1,4 +1,4 @@
-//! What is true at a place, from the histories of the parts.
+//! The truth of parts at a place, from their histories.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -11,17 +11,17 @@ use super::{Kind, Reason};
 use crate::explanation::history::{Message, Place, last_until};
 use crate::explanation::{Histories, Row};
 
-/// How deep a formula is followed.
+/// The depth to which a formula is evaluated.
 const DEEPEST: u32 = 200;
 
-/// What a part of a formula is.
+/// The truth of a part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Truth {
     False,
     True,
-    /// It is neither, as fields are unknown.
+    /// Unknown, because fields are unknown.
     Unknown,
-    /// It is not remembered, or not certain yet.
+    /// Not kept, or not yet certain.
     Open,
 }
 
@@ -30,7 +30,7 @@ impl Truth {
         if value { Truth::True } else { Truth::False }
     }
 
-    /// Whether it is true, where it is known.
+    /// The truth, if it is known.
     pub(super) fn known(self) -> Option<bool> {
         match self {
             Truth::False => Some(false),
@@ -61,23 +61,23 @@ impl Truth {
     }
 }
 
-/// A span of the axis that bounds are measured on.
+/// A span of the axis on which bounds are measured.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub(super) from: i128,
     pub(super) to: i128,
 }
 
-/// What was, and what of it has been asked.
+/// The past of a property, with the truths computed so far.
 pub(in crate::explanation) struct Past<'a> {
     pub(super) reason: &'a Reason,
     pub(super) rows: &'a [Row],
     pub(super) histories: Histories<'a>,
     /// The messages that the property sees.
     pub(super) messages: &'a [Message],
-    /// What came up to here is known.
+    /// The histories are known up to here.
     known: i128,
-    /// Up to here nothing else can come.
+    /// No further message can arrive up to here.
     complete: i128,
     truths: HashMap<(usize, Place), Truth>,
     changes: HashMap<usize, Rc<[Place]>>,
@@ -94,11 +94,11 @@ impl<'a> Past<'a> {
         Past { reason, rows, histories, messages, known: i128::MAX, complete: i128::MAX, truths, changes }
     }
 
-    /// Says where it was that something was said: all up to there is known, or where numbers run straight, up to where
-    /// they are.
+    /// Sets the place at which the verdict became certain: histories are known up to there, or with linear
+    /// interpolation up to the last value.
     pub(in crate::explanation) fn know(&mut self, at_event: bool, given: Place) {
         self.known = self.axis(given);
-        // At a time another message may still come. In steps it is another step.
+        // Another message may still arrive at the same time. In steps it is another step.
         self.complete = match self.reason.time {
             TimeModel::Steps => self.known,
             TimeModel::Dense if !at_event => self.known,
@@ -112,7 +112,7 @@ impl<'a> Past<'a> {
         }
     }
 
-    /// The place that a verdict is about which was given at another, or there.
+    /// The place that a verdict is about, which became certain at `given`.
     pub(in crate::explanation) fn own(&mut self, report: &Report, given: Place) -> Place {
         if self.reason.time == TimeModel::Steps {
             let index = self.messages.partition_point(|message| message.step < report.step);
@@ -129,7 +129,7 @@ impl<'a> Past<'a> {
         let together =
             self.messages[first..].iter().take_while(|message| message.time == time && !report.after);
         let places: Vec<Place> = together.map(|message| self.place_of(message)).collect();
-        // Of messages of one time it is about the first at which it is known to be so.
+        // Of several messages with one time, the verdict is about the first at which the formula is false.
         let formula = self.reason.nodes.len().saturating_sub(1);
         let violated = places.iter().copied().find(|place| self.truth(formula, *place, 0) == Truth::False);
         violated.or(places.last().copied()).unwrap_or(Place::between(time, report.after))
@@ -139,8 +139,8 @@ impl<'a> Past<'a> {
         self.reason.time == TimeModel::Dense
     }
 
-    /// Where a place is on the axis that bounds are measured on: in dense time a time is its double, and what follows
-    /// right after it one more.
+    /// The position of a place on the axis on which bounds are measured. In dense time a time is doubled, and the
+    /// interval right after it is one more.
     pub(super) fn axis(&self, place: Place) -> i128 {
         match self.reason.time {
             TimeModel::Steps => self.messages.partition_point(|m| Some(m.step) < place.step()) as i128,
@@ -155,13 +155,13 @@ impl<'a> Past<'a> {
         Place::message(time, message.step)
     }
 
-    /// The last place at a time of dense time.
+    /// The last place at a time, or right after it, in dense time.
     pub(super) fn place_at(&self, time: i64, after: bool) -> Place {
         let message = last_until(self.messages, time).filter(|message| message.time == time && !after);
         message.map_or(Place::between(time, after), |message| self.place_of(message))
     }
 
-    /// What is within the bounds of an operator, which looks back or ahead from a place.
+    /// The span within the bounds of an operator that looks back or ahead from a place.
     pub(super) fn span(&self, at: Place, bounds: Bounds, ahead: bool) -> Span {
         let scale = if self.is_dense() { 2 } else { 1 };
         let here = self.axis(at);
@@ -170,7 +170,7 @@ impl<'a> Past<'a> {
         if ahead {
             Span { from: here + near, to: far.map_or(i128::MAX, |far| here + far) }
         } else {
-            // Before the first message there is nothing.
+            // No place is before the first message.
             let first = self.messages.first().map_or(here, |first| self.axis(self.place_of(first)));
             Span { from: far.map_or(first, |far| (here - far).max(first)), to: here - near }
         }
@@ -211,8 +211,8 @@ impl<'a> Past<'a> {
         Some(self.place_at(time, after))
     }
 
-    /// The places of a span at which one of these nodes may be otherwise than before, in order: its first place, and
-    /// those at which something changes. Of an operator that looks from `at` on, or back from there.
+    /// The places of a span at which one of these nodes may change, in order, with the first place of the span, for
+    /// an operator that looks ahead or back from `at`.
     pub(super) fn places(&mut self, nodes: &[usize], span: Span, at: Place, ahead: bool) -> Vec<Place> {
         let is_ahead = nodes.iter().any(|node| self.reason.nodes[*node].is_ahead);
         let on_its_side = |place: &Place| if ahead { *place >= at } else { *place <= at };
@@ -220,7 +220,7 @@ impl<'a> Past<'a> {
             self.messages_in(span).iter().map(|message| self.place_of(message)).collect()
         } else {
             let mut places: Vec<Place> = self.first_of(span).into_iter().collect();
-            // What looks ahead may not be certain any more towards the end.
+            // A future operator may be undecided towards the end.
             places.extend(self.last_of(span).filter(|_| is_ahead));
             for &node in nodes {
                 let changes = self.changes(node, 0);
@@ -229,7 +229,7 @@ impl<'a> Past<'a> {
             }
             places
         };
-        // Of messages of one time the operator may see a part.
+        // The operator may see only some of several messages with one time.
         if (span.from..=span.to).contains(&self.axis(at)) {
             places.push(at);
         }
@@ -272,7 +272,7 @@ impl<'a> Past<'a> {
         places
     }
 
-    /// The value of a row that is no part of the formula.
+    /// The value of a field's row at a place.
     pub(super) fn field(&self, row: usize, at: Place) -> Option<Value> {
         let history = self.histories.at(row, at)?;
         match self.rows[row] {
@@ -281,7 +281,7 @@ impl<'a> Past<'a> {
         }
     }
 
-    /// Whether a node is true at a place.
+    /// The truth of a node at a place.
     pub(super) fn truth(&mut self, node: usize, at: Place, depth: u32) -> Truth {
         let reason = self.reason;
         let of = &reason.nodes[node];
@@ -319,7 +319,7 @@ impl<'a> Past<'a> {
             (Kind::Ahead(wanted, bounds), &[operand]) => {
                 let span = self.span(at, bounds, true);
                 let places = self.places(&[operand], self.known_part(span), at, true);
-                // That some moment is so, or that not all are otherwise.
+                // True if some place has the wanted truth.
                 let is_so = |truth: Truth| if wanted { truth } else { truth.not() };
                 let mut found = if span.to <= self.complete { Truth::False } else { Truth::Open };
                 for place in places {
@@ -341,7 +341,7 @@ impl<'a> Past<'a> {
         let span = self.span(at, bounds, true);
         let all = Span { from: self.axis(at), ..self.known_part(span) };
         let mut places = self.places(&[left, right], all, at, true);
-        // Its own place is one where it begins to look for the right operand.
+        // The search for the right operand begins at the start of the bounds.
         let first = self.first_of(self.known_part(span));
         places.extend(first.filter(|first| *first > at));
         places.sort_unstable();
@@ -352,7 +352,7 @@ impl<'a> Past<'a> {
             if self.axis(place) >= span.from {
                 let mut ends = held.and(self.truth(right, place, depth));
                 if place.after && place != at {
-                    // What is true right after a time was so for a while before anybody could tell.
+                    // A truth right after a time has no first point: the left operand must hold there too.
                     ends = ends.and(stays);
                 }
                 truth = truth.or(ends);
@@ -365,12 +365,12 @@ impl<'a> Past<'a> {
         if span.to <= self.complete { truth } else { truth.or(Truth::Open) }
     }
 
-    /// The part of a span of which all is known.
+    /// The part of a span for which the histories are known.
     pub(super) fn known_part(&self, span: Span) -> Span {
         Span { to: span.to.min(self.known), ..span }
     }
 
-    /// The place of the message after one.
+    /// The place of the message after a place.
     pub(super) fn after(&self, at: Place) -> Option<Place> {
         let next = self.messages.partition_point(|message| self.place_of(message) <= at);
         self.messages.get(next).map(|message| self.place_of(message))

@@ -1,14 +1,14 @@
-//! Parts of a JSON text, byte for byte as they stand in it.
+//! Parts of a JSON text, byte for byte.
 
-/// The members of an object: of each the name, as it stands between its quotes, and the value. Of what is no object, none.
+/// The members of an object: the name of each, as between its quotes, and the value. Other values have none.
 ///
-/// For text that is known to be JSON; of other text it gives something or nothing, and ends.
+/// The text must be JSON. For other text the members are unspecified, but iteration ends.
 pub struct Members<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Members<'a> {
-    /// Those of this value.
+    /// The members of this value.
     pub fn of(json: &'a [u8]) -> Members<'a> {
         Members { rest: json.trim_ascii_start().strip_prefix(b"{").unwrap_or_default() }
     }
@@ -31,7 +31,7 @@ impl<'a> Iterator for Members<'a> {
     }
 }
 
-/// The value of a field, its path one name a level. Of a name that is repeated, the last value counts.
+/// The value of a field; `path` has one name per level. If a name is repeated, its last value counts.
 pub fn find<'a>(json: &'a [u8], path: &[String]) -> Option<&'a [u8]> {
     path.iter().try_fold(json, |value, name| {
         Members::of(value).filter(|(key, _)| is_named(key, name)).last().map(|(_, value)| value)
@@ -46,7 +46,7 @@ fn is_named(key: &[u8], name: &str) -> bool {
     serde_json::from_slice::<String>(&quoted).is_ok_and(|key| key == name)
 }
 
-/// How long the value is that the text begins with.
+/// The length of the value at the beginning of a text.
 fn length(json: &[u8]) -> usize {
     let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
     for (i, byte) in json.iter().enumerate() {
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(find(message, "n").as_deref(), Some("7"));
         assert_eq!((find(message, "a.d"), find(message, "s.a"), find("[1]", "a")), (None, None, None));
         assert_eq!(find("{\"\\u0061\\\"\":true}", "a\"").as_deref(), Some("true"));
-        // What is no JSON gives nothing wrong, and ends.
+        // Text that is not JSON returns no wrong value, and ends.
         for broken in ["", "{", "{\"", "{\"a", "{\"a\"", "{\"a\":", "{\"a\":}", "{\"b\":]", "{,,"] {
             assert!(find(broken, "a").is_none_or(|value| value.is_empty()), "{broken}");
         }

@@ -1,4 +1,4 @@
-//! Messages on their way to standard output.
+//! Printing messages on standard output.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -15,13 +15,13 @@ use crate::output::Output;
 use crate::pipeline::Stop;
 use crate::warn;
 
-/// Standard output, and what is written there.
+/// Standard output with a view that writes messages.
 struct Paper {
     out: Output<io::Stdout>,
     view: View,
     text: Vec<u8>,
     stop: mpsc::Sender<Stop>,
-    /// Whether that was said.
+    /// Whether `stop` was sent.
     stopped: bool,
 }
 
@@ -30,7 +30,7 @@ impl Paper {
         Paper { out: Output::new(io::stdout()), view, text: Vec::new(), stop, stopped: false }
     }
 
-    /// Writes out what stands in `text`, and says that it is over if there is no use in going on.
+    /// Prints `text`, and sends `stop` if `done` or if the output cannot be written.
     fn print(&mut self, done: bool) {
         self.out.write(&self.text);
         self.out.flush();
@@ -42,7 +42,7 @@ impl Paper {
         }
     }
 
-    /// What was missing, in sentences; why nothing could be written, unless nobody wanted to read any more.
+    /// Sentences about missing fields, and why the output could not be written, unless its reader has closed it.
     fn end(&self) -> (Vec<String>, Option<String>) {
         let sentence = |(field, count): (&str, u64)| {
             format!("{} did not carry {field}", counted(count, "message", "messages"))
@@ -65,14 +65,15 @@ struct State {
     paper: Paper,
     decoders: Vec<JsonDecoder>,
     block: Block,
-    /// Of which topics a message came.
+    /// The topics with a message.
     seen: Vec<bool>,
     received: u64,
     no_json: u64,
 }
 
 impl Printer {
-    /// For these topics; says `stop` after so many messages, or with `once` after the first of every topic.
+    /// A printer for these topics. It sends `stop` after `count` messages, or with `once` after the first of every
+    /// topic.
     pub fn new(
         view: View,
         topics: Vec<String>,
@@ -101,7 +102,7 @@ impl Printer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows what comes under this name, which is one of a pattern.
+    /// A printer for one topic of a pattern.
     pub fn named(self: &Arc<Printer>, name: String) -> Named {
         self.state().paper.view.make_room(&name);
         Named { printer: Arc::clone(self), name }
@@ -120,15 +121,15 @@ impl Printer {
         state.paper.print(done);
     }
 
-    /// What was received; what was missing in it; why it could not be printed.
+    /// A sentence about the messages, sentences about missing fields, and why the output could not be written.
     pub fn end(&self) -> (String, Vec<String>, Option<String>) {
         let state = self.state();
-        let mut said = format!("received {}", counted(state.received, "message", "messages"));
+        let mut summary = format!("received {}", counted(state.received, "message", "messages"));
         if state.no_json > 0 {
-            said += &format!(", {} no JSON", counted(state.no_json, "is", "are"));
+            summary += &format!(", {} not JSON", counted(state.no_json, "is", "are"));
         }
         let (missing, failure) = state.paper.end();
-        (said, missing, failure)
+        (summary, missing, failure)
     }
 }
 
@@ -178,7 +179,7 @@ impl Receiver for Printer {
     }
 }
 
-/// Prints what comes on one topic of a pattern.
+/// Prints the messages of one topic of a pattern.
 pub struct Named {
     printer: Arc<Printer>,
     name: String,
@@ -190,12 +191,12 @@ impl Receiver for Named {
     }
 }
 
-/// Prints what alignment releases.
+/// Prints the messages that alignment releases.
 #[derive(Clone)]
 pub struct Screen(Arc<Mutex<Paper>>);
 
 impl Screen {
-    /// Says `stop` when nobody reads any more.
+    /// A screen, which sends `stop` when the output cannot be written.
     pub fn new(view: View, stop: mpsc::Sender<Stop>) -> Screen {
         Screen(Arc::new(Mutex::new(Paper::new(view, stop))))
     }
@@ -204,7 +205,7 @@ impl Screen {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was missing; why it could not be printed.
+    /// Sentences about missing fields, and why the output could not be written.
     pub fn end(&self) -> (Vec<String>, Option<String>) {
         self.paper().end()
     }

@@ -1,22 +1,22 @@
-//! How messages are shown.
+//! The formats of printed messages.
 
 use rondel_event::{Origin, Timestamp};
 
 use super::members::{Members, find};
 use rondel_runtime::text::write_seconds;
 
-/// How messages are shown.
+/// The format of printed messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Form {
-    /// What was published, as it is
+    /// The payload as it was published
     Raw,
-    /// A JSON object a line: topic, time, arrival, origin, data
+    /// One JSON object per line: topic, time, arrival, origin, data
     Json,
-    /// A line for people, coloured on a terminal: time, topic, message
+    /// One line of text per message, coloured on a terminal: time, topic, message
     Text,
 }
 
-/// A message as it came.
+/// A received message.
 pub struct Message<'a> {
     /// The name of its topic.
     pub topic: &'a str,
@@ -24,20 +24,20 @@ pub struct Message<'a> {
     pub time: Option<Timestamp>,
     /// When it was received.
     pub arrival: Timestamp,
-    /// Which message of which publisher it is, if that is known.
+    /// Its publisher and sequence number, if they are known.
     pub origin: Option<Origin>,
-    /// What was published.
+    /// The payload.
     pub payload: &'a [u8],
-    /// Whether that is JSON.
+    /// Whether the payload is JSON.
     pub is_json: bool,
 }
 
-/// A field that is to be shown.
+/// A field to show.
 struct Field {
-    /// As it was written.
+    /// Its name, as the user wrote it.
     name: String,
     path: Vec<String>,
-    /// How many messages did not carry it.
+    /// The number of messages without it.
     missing: u64,
 }
 
@@ -46,12 +46,12 @@ pub struct View {
     form: Form,
     colour: bool,
     fields: Vec<Field>,
-    /// How wide the longest name of a topic is.
+    /// The width of the longest topic name.
     width: usize,
 }
 
 impl View {
-    /// In this form; with `fields`, only these.
+    /// A view in this format; with `fields`, it shows only these.
     pub fn new(form: Form, colour: bool, fields: &[String], topics: &[String]) -> View {
         let field = |name: &String| Field {
             name: name.clone(),
@@ -62,17 +62,17 @@ impl View {
         View { form, colour, fields: fields.iter().map(field).collect(), width }
     }
 
-    /// There is one more topic, of this name.
+    /// Widens the column of topics for one more name.
     pub fn make_room(&mut self, name: &str) {
         self.width = self.width.max(name.chars().count());
     }
 
-    /// Whether messages are shown as they are, so that they need not be looked into.
+    /// Whether payloads are printed as they are, so that they need not be decoded.
     pub fn is_raw(&self) -> bool {
         self.form == Form::Raw
     }
 
-    /// Each field that some messages did not carry, and how many.
+    /// Each field that messages did not carry, with the number of these messages.
     pub fn missing(&self) -> impl Iterator<Item = (&str, u64)> {
         self.fields.iter().filter(|field| field.missing > 0).map(|field| (&*field.name, field.missing))
     }
@@ -119,8 +119,8 @@ impl View {
         out.push(b'\n');
     }
 
-    /// Appends what alignment has released, an object with the time and then a message of each topic, with its line
-    /// break.
+    /// Appends a message or set that alignment released, with its line break. `object` holds the time and a message
+    /// of each topic.
     pub fn released(&mut self, object: &[u8], out: &mut Vec<u8>) {
         if self.form != Form::Text && self.fields.is_empty() {
             one_line(object, out);
@@ -156,7 +156,7 @@ impl View {
         out.push(b'\n');
     }
 
-    /// A message that is JSON, or those of its fields that are to be shown.
+    /// Appends a JSON message, or the fields to show.
     fn body(&mut self, payload: &[u8], out: &mut Vec<u8>) {
         if self.fields.is_empty() {
             return one_line(payload.trim_ascii(), out);
@@ -204,18 +204,18 @@ impl View {
     }
 }
 
-/// Text in JSON.
+/// Appends text as a JSON string.
 fn quote(text: &str, out: &mut Vec<u8>) {
     // A string always has a JSON form.
     out.extend_from_slice(&serde_json::to_vec(text).unwrap_or_default());
 }
 
-/// JSON on one line: in it, a line can only break between its parts.
+/// Appends JSON on one line. Line breaks can only stand between its tokens.
 fn one_line(json: &[u8], out: &mut Vec<u8>) {
     out.extend(json.iter().map(|&byte| if byte == b'\n' || byte == b'\r' { b' ' } else { byte }));
 }
 
-/// What is not JSON, in such a way that nothing in it can do anything to a terminal, or be mistaken for something else.
+/// A payload that is not JSON, escaped: it cannot control the terminal, and stays unambiguous.
 fn escaped(payload: &[u8]) -> String {
     match std::str::from_utf8(payload) {
         Ok(text) => {

@@ -1,44 +1,45 @@
+//! The set buffer: output, notices and statistics of all policies.
+
 use std::collections::VecDeque;
 
 use rondel_event::{Timestamp, TopicId};
 use serde::{Deserialize, Serialize};
 
-use super::saved::{SavedBook, item, plain};
+use super::saved::{SavedSetBuffer, restore_item, save_item};
 
-/// So many notices are kept for a driver that does not take them; further ones are only counted.
+/// Limit of notices kept until they are taken; further ones are only counted.
 const NOTICES: usize = 10_000;
 
-/// Why an item is in no set.
+/// Reason why an item is in no set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Unused {
-    /// A set of a later stamp was complete before this one.
+    /// A set with a later stamp was complete first.
     Older,
-    /// Another item with the same stamp on the same topic took its place.
+    /// Another item with the same stamp arrived on the same topic.
     Replaced,
-    /// More waited than the queue may hold.
+    /// The queue was full.
     QueueFull,
-    /// It is further from the latest of the other topics than the greatest interval.
+    /// Its distance from the latest item of the other topics exceeds the maximum interval.
     Interval,
-    /// The topic that is furthest ahead had lost items to its queue, so what would have matched
-    /// may be among them.
+    /// The matching item may be among those that the topic furthest ahead dropped from its full queue.
     AfterLoss,
     /// A better set was found without it.
     Worse,
-    /// The other topics had nothing close enough.
+    /// The other topics had no item close enough.
     NoMatch,
-    /// A later item of the topic came before a set did.
+    /// A later item of the topic arrived before a set was complete.
     Superseded,
-    /// Nothing more came.
+    /// The input ended.
     End,
-    /// Its stamp is too far after the clock.
+    /// Its stamp was too far after the clock.
     Ahead,
-    /// Its stamp is too far before the clock.
+    /// Its stamp was too far before the clock.
     Behind,
 }
 
 impl Unused {
-    /// All reasons there are.
+    /// All reasons.
     pub const ALL: [Unused; 11] = [
         Unused::Older,
         Unused::Replaced,
@@ -53,7 +54,7 @@ impl Unused {
         Unused::Behind,
     ];
 
-    /// A short name, for a metric.
+    /// Returns a short name, for a metric.
     pub fn name(self) -> &'static str {
         match self {
             Unused::Older => "older",
@@ -71,134 +72,134 @@ impl Unused {
     }
 }
 
-/// Something to report about sets. All durations are nanoseconds.
+/// Notice about items, topics or the clock. All durations are nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SetNotice {
-    /// An item leaves without having been in a set.
+    /// An item was discarded without having been in a set.
     Unused {
-        /// Its topic.
+        /// Topic of the item.
         topic: TopicId,
-        /// Its stamp.
+        /// Stamp of the item.
         time: Timestamp,
-        /// The reason.
+        /// Reason.
         why: Unused,
     },
-    /// Nothing came on a topic for its `absent_after`, so no set can be complete.
+    /// A topic received nothing for its `absent_after`, so no set can be complete.
     Absent {
         /// The topic.
         topic: TopicId,
-        /// When something came on it last; before that, on any topic.
+        /// Time of its last item; if there was none, of the first item of any topic.
         since: Timestamp,
-        /// Whether anything ever came on it.
+        /// Whether it ever received an item.
         ever: bool,
     },
-    /// Something came on a topic that was absent.
+    /// An absent topic received an item.
     Returned {
         /// The topic.
         topic: TopicId,
-        /// How long nothing came.
+        /// Duration without items.
         after: u64,
     },
-    /// The stamp of an item is before that of the item before it on its topic.
+    /// The stamp of an item is before that of its predecessor on the topic.
     SteppedBack {
         /// The topic.
         topic: TopicId,
-        /// The stamp.
+        /// Stamp of the item.
         time: Timestamp,
-        /// The stamp before.
+        /// Stamp of its predecessor.
         last: Timestamp,
     },
-    /// Two items of a topic are closer than its lower bound, so that sets may be given too early.
+    /// Two items of a topic are closer than its lower bound, so that sets may be emitted too early.
     TooClose {
         /// The topic.
         topic: TopicId,
-        /// The stamp.
+        /// Stamp of the item.
         time: Timestamp,
-        /// The stamp before.
+        /// Stamp of its predecessor.
         last: Timestamp,
     },
-    /// The clock stepped back. Its highest reading so far counts. Told again only if it is further
-    /// back.
+    /// The clock stepped back, further than ever before. Its highest reading is used instead.
     ClockBack {
-        /// Its reading.
+        /// Current reading.
         now: Timestamp,
-        /// The highest so far.
+        /// Highest reading so far.
         highest: Timestamp,
     },
-    /// An item of a topic that there is not: it is lost.
+    /// An item of an unknown topic was discarded.
     UnknownTopic {
         /// The topic.
         topic: TopicId,
     },
-    /// So many notices were not kept, because nobody took them.
+    /// Notices were discarded because too many waited to be taken.
     Unsaid {
-        /// How many.
+        /// Number of discarded notices.
         count: u64,
     },
 }
 
-/// What is known of a set.
+/// Time of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetTime {
-    /// Its latest stamp, when all of it was so. With `latest` the stamp of the item that fired it.
+    /// The latest stamp of its items; with the policy `Latest` the stamp of the item that triggered it.
     pub time: Timestamp,
-    /// By how many nanoseconds it is before a set that was given earlier: stamps went back.
+    /// For a late set, one that is before an earlier emitted set because stamps stepped back: its lateness
+    /// in nanoseconds.
     pub tardy: Option<u64>,
 }
 
-/// What happened to the items of a topic. Each received item is either used, unused or waiting.
+/// Statistics of the items of a topic. Each received item is either used, unused or waiting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetTopicStatistics {
-    /// How many came.
+    /// Number of received items.
     pub received: u64,
-    /// How many were in a set.
+    /// Number of items that were in a set.
     pub used: u64,
-    /// How many left without, by reason, in the order of [`Unused::ALL`].
+    /// Number of items discarded without having been in a set, by reason, in the order of [`Unused::ALL`].
     pub unused: [u64; Unused::ALL.len()],
-    /// How many had a stamp before that of their predecessor.
+    /// Number of items with a stamp before that of their predecessor.
     pub stepped_back: u64,
-    /// How many came closer to their predecessor than the lower bound of the topic.
+    /// Number of items closer to their predecessor than the topic's lower bound.
     pub too_close: u64,
-    /// The least distance of a stamp from the one before, in nanoseconds: the lower bound that
-    /// would have held.
+    /// Minimum distance between the stamps of successive items, in nanoseconds: the largest lower bound
+    /// that would have held.
     pub closest: Option<u64>,
-    /// How often the topic was absent.
+    /// Number of absences of the topic.
     pub absences: u64,
-    /// Whether it is now.
+    /// Whether the topic is absent.
     pub absent: bool,
 }
 
 impl SetTopicStatistics {
-    /// How many left without having been in a set.
+    /// Returns the number of items discarded without having been in a set.
     pub fn unused(&self) -> u64 {
         self.unused.iter().sum()
     }
 
-    /// How many wait for a set.
+    /// Returns the number of items that wait for a set.
     pub fn waiting(&self) -> u64 {
         self.received.saturating_sub(self.used).saturating_sub(self.unused())
     }
 }
 
-/// What has been counted. All durations are nanoseconds.
+/// Statistics of sets. All durations are nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetStatistics {
-    /// How many sets there were.
+    /// Number of sets.
     pub sets: u64,
-    /// How many of them were before one that was given earlier.
+    /// Number of late sets, which are before an earlier emitted set.
     pub tardy: u64,
-    /// How far the clock stepped back at most.
+    /// Largest step back of the clock.
     pub clock_back: u64,
-    /// How many items were of no known topic.
+    /// Number of items of unknown topics.
     pub unknown: u64,
-    /// By topic.
+    /// Statistics of each topic.
     pub topics: Vec<SetTopicStatistics>,
 }
 
 impl SetStatistics {
-    /// Whether they can have come about.
-    fn may_be(&self) -> bool {
+    /// Whether the counts are plausible: a snapshot may contain any numbers.
+    fn is_plausible(&self) -> bool {
         let of_topic = |topic: &SetTopicStatistics| {
             [topic.received, topic.used, topic.stepped_back, topic.too_close, topic.absences]
                 .into_iter()
@@ -210,58 +211,58 @@ impl SetStatistics {
     }
 }
 
-/// Nothing has ever been counted so often, even after others were added to it.
+/// Counts from here on are refused in a snapshot, so that adding to them cannot overflow.
 const IMPOSSIBLE: u64 = 1 << 56;
 
-/// Where sets, notices and counts go, whatever the policy.
+/// Buffer of emitted sets and notices, with the statistics; used by all policies.
 #[derive(Clone, Debug)]
-pub(super) struct Book<T> {
+pub(super) struct SetBuffer<T> {
     statistics: SetStatistics,
     notices: VecDeque<SetNotice>,
-    unsaid: u64,
-    /// The items of the sets that wait to be taken, one after the other.
+    discarded: u64,
+    /// Items of the emitted sets that were not taken yet, one set after the other.
     items: VecDeque<(Timestamp, T)>,
     sets: VecDeque<SetTime>,
-    /// The latest time of a set so far.
+    /// Latest time of a set so far.
     latest: Option<Timestamp>,
 }
 
-impl<T> Book<T> {
-    pub(super) fn new(topics: usize) -> Book<T> {
-        Book {
+impl<T> SetBuffer<T> {
+    pub(super) fn new(topics: usize) -> SetBuffer<T> {
+        SetBuffer {
             statistics: SetStatistics { topics: vec![Default::default(); topics], ..Default::default() },
             notices: VecDeque::new(),
-            unsaid: 0,
+            discarded: 0,
             items: VecDeque::new(),
             sets: VecDeque::new(),
             latest: None,
         }
     }
 
-    /// For a snapshot: all but the notices.
-    pub(super) fn saved(&self, write: &mut dyn FnMut(&T) -> Vec<u8>) -> SavedBook {
+    /// Returns the state for a snapshot: everything but the notices.
+    pub(super) fn saved(&self, write: &mut dyn FnMut(&T) -> Vec<u8>) -> SavedSetBuffer {
         let topics = self.statistics.topics.len();
         let mut items = self.items.iter();
         let set = |set: &SetTime| {
-            let items = items.by_ref().take(topics).map(|one| plain(one, write)).collect();
+            let items = items.by_ref().take(topics).map(|one| save_item(one, write)).collect();
             (set.time.as_nanos(), set.tardy, items)
         };
-        SavedBook {
+        SavedSetBuffer {
             sets: self.sets.iter().map(set).collect(),
             latest: self.latest.map(Timestamp::as_nanos),
             statistics: self.statistics.clone(),
         }
     }
 
-    /// Takes over what was saved, if it can be that.
+    /// Restores a saved state; `None` if it is inconsistent.
     pub(super) fn restore(
         &mut self,
-        saved: SavedBook,
+        saved: SavedSetBuffer,
         read: &mut dyn FnMut(&[u8]) -> Option<T>,
     ) -> Option<()> {
-        let SavedBook { statistics, sets, latest } = saved;
+        let SavedSetBuffer { statistics, sets, latest } = saved;
         let topics = self.statistics.topics.len();
-        if statistics.topics.len() != topics || !statistics.may_be() {
+        if statistics.topics.len() != topics || !statistics.is_plausible() {
             return None;
         }
         self.statistics = statistics;
@@ -271,7 +272,7 @@ impl<T> Book<T> {
                 return None;
             }
             for one in &items {
-                self.items.push_back(item(one, read)?);
+                self.items.push_back(restore_item(one, read)?);
             }
             self.sets.push_back(SetTime { time: Timestamp::from_nanos(time), tardy });
         }
@@ -282,14 +283,14 @@ impl<T> Book<T> {
         if self.notices.len() < NOTICES {
             self.notices.push_back(notice);
         } else {
-            self.unsaid += 1;
+            self.discarded += 1;
         }
     }
 
     pub(super) fn notices(&mut self) -> impl Iterator<Item = SetNotice> + '_ {
-        let unsaid = std::mem::take(&mut self.unsaid);
-        let unsaid = (unsaid > 0).then_some(SetNotice::Unsaid { count: unsaid });
-        self.notices.drain(..).chain(unsaid)
+        let discarded = std::mem::take(&mut self.discarded);
+        let discarded = (discarded > 0).then_some(SetNotice::Unsaid { count: discarded });
+        self.notices.drain(..).chain(discarded)
     }
 
     pub(super) fn statistics(&self) -> &SetStatistics {
@@ -305,7 +306,7 @@ impl<T> Book<T> {
         self.notice(SetNotice::UnknownTopic { topic });
     }
 
-    /// An item was received after one with the stamp `last`.
+    /// Records the distance of an item from its predecessor, which has the stamp `last`.
     pub(super) fn distance(&mut self, topic: TopicId, time: Timestamp, last: Timestamp, bound: i64) {
         let statistics = &mut self.statistics.topics[topic.index()];
         let distance = time.as_nanos().saturating_sub(last.as_nanos());
@@ -347,26 +348,26 @@ impl<T> Book<T> {
         self.notice(SetNotice::Unused { topic: TopicId(topic as u32), time, why });
     }
 
-    /// An item of the set that [`Book::set`] finishes; they come in the order of the topics.
+    /// Adds an item of the next set, in the order of the topics; [`SetBuffer::set`] completes the set.
     pub(super) fn item(&mut self, topic: usize, time: Timestamp, item: T) {
         self.statistics.topics[topic].used += 1;
         self.items.push_back((time, item));
     }
 
-    /// An item that may have been in a set before.
+    /// Adds an item of the next set that may have been in a set before (`again`).
     pub(super) fn item_again(&mut self, topic: usize, time: Timestamp, item: T, again: bool) {
         self.statistics.topics[topic].used += u64::from(!again);
         self.items.push_back((time, item));
     }
 
-    /// The items since the last set are one.
+    /// Completes a set from the items added since the last one.
     pub(super) fn set(&mut self, time: Timestamp) {
-        let tardy = self.latest.filter(|&latest| time < latest);
-        let tardy = tardy.map(|latest| latest.as_nanos().abs_diff(time.as_nanos()));
+        let late = self.latest.filter(|&latest| time < latest);
+        let late = late.map(|latest| latest.as_nanos().abs_diff(time.as_nanos()));
         self.latest = self.latest.max(Some(time));
         self.statistics.sets += 1;
-        self.statistics.tardy += u64::from(tardy.is_some());
-        self.sets.push_back(SetTime { time, tardy });
+        self.statistics.tardy += u64::from(late.is_some());
+        self.sets.push_back(SetTime { time, tardy: late });
     }
 
     pub(super) fn pop(&mut self, into: &mut Vec<(Timestamp, T)>) -> Option<SetTime> {
