@@ -22,6 +22,7 @@ use crate::progress::Progress;
 use crate::saved::{Known, Saved, StartError, Waiting};
 use crate::specification::{Specification, trace_topics};
 use crate::statistics::{MissingFields, Summary, omissions};
+use crate::text::counted;
 
 /// Alignment groups: the properties of each wait for the same topics. A message is decoded once, for all.
 pub(super) struct Aligned {
@@ -66,6 +67,10 @@ pub(super) struct Intake {
     pub(super) progress: Progress,
     /// Whether the session continues from a snapshot, and no clock has shown yet how long the pause was.
     resumes: bool,
+    /// The latest time of arrival in lines.
+    arrived: Option<Timestamp>,
+    /// Lines without a time of arrival although waiting is measured by these times.
+    unclocked: u64,
     /// Values of another type in lines.
     mistyped: u64,
     /// Payloads in lines that could not be decoded.
@@ -80,15 +85,19 @@ pub(super) struct Taken {
 }
 
 /// The clock at the time at which a recorded message arrived.
-struct RecordedClock(Option<Timestamp>);
+struct RecordedClock {
+    arrival: Option<Timestamp>,
+    /// The latest time of arrival up to this message.
+    latest: Option<Timestamp>,
+}
 
 impl Clock for RecordedClock {
     fn now(&self) -> Timestamp {
-        self.0.unwrap_or(Timestamp::ZERO)
+        self.arrival.unwrap_or(Timestamp::ZERO)
     }
 
     fn ticks(&self) -> Ticks {
-        self.now().as_nanos()
+        self.latest.unwrap_or(Timestamp::ZERO).as_nanos()
     }
 }
 
@@ -114,6 +123,8 @@ impl Intake {
             limits: Limits { ahead, behind },
             progress: Progress::new(names.zip(units).collect()).after(waiting),
             resumes,
+            arrived: None,
+            unclocked: 0,
             mistyped: 0,
             undecodable: 0,
             inputs,
@@ -148,7 +159,7 @@ impl Intake {
             self.block.set_arrival(row, arrival);
         }
         let clock = Arc::clone(&shared.clock);
-        Ok(self.stamp(topic, row, stamp, &*clock, shared))
+        Ok(self.stamp(topic, row, stamp, (&*clock, true), shared))
     }
 
     /// The time of the message in a row, and what the clock shows.
@@ -157,27 +168,28 @@ impl Intake {
         topic: TopicId,
         row: usize,
         stamp: &Stamp,
-        clock: &dyn Clock,
+        (clock, tells_arrival): (&dyn Clock, bool),
         shared: &mut Shared,
     ) -> Taken {
         let ticks = clock.ticks();
         let shown = self.clock.at(clock, ticks);
         let given = self.block.time(row);
-        let mut time = given;
+        let (mut time, mut is_known) = (given, true);
         if self.inputs[topic.index()].time.field().is_some() {
             // A stamp of zero was never set, unless the time of the system begins at zero.
             let begins_at_zero = shown.as_nanos() <= 86_400_000_000_000;
             if given == NO_TIME || given == Timestamp::ZERO && !begins_at_zero {
                 time = if shown == NO_TIME { stamp.arrival(clock) } else { shown };
+                is_known = shown != NO_TIME || tells_arrival;
                 self.block.set_time(row, time);
                 shared.unstamped(topic, time);
             } else {
                 shared.topics[topic.index()].stamped = true;
             }
         }
-        // The clock is set by the first message.
+        // The clock is set by the first message with a time.
         let now = self.clock.shown_or(shown, time);
-        if self.limits.allow(time, shown) {
+        if is_known && self.limits.allow(time, shown) {
             self.clock.see(time, clock, ticks);
         }
         Taken { row, time, now }
@@ -216,12 +228,26 @@ impl Intake {
         let topic = self.block.topic(row)?;
         let arrival = self.block.arrival(row);
         // Without times of arrival, the event times drive the clock.
-        let clock = RecordedClock(arrival);
-        if arrival.is_none() {
-            self.clock.follow_messages();
+        match (arrival, self.arrived) {
+            (None, _) => self.unclocked += u64::from(self.clock.follow_messages()),
+            (Some(first), None) => self.clock.start_ticks(first.as_nanos()),
+            (Some(_), Some(_)) => {}
         }
+        self.arrived = self.arrived.max(arrival);
+        let clock = RecordedClock { arrival, latest: self.arrived };
         let stamp = Stamp { arrival, ..Stamp::default() };
-        Some((topic, self.stamp(topic, row, &stamp, &clock, shared)))
+        Some((topic, self.stamp(topic, row, &stamp, (&clock, arrival.is_some()), shared)))
+    }
+
+    /// What the recording lacks for the settings of the alignment, in a sentence.
+    fn omission(&self) -> Option<String> {
+        let messages = counted(self.unclocked, "message has", "messages have");
+        (self.unclocked > 0).then(|| {
+            format!(
+                "{messages} no time of arrival, which `clock: system` needs: waiting is measured by the times of the \
+                 messages instead"
+            )
+        })
     }
 
     pub(super) fn mistyped(&self) -> u64 {
@@ -433,6 +459,7 @@ impl Aligned {
 
     pub(super) fn summarize(&self, summary: &mut Summary) {
         summary.counts.mistyped = self.intake.mistyped();
+        summary.omissions.extend(self.intake.omission());
         summary.counts.undecodable += self.intake.undecodable;
         summary.counts.received += self.intake.undecodable;
         let names: Vec<String> = summary.topics.iter().map(|topic| topic.name.clone()).collect();
