@@ -171,8 +171,22 @@ struct Said {
     alignment: String,
 }
 
-fn said(session: &Session, reports: Vec<Vec<String>>) -> Said {
-    Said { reports, alignment: session.summary().alignment.unwrap().json().to_string() }
+/// A late message counts some nanoseconds after the verdict before it. How many depends on the evaluation, so they are
+/// left out: `25.000000002` is `25`.
+fn said(session: &Session, mut reports: Vec<Vec<String>>) -> Said {
+    let cut = |text: &str| {
+        let mut pieces = text.split(".00000000");
+        let first = pieces.next().unwrap_or_default().to_owned();
+        pieces
+            .fold(first, |cut, piece| cut + piece.strip_prefix(|c: char| c.is_ascii_digit()).unwrap_or(piece))
+    };
+    reports.iter_mut().flatten().for_each(|report| *report = cut(report));
+    let alignment = session.summary().alignment.unwrap().json();
+    let of = |topic: &str| {
+        let topic = &alignment["topics"][topic];
+        format!("{} late, {} dropped", topic["late"], topic["dropped"])
+    };
+    Said { reports, alignment: NAMES.map(of).join("; ") }
 }
 
 /// Messages with the milliseconds at which they arrive. After each of some, everything is evaluated, and after that

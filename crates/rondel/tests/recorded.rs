@@ -124,7 +124,7 @@ fn lines(messages: &[Message], beside: impl Fn(&Message) -> String) -> String {
 /// A network of the test's own.
 enum Network {
     /// A router, to which all others connect: it is there before them and after them.
-    Zenoh(String, Box<Process>),
+    Zenoh(String, #[allow(dead_code)] Box<Process>),
     Dds(String),
     Mqtt(Broker),
 }
