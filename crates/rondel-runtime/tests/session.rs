@@ -104,7 +104,8 @@ fn as_lines(plan: &SessionPlan, messages: &[Message], pieces: usize) -> Vec<Vec<
     let mut out = vec![Vec::new(); plan.properties().len()];
     for piece in messages.chunks(pieces.max(1)) {
         let line = |message: &Message| {
-            let topic = if message.1.is_multiple_of(3) && message.0 == 0 { "net/a" } else { NAMES[message.0] };
+            let topic =
+                if message.1.is_multiple_of(3) && message.0 == 0 { "net/a" } else { NAMES[message.0] };
             format!("{{\"topic\":\"{topic}\",\"data\":{}}}\n", payload(*message))
         };
         let text: String = piece.iter().map(line).collect();
