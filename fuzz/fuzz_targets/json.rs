@@ -157,8 +157,11 @@ fn date(text: &[u8]) -> Option<i64> {
         nanos = number(&padded.as_bytes()[..9])?;
         rest = &fraction[count..];
     }
+    if let [b'Z' | b'z', zone @ ..] = rest {
+        rest = zone;
+    }
     let (sign, hours, minutes) = match rest {
-        b"" | b"Z" | b"z" => (1, 0, 0),
+        b"" => (1, 0, 0),
         [b'+', zone @ ..] | [b'-', zone @ ..] => {
             let (hours, minutes) = match zone {
                 [_, _] => (zone, &b"00"[..]),

@@ -295,6 +295,19 @@ impl<T> Order<T> {
         self.reached = self.reached.max(after.map_or(Position::end(i64::MAX), Position::start));
     }
 
+    /// Returns whether an event may be late, or may lower the time up to which events are complete, if it is pushed
+    /// when the clock shows `now`. A caller that [closes](Order::close) times does so before it pushes such an event:
+    /// which events are late then does not depend on how often it closes.
+    pub fn may_be_late(&mut self, topic: TopicId, time: Timestamp, now: Timestamp) -> bool {
+        if self.settings.policy == OrderPolicy::Arrival {
+            return false;
+        }
+        self.advance(now);
+        let here = self.topics.get(topic.index());
+        here.is_some_and(|here| here.absent || here.latest.is_some_and(|latest| time.as_nanos() < latest))
+            || time.as_nanos() <= self.known_complete()
+    }
+
     /// Returns the statistics of each topic.
     pub fn statistics(&self) -> Vec<OrderStatistics> {
         let waits = (0..self.topics.len()).map(|topic| self.frontiers.wait(topic));

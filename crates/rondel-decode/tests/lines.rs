@@ -500,10 +500,10 @@ fn a_message_is_the_same_in_every_form() {
         format!(r#"{{"topic":"two","time":12.5,"arrival":13,"data":5,"message":{body}}}"#),
         format!(r#"{{"topic":"zenoh:two","time":12.5,"arrival":13,"payload":{quoted}}}"#),
         format!(
-            r#"{{"tst":"1970-01-01T00:00:12.500000+0000","topic":"two","qos":0,"retain":0,"payloadlen":17,"payload":{body}}}"#
+            r#"{{"tst":"1970-01-01T00:00:12.500000Z+0000","topic":"two","qos":0,"retain":0,"payloadlen":17,"payload":{body}}}"#
         ),
         format!(
-            r#"{{"tst":"1970-01-01T01:00:12.500000+0100","topic":"arm/left","qos":1,"payload":{quoted}}}"#
+            r#"{{"tst":"1970-01-01T01:00:12.500000Z+0100","topic":"arm/left","qos":1,"payload":{quoted}}}"#
         ),
         format!(r#"{{"payload":{quoted},"topic":"two","tst":"12500 ms"}}"#),
     ] {

@@ -113,6 +113,8 @@ pub enum AlignmentClock {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitClock {
     kind: AlignmentClock,
+    /// Whether it follows the times of messages whatever its kind.
+    follows: bool,
     latest: Option<(Timestamp, Ticks)>,
     /// The time that it showed in the previous run, before which it does not go.
     before: Timestamp,
@@ -120,7 +122,7 @@ pub(crate) struct WaitClock {
 
 impl WaitClock {
     pub(crate) fn new(kind: AlignmentClock) -> WaitClock {
-        WaitClock { kind, latest: None, before: NO_TIME }
+        WaitClock { kind, follows: false, latest: None, before: NO_TIME }
     }
 
     /// A clock that continues from another run. A clock of messages shows no time until a message arrives:
@@ -129,9 +131,21 @@ impl WaitClock {
         WaitClock { before: before.map_or(NO_TIME, Timestamp::from_nanos), ..self }
     }
 
-    /// Follows the times of messages from now on.
-    pub(crate) fn follow_messages(&mut self) {
-        self.kind = AlignmentClock::Messages;
+    /// Follows the times of messages from now on; returns whether it should show the time of day.
+    pub(crate) fn follow_messages(&mut self) -> bool {
+        self.follows = true;
+        self.kind == AlignmentClock::System
+    }
+
+    /// Notes that ticks are known from here on, and were not before.
+    pub(crate) fn start_ticks(&mut self, ticks: Ticks) {
+        if let Some((_, since)) = &mut self.latest {
+            *since = ticks;
+        }
+    }
+
+    fn kind(&self) -> AlignmentClock {
+        if self.follows { AlignmentClock::Messages } else { self.kind }
     }
 
     /// The state from which another run continues.
@@ -148,7 +162,7 @@ impl WaitClock {
 
     /// The time that it shows at these ticks, which are not later than now.
     pub(crate) fn at(&self, clock: &dyn Clock, ticks: Ticks) -> Timestamp {
-        match (self.kind, self.latest) {
+        match (self.kind(), self.latest) {
             (AlignmentClock::System, _) => clock.now(),
             (AlignmentClock::Messages, None) => NO_TIME,
             (AlignmentClock::Messages, Some((latest, since))) => {
@@ -159,14 +173,14 @@ impl WaitClock {
 
     /// Records that a message of this time came. It does not turn the clock back.
     pub(crate) fn see(&mut self, time: Timestamp, clock: &dyn Clock, ticks: Ticks) {
-        if self.kind == AlignmentClock::Messages && time > self.at(clock, ticks) {
+        if self.kind() == AlignmentClock::Messages && time > self.at(clock, ticks) {
             self.latest = Some((time.max(self.before), ticks));
         }
     }
 
     /// The ticks at which it shows this time, once it shows any.
     pub(crate) fn ticks(&self, time: Timestamp, clock: &dyn Clock) -> Option<Ticks> {
-        let (shown, at) = match (self.kind, self.latest) {
+        let (shown, at) = match (self.kind(), self.latest) {
             (AlignmentClock::System, _) => (clock.now(), clock.ticks()),
             (AlignmentClock::Messages, latest) => latest?,
         };

@@ -6,10 +6,11 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use rondel_event::{Path, TimeUnit, TopicId};
-use rondel_runtime::alignment::{MaxWait, Policy, TopicAlignment};
+use rondel_event::{Path, TimeUnit, Timestamp, TopicId};
+use rondel_runtime::alignment::{Late, MaxWait, Policy, TopicAlignment};
 use rondel_runtime::{
-    Alignment, Emit, Input, ManualClock, Options, Session, SessionPlan, Specification, Stamp, TimeSource,
+    Alignment, AlignmentClock, Emit, Input, ManualClock, Options, Session, SessionPlan, Specification, Stamp,
+    TimeSource,
 };
 
 const TEXT: &str = "
@@ -34,6 +35,10 @@ fn payload((topic, seconds, key, value): Message) -> String {
 }
 
 fn plan(alignment: Alignment, explain: bool) -> SessionPlan {
+    plan_with(alignment, explain, Arc::new(ManualClock::default()))
+}
+
+fn plan_with(alignment: Alignment, explain: bool, clock: Arc<ManualClock>) -> SessionPlan {
     let input = || Input {
         time: TimeSource::Field(Path::keys(["t"])),
         time_unit: TimeUnit::Seconds,
@@ -44,7 +49,7 @@ fn plan(alignment: Alignment, explain: bool) -> SessionPlan {
         alignment,
         emit: Emit::Every,
         explain,
-        clock: Arc::new(ManualClock::default()),
+        clock,
         ..Options::default()
     };
     SessionPlan::of(Specification::new(rondel_spec::parse(TEXT).spec.unwrap()).unwrap(), options)
@@ -150,6 +155,129 @@ proptest! {
                 prop_assert_eq!(&one_by_one(&plan, &messages, &flushes, &snapshots), &whole);
             }
         }
+    }
+}
+
+/// Waits end by the clock, and topics may be absent.
+fn impatient(late: Late, clock: AlignmentClock, absent_after: Option<i64>) -> Alignment {
+    let max_wait = MaxWait::Fixed(2_000_000_000);
+    let topic = TopicAlignment { max_wait, absent_after, in_order: true, lower_bound: 0 };
+    Alignment { topics: vec![topic; 2], late, clock, ..Alignment::new(Policy::EventTime) }
+}
+
+/// What a session says of messages and of how late they were.
+#[derive(Debug, PartialEq)]
+struct Said {
+    reports: Vec<Vec<String>>,
+    alignment: String,
+}
+
+/// A late message counts some nanoseconds after the verdict before it. How many depends on the evaluation, so they are
+/// left out: `25.000000002` is `25`.
+fn said(session: &Session, mut reports: Vec<Vec<String>>) -> Said {
+    let cut = |text: &str| {
+        let mut pieces = text.split(".00000000");
+        let first = pieces.next().unwrap_or_default().to_owned();
+        pieces
+            .fold(first, |cut, piece| cut + piece.strip_prefix(|c: char| c.is_ascii_digit()).unwrap_or(piece))
+    };
+    reports.iter_mut().flatten().for_each(|report| *report = cut(report));
+    let alignment = session.summary().alignment.unwrap().json();
+    let of = |topic: &str| {
+        let topic = &alignment["topics"][topic];
+        format!("{} late, {} dropped", topic["late"], topic["dropped"])
+    };
+    Said { reports, alignment: NAMES.map(of).join("; ") }
+}
+
+/// Messages with the milliseconds at which they arrive. After each of some, everything is evaluated, and after that
+/// the clock shows what time has brought some times before the next message.
+fn arriving(
+    plan: &SessionPlan,
+    clock: &ManualClock,
+    messages: &[(Message, i64)],
+    flushes: &[bool],
+    looks: usize,
+) -> Said {
+    let at = |ms: i64| Timestamp::from_nanos(ms * 1_000_000);
+    let mut session = plan.start().unwrap();
+    let mut out = vec![Vec::new(); plan.properties().len()];
+    for (i, (message, arrival)) in messages.iter().enumerate() {
+        clock.set(at(*arrival));
+        let stamp = Stamp { arrival: Some(at(*arrival)), ..Stamp::default() };
+        session.push(TopicId(message.0 as u32), stamp, payload(*message).as_bytes()).unwrap();
+        if flushes[i % flushes.len()] {
+            session.flush();
+            let next = messages.get(i + 1).map_or(*arrival, |(_, next)| *next);
+            for look in 1..=looks as i64 {
+                clock.set(at(arrival + (next - arrival) * look / (looks as i64 + 1)));
+                session.poll();
+            }
+        }
+        take(&mut session, &mut out);
+    }
+    session.finish();
+    take(&mut session, &mut out);
+    said(&session, out)
+}
+
+/// The same as recorded lines, with their times of arrival.
+fn recorded(plan: &SessionPlan, messages: &[(Message, i64)]) -> Said {
+    let mut session = plan.start().unwrap();
+    let mut lines = session.lines(TimeUnit::Seconds);
+    let mut out = vec![Vec::new(); plan.properties().len()];
+    let line = |(message, arrival): &(Message, i64)| {
+        let (topic, data) = (NAMES[message.0], payload(*message));
+        format!("{{\"topic\":\"{topic}\",\"arrival\":{},\"data\":{data}}}\n", *arrival as f64 / 1000.0)
+    };
+    let text: String = messages.iter().map(line).collect();
+    let mut at = 0;
+    while at < text.len() {
+        at = session.push_lines(&mut lines, text.as_bytes(), at, text.len()).unwrap();
+        take(&mut session, &mut out);
+    }
+    session.finish();
+    take(&mut session, &mut out);
+    said(&session, out)
+}
+
+/// Messages in any order, some of them much later than others.
+fn late_messages() -> impl Strategy<Value = Vec<(Message, i64)>> {
+    let message =
+        (0..2_usize, 0..3_u8, 0..5_u8, 0..3_u32, prop_oneof![3 => 0..2_u32, 1 => 0..9_u32], 0..2500_i64);
+    proptest::collection::vec(message, 1..150).prop_map(|all| {
+        let (mut now, mut arrival) = (20, 1_000_000);
+        let timed = all.into_iter().map(|(topic, key, value, step, delay, pause)| {
+            now += step;
+            arrival += pause;
+            ((topic, now - delay, key, value), arrival)
+        });
+        timed.collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn late_messages_are_late_however_they_come(
+        messages in late_messages(),
+        flushes in proptest::collection::vec(any::<bool>(), 1..9),
+        looks in 0..4_usize,
+        late in prop_oneof![Just(Late::Late), Just(Late::Drop), Just(Late::Inconclusive)],
+        absent_after in prop_oneof![Just(None), Just(Some(5_000_000_000))],
+    ) {
+        let clock = || Arc::new(ManualClock::default());
+        let alignment = impatient(late, AlignmentClock::Messages, absent_after);
+        let live = |flushes: &[bool], looks: usize| {
+            let clock = clock();
+            arriving(&plan_with(alignment.clone(), false, Arc::clone(&clock)), &clock, &messages, flushes, looks)
+        };
+        let whole = recorded(&plan_with(alignment.clone(), false, clock()), &messages);
+        prop_assert_eq!(&live(&[false], 0), &whole);
+        prop_assert_eq!(&live(&[true], 0), &whole);
+        prop_assert_eq!(&live(&[true], looks), &whole);
+        prop_assert_eq!(&live(&flushes, looks), &whole);
     }
 }
 

@@ -302,15 +302,17 @@ impl Digits<'_> {
 
     /// Passes the rest, the offset from UTC, and returns it in seconds. Nothing is UTC.
     fn offset(mut self) -> Option<i64> {
-        let offset_s = match self.one_of(b"Zz+-") {
-            Some(sign @ (b'+' | b'-')) => {
+        self.one_of(b"Zz");
+        // `mosquitto_sub` writes an offset after the Z.
+        let offset_s = match self.one_of(b"+-") {
+            Some(sign) => {
                 let hours = self.number(2).filter(|hours| *hours < 24)?;
                 let colon = self.one_of(b":").is_some();
                 let minutes = if colon || !self.text.is_empty() { self.number(2)? } else { 0 };
                 let offset_s = (hours * 60 + minutes) * 60;
                 (minutes < 60).then_some(if sign == b'-' { -offset_s } else { offset_s })?
             }
-            _ => 0,
+            None => 0,
         };
         self.text.is_empty().then_some(offset_s)
     }
@@ -367,6 +369,7 @@ mod tests {
             (r#""2026-11-22T18:04:13.123456789Z""#, 1_795_370_653_123_456_789),
             (r#""2026-11-22T18:04:13.1234567899Z""#, 1_795_370_653_123_456_789),
             (r#""2026-11-22T19:04:13,123456+01:00""#, 1_795_370_653_123_456_000),
+            (r#""2026-11-22T23:34:13.123456Z+0530""#, 1_795_370_653_123_456_000),
             (r#""2026-11-22 13:34:13.1-0430""#, 1_795_370_653_100_000_000),
             (r#""2026-11-22 20:04:13+02""#, 1_795_370_653_000_000_000),
             (r#""2016-12-31T23:59:60Z""#, 1_483_228_799_999_999_999),

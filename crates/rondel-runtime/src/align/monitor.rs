@@ -138,10 +138,24 @@ impl AlignedMonitor {
         let Some(complete) = order.complete_up_to() else { return };
         // A verdict that becomes certain before `after` depends only on events up to `complete`.
         let after = Timestamp::from_nanos(complete.as_nanos().saturating_add(1));
-        if self.monitor.next_deadline().is_some_and(|due| due <= after) {
-            order.close(complete);
-            self.monitor.advance(after);
+        while let Some(due) = self.monitor.next_deadline().filter(|due| *due <= after) {
+            // No further than needed: how often this is called makes no difference then.
+            order.close(Timestamp::from_nanos(due.as_nanos().saturating_sub(1)));
+            self.monitor.advance(due);
             told(None, &self.monitor);
+            if self.monitor.next_deadline().is_some_and(|next| next <= due) {
+                break;
+            }
+        }
+    }
+
+    /// To be called before an event of this topic and time is pushed, if time alone brings reports: does what
+    /// [`AlignedMonitor::run`] does where that decides whether the event is late.
+    pub fn run_before(&mut self, topic: TopicId, time: Timestamp, now: Timestamp, told: Told<'_>) {
+        if let Rule::Order(order) = &mut self.rule
+            && order.may_be_late(topic, time, now)
+        {
+            self.run(told);
         }
     }
 

@@ -11,7 +11,7 @@ use rondel_spec::Spec;
 
 use super::emitter::Evaluated;
 use super::{DecodeError, SessionPlan, Shared, Stamp};
-use crate::align::{AlignedMonitor, Division, Rule, divide, together};
+use crate::align::{AlignedMonitor, Division, Rule, Told, divide, together};
 use crate::alignment::{Alignment, WaitFor};
 use crate::chains::ChainStatistics;
 use crate::clock::{Clock, Limits, NO_TIME, Ticks, WaitClock};
@@ -22,6 +22,7 @@ use crate::progress::Progress;
 use crate::saved::{Known, Saved, StartError, Waiting};
 use crate::specification::{Specification, trace_topics};
 use crate::statistics::{MissingFields, Summary, omissions};
+use crate::text::counted;
 
 /// Alignment groups: the properties of each wait for the same topics. A message is decoded once, for all.
 pub(super) struct Aligned {
@@ -50,6 +51,8 @@ struct Group {
     sources: Vec<Vec<Slot>>,
     evaluated: Evaluated,
     missing_fields: MissingFields,
+    /// Whether time alone brings reports.
+    is_timed: bool,
     /// Whether a message, a marker or time came since it was last run.
     is_fresh: bool,
 }
@@ -64,6 +67,10 @@ pub(super) struct Intake {
     pub(super) progress: Progress,
     /// Whether the session continues from a snapshot, and no clock has shown yet how long the pause was.
     resumes: bool,
+    /// The latest time of arrival in lines.
+    arrived: Option<Timestamp>,
+    /// Lines without a time of arrival although waiting is measured by these times.
+    unclocked: u64,
     /// Values of another type in lines.
     mistyped: u64,
     /// Payloads in lines that could not be decoded.
@@ -78,15 +85,19 @@ pub(super) struct Taken {
 }
 
 /// The clock at the time at which a recorded message arrived.
-struct RecordedClock(Option<Timestamp>);
+struct RecordedClock {
+    arrival: Option<Timestamp>,
+    /// The latest time of arrival up to this message.
+    latest: Option<Timestamp>,
+}
 
 impl Clock for RecordedClock {
     fn now(&self) -> Timestamp {
-        self.0.unwrap_or(Timestamp::ZERO)
+        self.arrival.unwrap_or(Timestamp::ZERO)
     }
 
     fn ticks(&self) -> Ticks {
-        self.now().as_nanos()
+        self.latest.unwrap_or(Timestamp::ZERO).as_nanos()
     }
 }
 
@@ -112,6 +123,8 @@ impl Intake {
             limits: Limits { ahead, behind },
             progress: Progress::new(names.zip(units).collect()).after(waiting),
             resumes,
+            arrived: None,
+            unclocked: 0,
             mistyped: 0,
             undecodable: 0,
             inputs,
@@ -146,7 +159,7 @@ impl Intake {
             self.block.set_arrival(row, arrival);
         }
         let clock = Arc::clone(&shared.clock);
-        Ok(self.stamp(topic, row, stamp, &*clock, shared))
+        Ok(self.stamp(topic, row, stamp, (&*clock, true), shared))
     }
 
     /// The time of the message in a row, and what the clock shows.
@@ -155,27 +168,28 @@ impl Intake {
         topic: TopicId,
         row: usize,
         stamp: &Stamp,
-        clock: &dyn Clock,
+        (clock, tells_arrival): (&dyn Clock, bool),
         shared: &mut Shared,
     ) -> Taken {
         let ticks = clock.ticks();
         let shown = self.clock.at(clock, ticks);
         let given = self.block.time(row);
-        let mut time = given;
+        let (mut time, mut is_known) = (given, true);
         if self.inputs[topic.index()].time.field().is_some() {
             // A stamp of zero was never set, unless the time of the system begins at zero.
             let begins_at_zero = shown.as_nanos() <= 86_400_000_000_000;
             if given == NO_TIME || given == Timestamp::ZERO && !begins_at_zero {
                 time = if shown == NO_TIME { stamp.arrival(clock) } else { shown };
+                is_known = shown != NO_TIME || tells_arrival;
                 self.block.set_time(row, time);
                 shared.unstamped(topic, time);
             } else {
                 shared.topics[topic.index()].stamped = true;
             }
         }
-        // The clock is set by the first message.
+        // The clock is set by the first message with a time.
         let now = self.clock.shown_or(shown, time);
-        if self.limits.allow(time, shown) {
+        if is_known && self.limits.allow(time, shown) {
             self.clock.see(time, clock, ticks);
         }
         Taken { row, time, now }
@@ -214,12 +228,26 @@ impl Intake {
         let topic = self.block.topic(row)?;
         let arrival = self.block.arrival(row);
         // Without times of arrival, the event times drive the clock.
-        let clock = RecordedClock(arrival);
-        if arrival.is_none() {
-            self.clock.follow_messages();
+        match (arrival, self.arrived) {
+            (None, _) => self.unclocked += u64::from(self.clock.follow_messages()),
+            (Some(first), None) => self.clock.start_ticks(first.as_nanos()),
+            (Some(_), Some(_)) => {}
         }
+        self.arrived = self.arrived.max(arrival);
+        let clock = RecordedClock { arrival, latest: self.arrived };
         let stamp = Stamp { arrival, ..Stamp::default() };
-        Some((topic, self.stamp(topic, row, &stamp, &clock, shared)))
+        Some((topic, self.stamp(topic, row, &stamp, (&clock, arrival.is_some()), shared)))
+    }
+
+    /// What the recording lacks for the settings of the alignment, in a sentence.
+    fn omission(&self) -> Option<String> {
+        let messages = counted(self.unclocked, "message has", "messages have");
+        (self.unclocked > 0).then(|| {
+            format!(
+                "{messages} no time of arrival, which `clock: system` needs: waiting is measured by the times of the \
+                 messages instead"
+            )
+        })
     }
 
     pub(super) fn mistyped(&self) -> u64 {
@@ -307,6 +335,12 @@ impl Aligned {
         for &group in &readers[topic.index()] {
             let group = &mut groups[group];
             group.missing_fields.see(&intake.block);
+            if group.is_timed {
+                let Group { monitor, evaluated, .. } = group;
+                let time = intake.block.time(taken.row);
+                let told: Told<'_> = &mut |block, monitor| shared.emitter.take(block, monitor, evaluated);
+                monitor.run_before(topic, time, taken.now, told);
+            }
             let slots = &group.sources[topic.index()];
             group.monitor.push_from((&intake.block, slots), taken.row, topic, origin, taken.now);
             group.is_fresh = true;
@@ -356,8 +390,13 @@ impl Aligned {
         self.resume(shown);
         let now = self.intake.clock.shown_or(shown, NO_TIME);
         for &group in &self.readers[topic.index()] {
-            self.groups[group].monitor.mark(topic, &marker, now);
-            self.groups[group].is_fresh = true;
+            let Group { monitor, evaluated, is_fresh, is_timed, .. } = &mut self.groups[group];
+            if *is_timed {
+                monitor.advance(now);
+                monitor.run(&mut |block, monitor| shared.emitter.take(block, monitor, evaluated));
+            }
+            monitor.mark(topic, &marker, now);
+            *is_fresh = true;
         }
     }
 
@@ -420,6 +459,7 @@ impl Aligned {
 
     pub(super) fn summarize(&self, summary: &mut Summary) {
         summary.counts.mistyped = self.intake.mistyped();
+        summary.omissions.extend(self.intake.omission());
         summary.counts.undecodable += self.intake.undecodable;
         summary.counts.received += self.intake.undecodable;
         let names: Vec<String> = summary.topics.iter().map(|topic| topic.name.clone()).collect();
@@ -508,6 +548,7 @@ impl Group {
             sources: Vec::new(),
             evaluated: Evaluated { properties, explainer },
             missing_fields,
+            is_timed: specification.is_timed(),
             topics,
             specification,
             is_fresh: false,
