@@ -28,7 +28,9 @@ pub use subscription::Subscription;
 #[derive(Debug, thiserror::Error)]
 pub enum DeclareError {
     /// A name that DDS does not allow, or one that contains a zero byte.
-    #[error("`{0}` is not a name of DDS")]
+    #[error(
+        "'{0}' is not a DDS name: use letters, digits, `_`, `/`, `-`, `.` and `:`, and do not begin with a digit"
+    )]
     Name(String),
     /// The library refused.
     #[error("{what}: {reason}")]

@@ -28,8 +28,16 @@ pub use topic::{check_filter, check_topic, filters_meet, is_single};
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// A text that names no broker.
-    #[error("'{0}' is no MQTT broker; write HOST:PORT, mqtt://HOST:PORT or, with TLS, mqtts://HOST:PORT")]
+    #[error("'{0}' is not an MQTT broker; write HOST:PORT, mqtt://HOST:PORT or, with TLS, mqtts://HOST:PORT")]
     Broker(String),
+    /// A broker with a port that does not exist.
+    #[error("the port of the broker '{broker}' is wrong: port {port} is not between 1 and 65535")]
+    Port {
+        /// The broker as it was given.
+        broker: String,
+        /// Its port.
+        port: String,
+    },
     /// Settings that cannot be.
     #[error("{0}")]
     Setting(String),
@@ -63,7 +71,7 @@ pub enum OpenError {
 #[derive(Debug, thiserror::Error)]
 pub enum DeclareError {
     /// It is no topic, or no filter.
-    #[error("'{topic}' is no MQTT topic: {reason}")]
+    #[error("'{topic}' is not an MQTT topic: {reason}")]
     Topic {
         /// The text.
         topic: String,

@@ -44,12 +44,18 @@ pub fn keys_meet(one: &str, other: &str) -> bool {
     matches!((parse_key(one), parse_key(other)), (Ok(one), Ok(other)) if one.intersects(&other))
 }
 
-/// Checks an endpoint such as `tcp/192.0.2.1:7447` without using it.
+/// Checks an endpoint such as `tcp/192.0.2.1:7447` without using it. To listen on, it may have port 0,
+/// which stands for a free port.
 ///
 /// # Errors
 /// [`OpenError`] with the endpoint and the reason.
-pub fn check_endpoint(endpoint: &str) -> Result<(), OpenError> {
-    Settings { connect: vec![endpoint.to_owned()], ..Settings::default() }.check()
+pub fn check_endpoint(endpoint: &str, listen: bool) -> Result<(), OpenError> {
+    let endpoints = vec![endpoint.to_owned()];
+    let settings = match listen {
+        true => Settings { listen: endpoints, ..Settings::default() },
+        false => Settings { connect: endpoints, ..Settings::default() },
+    };
+    settings.check()
 }
 
 /// What Zenoh says of a failure, without the places in its own source code, which tell its makers

@@ -25,7 +25,7 @@ pub(super) fn zenoh_settings(item: Item<'_>, folder: &Path, mistakes: &mut Mista
     for (name, endpoints) in [("connect", &mut settings.connect), ("listen", &mut settings.listen)] {
         for item in members.get(name).map_or_else(Vec::new, Item::items) {
             let Some(text) = item.text("an endpoint", mistakes) else { continue };
-            match zenoh::check_endpoint(&text) {
+            match zenoh::check_endpoint(&text, name == "listen") {
                 Ok(()) => endpoints.push(text),
                 Err(error) => mistakes.at(item, error.to_string()),
             }
