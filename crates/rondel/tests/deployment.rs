@@ -276,6 +276,8 @@ fn settings_of_mqtt_that_cannot_be() {
         ("{ clean_start: false }", "needs a client id"),
         ("{ keep_alive: 0 }", "from 1 to 65535"),
         ("{ tls: { ca: none.pem } }", "none.pem"),
+        ("{ tls: { ca: /dev/zero } }", "/dev/zero: it has more than 16 MiB"),
+        ("{ user: me, password_file: /dev/zero }", "/dev/zero: it has more than 16 MiB"),
         ("{ tls: { certificate: rondel.yaml } }", "needs its key"),
         ("{ broker: \"mqtt://a\", tls: {} }", "mqtts://"),
         ("{ tsl: {} }", "mqtt has no setting 'tsl'"),
@@ -603,6 +605,7 @@ fn mistakes_of_yaml_are_explained() {
             "3:24",
             &["`max_wait` must be a duration such as 50 ms", "5 has no unit"],
         ),
+        ("zenoh: { mode: }", "3:14", &["`mode` has no value"]),
         ("? [a]\n: b", "3:3", &["name of a setting must be text, not a list"]),
     ] {
         refused(&format!("{trace}{section}\n"), &[(place, words)]);

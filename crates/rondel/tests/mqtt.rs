@@ -133,7 +133,7 @@ fn what_is_refused() {
         .expect_stderr(&["refuses: not authorized"]);
     let inside = "mqtt://me:secret@localhost".to_owned();
     let told = rondel(["tap", "mqtt:state", "--mqtt-broker", &inside]);
-    told.expect_status(2).expect_stderr(&["a file or an environment variable with the password"]);
+    told.expect_status(2).expect_stderr(&["the password in a file or an environment variable"]);
     let nobody = ["--mqtt-broker".to_owned(), format!("127.0.0.1:{}", broker::free_port())];
     let options = [&nobody[..], &["--exit-on-unreachable".to_owned()]].concat();
     rondel(arguments(&["tap", "mqtt:state"], &options))

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -147,10 +148,22 @@ impl Password {
     }
 }
 
+/// The limit of a password or of a file with certificates, in bytes.
+const LARGEST: u64 = 16 << 20;
+
+/// Reads a file with a password, certificates or a key.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, OpenError> {
     let failed =
         |e: std::io::Error| OpenError::Secret { what: path.display().to_string(), reason: e.to_string() };
-    std::fs::read(path).map_err(failed)
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes))
+        .map_err(failed)?;
+    if bytes.len() as u64 > LARGEST {
+        let reason = "it has more than 16 MiB".to_owned();
+        return Err(OpenError::Secret { what: path.display().to_string(), reason });
+    }
+    Ok(bytes)
 }
 
 /// Whom to trust, and as whom to come. Names of files in the PEM format.

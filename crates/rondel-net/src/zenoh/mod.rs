@@ -19,7 +19,7 @@ pub use subscription::Subscription;
 #[derive(Debug, thiserror::Error)]
 pub enum DeclareError {
     /// The key is no key expression (empty, with empty parts, with `*` or `$` in the wrong place).
-    #[error("`{key}` is not a Zenoh key expression: {reason}")]
+    #[error("'{key}' is not a Zenoh key expression: {reason}")]
     Key {
         /// The key as it was given.
         key: String,
@@ -80,8 +80,12 @@ fn reason(error: impl std::fmt::Display) -> String {
 }
 
 fn parse_key(key: &str) -> Result<::zenoh::key_expr::KeyExpr<'static>, DeclareError> {
-    ::zenoh::key_expr::KeyExpr::new(key.to_owned())
-        .map_err(|e| DeclareError::Key { key: key.to_owned(), reason: reason(e) })
+    ::zenoh::key_expr::KeyExpr::new(key.to_owned()).map_err(|e| {
+        let reason = reason(e);
+        // Zenoh repeats the key before the reason.
+        let reason = reason.rsplit_once("`: ").map_or(reason.as_str(), |(_, reason)| reason);
+        DeclareError::Key { key: key.to_owned(), reason: reason.to_owned() }
+    })
 }
 
 #[cfg(test)]

@@ -218,6 +218,10 @@ impl<'y> Item<'y> {
             YamlData::Value(Scalar::Integer(number)) => Some(number.to_string()),
             YamlData::Value(Scalar::FloatingPoint(number)) => Some(number.to_string()),
             YamlData::Value(Scalar::Boolean(value)) => Some(value.to_string()),
+            YamlData::Value(Scalar::Null) => {
+                mistakes.at(self, format!("`{what}` has no value; write one after the `:`, or remove it"));
+                None
+            }
             _ => {
                 mistakes.at(self, format!("`{what}` must be text, not {}", self.kind()));
                 None
