@@ -35,7 +35,7 @@ impl Encoding {
         match text {
             "json" => Ok(Encoding::Json),
             "cdr_string" => Ok(Encoding::CdrString),
-            other => Err(format!("unknown encoding '{other}'; known are: json, cdr_string")),
+            other => Err(format!("unknown encoding '{other}'; the encodings are: json, cdr_string")),
         }
     }
 }
@@ -55,7 +55,7 @@ impl Address {
         }
         let Some((network, name)) = text.split_once(':') else {
             return Err(format!(
-                "'{text}' is no address; write NETWORK:NAME, such as zenoh:demo/state, dds:state or mqtt:demo/state"
+                "'{text}' is not an address; write NETWORK:NAME, such as zenoh:demo/state, dds:state or mqtt:demo/state"
             ));
         };
         let (network, encoding) = match network.split_once('+') {
@@ -79,7 +79,7 @@ impl Address {
                 let likeness = |name: &&str| strsim::jaro_winkler(other, name);
                 let nearest = NETWORKS.into_iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
                 let hint = nearest.filter(|name| likeness(name) > 0.8).map_or_else(
-                    || format!("known are: {}", NETWORKS.join(", ")),
+                    || format!("the networks are: {}", NETWORKS.join(", ")),
                     |name| format!("did you mean '{name}'?"),
                 );
                 Err(format!("unknown network '{other}'; {hint}"))
@@ -100,7 +100,7 @@ impl Address {
             Address::Zenoh(key, _) => Ok(Address::Zenoh(key, encoding)),
             Address::Mqtt(topic, settings, _) => Ok(Address::Mqtt(topic, settings, encoding)),
             address if encoding == Encoding::Json => Ok(address),
-            _ => Err("only what is on Zenoh or MQTT may be cdr_string; on DDS it is so anyway".to_owned()),
+            _ => Err("the encoding cdr_string is for Zenoh and MQTT; on DDS, payloads are always JSON in a string, so leave it out".to_owned()),
         }
     }
 
@@ -119,7 +119,9 @@ impl Address {
     /// The mistake, in words.
     pub fn parse_source(text: &str) -> Result<Address, String> {
         match Address::parse(text)? {
-            Address::Stdout => Err("stdout is a place for verdicts, not a source".to_owned()),
+            Address::Stdout => {
+                Err("stdout cannot be a source; write zenoh:KEY, dds:TOPIC or mqtt:TOPIC".to_owned())
+            }
             address => Ok(address),
         }
     }
@@ -131,12 +133,22 @@ impl Address {
     pub fn parse_sink(text: &str) -> Result<Address, String> {
         match Address::parse(text)? {
             Address::Zenoh(key, _) if key.contains(['*', '$']) => {
-                Err(format!("one key is needed to publish on, not '{key}' with wildcards"))
+                Err(format!("cannot publish on '{key}': a key to publish on has no wildcards (*, $*)"))
             }
-            Address::Mqtt(topic, ..) if !mqtt::is_single(&topic) => {
-                Err(format!("one topic is needed to publish on, not '{topic}' with wildcards or $share"))
-            }
+            Address::Mqtt(topic, ..) if !mqtt::is_single(&topic) => Err(format!(
+                "cannot publish on '{topic}': a topic to publish on has no wildcards (+, #) and no $share"
+            )),
             address => Ok(address),
+        }
+    }
+
+    /// Returns whether a message published on one of the two addresses could be received from the other.
+    pub fn meets(&self, other: &Address) -> bool {
+        match (self, other) {
+            (Address::Zenoh(a, _), Address::Zenoh(b, _)) => zenoh::keys_meet(a, b),
+            (Address::Dds(a, _), Address::Dds(b, _)) => a == b,
+            (Address::Mqtt(a, ..), Address::Mqtt(b, ..)) => mqtt::filters_meet(a, b),
+            _ => false,
         }
     }
 
@@ -212,14 +224,8 @@ pub fn returns<'a>(
     sources: impl Iterator<Item = &'a Address> + Clone,
     sinks: &[Vec<Address>],
 ) -> Option<String> {
-    let meet = |source: &Address, sink: &Address| match (source, sink) {
-        (Address::Zenoh(a, _), Address::Zenoh(b, _)) => zenoh::keys_meet(a, b),
-        (Address::Dds(a, _), Address::Dds(b, _)) => a == b,
-        (Address::Mqtt(a, ..), Address::Mqtt(b, ..)) => mqtt::filters_meet(a, b),
-        _ => false,
-    };
     sinks.iter().flatten().find_map(|sink| {
-        let source = sources.clone().find(|source| meet(source, sink))?;
+        let source = sources.clone().find(|source| source.meets(sink))?;
         Some(format!("verdicts on {sink} would come back as messages of {source}; publish them elsewhere"))
     })
 }

@@ -82,9 +82,9 @@ impl Specification {
         let source = path.display().to_string();
         let read = if path == Path::new("-") {
             let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).map(|_| text)
+            std::io::stdin().read_to_string(&mut text).map(|_| text).map_err(|error| error.to_string())
         } else {
-            std::fs::read_to_string(path)
+            read_text(path)
         };
         let text = match read {
             Ok(text) => text,
@@ -192,6 +192,32 @@ impl Specification {
         let checked = rondel_runtime::Specification { spec, program: Arc::new(program), is_formula };
         Ok(Specification { checked, source, text })
     }
+}
+
+/// The limit of a specification or a deployment, in bytes.
+const LARGEST: u64 = 16 << 20;
+
+/// Reads a file of at most 16 MiB. A longer one, or a device without an end, is not read to its end.
+///
+/// # Errors
+/// The reason, without the name of the file.
+pub fn read_text(path: &Path) -> Result<String, String> {
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    let metadata = file.metadata().map_err(|error| error.to_string())?;
+    if metadata.is_file() && metadata.len() > LARGEST {
+        let size = rondel_runtime::text::grouped(metadata.len());
+        return Err(format!("it has {size} bytes, and the limit is 16 MiB"));
+    }
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > LARGEST {
+        return Err("it has more than 16 MiB, which is the limit".to_owned());
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let line =
+            error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count();
+        format!("it is not UTF-8 text: line {} contains other bytes", line + 1)
+    })
 }
 
 fn stem(path: &Path) -> String {

@@ -81,16 +81,16 @@ fn alignments() {
         validate(&format!("{start}{good}\n")).expect_status(0);
     }
     for (wrong, place, words) in [
-        ("alignment: { policy: fifo }", "3:22", &["policy must be", "approximate"][..]),
+        ("alignment: { policy: fifo }", "3:22", &["`policy` must be", "approximate"][..]),
         ("alignment: { max_wait: 5 }", "3:24", &["50 ms"]),
-        ("alignment: { max_wait: estimate 2 }", "3:24", &["0 to 1"]),
+        ("alignment: { max_wait: estimate 2 }", "3:24", &["above 0 and at most 1"]),
         ("alignment: { absent_after: soon }", "3:28", &["2 s", "never"]),
-        ("alignment: { epsilon: 5 ms }", "3:23", &["policy epsilon"]),
+        ("alignment: { epsilon: 5 ms }", "3:23", &["`policy: epsilon`"]),
         ("alignment: { policy: epsilon }", "3:12", &["needs `epsilon:`"]),
         ("alignment: { late: ignore }", "3:20", &["late, drop, inconclusive"]),
         ("alignment: { queue: 0 }", "3:21", &["queue"]),
         ("alignment: { maxwait: 5 ms }", "3:14", &["did you mean 'max_wait'"]),
-        ("alignment: { reports: zenoh:demo/gear }", "3:12", &["come back"]),
+        ("alignment: { reports: zenoh:demo/gear }", "3:23", &["come back"]),
         (
             "alignment: { in_order: false, max_wait: none }\ntopics: { gear: { source: zenoh:g, time: t } }",
             "3:12",
@@ -176,7 +176,7 @@ fn files_that_are_no_deployments() {
     for (deployment, words) in [
         ("", &["empty"][..]),
         ("# nothing but a remark\n", &["empty"]),
-        ("formula: v\n---\nformula: v\n", &["documents"]),
+        ("formula: v\n---\nformula: v\n", &["second document"]),
         ("formula: [v\n", &["rondel.yaml:"]),
         ("formula: \"v\n", &["rondel.yaml:"]),
         ("\tformula: v\n", &["rondel.yaml:"]),
@@ -199,7 +199,7 @@ fn a_specification_there_must_be_and_it_must_be_right() {
     refused("topics: { trace: zenoh:a }\n", &[("1:1", &["specification", "formula"])]);
     refused(
         "specification: vehicle.rondel\nformula: v\nzenoh: {}\n",
-        &[("1:16", &["either a specification or a formula"])],
+        &[("1:16", &["either `specification:` or `formula:`"])],
     );
     refused(
         "specification: vehicel.rondel\nzenoh: {}\n",
@@ -226,7 +226,7 @@ fn sources_and_places_that_cannot_be() {
     refused("formula: v\ntopics: { trace: stdout }\n", &[("2:18", &["stdout"])]);
     refused(
         "formula: v\ntopics: { trace: \"zenoh:a/*\" }\nverdicts: { to: zenoh:a/b }\n",
-        &[("3:11", &["come back"])],
+        &[("3:17", &["come back"])],
     );
     refused("formula: v\ntopics: { trace: a/b }\n", &[("2:18", &["zenoh"])]);
     refused("formula: v\ntopics: { trace: \"zenoh:\" }\n", &[("2:18", &[])]);
@@ -241,7 +241,7 @@ fn sources_and_places_that_cannot_be() {
     );
     refused(
         "formula: v\ntopics: { trace: { source: zenoh:a, encoding: cdr_string } }\nverdicts: { to: zenoh:a }\n",
-        &[("3:11", &["zenoh+cdr_string:a", "come back"])],
+        &[("3:17", &["zenoh+cdr_string:a", "come back"])],
     );
     refused(
         "formula: v\ntopics: { trace: { source: dds:a, type: \"a b\" } }\n",
@@ -265,17 +265,19 @@ fn sources_and_places_that_cannot_be() {
 fn settings_of_mqtt_that_cannot_be() {
     let beside = "formula: v\ntopics: { trace: mqtt:a }\n";
     for (section, words) in [
-        ("{ broker: \"http://a\" }", "is not the address of an MQTT broker"),
-        ("{ broker: \"mqtt://me:secret@a\" }", "must not contain a user or password"),
-        ("{ version: 4 }", "version must be 5 or 3.1.1"),
+        ("{ broker: \"http://a\" }", "is not an MQTT broker"),
+        ("{ broker: \"mqtt://me:secret@a\" }", "not in the broker's address"),
+        ("{ version: 4 }", "`version` must be 5 or 3.1.1"),
         ("{ qos: 3 }", "from 0 to 2"),
-        ("{ user: me, password: secret }", "does not belong in a deployment"),
+        ("{ user: me, password: secret }", "does not belong in this file"),
         ("{ password_env: X }", "needs a user"),
         ("{ user: me, password_env: X, password_file: x }", "not both"),
         ("{ user: me, password_file: none }", "No such file"),
         ("{ clean_start: false }", "needs a client id"),
         ("{ keep_alive: 0 }", "from 1 to 65535"),
         ("{ tls: { ca: none.pem } }", "none.pem"),
+        ("{ tls: { ca: /dev/zero } }", "/dev/zero: it has more than 16 MiB"),
+        ("{ user: me, password_file: /dev/zero }", "/dev/zero: it has more than 16 MiB"),
         ("{ tls: { certificate: rondel.yaml } }", "needs its key"),
         ("{ broker: \"mqtt://a\", tls: {} }", "mqtts://"),
         ("{ tsl: {} }", "mqtt has no setting 'tsl'"),
@@ -284,13 +286,384 @@ fn settings_of_mqtt_that_cannot_be() {
     }
     refused(
         "formula: v\ntopics: { trace: { source: zenoh:a, qos: 1 } }\n",
-        &[("", &["only a topic on MQTT has qos"])],
+        &[("", &["`qos` and `retained` belong to topics on MQTT"])],
     );
     refused(
         "formula: v\ntopics: { trace: \"mqtt:a/#\" }\nverdicts: { to: mqtt:a/b }\n",
         &[("", &["would come back as messages of mqtt:a/#"])],
     );
     refused("formula: v\ntopics: { trace: \"mqtt:a#\" }\n", &[("", &["# must be the whole last level"])]);
+}
+
+/// Validates a good deployment, and looks for these words in what is printed.
+#[track_caller]
+fn accepted(deployment: &str, words: &[&str]) -> String {
+    let finished = validate(deployment);
+    assert_eq!(finished.status, Some(0), "{deployment}\n{}", finished.stderr);
+    for word in words {
+        assert!(finished.stdout.contains(word), "{word} is not in\n{}", finished.stdout);
+    }
+    finished.stderr
+}
+
+#[test]
+fn a_missing_source_offers_the_forms_of_addresses() {
+    let all = ["`zenoh:KEY`, `dds:TOPIC` or `mqtt:TOPIC`"];
+    refused("formula: v\n", &[("1:1", &["topic 'trace' has no source", "`trace: ADDRESS`", all[0]])]);
+    refused("formula: v\nzenoh: {}\nmqtt: {}\n", &[("1:1", &all)]);
+    refused("formula: v\ntopics: { trace: { time: t } }\n", &[("2:18", &["needs `source:`", all[0]])]);
+    for (section, form) in [("zenoh", "`zenoh:KEY`"), ("dds", "`dds:TOPIC`"), ("mqtt", "`mqtt:TOPIC`")] {
+        let deployment = format!("formula: v\n{section}: {{}}\ntopics: {{ trace: {{ time: t }} }}\n");
+        refused(&deployment, &[("3:18", &[&format!("which is {form}")])]);
+    }
+    // An address of the specification that the only network does not have.
+    let folder = Folder::new();
+    folder.file("wild.rondel", "topic gear \"demo/#/x\"\nproperty p = gear.report == 2\n");
+    for (section, form) in [("zenoh", "zenoh:KEY"), ("dds", "dds:TOPIC"), ("mqtt", "mqtt:TOPIC")] {
+        let file = folder.file("rondel.yaml", format!("specification: wild.rondel\n{section}: {{}}\n"));
+        let form = format!("`gear: ADDRESS` under `topics:`, where ADDRESS is `{form}`");
+        rondel(["validate", &file]).expect_status(2).expect_stderr(&["rondel.yaml:1:1", "demo/#/x", &form]);
+    }
+    rondel(["run", "-f", "v"])
+        .expect_status(2)
+        .expect_stderr(&["--topic ADDRESS, where ADDRESS is zenoh:KEY, dds:TOPIC or mqtt:TOPIC"]);
+}
+
+#[test]
+fn settings_under_other_names_are_recognised() {
+    let start = "formula: v\n";
+    let trace = "topics: { trace: zenoh:a }\n";
+    for (section, place, words) in [
+        ("mqtt: { host: a }", "3:9", "mqtt has no setting 'host'; write `broker`"),
+        ("mqtt: { url: a }", "3:9", "write `broker`"),
+        ("mqtt: { server: a }", "3:9", "write `broker`"),
+        ("mqtt: { address: a }", "3:9", "write `broker`"),
+        ("mqtt: { port: 1883 }", "3:9", "write `broker`"),
+        ("mqtt: { username: a }", "3:9", "write `user`"),
+        (
+            "mqtt: { user: me, password: secret }",
+            "3:19",
+            "'password'; use password_file or password_env: a password does not belong in this file",
+        ),
+        ("mqtt: { ca_file: a }", "3:9", "write `tls: { ca: FILE }`"),
+        ("mqtt: { cafile: a }", "3:9", "write `tls: { ca: FILE }`"),
+        ("mqtt: { tls: { cafile: a } }", "3:16", "write `ca`"),
+        ("zenoh: { endpoint: a }", "3:10", "write `connect`"),
+        ("zenoh: { router: a }", "3:10", "write `connect`"),
+        ("dds: { domain_id: 7 }", "3:8", "write `domain`"),
+        (
+            "alignment: { tolerance: 1 s }",
+            "3:14",
+            "write `epsilon` with `policy: epsilon`, or `max_interval`",
+        ),
+        ("alignment: { slop: 1 s }", "3:14", "write `epsilon` with `policy: epsilon`, or `max_interval`"),
+        ("sinks: zenoh:b", "3:1", "write `verdicts`"),
+        ("output: zenoh:b", "3:1", "write `verdicts`"),
+        ("publish: zenoh:b", "3:1", "write `verdicts`"),
+    ] {
+        refused(&format!("{start}{trace}{section}\n"), &[(place, &[words])]);
+    }
+    for (setting, words) in [("timestamp: t", "write `time`"), ("time_stamp: t", "did you mean 'time'?")] {
+        refused(
+            &format!("{start}topics: {{ trace: {{ source: zenoh:a, {setting} }} }}\n"),
+            &[("2:37", &[words])],
+        );
+    }
+    for setting in ["address", "topic"] {
+        refused(
+            &format!("{start}topics: {{ trace: {{ {setting}: zenoh:a }} }}\n"),
+            &[("2:20", &["write `source`"]), ("2:18", &["needs `source:`"])],
+        );
+    }
+    // The names that are offered are accepted.
+    for (section, no) in [("mqtt: { xyzzy: 1 }", "password,"), ("alignment: { xyzzy: 1 }", "tardy")] {
+        let finished = validate(&format!("{start}{trace}{section}\n"));
+        finished.expect_status(2).expect_stderr(&["its settings are: "]);
+        assert!(!finished.stderr.contains(no), "{}", finished.stderr);
+    }
+    validate(&format!("{start}{trace}alignment: {{ tardy: drop }}\n"))
+        .expect_status(0)
+        .expect_stderr(&["rondel.yaml:3:21: `tardy` of `alignment` is now called `late`"]);
+}
+
+#[test]
+fn ports_that_do_not_exist() {
+    let start = "formula: v\ntopics: { trace: zenoh:a }\n";
+    for (section, place, port) in [
+        ("mqtt: { broker: \"localhost:99999\" }", "3:17", "99999"),
+        ("mqtt: { broker: \"mqtts://[::1]:65536\" }", "3:17", "65536"),
+        ("mqtt: { broker: \"localhost:0\" }", "3:17", "0"),
+        ("zenoh: { connect: tcp/127.0.0.1:99999 }", "3:19", "99999"),
+        ("zenoh: { connect: tcp/127.0.0.1:0 }", "3:19", "0"),
+        ("zenoh: { listen: [\"tls/[::]:70000\"] }", "3:19", "70000"),
+    ] {
+        let words = format!("port {port} is not between 1 and 65535");
+        refused(&format!("{start}{section}\n"), &[(place, &[&words])]);
+    }
+    // Port 0 listens on a free port.
+    accepted(&format!("{start}zenoh: {{ listen: tcp/127.0.0.1:0 }}\n"), &["tcp/127.0.0.1:0"]);
+    let run = ["run", "-f", "v", "--topic", "mqtt:a", "--mqtt-broker", "localhost:99999"];
+    rondel(run).expect_status(2).expect_stderr(&["port 99999 is not between 1 and 65535"]);
+    let run = ["run", "-f", "v", "--topic", "zenoh:a", "--zenoh-connect", "tcp/a:99999"];
+    rondel(run).expect_status(2).expect_stderr(&["port 99999 is not between 1 and 65535"]);
+}
+
+#[test]
+fn environment_variables_are_refused() {
+    let topics = "topics: { trace: zenoh:a }\n";
+    for (section, place, variable) in [
+        ("mqtt:\n  broker: ${BROKER}\n", "4:11", "${BROKER}"),
+        ("mqtt:\n  broker: $BROKER\n", "4:11", "$BROKER"),
+        ("mqtt:\n  broker: ${BROKER:-localhost}:1883\n", "4:11", "${BROKER:-localhost}"),
+        ("mqtt: { broker: ${BROKER} }\n", "3:18", "${BROKER}"),
+        ("dds:\n  domain: ${DOMAIN}\n", "4:11", "${DOMAIN}"),
+        ("zenoh:\n  connect: [\"tcp/${HOST}:7447\"]\n", "4:13", "${HOST}"),
+        ("verdicts:\n  to: zenoh:${ROBOT}/verdict\n", "4:7", "${ROBOT}"),
+    ] {
+        let words = ["environment variables are not expanded", "write the value", variable, "`password_env:"];
+        refused(&format!("formula: v\n{topics}{section}"), &[(place, &words)]);
+    }
+    accepted("formula: v\ntopics: { trace: \"mqtt:$share/g/a\" }\n", &["mqtt:$share/g/a"]);
+    accepted("formula: v\ntopics: { trace: \"mqtt:$SYS/broker\" }\n", &["mqtt:$SYS/broker"]);
+    accepted("formula: 's == \"${X}\"'\ntopics: { trace: \"zenoh:a/b$*\" }\n", &["zenoh:a/b$*"]);
+}
+
+#[test]
+fn types_that_are_not_a_string_are_refused() {
+    let on = |name: &str| format!("formula: v\ntopics: {{ trace: {{ source: dds:a, type: \"{name}\" }} }}\n");
+    let reads = "Rondel reads std_msgs/msg/String and types with one string on DDS in this version; ";
+    for name in [
+        "geometry_msgs/msg/PoseStamped",
+        "geometry_msgs::msg::dds_::PoseStamped_",
+        "std_msgs/msg/Float64",
+        "sensor_msgs/msg/Imu",
+        "nav_msgs/Odometry",
+    ] {
+        refused(&on(name), &[("2:41", &[&format!("{reads}{name} has other fields")])]);
+    }
+    let doubt =
+        format!("rondel.yaml:2:41: {reads}make sure that demo::Text has one string and no other field");
+    let said = accepted(&on("demo::Text"), &["json in demo::Text"]);
+    assert!(said.contains("warning: ") && said.contains(&doubt), "{said}");
+    // The name in ROS 2 is another on DDS.
+    for name in ["std_msgs/msg/String", "std_msgs::msg::dds_::String_"] {
+        assert_eq!(accepted(&on(name), &["json in std_msgs::msg::dds_::String_"]), "", "{name}");
+    }
+}
+
+#[test]
+fn times_that_a_schema_does_not_have() {
+    let folder = Folder::new();
+    let specification = |schema: &str| format!("topic gear {schema}\nproperty p = gear.report == 2\n");
+    let trace = folder.file("trace.jsonl", "{\"topic\":\"gear\",\"time\":1,\"report\":2,\"stamp\":1}\n");
+    for (schema, time, nearest) in [
+        ("{ report: int, stamp: time }", "timestamp", Some("`stamp: time`")),
+        ("{ report: int, header: { stamp: time } }", "time", Some("`header.stamp: time`")),
+        ("{ report: int, header: { stamp: float } }", "header.stmap", Some("`header.stamp: float`")),
+        ("{ report: int, stamp: float }", "timestamp", Some("`stamp: float`")),
+        ("{ report: int, stamp: time }", "stamp", None),
+        ("{ report: int, header: { stamp: { sec: int, nanosec: int } } }", "header.stamp", None),
+        // A message may carry more fields than its schema.
+        ("{ report: int, timeout: float }", "time", None),
+        ("{ report: int }", "stamp", None),
+        ("", "stamp", None),
+        ("{ report: int, stamp: time }", "source", None),
+    ] {
+        let spec = folder.file("gear.rondel", specification(schema));
+        let topics = format!("topics: {{ gear: {{ source: zenoh:a, time: {time} }} }}\n");
+        let file = folder.file("rondel.yaml", format!("specification: gear.rondel\n{topics}"));
+        let validated = rondel(["validate", &file]);
+        let checked = rondel(["check", &spec, &trace, "--time-field", time]);
+        let Some(nearest) = nearest else {
+            assert_eq!(validated.status, Some(0), "{schema} {time}\n{}", validated.stderr);
+            assert_ne!(checked.status, Some(2), "{schema} {time}\n{}", checked.stderr);
+            continue;
+        };
+        let words = format!("topic 'gear' has no field '{time}'; its schema has {nearest}");
+        validated.expect_status(2).expect_stderr(&["rondel.yaml:2:42: ", &words]);
+        checked.expect_status(2).expect_stderr(&["--time-field", &words]);
+        let run = ["run", &spec, "--topic", "gear=zenoh:a", "--time-from", time];
+        rondel(run).expect_status(2).expect_stderr(&["--time-from", &words]);
+    }
+}
+
+#[test]
+fn places_that_are_used_twice() {
+    let topics = "specification: vehicle.rondel\ntopics: { gear: zenoh:g, speed: zenoh:s }\n";
+    for (rest, place, words) in [
+        (
+            "alignment: { progress: zenoh:g }",
+            "3:24",
+            &[
+                "`progress` of `alignment` reads progress markers on zenoh:g",
+                "topic 'gear'",
+                "use different topics",
+            ][..],
+        ),
+        (
+            "alignment: { reports: zenoh:s }",
+            "3:23",
+            &["reports on zenoh:s", "`reports` of `alignment`", "topic 'speed'"],
+        ),
+        (
+            "alignment: { progress: \"zenoh:p/*\", reports: zenoh:p/r }",
+            "3:46",
+            &["reports on zenoh:p/r", "read as progress markers from zenoh:p/*", "`reports`", "`progress`"],
+        ),
+        (
+            "alignment: { progress: zenoh:v/slow }\nverdicts: { to: [stdout, \"zenoh:v\"] }",
+            "4:26",
+            &["verdicts on zenoh:v/slow", "`to` of `verdicts`", "`progress` of `alignment`"],
+        ),
+        (
+            "alignment: { reports: [stdout, zenoh:r] }\nverdicts: { to: stdout, properties: { slow: zenoh:r } }",
+            "4:45",
+            &["property 'slow' of `verdicts` publishes verdicts on zenoh:r", "`reports` of `alignment`"],
+        ),
+        (
+            "verdicts: { properties: { slow: zenoh:g } }",
+            "3:33",
+            &[
+                "verdicts on zenoh:g would come back as messages of zenoh:g",
+                "property 'slow'",
+                "topic 'gear'",
+            ],
+        ),
+    ] {
+        refused(&format!("{topics}{rest}\n"), &[(place, words)]);
+    }
+    for (rest, place, words) in [
+        (
+            "synchronize: { to: dds:b }",
+            "2:20",
+            &["come back as messages of dds:b", "`to` of `synchronize`", "topic 'b'"][..],
+        ),
+        (
+            "alignment: { reports: zenoh:r }\nsynchronize: { to: zenoh:r }",
+            "3:20",
+            &["`to` of `synchronize` publishes synchronized messages on zenoh:r", "`reports` of `alignment`"],
+        ),
+        (
+            "alignment: { progress: zenoh:r }\nsynchronize: { to: zenoh:r }",
+            "3:20",
+            &["synchronized messages on zenoh:r", "`progress` of `alignment`"],
+        ),
+    ] {
+        refused(&format!("topics: {{ a: zenoh:a, b: dds:b }}\n{rest}\n"), &[(place, words)]);
+    }
+    accepted(&format!("{topics}alignment: {{ reports: stdout }}\nverdicts: {{ to: stdout }}\n"), &["stdout"]);
+}
+
+#[test]
+fn files_without_end_are_refused() {
+    let endless = "specification: /dev/zero\nzenoh: {}\n";
+    refused(endless, &[("", &["/dev/zero", "more than 16 MiB"]), ("1:16", &["/dev/zero"])]);
+    rondel(["validate", "/dev/zero"]).expect_status(2).expect_stderr(&["/dev/zero", "more than 16 MiB"]);
+    let folder = Folder::new();
+    let large = folder.path("large.rondel");
+    std::fs::File::create(&large).unwrap().set_len((16 << 20) + 1).unwrap();
+    let words = ["large.rondel", "it has 16,777,217 bytes, and the limit is 16 MiB"];
+    rondel(["validate", &large]).expect_status(2).expect_stderr(&words);
+    rondel(["check", &large, "none.jsonl"]).expect_status(2).expect_stderr(&words);
+    let file = folder.file("rondel.yaml", "specification: large.rondel\nzenoh: {}\n");
+    rondel(["validate", &file]).expect_status(2).expect_stderr(&words);
+}
+
+#[test]
+fn mistakes_of_yaml_are_explained() {
+    for (deployment, place, words) in [
+        ("", "1:1", &["the file is empty", "`specification:` or `formula:`"][..]),
+        ("formula: v\n---\nformula: v\n", "3:1", &["a second document begins here"]),
+        ("zenoh:\n  mode: peer\nmqtt: {}\nzenoh: {}\n", "4:1", &["duplicate setting 'zenoh'", "line 1"]),
+        (
+            "zenoh:\n  mode: peer\n  mode: peer\n",
+            "3:3",
+            &["duplicate setting 'mode'", "line 2", "keep only one"],
+        ),
+        ("zenoh: { mode: peer, mode: client }\n", "1:22", &["duplicate setting 'mode'; keep only one"]),
+        ("zenoh:\n\tmode: peer\n", "2:1", &["a tab indents this line", "only spaces"]),
+        ("zenoh:\n  mode: a\n\tlisten: b\n", "3:1", &["a tab indents this line"]),
+        ("formula: [v\n", "2:1", &["`[` lacks its `]`"]),
+        ("zenoh: { mode: peer\nformula: v\n", "2:8", &["`{` lacks its `}`"]),
+        ("formula: \"v\n", "1:10", &["lacks its closing quotation mark"]),
+        ("formula: a: b\n", "1:11", &["value that contains `: ` in quotation marks"]),
+        ("formula: @x\n", "1:10", &["put the value in quotation marks"]),
+        ("topics: { trace: *x }\n", "1:18", &["begins with `*`", "quotation marks"]),
+        ("formula: v\nmqtt: {broker: a}}\n", "2:18", &["closes nothing"]),
+    ] {
+        refused(deployment, &[(place, words)]);
+    }
+    let trace = "formula: v\ntopics: { trace: zenoh:a }\n";
+    for (section, place, words) in [
+        ("mqtt: [broker]", "3:7", &["mqtt must be a mapping (name: value), not a list", "without `-`"][..]),
+        ("mqtt:\n  - broker: a", "4:3", &["mqtt must be a mapping (name: value), not a list", "without `-`"]),
+        ("verdicts: zenoh:b", "3:11", &["verdicts must be a mapping (name: value), not text"]),
+        ("zenoh: { connect: { a: b } }", "3:19", &["`connect` must be text, not a mapping"]),
+        (
+            "alignment: { max_wait: 5 }",
+            "3:24",
+            &["`max_wait` must be a duration such as 50 ms", "5 has no unit"],
+        ),
+        ("zenoh: { mode: }", "3:14", &["`mode` has no value"]),
+        ("? [a]\n: b", "3:3", &["name of a setting must be text, not a list"]),
+    ] {
+        refused(&format!("{trace}{section}\n"), &[(place, words)]);
+    }
+}
+
+#[test]
+fn validate_prints_what_a_deployment_does() {
+    let folder = Folder::new();
+    folder.file("vehicle.rondel", SPECIFICATION);
+    let file = folder.file(
+        "rondel.yaml",
+        "specification: vehicle.rondel\n\
+         zenoh: { mode: router, listen: tcp/0.0.0.0:7447 }\n\
+         dds: { domain: 7, interface: lo }\n\
+         mqtt: { broker: \"mqtts://b.example\", user: me, password_env: X }\n\
+         topics:\n\
+         \x20 gear: { source: dds:rt/gear, time: stamp, max_wait: 20 ms }\n\
+         \x20 speed: { source: mqtt:speed, encoding: cdr_string, time: header.stamp, time_unit: ns }\n\
+         alignment: { max_wait: 1500 ms, late: inconclusive, reports: zenoh:r }\n\
+         verdicts: { emit: every, to: zenoh:v, properties: { slow: [stdout, dds:slow] } }\n",
+    );
+    let finished = rondel(["validate", &file]);
+    finished.expect_status(0);
+    let printed = finished.stdout.replace(&folder.path(""), "");
+    for words in [
+        "rondel.yaml is fine: 2 properties over 2 topics",
+        "topic source time encoding max_wait",
+        "gear dds:rt/gear field stamp in s json in std_msgs::msg::dds_::String_ 20 ms",
+        "speed mqtt:speed field header.stamp in ns cdr_string 1500 ms",
+        "alignment event_time: messages are checked in the order of their times",
+        "late messages make their fields unknown",
+        "reports zenoh:r",
+        "property sinks of every verdict",
+        "slow stdout, dds:slow",
+        "no_reverse zenoh:v/no_reverse",
+        "network connects to listens on",
+        "zenoh router nothing tcp/0.0.0.0:7447",
+        "dds domain 7 participants, found by multicast interface lo",
+        "mqtt 5 broker b.example:8883 with TLS as user me nothing",
+    ] {
+        let mut lines = printed.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+        assert!(lines.any(|line| line.trim_start_matches('/') == words), "{words:?} is not in\n{printed}");
+    }
+    let said = accepted(
+        "formula: v\nzenoh: {}\ntopics: { trace: zenoh:a }\n",
+        &[
+            "arrival: messages are checked as they arrive",
+            "zenoh peer  others, found by multicast  a free TCP port",
+        ],
+    );
+    assert_eq!(said, "");
+    let synchronizer = "topics: { a: zenoh:a, b: zenoh:b }\nsynchronize: { to: zenoh:s }\n\
+                        zenoh: { mode: client, connect: tcp/a:1 }\n";
+    for words in
+        ["synchronizes 2 topics", "synchronized messages  zenoh:s", "zenoh client  tcp/a:1      nothing"]
+    {
+        accepted(synchronizer, &[words]);
+    }
 }
 
 #[test]

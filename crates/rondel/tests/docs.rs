@@ -325,7 +325,7 @@ fn every_setting_is_in_the_reference() {
                  topics: {trace: {source: 'zenoh:a', qqqqqqqq: 1}}\nverdicts: {qqqqqqqq: 1}\n";
     fs::write(folder.join("rondel.yaml"), asked).unwrap();
     let (_, _, said) = rondel(&folder, &["validate"]);
-    let lists: Vec<_> = said.lines().filter_map(|line| line.split_once("known here: ")).collect();
+    let lists: Vec<_> = said.lines().filter_map(|line| line.split_once("its settings are: ")).collect();
     assert_eq!(lists.len(), 5, "{said}");
     for setting in lists.iter().flat_map(|(_, names)| names.split(", ")) {
         assert!(reference.contains(&format!("`{setting}`")), "nothing about {setting}");

@@ -133,7 +133,7 @@ fn what_is_refused() {
         .expect_stderr(&["refuses the connection: not authorized"]);
     let inside = "mqtt://me:secret@localhost".to_owned();
     let told = rondel(["tap", "mqtt:state", "--mqtt-broker", &inside]);
-    told.expect_status(2).expect_stderr(&["a file or an environment variable with the password"]);
+    told.expect_status(2).expect_stderr(&["the password in a file or an environment variable"]);
     let nobody = ["--mqtt-broker".to_owned(), format!("127.0.0.1:{}", broker::free_port())];
     let options = [&nobody[..], &["--exit-on-unreachable".to_owned()]].concat();
     rondel(arguments(&["tap", "mqtt:state"], &options))
@@ -142,8 +142,6 @@ fn what_is_refused() {
     rondel(["run", "-f", "v", "--topic", "mqtt:a/#", "--publish", "mqtt:a/verdict"])
         .expect_status(2)
         .expect_stderr(&["verdicts on mqtt:a/verdict would come back as messages of mqtt:a/#"]);
-    rondel(["run", "-f", "v", "--topic", "mqtt:a/#/b"])
-        .expect_status(2)
-        .expect_stderr(&["# must be the whole last level"]);
-    rondel(["publish", "--to", "mqtt:a/+"]).expect_status(2).expect_stderr(&["one topic is needed"]);
+    rondel(["run", "-f", "v", "--topic", "mqtt:a/#/b"]).expect_status(2).expect_stderr(&["# stands alone"]);
+    rondel(["publish", "--to", "mqtt:a/+"]).expect_status(2).expect_stderr(&["no wildcards"]);
 }

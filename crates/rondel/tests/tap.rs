@@ -191,7 +191,7 @@ fn what_cannot_be_tapped() {
         (vec!["zenoh:a", "--aligned"], "--time-from"),
         (vec!["zenoh:a", "zenoh:a"], "twice"),
         (vec!["dds:rt/*", "dds:a", "--aligned", "--time-from", "t"], "one by one"),
-        (vec!["dds:r t/*"], "'r t/*' is not a valid DDS name"),
+        (vec!["dds:r t/*"], "'r t/*' is not a DDS name"),
         (vec!["zenoh:a", &file], "either addresses or one deployment"),
         (vec![&file, "--time-from", "t"], "belong to addresses"),
         (vec![&file, "--aligned", "--format", "raw"], "--format json or text"),

@@ -28,9 +28,9 @@ pub use subscription::Subscription;
 /// Error of creating a subscription or a publisher.
 #[derive(Debug, thiserror::Error)]
 pub enum DeclareError {
-    /// DDS does not allow this name of a topic, type or member.
+    /// A name that DDS does not allow, or one that contains a zero byte.
     #[error(
-        "'{0}' is not a valid DDS name: use letters, digits, `_`, `/`, `-`, `.` and `:`, not beginning with a digit"
+        "'{0}' is not a DDS name: use letters, digits, `_`, `/`, `-`, `.` and `:`, and do not begin with a digit"
     )]
     Name(String),
     /// CycloneDDS refused.

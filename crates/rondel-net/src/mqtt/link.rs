@@ -98,7 +98,7 @@ pub(super) fn tls(
         Some(path) => {
             let name = path.display().to_string();
             let failed = |e: &dyn std::fmt::Display| wrong(name.clone(), e.to_string());
-            for certificate in CertificateDer::pem_file_iter(path).map_err(|e| failed(&e))? {
+            for certificate in CertificateDer::pem_slice_iter(&super::settings::read(path)?) {
                 roots.add(certificate.map_err(|e| failed(&e))?).map_err(|e| failed(&e))?;
             }
             if roots.is_empty() {

@@ -27,13 +27,18 @@ pub use topic::{check_filter, check_topic, filters_meet, is_single};
 /// Error of connecting to a broker.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The text is not the address of a broker.
-    #[error(
-        "'{0}' is not the address of an MQTT broker: write HOST:PORT, mqtt://HOST:PORT or, with TLS, \
-         mqtts://HOST:PORT"
-    )]
+    /// A text that names no broker.
+    #[error("'{0}' is not an MQTT broker; write HOST:PORT, mqtt://HOST:PORT or, with TLS, mqtts://HOST:PORT")]
     Broker(String),
-    /// A setting is invalid or contradicts another one.
+    /// A broker with a port that does not exist.
+    #[error("the port of the broker '{broker}' is wrong: port {port} is not between 1 and 65535")]
+    Port {
+        /// The broker as it was given.
+        broker: String,
+        /// Its port.
+        port: String,
+    },
+    /// Settings that cannot be.
     #[error("{0}")]
     Setting(String),
     /// A certificate, key or password file or an environment variable cannot be used.
@@ -65,8 +70,8 @@ pub enum OpenError {
 /// Error of creating a subscription or a publisher.
 #[derive(Debug, thiserror::Error)]
 pub enum DeclareError {
-    /// The text is not a topic name or topic filter.
-    #[error("'{topic}' is not a valid MQTT topic: {reason}")]
+    /// It is no topic, or no filter.
+    #[error("'{topic}' is not an MQTT topic: {reason}")]
     Topic {
         /// The text.
         topic: String,

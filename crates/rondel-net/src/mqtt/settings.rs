@@ -1,6 +1,7 @@
 //! Settings of broker connections, subscriptions and publishers.
 
 use std::fmt;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -77,23 +78,28 @@ impl FromStr for Broker {
         };
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         if rest.contains('@') {
-            let text = "the MQTT broker address must not contain a user or password: set the user separately, and give \
-                        a file or an environment variable with the password";
-            return Err(OpenError::Setting(text.to_owned()));
+            let said = "name the user in a setting of its own, and the password in a file or an environment \
+                        variable, not in the broker's address";
+            return Err(OpenError::Setting(said.to_owned()));
         }
         let port = if tls == Some(true) { 8883 } else { 1883 };
+        let number = |given: &str| match given.parse::<u16>() {
+            Ok(port) if port > 0 => Ok(port),
+            _ if given.is_empty() || !given.bytes().all(|b| b.is_ascii_digit()) => Err(wrong()),
+            _ => Err(OpenError::Port { broker: text.to_owned(), port: given.to_owned() }),
+        };
         let (host, port) = match rest.strip_prefix('[').map(|rest| rest.split_once(']').ok_or_else(wrong)) {
             // An IPv6 address is written in brackets.
             Some(split) => {
                 let (host, rest) = split?;
                 match rest.strip_prefix(':') {
-                    Some(port) => (host, port.parse().map_err(|_| wrong())?),
+                    Some(given) => (host, number(given)?),
                     None if rest.is_empty() => (host, port),
                     None => return Err(wrong()),
                 }
             }
             None => match rest.split_once(':') {
-                Some((host, port)) => (host, port.parse().map_err(|_| wrong())?),
+                Some((host, given)) => (host, number(given)?),
                 None => (rest, port),
             },
         };
@@ -144,10 +150,22 @@ impl Password {
     }
 }
 
+/// The limit of a password or of a file with certificates, in bytes.
+const LARGEST: u64 = 16 << 20;
+
+/// Reads a file with a password, certificates or a key.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, OpenError> {
     let failed =
         |e: std::io::Error| OpenError::Secret { what: path.display().to_string(), reason: e.to_string() };
-    std::fs::read(path).map_err(failed)
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes))
+        .map_err(failed)?;
+    if bytes.len() as u64 > LARGEST {
+        let reason = "it has more than 16 MiB".to_owned();
+        return Err(OpenError::Secret { what: path.display().to_string(), reason });
+    }
+    Ok(bytes)
 }
 
 /// TLS settings: paths of PEM files.
@@ -242,29 +260,27 @@ impl Settings {
     pub fn check(&self) -> Result<(), OpenError> {
         let wrong = |text: &str| Err(OpenError::Setting(text.to_owned()));
         if self.password.is_some() && self.user.is_none() {
-            return wrong("the MQTT password needs a user: set the user name too");
+            return wrong("an MQTT password needs a user: name the user as well");
         }
         if let Some(Password::File(path)) = &self.password {
             read(path)?;
         }
         if self.tls.is_some() && self.broker.tls == Some(false) {
-            return wrong(
-                "the MQTT broker address mqtt:// excludes TLS, but TLS settings are given: write mqtts://",
-            );
+            return wrong("mqtt:// is without TLS; write mqtts://, or leave the TLS settings out");
         }
         if !self.clean_start && self.client_id.is_none() {
             return wrong(
-                "without a clean start MQTT needs a client id, by which the broker finds the session",
+                "without a clean start, MQTT needs a client id, by which the broker recognises this client",
             );
         }
         if self.keep_alive == 0 {
             return wrong(
-                "the MQTT keep-alive must be at least 1 s: without it a lost broker is not detected",
+                "the keep-alive of MQTT must be at least 1 s, to notice that the connection is lost",
             );
         }
         let texts = [&self.user, &self.client_id].into_iter().flatten();
         if texts.clone().any(|text| text.is_empty() || text.len() > 60_000 || text.contains('\0')) {
-            return wrong("an MQTT user or client id must have 1 to 60,000 bytes and no zero byte");
+            return wrong("an MQTT user or client id must have 1 to 60000 bytes, and no zero byte");
         }
         link::tls(self).map(drop)
     }
@@ -290,11 +306,15 @@ mod tests {
         assert_eq!(broker("mqtts://a"), Broker { host: "a".into(), port: 8883, tls: Some(true) });
         assert_eq!(broker("mqtt://[::1]:7/"), Broker { host: "::1".into(), port: 7, tls: Some(false) });
         assert_eq!(broker("[fe80::1]:7").to_string(), "[fe80::1]:7");
-        for bad in ["", ":1", "a:b", "a:70000", "http://a", "a/b", "[::1", "[::1]x", "a b"] {
+        for bad in ["", ":1", "a:b", "a:", "http://a", "a/b", "[::1", "[::1]x", "a b"] {
             assert!(matches!(bad.parse::<Broker>(), Err(OpenError::Broker(_))), "{bad}");
         }
-        let error = "mqtt://me:secret@a".parse::<Broker>().unwrap_err().to_string();
-        assert!(error.contains("password") && !error.contains("secret"), "{error}");
+        for bad in ["a:70000", "mqtts://[::1]:99999", "a:0"] {
+            let told = bad.parse::<Broker>().unwrap_err().to_string();
+            assert!(told.contains("is not between 1 and 65535"), "{told}");
+        }
+        let told = "mqtt://me:secret@a".parse::<Broker>().unwrap_err().to_string();
+        assert!(told.contains("password") && !told.contains("secret"), "{told}");
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub use subscription::Subscription;
 /// Error of declaring a subscription or a publisher.
 #[derive(Debug, thiserror::Error)]
 pub enum DeclareError {
-    /// The key is not a key expression (empty, with empty parts, with `*` or `$` in the wrong place).
+    /// The key is no key expression (empty, with empty parts, with `*` or `$` in the wrong place).
     #[error("'{key}' is not a Zenoh key expression: {reason}")]
     Key {
         /// The key.
@@ -43,12 +43,18 @@ pub fn keys_meet(one: &str, other: &str) -> bool {
     matches!((parse_key(one), parse_key(other)), (Ok(one), Ok(other)) if one.intersects(&other))
 }
 
-/// Checks an endpoint such as `tcp/192.0.2.1:7447` without connecting.
+/// Checks an endpoint such as `tcp/192.0.2.1:7447` without using it. To listen on, it may have port 0,
+/// which stands for a free port.
 ///
 /// # Errors
 /// [`OpenError`] with the endpoint and the reason.
-pub fn check_endpoint(endpoint: &str) -> Result<(), OpenError> {
-    Settings { connect: vec![endpoint.to_owned()], ..Settings::default() }.check()
+pub fn check_endpoint(endpoint: &str, listen: bool) -> Result<(), OpenError> {
+    let endpoints = vec![endpoint.to_owned()];
+    let settings = match listen {
+        true => Settings { listen: endpoints, ..Settings::default() },
+        false => Settings { connect: endpoints, ..Settings::default() },
+    };
+    settings.check()
 }
 
 /// Returns Zenoh's error message without its source code locations, which are meaningless to users.
@@ -72,8 +78,12 @@ fn reason(error: impl std::fmt::Display) -> String {
 }
 
 fn parse_key(key: &str) -> Result<::zenoh::key_expr::KeyExpr<'static>, DeclareError> {
-    ::zenoh::key_expr::KeyExpr::new(key.to_owned())
-        .map_err(|e| DeclareError::Key { key: key.to_owned(), reason: reason(e) })
+    ::zenoh::key_expr::KeyExpr::new(key.to_owned()).map_err(|e| {
+        let reason = reason(e);
+        // Zenoh repeats the key before the reason.
+        let reason = reason.rsplit_once("`: ").map_or(reason.as_str(), |(_, reason)| reason);
+        DeclareError::Key { key: key.to_owned(), reason: reason.to_owned() }
+    })
 }
 
 #[cfg(test)]

@@ -31,11 +31,21 @@ pub enum OpenError {
         /// Zenoh's reason.
         reason: String,
     },
-    /// The text is not an endpoint.
-    #[error("'{0}' is not a Zenoh endpoint: write tcp, tls or udp/HOST:PORT, or unixsock-stream/PATH")]
+    /// A text that is no endpoint.
+    #[error(
+        "'{0}' is not a Zenoh endpoint; write tcp/HOST:PORT, tls/HOST:PORT, udp/HOST:PORT or unixsock-stream/PATH"
+    )]
     Endpoint(String),
-    /// Zenoh does not accept a setting.
-    #[error("Zenoh rejects its setting {key}: {reason}")]
+    /// An endpoint with a port that does not exist.
+    #[error("the port of the endpoint '{endpoint}' is wrong: port {port} is not between 1 and 65535")]
+    Port {
+        /// The endpoint as it was given.
+        endpoint: String,
+        /// Its port.
+        port: String,
+    },
+    /// A setting that Zenoh does not accept.
+    #[error("Zenoh setting {key}: {reason}")]
     Setting {
         /// Name of the setting in Zenoh's configuration.
         key: &'static str,

@@ -95,10 +95,8 @@ impl Settings {
 
     /// Returns the settings as Zenoh's own configuration.
     pub(super) fn config(&self) -> Result<Config, OpenError> {
-        for endpoint in self.connect.iter().chain(&self.listen) {
-            if !is_endpoint(endpoint) {
-                return Err(OpenError::Endpoint(endpoint.clone()));
-            }
+        for (endpoints, listen) in [(&self.connect, false), (&self.listen, true)] {
+            endpoints.iter().try_for_each(|endpoint| check_endpoint(endpoint, listen))?;
         }
         let mut config = match &self.config_file {
             Some(path) => Config::from_file(path)
@@ -146,18 +144,24 @@ impl Settings {
     }
 }
 
-/// Whether the endpoint is valid and this build supports its protocol. Zenoh itself checks endpoints
-/// only when it connects, and then reports a missing port as an unreachable host.
-fn is_endpoint(text: &str) -> bool {
-    let Ok(endpoint) = text.parse::<::zenoh::config::EndPoint>() else { return false };
+/// Checks that Zenoh, as it is built here, can use the endpoint. Zenoh itself finds that out only when it
+/// connects, and takes a missing port for somebody who does not answer.
+fn check_endpoint(text: &str, listen: bool) -> Result<(), OpenError> {
+    let wrong = || OpenError::Endpoint(text.to_owned());
+    let endpoint = text.parse::<::zenoh::config::EndPoint>().map_err(|_| wrong())?;
     let (protocol, address) = (endpoint.protocol(), endpoint.address());
     match protocol.as_str() {
-        "tcp" | "tls" | "udp" => address
-            .as_str()
-            .rsplit_once(':')
-            .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok()),
-        "unixsock-stream" => true,
-        _ => false,
+        "tcp" | "tls" | "udp" => match address.as_str().rsplit_once(':') {
+            Some((host, port)) if !host.is_empty() => match port.parse::<u16>() {
+                // A free port can only be listened on.
+                Ok(port) if port > 0 || listen => Ok(()),
+                Err(_) if port.is_empty() || !port.bytes().all(|b| b.is_ascii_digit()) => Err(wrong()),
+                _ => Err(OpenError::Port { endpoint: text.to_owned(), port: port.to_owned() }),
+            },
+            _ => Err(wrong()),
+        },
+        "unixsock-stream" => Ok(()),
+        _ => Err(wrong()),
     }
 }
 
@@ -200,10 +204,16 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_endpoint_is_refused_and_named() {
-        for bad in ["127.0.0.1:1", "tcp", "\"\n\\", "tcp/a", "tcp/:1", "tcp/a:70000", "carrier-pigeon/a:1"] {
+    fn a_bad_endpoint_is_refused_and_named() {
+        for bad in ["127.0.0.1:1", "tcp", "\"\n\\", "tcp/a", "tcp/:1", "tcp/a:b", "carrier-pigeon/a:1"] {
             let settings = Settings { connect: vec![bad.into()], ..Settings::default() };
             assert!(matches!(settings.config(), Err(OpenError::Endpoint(named)) if named == bad));
         }
+        for bad in ["tcp/a:70000", "udp/[::1]:99999999", "tcp/a:0"] {
+            let settings = Settings { connect: vec![bad.into()], ..Settings::default() };
+            assert!(matches!(settings.config(), Err(OpenError::Port { endpoint, .. }) if endpoint == bad));
+        }
+        let free = Settings { listen: vec!["tcp/127.0.0.1:0".into()], ..Settings::default() };
+        assert!(free.config().is_ok());
     }
 }

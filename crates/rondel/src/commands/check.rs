@@ -18,7 +18,7 @@ use rondel_runtime::{
 };
 
 use super::{NotShortForm, deployment_file};
-use crate::deployment::{Deployment, time_source, time_unit};
+use crate::deployment::{Deployment, check_time_field, time_source, time_unit};
 use crate::output::{Emit, Format, Output, VerdictWriter, colour_of};
 use crate::specification::{Reading, Specification, Syntax, TimeModel};
 use crate::summary::{missing, standing, status};
@@ -174,6 +174,14 @@ impl Check {
         let reading = Reading { syntax: Some(self.syntax), time: self.time };
         let loaded = Specification::from_arguments(self.first.as_ref(), self.formula.as_deref(), reading);
         let specification = loaded.map_err(|_| exit::USAGE)?;
+        if let Some(field) = &self.time_field {
+            for topic in &specification.spec.topics {
+                check_time_field(topic, field).map_err(|error| {
+                    complain(&format!("--time-field {field}: {error}"));
+                    exit::USAGE
+                })?;
+            }
+        }
         let time = self.time_field.as_deref().map_or(TimeSource::Source, time_source);
         let input = Input { time, time_unit: self.unit(), address: None };
         let inputs = vec![input; specification.spec.topics.len()];

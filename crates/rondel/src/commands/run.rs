@@ -8,7 +8,9 @@ use clap::Args;
 use rondel_event::TimeUnit;
 use rondel_runtime::{Input, Session, SessionPlan, SystemClock};
 
-use crate::deployment::{self, Address, AlignmentSection, Binding, Deployment, spread, time_source};
+use crate::deployment::{
+    self, Address, AlignmentSection, Binding, Deployment, check_time_field, spread, time_source,
+};
 use crate::live::{Options, Running};
 use crate::networks::{self, NetworkArguments};
 use crate::output::{Emit, Format};
@@ -181,10 +183,14 @@ impl Run {
             let Some(address) = source else {
                 let name = if specification.is_formula { String::new() } else { format!("{}=", topic.name) };
                 return Err(wrong(format!(
-                    "topic '{}' has no source: add --topic {name}zenoh:KEY",
+                    "topic '{}' has no source; add --topic {name}ADDRESS, where ADDRESS is zenoh:KEY, dds:TOPIC or \
+                     mqtt:TOPIC",
                     topic.name
                 )));
             };
+            if let Err(error) = check_time_field(topic, &self.time_from) {
+                return Err(wrong(format!("--time-from {}: {error}", self.time_from)));
+            }
             let time_unit = deployment::time_unit(&self.time_unit).unwrap_or(TimeUnit::Seconds);
             bindings.push(Binding {
                 address,

@@ -1,5 +1,6 @@
-//! `rondel validate`: reports every mistake of a deployment, without connecting.
+//! `rondel validate`: the mistakes of a deployment, or what it will do, without connecting to a network.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -7,9 +8,11 @@ use clap::Args;
 use rondel_runtime::text::counted;
 
 use crate::deployment::{self, Deployment};
-use crate::{exit, say};
+use crate::exit;
 
 /// Find every mistake in a deployment file and its specification, without connecting
+///
+/// If there is none, print what the deployment does: its topics, alignment, sinks and networks.
 #[derive(Debug, Args)]
 pub struct Validate {
     /// The deployment
@@ -20,18 +23,18 @@ pub struct Validate {
 impl Validate {
     /// Checks, and returns the exit status.
     pub fn run(self) -> u8 {
-        match Deployment::from_file(&self.file) {
-            Ok(deployment) => {
-                let program = &deployment.specification.program;
-                say(&format!(
-                    "{} is valid: {} over {}",
-                    self.file.display(),
-                    counted(program.properties().len() as u64, "property", "properties"),
-                    counted(deployment.sources.len() as u64, "topic", "topics"),
-                ));
-                exit::SATISFIED
+        let Ok(deployment) = Deployment::validate(&self.file) else { return exit::USAGE };
+        let topics = counted(deployment.sources.len() as u64, "topic", "topics");
+        let purpose = match deployment.synchronized {
+            Some(_) => format!("synchronizes {topics}"),
+            None => {
+                let properties = deployment.specification.program.properties().len() as u64;
+                format!("{} over {topics}", counted(properties, "property", "properties"))
             }
-            Err(_) => exit::USAGE,
-        }
+        };
+        let text = format!("{} is fine: {purpose}\n\n{}", self.file.display(), deployment.overview());
+        // Where nobody reads, the exit status still tells.
+        let _ = std::io::stdout().lock().write_all(text.as_bytes());
+        exit::SATISFIED
     }
 }

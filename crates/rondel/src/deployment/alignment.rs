@@ -4,8 +4,9 @@ use rondel_event::TopicId;
 use rondel_runtime::alignment::{Alignment, Late, MaxWait, Policy, QUANTILE, TopicAlignment, WaitFor};
 use rondel_runtime::{AlignmentClock, Input, TimeSource};
 
-use super::Address;
-use super::yaml::{Item, Members, Mistakes};
+use super::places::{Place, Role};
+use super::yaml::{Item, Members, Mistakes, Synonyms};
+use super::{Address, addresses};
 
 /// The section `alignment:`.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +50,18 @@ impl Section {
     }
 }
 
+/// Names that people write for settings of alignment.
+const SYNONYMS: Synonyms = &[
+    (
+        &["tolerance", "slop", "window"],
+        "write `epsilon` with `policy: epsilon`, or `max_interval` with `policy: approximate`",
+    ),
+    (&["timeout", "wait", "max_delay"], "write `max_wait`"),
+    (&["queue_size"], "write `queue`"),
+    (&["watermark", "watermarks", "markers"], "write `progress`"),
+    (&["order", "mode", "strategy", "synchronizer"], "write `policy`"),
+];
+
 /// The alignment settings of a topic, in the section of all topics or of one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TopicSettings {
@@ -73,16 +86,12 @@ impl TopicSettings {
                     Some(_) => {
                         mistakes.at(
                             item,
-                            "the quantile of an estimate must be from 0 to 1, such as `estimate 0.999`",
+                            "`max_wait: estimate P` needs P above 0 and at most 1, such as `estimate 0.999`",
                         );
                         None
                     }
-                    None => duration(
-                        item,
-                        "max_wait must be a time such as 50 ms, `none`, or `estimate`",
-                        mistakes,
-                    )
-                    .map(MaxWait::Fixed),
+                    None => duration(item, ("max_wait", "50 ms", ", `none` or `estimate`"), mistakes)
+                        .map(MaxWait::Fixed),
                 },
                 None => None,
             };
@@ -90,16 +99,14 @@ impl TopicSettings {
         if let Some(item) = members.get("absent_after") {
             settings.absent_after = match item.text("absent_after", mistakes).as_deref() {
                 Some("never") => Some(None),
-                Some(_) => {
-                    duration(item, "absent_after must be a time such as 2 s, or `never`", mistakes).map(Some)
-                }
+                Some(_) => duration(item, ("absent_after", "2 s", " or `never`"), mistakes).map(Some),
                 None => None,
             };
         }
         settings.in_order = members.get("in_order").and_then(|item| item.boolean("in_order", mistakes));
         settings.lower_bound = members
             .get("lower_bound")
-            .and_then(|item| duration(item, "lower_bound must be a time such as 10 ms", mistakes));
+            .and_then(|item| duration(item, ("lower_bound", "10 ms", ""), mistakes));
         settings
     }
 
@@ -126,15 +133,20 @@ impl TopicSettings {
     }
 }
 
-/// Reads the section, and its settings for all topics.
-pub(super) fn alignment(item: Item<'_>, mistakes: &mut Mistakes) -> (Section, TopicSettings) {
+/// Reads the section, its settings for all topics, and the places on networks that it names.
+pub(super) fn alignment<'y>(
+    item: Item<'y>,
+    mistakes: &mut Mistakes,
+) -> (Section, TopicSettings, Vec<Place<'y>>) {
     let mut members = item.members("alignment", mistakes);
+    let mut places = Vec::new();
     let policy = members.get("policy");
     let name = policy.and_then(|item| item.text("policy", mistakes));
     let mut own = |setting: &'static str, of: &str| {
         let item = members.get(setting)?;
         if name.as_deref() != Some(of) {
-            mistakes.at(item, format!("{setting} is a setting of the policy {of}"));
+            mistakes
+                .at(item, format!("`{setting}` belongs to `policy: {of}`; write that policy or remove it"));
         }
         Some(item)
     };
@@ -147,45 +159,46 @@ pub(super) fn alignment(item: Item<'_>, mistakes: &mut Mistakes) -> (Section, To
         Some("exact") => Policy::Exact,
         Some("approximate") => Policy::Approximate {
             age_penalty: penalty.and_then(|item| number(item, "age_penalty", mistakes)).unwrap_or(0.1),
-            max_interval: interval
-                .and_then(|item| duration(item, "max_interval must be a time such as 50 ms", mistakes)),
+            max_interval: interval.and_then(|item| duration(item, ("max_interval", "50 ms", ""), mistakes)),
         },
         Some("epsilon") => {
             if epsilon.is_none() {
-                mistakes.at(item, "the policy epsilon needs `epsilon:`, such as 20 ms");
+                mistakes.at(item, "`policy: epsilon` needs `epsilon:`, such as `epsilon: 20 ms`");
             }
-            let read = |item| duration(item, "epsilon must be a time such as 20 ms", mistakes);
+            let read = |item| duration(item, ("epsilon", "20 ms", ""), mistakes);
             Policy::Epsilon(epsilon.and_then(read).unwrap_or(0))
         }
         Some("latest") => Policy::Latest,
         Some(_) => {
             let known = "arrival, event_time, exact, approximate, epsilon or latest";
-            mistakes.at(policy.unwrap_or(item), format!("policy must be {known}"));
+            mistakes.at(policy.unwrap_or(item), format!("`policy` must be {known}"));
             Policy::EventTime
         }
     };
     let mut alignment = Alignment::new(policy);
     let (mut progress, mut reports) = (None, Vec::new());
+    const LATE: [&str; 3] = ["late", "drop", "inconclusive"];
+    // The former name is accepted for one version.
+    let former = members.get_former("tardy");
+    if let Some(item) = former {
+        mistakes.warn(
+            item,
+            "`tardy` of `alignment` is now called `late`; the next version accepts only that name",
+        );
+    }
     let mut choice = |name: &'static str, known: &[&str]| {
-        let item = members.get(name)?;
+        let item = members.get(name).or(former.filter(|_| name == "late"))?;
         let text = item.text(name, mistakes)?;
         let chosen = known.iter().position(|k| *k == text);
         if chosen.is_none() {
-            mistakes.at(item, format!("{name} must be one of: {}", known.join(", ")));
+            mistakes.at(item, format!("`{name}` must be one of: {}", known.join(", ")));
         }
         chosen
     };
     if let Some(chosen) = choice("clock", &["messages", "system"]) {
         alignment.clock = [AlignmentClock::Messages, AlignmentClock::System][chosen];
     }
-    // The old name is accepted for one version.
-    let renamed = choice("tardy", &["late", "drop", "inconclusive"]);
-    if renamed.is_some() {
-        crate::warn(
-            "the setting `tardy` of `alignment` is now called `late`; the next version accepts only that",
-        );
-    }
-    if let Some(chosen) = choice("late", &["late", "drop", "inconclusive"]).or(renamed) {
+    if let Some(chosen) = choice("late", &LATE) {
         alignment.late = [Late::Late, Late::Drop, Late::Inconclusive][chosen];
     }
     if let Some(chosen) = choice("wait_for", &["property", "specification"]) {
@@ -198,7 +211,7 @@ pub(super) fn alignment(item: Item<'_>, mistakes: &mut Mistakes) -> (Section, To
         if let Some(item) = members.get(name) {
             *limit = match item.text(name, mistakes).as_deref() {
                 Some("never") => None,
-                _ => duration(item, &format!("{name} must be a time such as 10 s, or `never`"), mistakes),
+                _ => duration(item, (name, "10 s", " or `never`"), mistakes),
             };
         }
     }
@@ -206,33 +219,43 @@ pub(super) fn alignment(item: Item<'_>, mistakes: &mut Mistakes) -> (Section, To
         && let Some(text) = item.text("progress", mistakes)
     {
         match Address::parse_source(&text) {
-            Ok(address) => progress = Some(address),
+            Ok(address) => {
+                places.push(Place::new(Role::Progress, "`progress` of `alignment`", &address, item));
+                progress = Some(address);
+            }
             Err(error) => mistakes.at(item, error),
         }
     }
     if let Some(item) = members.get("reports") {
-        reports = super::addresses(item, mistakes);
+        for (address, item) in addresses("reports", item, mistakes) {
+            places.push(Place::new(Role::Reports, "`reports` of `alignment`", &address, item));
+            reports.push(address);
+        }
     }
     let topics = TopicSettings::read(&mut members, mistakes);
-    members.finish(mistakes);
-    (Section { alignment, progress, reports }, topics)
+    members.finish(SYNONYMS, mistakes);
+    (Section { alignment, progress, reports }, topics, places)
 }
 
+/// A number that is not negative.
 fn number(item: Item<'_>, what: &str, mistakes: &mut Mistakes) -> Option<f64> {
     let text = item.text(what, mistakes)?;
     let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
     if number.is_none() {
-        mistakes.at(item, format!("{what} must be a number that is not negative"));
+        mistakes.at(item, format!("`{what}` must be a number that is not negative, such as 0.5"));
     }
     number
 }
 
-/// A time with its unit, in nanoseconds.
-fn duration(item: Item<'_>, wrong: &str, mistakes: &mut Mistakes) -> Option<i64> {
-    let text = item.text("a time", mistakes)?;
+/// A duration with its unit, in nanoseconds. For messages: the setting, an example, and what else the
+/// setting accepts.
+fn duration(item: Item<'_>, (name, example, or): (&str, &str, &str), mistakes: &mut Mistakes) -> Option<i64> {
+    let text = item.text(name, mistakes)?;
     let parsed = nanoseconds(&text);
     if parsed.is_none() {
-        mistakes.at(item, wrong);
+        let no_unit =
+            if text.parse::<f64>().is_ok() { format!("; {text} has no unit") } else { String::new() };
+        mistakes.at(item, format!("`{name}` must be a duration such as {example}{or}{no_unit}"));
     }
     parsed
 }

@@ -1,8 +1,12 @@
-//! Deployments: networks, topics and sinks of a specification, from `rondel.yaml` or from arguments.
+//! Deployments: the networks, topics and sinks of a specification, from `rondel.yaml` or from arguments.
 
 mod alignment;
 mod mqtt;
 mod networks;
+mod overview;
+mod places;
+mod schema;
+mod types;
 mod yaml;
 
 use std::path::{Path, PathBuf};
@@ -10,44 +14,81 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use rondel_event::{Path as FieldPath, TimeUnit};
 pub use rondel_net::address::{Address, Encoding, returns, spread};
-use rondel_net::dds;
 use rondel_runtime::{Emit, Input, Options, SessionPlan, TimeSource};
-use rondel_spec::Spec;
+use rondel_spec::{Spec, Topic};
 
 use crate::networks::NetworkSettings;
-use crate::specification::{Reading, Specification, Syntax, TimeModel};
+use crate::specification::{Reading, Specification, Syntax, TimeModel, read_text};
 pub use alignment::Section as AlignmentSection;
 use alignment::{TopicSettings, alignment};
 use mqtt::{OfTopic, mqtt_settings};
 use networks::{dds_settings, zenoh_settings};
+use places::{Place, Role};
+pub use schema::check_time_field;
+use types::DdsType;
 pub use yaml::Mistake;
-use yaml::{Item, Mistakes, suggest};
+use yaml::{Item, Mistakes, Synonyms, suggest};
+
+/// Names that people write for sections of a deployment.
+const SECTIONS: Synonyms = &[
+    (&["sinks", "sink", "output", "outputs", "publish", "verdict"], "write `verdicts`"),
+    (&["sources", "source", "inputs", "input", "subscribe", "topic"], "write `topics`"),
+    (&["spec", "file"], "write `specification`"),
+    (&["property", "properties"], "write `formula: FORMULA`, or name a file with `specification:`"),
+    (&["broker"], "write `mqtt: { broker: HOST:PORT }`"),
+    (&["domain", "domain_id", "ros2"], "write `dds: { domain: N }`"),
+    (&["connect", "listen", "router"], "write it in the section `zenoh:`"),
+    (&["align", "order"], "write `alignment`"),
+];
+
+/// Names that people write for settings of a topic.
+const TOPIC: Synonyms = &[
+    (&["address", "topic", "from", "key", "name", "url"], "write `source`"),
+    (&["timestamp", "stamp", "time_field", "time_from"], "write `time`"),
+    (&["unit"], "write `time_unit`"),
+    (&["format"], "write `encoding`"),
+    (&["message_type", "msg_type", "schema"], "write `type`"),
+    (&["retain"], "write `retained`"),
+];
+
+/// Names that people write for settings of verdicts.
+const VERDICTS: Synonyms = &[
+    (&["publish", "sink", "sinks", "address", "topic", "output", "source"], "write `to`"),
+    (&["when", "mode"], "write `emit`"),
+    (&["property"], "write `properties`"),
+];
+
+/// Names that people write for settings of a synchronizer.
+const SYNCHRONIZE: Synonyms = &[
+    (&["publish", "sink", "address", "topic", "output"], "write `to`"),
+    (&["policy", "max_wait", "max_interval", "epsilon", "slop"], "write it in the section `alignment:`"),
+];
 
 /// A checked deployment: everything that `rondel run` needs to start.
 #[derive(Debug)]
 pub struct Deployment {
     /// The specification.
     pub specification: Specification,
-    /// The settings of the networks with a topic or sink.
+    /// The settings of the networks that a topic or sink is on.
     pub networks: NetworkSettings,
-    /// The source of each topic, in the order of the specification.
+    /// The source of each topic of the specification, in its order.
     pub sources: Vec<Binding>,
-    /// How messages are put in order.
+    /// The section `alignment:`.
     pub alignment: AlignmentSection,
-    /// The sinks of aligned messages, if the deployment only synchronizes.
+    /// Of a synchronizer: the sinks of ordered messages.
     pub synchronized: Option<Vec<Address>>,
     /// The verdicts to publish.
     pub emit: Emit,
-    /// The sinks of each property, in the order of the properties.
+    /// The sinks of the verdicts of each property, in the order of the properties.
     pub sinks: Vec<Vec<Address>>,
-    /// Whether to exit if a network cannot be reached.
+    /// Whether to exit when a network cannot be reached.
     pub exit_on_unreachable: bool,
 }
 
-/// The source of a topic and how its messages are read.
+/// The source of a topic, and how its messages are read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Binding {
-    /// The address on a network.
+    /// The address.
     pub address: Address,
     /// How its messages are read.
     pub input: Input,
@@ -78,7 +119,7 @@ pub fn time_unit(text: &str) -> Option<TimeUnit> {
 pub struct Refused;
 
 impl Deployment {
-    /// All addresses of the deployment.
+    /// Returns all addresses that it reads or publishes on.
     pub fn addresses(&self) -> impl Iterator<Item = &Address> + Clone {
         let sources = self.sources.iter().map(|binding| &binding.address);
         let synchronized = self.synchronized.iter().flatten();
@@ -86,7 +127,7 @@ impl Deployment {
         sources.chain(self.sinks.iter().flatten()).chain(synchronized).chain(alignment)
     }
 
-    /// How the messages of the topics are read.
+    /// Returns how the messages of each topic are read.
     pub fn inputs(&self) -> Vec<Input> {
         let input = |binding: &Binding| {
             let address = binding.address.to_string();
@@ -112,8 +153,20 @@ impl Deployment {
     /// # Errors
     /// [`Refused`], after every mistake in both was shown on standard error.
     pub fn from_file(path: &Path) -> Result<Deployment, Refused> {
+        Deployment::read(path, false)
+    }
+
+    /// Reads as [`from_file`](Deployment::from_file), and also shows what only the user can check.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn validate(path: &Path) -> Result<Deployment, Refused> {
+        Deployment::read(path, true)
+    }
+
+    fn read(path: &Path, doubts: bool) -> Result<Deployment, Refused> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = read_text(path).map_err(|error| {
             crate::complain(&format!("cannot read the deployment {name}: {error}"));
             Refused
         })?;
@@ -121,17 +174,20 @@ impl Deployment {
         let mut mistakes = Mistakes::default();
         let read =
             yaml::with_document(&text, &mut mistakes, |root, mistakes| deployment(root, folder, mistakes));
-        mistakes.0.sort_by_key(|m| (m.line, m.column));
-        for mistake in &mistakes.0 {
-            let Mistake { line, column, message } = mistake;
-            if *line > 0 {
-                crate::complain(&format!("{name}:{line}:{column}: {message}"));
-            } else {
-                crate::complain(&format!("{name}: {message}"));
-            }
+        let Mistakes { mut errors, mut warnings, doubts: mut doubtful } = mistakes;
+        if doubts {
+            warnings.append(&mut doubtful);
         }
+        let show = |mistakes: &mut Vec<Mistake>, how: fn(&str)| {
+            mistakes.sort_by_key(|m| (m.line, m.column));
+            for Mistake { line, column, message } in mistakes.iter() {
+                how(&format!("{name}:{line}:{column}: {message}"));
+            }
+        };
+        show(&mut warnings, crate::warn);
+        show(&mut errors, crate::complain);
         match read.flatten() {
-            Some(deployment) if mistakes.0.is_empty() => Ok(deployment),
+            Some(deployment) if errors.is_empty() => Ok(deployment),
             _ => Err(Refused),
         }
     }
@@ -150,17 +206,17 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     let alignment_item = members.get("alignment");
     let synchronize_item = members.get("synchronize");
     let unreachable = members.get("exit_on_unreachable");
-    members.finish(mistakes);
+    members.finish(SECTIONS, mistakes);
 
     let specification = match synchronize_item {
         None => specification(root, file, formula, (syntax, time), folder, mistakes),
         Some(item) => {
             if file.or(formula).is_some() {
-                mistakes.at(item, "write either `synchronize:` or a specification, not both");
+                mistakes.at(item, "use either `synchronize:` or `specification:` (or `formula:`), not both: a synchronizer checks nothing");
             }
             let names = topics.map_or_else(Vec::new, |item| item.entries("topics", &mut Mistakes::default()));
             if names.is_empty() {
-                mistakes.at(item, "nothing to synchronize: name the sources under `topics:`");
+                mistakes.at(item, "nothing to synchronize: name the source of each topic under `topics:`");
             }
             Specification::of_topics(names.into_iter().map(|(name, ..)| name)).ok()
         }
@@ -176,8 +232,19 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     let empty = Spec::default();
     let spec = specification.as_ref().map(|s| &s.spec);
     let bindings = sources(root, topics, spec, &networks, mistakes);
-    let section = alignment_item.map(|item| alignment(item, mistakes));
-    let (sources, topic_settings): (Vec<Binding>, Vec<TopicSettings>) = bindings.into_iter().unzip();
+    let (section, alignment_places) = match alignment_item.map(|item| alignment(item, mistakes)) {
+        Some((section, settings, places)) => (Some((section, settings)), places),
+        None => (None, Vec::new()),
+    };
+    let mut places = Vec::new();
+    let mut sources = Vec::new();
+    let mut topic_settings: Vec<TopicSettings> = Vec::new();
+    for Source { name, item, binding, settings } in bindings {
+        places.push(Place::new(Role::Source, &format!("topic '{name}'"), &binding.address, item));
+        sources.push(binding);
+        topic_settings.push(settings);
+    }
+    places.extend(alignment_places);
     let inputs: Vec<Input> = sources.iter().map(|binding| binding.input.clone()).collect();
     let alignment = AlignmentSection::complete(section, &topic_settings, &inputs);
     if let Some(topic) = alignment.never_certain() {
@@ -186,23 +253,15 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
         mistakes.at(
             place,
             format!(
-                "messages on '{name}' would wait for ever: with `in_order: false` and `max_wait: none`, only \
-                 progress markers end the wait; add `progress:`"
+                "topic '{name}' could never be checked: with `in_order: false` and `max_wait: none`, only \
+                 progress markers show that no earlier message follows; set `progress`, or a duration as `max_wait`"
             ),
         );
     }
-    let synchronized = synchronize_item.map(|item| synchronize(item, mistakes));
+    let synchronized = synchronize_item.map(|item| synchronize(item, &mut places, mistakes));
     let properties: Vec<String> = spec.unwrap_or(&empty).properties.iter().map(|p| p.name.clone()).collect();
-    let (emit, sinks) = sinks(verdicts, spec.is_some().then_some(&properties[..]), mistakes);
-    for (sinks, item) in [
-        (&sinks, verdicts),
-        (&vec![alignment.reports.clone()], alignment_item),
-        (&vec![synchronized.clone().unwrap_or_default()], synchronize_item),
-    ] {
-        if let Some(error) = returns(sources.iter().map(|b| &b.address), sinks) {
-            mistakes.at(item.unwrap_or(root), error);
-        }
-    }
+    let (emit, sinks) = sinks(verdicts, spec.is_some().then_some(&properties[..]), &mut places, mistakes);
+    places::check(&places, mistakes);
     let mut deployment = Deployment {
         specification: specification?,
         networks: NetworkSettings::default(),
@@ -218,15 +277,20 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     Some(deployment)
 }
 
-/// The sinks of aligned messages.
-fn synchronize(item: Item<'_>, mistakes: &mut Mistakes) -> Vec<Address> {
+/// Reads the section `synchronize:`.
+fn synchronize<'y>(item: Item<'y>, places: &mut Vec<Place<'y>>, mistakes: &mut Mistakes) -> Vec<Address> {
     let mut members = item.members("synchronize", mistakes);
     let to = members.get("to");
-    members.finish(mistakes);
+    members.finish(SYNCHRONIZE, mistakes);
     if to.is_none() {
-        mistakes.at(item, "`synchronize` needs `to:`, such as zenoh:vehicle/synchronized");
+        mistakes.at(item, "`synchronize` needs `to:`, such as `to: zenoh:vehicle/synchronized`");
     }
-    to.map_or_else(Vec::new, |item| addresses(item, mistakes))
+    let mut all = Vec::new();
+    for (address, item) in to.map_or_else(Vec::new, |item| addresses("to", item, mistakes)) {
+        places.push(Place::new(Role::Synchronized, "`to` of `synchronize`", &address, item));
+        all.push(address);
+    }
+    all
 }
 
 fn specification(
@@ -243,7 +307,7 @@ fn specification(
         Some((_, Some(text))) if text == "rye" => Syntax::Rye,
         Some((item, text)) => {
             if text.is_some() {
-                mistakes.at(item, "syntax must be rondel or rye");
+                mistakes.at(item, "`syntax` must be rondel or rye");
             }
             Syntax::Rondel
         }
@@ -251,16 +315,19 @@ fn specification(
     let time = time.and_then(|item| {
         let text = item.text("time", mistakes)?;
         let model = TimeModel::from_str(&text, false);
-        model.map_err(|_| mistakes.at(item, "time must be steps, points, dense or linear")).ok()
+        model.map_err(|_| mistakes.at(item, "`time` must be steps, points, dense or linear")).ok()
     });
     let reading = Reading { syntax: Some(syntax), time };
     match (file, formula) {
         (Some(item), Some(_)) => {
-            mistakes.at(item, "either a specification or a formula, not both");
+            mistakes.at(item, "use either `specification:` or `formula:`, not both");
             None
         }
         (None, None) => {
-            mistakes.at(root, "nothing to check: name a file with `specification:` or write a `formula:`");
+            mistakes.at(
+                root,
+                "nothing to check: name a file with `specification:`, or write a formula with `formula:`",
+            );
             None
         }
         (Some(item), None) => {
@@ -280,72 +347,108 @@ fn specification(
     }
 }
 
-fn sources(
-    root: Item<'_>,
-    topics: Option<Item<'_>>,
+/// A topic of the specification: where it comes from, and the item that says so.
+struct Source<'y> {
+    name: String,
+    item: Item<'y>,
+    binding: Binding,
+    settings: TopicSettings,
+}
+
+/// The name of the network that addresses without one are on: where exactly one has a section.
+fn only_network(networks: &NetworkSettings) -> Option<&'static str> {
+    match (&networks.zenoh, &networks.dds, &networks.mqtt) {
+        (Some(_), None, None) => Some("zenoh"),
+        (None, Some(_), None) => Some("dds"),
+        (None, None, Some(_)) => Some("mqtt"),
+        _ => None,
+    }
+}
+
+/// The forms of an address, for messages: of one network, or of all.
+fn forms(network: Option<&str>) -> &'static str {
+    match network {
+        Some("zenoh") => "`zenoh:KEY`",
+        Some("dds") => "`dds:TOPIC`",
+        Some("mqtt") => "`mqtt:TOPIC`",
+        _ => "`zenoh:KEY`, `dds:TOPIC` or `mqtt:TOPIC`",
+    }
+}
+
+fn sources<'y>(
+    root: Item<'y>,
+    topics: Option<Item<'y>>,
     spec: Option<&Spec>,
     networks: &NetworkSettings,
     mistakes: &mut Mistakes,
-) -> Vec<(Binding, TopicSettings)> {
+) -> Vec<Source<'y>> {
     let entries = topics.map_or_else(Vec::new, |item| item.entries("topics", mistakes));
+    let network = only_network(networks);
     let mut bindings = Vec::new();
     for (name, key, item) in &entries {
-        let binding = binding(*item, mistakes);
-        if let Some(spec) = spec
-            && !spec.topics.iter().any(|t| t.name == *name)
-        {
+        let topic = spec.and_then(|spec| spec.topics.iter().find(|t| t.name == *name));
+        let binding = binding(*item, topic, network, mistakes);
+        if let (Some(spec), None) = (spec, topic) {
             let names = || spec.topics.iter().map(|t| t.name.as_str());
             let hint = suggest(name, names()).map_or_else(
-                || format!("it has: {}", names().collect::<Vec<_>>().join(", ")),
+                || format!("its topics are: {}", names().collect::<Vec<_>>().join(", ")),
                 |s| format!("did you mean '{s}'?"),
             );
             mistakes.at(*key, format!("the specification has no topic '{name}'; {hint}"));
         }
-        bindings.extend(binding.map(|b| (name.clone(), b)));
+        bindings.extend(binding.map(|(binding, settings)| Source {
+            name: name.clone(),
+            item: *item,
+            binding,
+            settings,
+        }));
     }
     let mut sources = Vec::new();
     for topic in spec.map_or(&[][..], |s| &s.topics) {
-        if let Some((_, binding)) = bindings.iter().find(|(name, _)| *name == topic.name) {
-            sources.push(binding.clone());
+        if let Some(index) = bindings.iter().position(|source| source.name == topic.name) {
+            sources.push(bindings.swap_remove(index));
             continue;
         }
         if entries.iter().any(|(name, ..)| *name == topic.name) {
             continue;
         }
-        let network = match (&networks.zenoh, &networks.dds, &networks.mqtt) {
-            (Some(_), None, None) => "zenoh",
-            (None, Some(_), None) => "dds",
-            (None, None, Some(_)) => "mqtt",
-            _ => {
-                let place = topics.unwrap_or(root);
-                mistakes.at(
-                    place,
-                    format!(
-                        "topic '{}' has no source; add `{}: zenoh:KEY` or `{}: dds:TOPIC` under `topics:`",
-                        topic.name, topic.name, topic.name
-                    ),
-                );
-                continue;
-            }
+        let (name, item) = (topic.name.clone(), topics.unwrap_or(root));
+        let Some(network) = network else {
+            let forms = forms(None);
+            mistakes.at(item, format!("topic '{name}' has no source; add `{name}: ADDRESS` under `topics:`, where ADDRESS is {forms}"));
+            continue;
         };
         // With a single network, the address in the specification is the address on this network.
         match Address::parse(&format!("{network}:{}", topic.address.trim_start_matches('/'))) {
             Ok(address) => {
                 let binding = Binding { address, input: arrival() };
-                sources.push((binding, TopicSettings::default()));
+                sources.push(Source { name, item, binding, settings: TopicSettings::default() });
             }
-            Err(error) => mistakes.at(topics.unwrap_or(root), format!("topic '{}': {error}", topic.name)),
+            Err(error) => mistakes.at(
+                item,
+                format!(
+                    "the address of topic '{name}' in the specification cannot be used: {error}; add \
+                     `{name}: ADDRESS` under `topics:`, where ADDRESS is {}",
+                    forms(Some(network))
+                ),
+            ),
         }
     }
     sources
 }
 
-/// The default input of a deployment: the time of arrival.
+/// The default: messages are read with their time of arrival.
 fn arrival() -> Input {
     Input { time: TimeSource::Arrival, ..Input::default() }
 }
 
-fn binding(item: Item<'_>, mistakes: &mut Mistakes) -> Option<(Binding, TopicSettings)> {
+/// Reads the settings of a topic: `topic` in the specification, if it has it.
+fn binding(
+    item: Item<'_>,
+    topic: Option<&Topic>,
+    network: Option<&str>,
+    mistakes: &mut Mistakes,
+) -> Option<(Binding, TopicSettings)> {
     let mut settings = TopicSettings::default();
     let mut input = arrival();
     let mut string_type = None;
@@ -363,29 +466,31 @@ fn binding(item: Item<'_>, mistakes: &mut Mistakes) -> Option<(Binding, TopicSet
             && let Some(text) = item.text("time", mistakes)
         {
             if text.split('.').any(str::is_empty) {
-                mistakes.at(item, "time must be arrival, source or a field such as header.stamp");
+                mistakes.at(item, "`time` must be arrival, source or a field such as header.stamp");
+            } else if let Some(Err(error)) = topic.map(|topic| check_time_field(topic, &text)) {
+                mistakes.at(item, error);
             }
             input.time = time_source(&text);
         }
         if let Some(item) = members.get("time_unit") {
             match item.text("time_unit", mistakes).as_deref().map(time_unit) {
                 Some(Some(known)) => input.time_unit = known,
-                Some(None) => mistakes.at(item, "time_unit must be s, ms, us or ns"),
+                Some(None) => mistakes.at(item, "`time_unit` must be s, ms, us or ns"),
                 None => {}
             }
         }
         of_mqtt = OfTopic::read(&mut members, mistakes);
         settings = TopicSettings::read(&mut members, mistakes);
         string_type = members.get("type").and_then(|item| Some((item, item.text("type", mistakes)?)));
-        members.finish(mistakes);
+        members.finish(TOPIC, mistakes);
         if source.is_none() {
-            mistakes.at(item, "a topic needs a `source:`, such as zenoh:KEY, dds:TOPIC or mqtt:TOPIC");
+            mistakes.at(item, format!("a topic needs `source:`, which is {}", forms(network)));
         }
         source?
     } else {
         item
     };
-    let text = address.text("a source", mistakes)?;
+    let text = address.text("source", mistakes)?;
     let parsed = match (Address::parse_source(&text), encoding) {
         (Ok(parsed), Some((item, encoding))) => {
             let encoded = parsed.encoded(encoding);
@@ -394,19 +499,29 @@ fn binding(item: Item<'_>, mistakes: &mut Mistakes) -> Option<(Binding, TopicSet
         (parsed, _) => parsed,
     };
     match (parsed, string_type) {
-        (Ok(Address::Dds(..)), Some((item, type_name))) if dds::check_topic(&type_name).is_err() => {
-            mistakes.at(
-                item,
-                format!("'{type_name}' is not a type name; an example is std_msgs::msg::dds_::String_"),
-            );
-            None
-        }
-        (Ok(Address::Dds(name, mut known)), Some((_, type_name))) => {
-            known.name = type_name;
+        (Ok(Address::Dds(name, mut known)), Some((item, type_name))) => {
+            match DdsType::parse(&type_name) {
+                DdsType::String(name) => known.name = name,
+                DdsType::Unknown(name) => {
+                    mistakes.doubt(item, types::unknown(&type_name));
+                    known.name = name;
+                }
+                DdsType::Other => {
+                    mistakes.at(item, types::refused(&type_name));
+                    return None;
+                }
+                DdsType::Invalid => {
+                    mistakes.at(
+                        item,
+                        format!("'{type_name}' is not the name of a type, such as std_msgs/msg/String"),
+                    );
+                    return None;
+                }
+            }
             Some((Binding { address: Address::Dds(name, known), input }, settings))
         }
         (Ok(_), Some((item, _))) => {
-            mistakes.at(item, "only a topic on DDS has a type");
+            mistakes.at(item, "`type` belongs to topics on DDS; remove it here");
             None
         }
         (Ok(address), None) => {
@@ -420,9 +535,10 @@ fn binding(item: Item<'_>, mistakes: &mut Mistakes) -> Option<(Binding, TopicSet
     }
 }
 
-fn sinks(
-    verdicts: Option<Item<'_>>,
+fn sinks<'y>(
+    verdicts: Option<Item<'y>>,
     properties: Option<&[String]>,
+    used: &mut Vec<Place<'y>>,
     mistakes: &mut Mistakes,
 ) -> (Emit, Vec<Vec<Address>>) {
     let names = properties.unwrap_or_default();
@@ -436,14 +552,15 @@ fn sinks(
             Some("change") => {}
             Some("every") => emit = Emit::Every,
             Some("violations") => emit = Emit::Violations,
-            Some(_) => mistakes.at(item, "emit must be change, every or violations"),
+            Some(_) => mistakes.at(item, "`emit` must be change, every or violations"),
             None => {}
         }
     }
     let to = members.get("to");
     let own = members.get("properties");
-    members.finish(mistakes);
-    let places = to.map_or_else(Vec::new, |item| addresses(item, mistakes));
+    members.finish(VERDICTS, mistakes);
+    let (places, items): (Vec<Address>, Vec<Item<'_>>) =
+        to.map_or_else(Vec::new, |item| addresses("to", item, mistakes)).into_iter().unzip();
     let mut sinks = match spread(&places, names) {
         Ok(sinks) => sinks,
         Err(error) => {
@@ -451,13 +568,19 @@ fn sinks(
             vec![Vec::new(); names.len()]
         }
     };
+    // Every property has the addresses of `to` in their order.
+    let mut items = vec![items; names.len()];
+    let mut settings = vec!["`to` of `verdicts`".to_owned(); names.len()];
     for (name, key, item) in own.map_or_else(Vec::new, |item| item.entries("properties", mistakes)) {
-        let own = addresses(item, mistakes);
+        let own = addresses(&name, item, mistakes);
         match names.iter().position(|n| *n == name) {
-            Some(index) => sinks[index] = own,
+            Some(index) => {
+                (sinks[index], items[index]) = own.into_iter().unzip();
+                settings[index] = format!("property '{name}' of `verdicts`");
+            }
             None if properties.is_some() => {
                 let hint = suggest(&name, names.iter().map(String::as_str)).map_or_else(
-                    || format!("it has: {}", names.join(", ")),
+                    || format!("its properties are: {}", names.join(", ")),
                     |s| format!("did you mean '{s}'?"),
                 );
                 mistakes.at(key, format!("the specification has no property '{name}'; {hint}"));
@@ -468,22 +591,27 @@ fn sinks(
     if to.is_none() && own.is_none() {
         sinks = vec![vec![Address::Stdout]; names.len()];
     }
+    for ((setting, items), sinks) in settings.iter().zip(&items).zip(&sinks) {
+        let sinks = sinks.iter().zip(items);
+        used.extend(sinks.map(|(address, item)| Place::new(Role::Verdicts, setting, address, *item)));
+    }
     (emit, sinks)
 }
 
-fn addresses(item: Item<'_>, mistakes: &mut Mistakes) -> Vec<Address> {
+/// Reads the addresses of a setting to publish on, each with its item.
+fn addresses<'y>(setting: &str, item: Item<'y>, mistakes: &mut Mistakes) -> Vec<(Address, Item<'y>)> {
     let mut addresses = Vec::new();
     for item in item.items() {
-        let Some(text) = item.text("an address", mistakes) else { continue };
+        let Some(text) = item.text(setting, mistakes) else { continue };
         match Address::parse_sink(&text) {
-            Ok(address) => addresses.push(address),
+            Ok(address) => addresses.push((address, item)),
             Err(error) => mistakes.at(item, error),
         }
     }
     addresses
 }
 
-/// The deployment file when none is named.
+/// Returns the file that is read when none is named.
 pub fn default_file() -> PathBuf {
     PathBuf::from("rondel.yaml")
 }

@@ -1,19 +1,47 @@
-//! The section `mqtt:` of a deployment.
+//! The section `mqtt:` of a deployment, and the settings of a topic on MQTT.
 
 use std::path::{Path, PathBuf};
 
 use rondel_net::mqtt::{Broker, Password, PublisherSettings, Qos, Settings, SubscriptionSettings, Tls};
 
 use super::Address;
-use super::yaml::{Item, Members, Mistakes};
+use super::yaml::{Item, Members, Mistakes, Synonyms};
 use crate::networks::Mqtt;
 
-/// The section `mqtt:`.
+/// Names that people write for settings of MQTT.
+const MQTT: Synonyms = &[
+    (
+        &["host", "hostname", "url", "uri", "server", "address", "port", "endpoint", "connect"],
+        "write `broker`, such as `broker: broker.example:1883`",
+    ),
+    (&["username", "user_name", "login"], "write `user`"),
+    (
+        &["password", "pass", "passwd"],
+        "use password_file or password_env: a password does not belong in this file",
+    ),
+    (&["ca", "ca_file", "cafile", "ca_cert", "ca_certs"], "write `tls: { ca: FILE }`"),
+    (&["cert", "certificate", "certfile", "cert_file"], "write `tls: { certificate: FILE }`"),
+    (&["key", "keyfile", "key_file"], "write `tls: { key: FILE }`"),
+    (&["ssl"], "write `tls`"),
+    (&["client", "id", "clientid"], "write `client_id`"),
+    (&["clean_session"], "write `clean_start`"),
+    (&["keepalive", "keep_alive_interval"], "write `keep_alive`"),
+    (&["retain"], "write `retain_verdicts`"),
+];
+
+/// Names that people write for settings of TLS.
+const TLS: Synonyms = &[
+    (&["ca_file", "cafile", "ca_cert", "ca_certs"], "write `ca`"),
+    (&["cert", "certfile", "cert_file", "client_cert"], "write `certificate`"),
+    (&["keyfile", "key_file", "client_key", "private_key"], "write `key`"),
+];
+
+/// Reads the section `mqtt:`.
 pub(super) fn mqtt_settings(item: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Mqtt {
     let mut settings = Settings::default();
     let mut verdicts = PublisherSettings::default();
     let mut members = item.members("mqtt", mistakes);
-    let before = mistakes.0.len();
+    let before = mistakes.errors.len();
     if let Some(item) = members.get("broker")
         && let Some(text) = item.text("broker", mistakes)
     {
@@ -25,12 +53,12 @@ pub(super) fn mqtt_settings(item: Item<'_>, folder: &Path, mistakes: &mut Mistak
     if let Some(item) = members.get("version") {
         match item.text("version", mistakes).as_deref().map(str::parse) {
             Some(Ok(version)) => settings.version = version,
-            Some(Err(())) => mistakes.at(item, "version must be 5 or 3.1.1"),
+            Some(Err(())) => mistakes.at(item, "`version` must be 5 or 3.1.1"),
             None => {}
         }
     }
-    settings.qos = qos(members.get("qos"), mistakes).unwrap_or_default();
-    verdicts.qos = qos(members.get("verdict_qos"), mistakes);
+    settings.qos = qos("qos", members.get("qos"), mistakes).unwrap_or_default();
+    verdicts.qos = qos("verdict_qos", members.get("verdict_qos"), mistakes);
     let mut boolean = |members: &mut Members<'_>, name, value: &mut bool| {
         *value = members.get(name).and_then(|item| item.boolean(name, mistakes)).unwrap_or(*value);
     };
@@ -42,18 +70,13 @@ pub(super) fn mqtt_settings(item: Item<'_>, folder: &Path, mistakes: &mut Mistak
     let variable = members.get("password_env");
     settings.password = match (file, variable) {
         (Some(_), Some(item)) => {
-            mistakes.at(item, "either a password_file or a password_env, not both");
+            mistakes.at(item, "use either password_file or password_env, not both");
             None
         }
         (Some(file), None) => Some(Password::File(file)),
         (None, Some(item)) => item.text("password_env", mistakes).map(Password::Environment),
         (None, None) => None,
     };
-    // Named to explain why it is refused.
-    if let Some(item) = members.get("password") {
-        mistakes
-            .at(item, "a password does not belong in a deployment; name a password_file or a password_env");
-    }
     if let Some(item) = members.get("tls") {
         let mut members = item.members("tls", mistakes);
         settings.tls = Some(Tls {
@@ -61,7 +84,7 @@ pub(super) fn mqtt_settings(item: Item<'_>, folder: &Path, mistakes: &mut Mistak
             certificate: self::file(&mut members, "certificate", folder, mistakes),
             key: self::file(&mut members, "key", folder, mistakes),
         });
-        members.finish(mistakes);
+        members.finish(TLS, mistakes);
     }
     let seconds = members.get("keep_alive").and_then(|item| item.integer("keep_alive", 1..=65_535, mistakes));
     settings.keep_alive = seconds.map_or(settings.keep_alive, |seconds| seconds as u16);
@@ -69,8 +92,8 @@ pub(super) fn mqtt_settings(item: Item<'_>, folder: &Path, mistakes: &mut Mistak
     let expiry = members.get("session_expiry");
     let expiry = expiry.and_then(|item| item.integer("session_expiry", 0..=longest, mistakes));
     settings.session_expiry = expiry.map_or(settings.session_expiry, |seconds| seconds as u32);
-    members.finish(mistakes);
-    if mistakes.0.len() == before
+    members.finish(MQTT, mistakes);
+    if mistakes.errors.len() == before
         && let Err(error) = settings.check()
     {
         mistakes.at(item, error.to_string());
@@ -78,6 +101,7 @@ pub(super) fn mqtt_settings(item: Item<'_>, folder: &Path, mistakes: &mut Mistak
     Mqtt { settings, verdicts }
 }
 
+/// Reads the name of a file, relative to the folder of the deployment.
 fn file(
     members: &mut Members<'_>,
     name: &'static str,
@@ -87,19 +111,19 @@ fn file(
     members.get(name).and_then(|item| item.text(name, mistakes)).map(|text| folder.join(text))
 }
 
-fn qos(item: Option<Item<'_>>, mistakes: &mut Mistakes) -> Option<Qos> {
-    item.and_then(|item| item.integer("qos", 0..=2, mistakes))
+fn qos(name: &str, item: Option<Item<'_>>, mistakes: &mut Mistakes) -> Option<Qos> {
+    item.and_then(|item| item.integer(name, 0..=2, mistakes))
         .and_then(|number| Qos::from_number(number as u8))
 }
 
-/// The settings of a topic that only MQTT has.
+/// The settings of a topic that exist only on MQTT.
 pub(super) struct OfTopic<'y> {
     settings: SubscriptionSettings,
     item: Option<Item<'y>>,
 }
 
 impl<'y> OfTopic<'y> {
-    /// The settings of a topic without any.
+    /// Returns the defaults.
     pub(super) fn none() -> OfTopic<'y> {
         OfTopic { settings: SubscriptionSettings::default(), item: None }
     }
@@ -108,18 +132,18 @@ impl<'y> OfTopic<'y> {
     pub(super) fn read(members: &mut Members<'y>, mistakes: &mut Mistakes) -> OfTopic<'y> {
         let (own, retained) = (members.get("qos"), members.get("retained"));
         let settings = SubscriptionSettings {
-            qos: qos(own, mistakes),
+            qos: qos("qos", own, mistakes),
             retained: retained.and_then(|item| item.boolean("retained", mistakes)).unwrap_or(true),
         };
         OfTopic { settings, item: own.or(retained) }
     }
 
-    /// The address with these settings, if it is on MQTT.
+    /// Returns the address with these settings; refuses them on another network.
     pub(super) fn at(&self, address: Address, mistakes: &mut Mistakes) -> Address {
         match (address, self.item) {
             (Address::Mqtt(filter, _, encoding), _) => Address::Mqtt(filter, self.settings, encoding),
             (address, Some(item)) => {
-                mistakes.at(item, "only a topic on MQTT has qos and retained");
+                mistakes.at(item, "`qos` and `retained` belong to topics on MQTT; remove them here");
                 address
             }
             (address, None) => address,

@@ -4,9 +4,39 @@ use std::path::Path;
 
 use rondel_net::{dds, zenoh};
 
-use super::yaml::{Item, Mistakes};
+use super::yaml::{Item, Mistakes, Synonyms};
 
-/// The section `zenoh:`.
+/// Names that people write for settings of Zenoh.
+const ZENOH: Synonyms = &[
+    (
+        &[
+            "endpoint",
+            "endpoints",
+            "router",
+            "routers",
+            "server",
+            "host",
+            "url",
+            "address",
+            "peers",
+            "locator",
+        ],
+        "write `connect`, such as `connect: tcp/192.0.2.1:7447`",
+    ),
+    (&["port", "bind"], "write `listen`, such as `listen: tcp/0.0.0.0:7447`"),
+    (&["config_file", "configuration"], "write `config`"),
+    (&["scouting", "multicast_scouting"], "write `multicast`"),
+];
+
+/// Names that people write for settings of DDS.
+const DDS: Synonyms = &[
+    (&["domain_id", "domainid", "ros_domain_id"], "write `domain`"),
+    (&["network_interface", "nic", "address"], "write `interface`"),
+    (&["peer", "hosts", "host", "discovery"], "write `peers`"),
+    (&["queue", "queue_size", "depth", "history"], "write `reader_queue`"),
+];
+
+/// Reads the section `zenoh:`.
 pub(super) fn zenoh_settings(item: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> zenoh::Settings {
     let mut settings = zenoh::Settings::default();
     let mut members = item.members("zenoh", mistakes);
@@ -16,7 +46,7 @@ pub(super) fn zenoh_settings(item: Item<'_>, folder: &Path, mistakes: &mut Mista
             Some("client") => Some(zenoh::Mode::Client),
             Some("router") => Some(zenoh::Mode::Router),
             Some(_) => {
-                mistakes.at(item, "mode must be peer, client or router");
+                mistakes.at(item, "`mode` must be peer, client or router");
                 None
             }
             None => None,
@@ -24,8 +54,8 @@ pub(super) fn zenoh_settings(item: Item<'_>, folder: &Path, mistakes: &mut Mista
     }
     for (name, endpoints) in [("connect", &mut settings.connect), ("listen", &mut settings.listen)] {
         for item in members.get(name).map_or_else(Vec::new, Item::items) {
-            let Some(text) = item.text("an endpoint", mistakes) else { continue };
-            match zenoh::check_endpoint(&text) {
+            let Some(text) = item.text(name, mistakes) else { continue };
+            match zenoh::check_endpoint(&text, name == "listen") {
                 Ok(()) => endpoints.push(text),
                 Err(error) => mistakes.at(item, error.to_string()),
             }
@@ -38,7 +68,7 @@ pub(super) fn zenoh_settings(item: Item<'_>, folder: &Path, mistakes: &mut Mista
         if file.is_file() {
             settings.config_file = Some(file);
         } else {
-            mistakes.at(item, format!("there is no file {}", file.display()));
+            mistakes.at(item, format!("`config` names {}, which is not a file", file.display()));
         }
     }
     if let Some(item) = members.get("multicast") {
@@ -47,14 +77,14 @@ pub(super) fn zenoh_settings(item: Item<'_>, folder: &Path, mistakes: &mut Mista
     if let Some(item) = members.get("low_latency") {
         settings.low_latency = item.boolean("low_latency", mistakes).unwrap_or(false);
     }
-    members.finish(mistakes);
+    members.finish(ZENOH, mistakes);
     if let Err(error) = settings.check() {
         mistakes.at(item, error.to_string());
     }
     settings
 }
 
-/// The section `dds:`.
+/// Reads the section `dds:`.
 pub(super) fn dds_settings(item: Item<'_>, mistakes: &mut Mistakes) -> dds::Settings {
     let mut settings = dds::Settings::default();
     let mut members = item.members("dds", mistakes);
@@ -65,13 +95,13 @@ pub(super) fn dds_settings(item: Item<'_>, mistakes: &mut Mistakes) -> dds::Sett
         settings.interface = item.text("interface", mistakes);
     }
     if let Some(item) = members.get("peers") {
-        settings.peers = item.texts("a peer", mistakes);
+        settings.peers = item.texts("peers", mistakes);
     }
     if let Some(queue) =
         members.get("reader_queue").and_then(|item| item.integer("reader_queue", 64..=1 << 24, mistakes))
     {
         settings.reader_queue = queue as u32;
     }
-    members.finish(mistakes);
+    members.finish(DDS, mistakes);
     settings
 }

@@ -1,15 +1,15 @@
-//! Reading YAML documents: reports every mistake, each with its line and column.
+//! Reads YAML documents. All mistakes are collected, each with its line and column.
 
 use saphyr::{LoadableYamlNode, MarkedYaml, Scalar, YamlData};
 
 /// A mistake at a place in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// The line from 1; 0 for the file as a whole.
+    /// The line, from 1.
     pub line: usize,
-    /// The column from 1.
+    /// The column, from 1.
     pub column: usize,
-    /// The message, with the remedy.
+    /// The message: what is wrong, and what to write instead.
     pub message: String,
 }
 
@@ -24,54 +24,190 @@ pub struct Item<'y> {
 pub struct Members<'y> {
     members: Vec<(String, Item<'y>, Item<'y>)>,
     known: Vec<&'static str>,
+    former: Option<&'static str>,
     what: &'static str,
 }
 
 /// All mistakes found so far.
 #[derive(Debug, Default)]
-pub struct Mistakes(pub Vec<Mistake>);
+pub struct Mistakes {
+    /// The reasons to refuse the file.
+    pub errors: Vec<Mistake>,
+    /// What the next version refuses.
+    pub warnings: Vec<Mistake>,
+    /// What Rondel cannot check, shown by `rondel validate`.
+    pub doubts: Vec<Mistake>,
+}
+
+/// Names that people write for a setting, and what to write instead.
+pub type Synonyms = &'static [(&'static [&'static str], &'static str)];
 
 impl Mistakes {
-    /// Adds a mistake at an item.
+    /// Adds an error at an item.
     pub fn at(&mut self, item: Item<'_>, message: impl Into<String>) {
-        let start = item.node.span.start;
-        self.0.push(Mistake { line: start.line(), column: start.col() + 1, message: message.into() });
+        self.errors.push(Mistake::at(item, message.into()));
     }
 
-    /// Adds a mistake about the file as a whole.
-    pub fn anywhere(&mut self, message: impl Into<String>) {
-        self.0.push(Mistake { line: 0, column: 0, message: message.into() });
+    /// Adds a warning at an item.
+    pub fn warn(&mut self, item: Item<'_>, message: impl Into<String>) {
+        self.warnings.push(Mistake::at(item, message.into()));
+    }
+
+    /// Adds a doubt at an item.
+    pub fn doubt(&mut self, item: Item<'_>, message: impl Into<String>) {
+        self.doubts.push(Mistake::at(item, message.into()));
+    }
+
+    /// Refuses environment variables in values: they would otherwise be taken literally. Other errors in
+    /// these values only follow from that, and are removed.
+    fn refuse_variables(&mut self, root: Item<'_>) {
+        let mut found = Vec::new();
+        root.variables(&mut found);
+        self.errors
+            .retain(|error| found.iter().all(|one| (one.line, one.column) != (error.line, error.column)));
+        self.errors.append(&mut found);
     }
 }
 
-/// Parses a document and calls `read` with its root; `None` when it is not YAML.
+impl Mistake {
+    fn at(item: Item<'_>, message: String) -> Mistake {
+        let (line, column) = item.position();
+        Mistake { line, column, message }
+    }
+}
+
+/// Parses a document and passes its root to `read`; returns `None` when the text is not valid YAML.
 pub fn with_document<T>(
     text: &str,
     mistakes: &mut Mistakes,
     read: impl FnOnce(Item<'_>, &mut Mistakes) -> T,
 ) -> Option<T> {
+    let mut wrong = |line, column, message: &str| {
+        mistakes.errors.push(Mistake { line, column, message: message.to_owned() });
+        None
+    };
     match MarkedYaml::load_from_str(text) {
         Ok(documents) => match documents.as_slice() {
-            [root] => Some(read(Item { node: root }, mistakes)),
+            [root] => {
+                let root = Item { node: root };
+                let result = read(root, mistakes);
+                mistakes.refuse_variables(root);
+                Some(result)
+            }
             [] => {
-                mistakes.anywhere("the file is empty");
-                None
+                wrong(1, 1, "the file is empty; a deployment needs at least `specification:` or `formula:`")
             }
-            _ => {
-                mistakes.anywhere("the file has several documents; one is expected");
-                None
-            }
+            [_, second, ..] => wrong(
+                second.span.start.line(),
+                second.span.start.col() + 1,
+                "a second document begins here; a deployment is one document, without `---` between its settings",
+            ),
         },
         Err(error) => {
             let at = error.marker();
-            mistakes.0.push(Mistake {
-                line: at.line(),
-                column: at.col() + 1,
-                message: error.info().to_owned(),
-            });
+            mistakes.errors.push(syntax_mistake(text, at.line(), at.col() + 1, error.info()));
             None
         }
     }
+}
+
+/// Returns a mistake in the syntax of a document in plain words. The parser speaks of its own states.
+fn syntax_mistake(text: &str, line: usize, column: usize, info: &str) -> Mistake {
+    let lines: Vec<&str> = text.lines().collect();
+    let current = line.checked_sub(1).and_then(|index| lines.get(index)).copied().unwrap_or_default();
+    let mistake = |message: String| Mistake { line, column, message };
+    if info.contains("flow mapping")
+        && let Some(variable) = variable(current)
+    {
+        return mistake(no_variables(variable));
+    }
+    if info.contains("tab") {
+        let indentation = |line: &str| line.find(|c: char| !c.is_whitespace()).unwrap_or(line.len());
+        let tab = |line: &str| line[..indentation(line)].find('\t');
+        let place = lines.iter().enumerate().find_map(|(index, line)| Some((index + 1, tab(line)? + 1)));
+        let (line, column) = place.unwrap_or((line, column));
+        let message = "a tab indents this line; YAML allows only spaces".to_owned();
+        return Mistake { line, column, message };
+    }
+    if info.contains("duplicated key") {
+        let from = current.char_indices().nth(column.saturating_sub(1)).map_or(0, |(at, _)| at);
+        let key = current[from..].split(':').next().unwrap_or_default().trim();
+        let indent = |line: &str| line.len() - line.trim_start().len();
+        // In a block mapping, the first of them stands above at the same indentation.
+        let above = lines.iter().take(line.saturating_sub(1)).enumerate().rev();
+        let mut first = None;
+        if current[..from].trim().is_empty() {
+            for (index, line) in above.filter(|(_, line)| !line.trim().is_empty()) {
+                if indent(line) < from {
+                    break;
+                }
+                let rest = line.trim_start().strip_prefix(key);
+                if indent(line) == from && rest.is_some_and(|rest| rest.trim_start().starts_with(':')) {
+                    first = Some(index + 1);
+                }
+            }
+        }
+        let first = first.map_or_else(String::new, |line| format!("; the first is in line {line}"));
+        return mistake(format!("duplicate setting '{key}'{first}; keep only one"));
+    }
+    let known = [
+        (
+            "flow sequence",
+            "a list that begins with `[` lacks its `]`, or a `,` is missing between two of its items",
+        ),
+        (
+            "flow mapping",
+            "a mapping that begins with `{` lacks its `}`, or a `,` is missing between two of its settings",
+        ),
+        ("quoted scalar", "a text that begins with a quotation mark lacks its closing quotation mark"),
+        (
+            "mapping values are not allowed",
+            "`:` cannot stand here; put a value that contains `: ` in quotation marks, and indent all settings of a section equally",
+        ),
+        ("misplaced bracket", "this bracket closes nothing; remove it"),
+        (
+            "unknown anchor",
+            "`*` begins a reference to an anchor, and there is none of this name; put a value that begins with `*` in \
+             quotation marks",
+        ),
+        (
+            "did not find expected key",
+            "a setting such as `name: value` is expected here; indent all settings of a section equally",
+        ),
+        (
+            "unexpected character",
+            "a value cannot begin with this character; put the value in quotation marks",
+        ),
+    ];
+    let message = known.iter().find(|(part, _)| info.contains(part));
+    mistake(message.map_or_else(|| format!("this is not valid YAML: {info}"), |(_, m)| (*m).to_owned()))
+}
+
+/// Finds `${NAME}` or `$NAME`, the latter in capitals. MQTT and Zenoh have their own uses of `$`:
+/// `$share/…`, `$SYS/…`, `$*`.
+fn variable(text: &str) -> Option<&str> {
+    text.match_indices('$').find_map(|(at, _)| {
+        let rest = &text[at + 1..];
+        if let Some(braced) = rest.strip_prefix('{') {
+            let starts = braced.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+            return starts.then(|| braced.find('}').map(|end| &text[at..at + end + 3])).flatten();
+        }
+        let is_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+        let end = rest.find(|c: char| !is_name(c)).unwrap_or(rest.len());
+        let (name, after) = rest.split_at(end);
+        let begins = !text[..at].ends_with(|c: char| c.is_ascii_alphanumeric());
+        let ends = !after.starts_with(|c: char| c.is_ascii_alphanumeric());
+        let is_variable = begins && ends && name.len() > 1 && name != "SYS";
+        (is_variable && !name.starts_with(|c: char| c.is_ascii_digit())).then(|| &text[at..=at + end])
+    })
+}
+
+/// The message about an environment variable in a value.
+fn no_variables(variable: &str) -> String {
+    format!(
+        "environment variables are not expanded: write the value itself instead of {variable}; for a password, \
+         use `password_env: NAME`"
+    )
 }
 
 impl<'y> Item<'y> {
@@ -82,11 +218,21 @@ impl<'y> Item<'y> {
             YamlData::Value(Scalar::Integer(number)) => Some(number.to_string()),
             YamlData::Value(Scalar::FloatingPoint(number)) => Some(number.to_string()),
             YamlData::Value(Scalar::Boolean(value)) => Some(value.to_string()),
+            YamlData::Value(Scalar::Null) => {
+                mistakes.at(self, format!("`{what}` has no value; write one after the `:`, or remove it"));
+                None
+            }
             _ => {
-                mistakes.at(self, format!("{what} must be text, not {}", self.kind()));
+                mistakes.at(self, format!("`{what}` must be text, not {}", self.kind()));
                 None
             }
         }
+    }
+
+    /// The line and the column, from 1.
+    pub fn position(self) -> (usize, usize) {
+        let start = self.node.span.start;
+        (start.line(), start.col() + 1)
     }
 
     /// A boolean.
@@ -94,7 +240,7 @@ impl<'y> Item<'y> {
         if let YamlData::Value(Scalar::Boolean(value)) = self.node.data {
             return Some(value);
         }
-        mistakes.at(self, format!("{what} must be true or false, not {}", self.kind()));
+        mistakes.at(self, format!("`{what}` must be true or false, not {}", self.kind()));
         None
     }
 
@@ -110,7 +256,8 @@ impl<'y> Item<'y> {
         {
             return Some(value);
         }
-        mistakes.at(self, format!("{what} must be a whole number from {} to {}", range.start(), range.end()));
+        let (least, most) = (range.start(), range.end());
+        mistakes.at(self, format!("`{what}` must be a whole number from {least} to {most}"));
         None
     }
 
@@ -140,20 +287,51 @@ impl<'y> Item<'y> {
                 .iter()
                 .filter_map(|(key, value)| {
                     let key = Item { node: key };
-                    Some((key.text("a name", mistakes)?, key, Item { node: value }))
+                    if !matches!(key.node.data, YamlData::Value(_)) {
+                        mistakes.at(key, format!("the name of a setting must be text, not {}", key.kind()));
+                        return None;
+                    }
+                    Some((key.text("name", mistakes)?, key, Item { node: value }))
                 })
                 .collect(),
             YamlData::Value(Scalar::Null) => Vec::new(),
             _ => {
-                mistakes.at(self, format!("{what} must be a mapping (name: value), not {}", self.kind()));
+                let way_out = match self.node.data {
+                    YamlData::Sequence(_) => "; write `name: value` without `-` or brackets",
+                    _ => "",
+                };
+                mistakes.at(
+                    self,
+                    format!("{what} must be a mapping (name: value), not {}{way_out}", self.kind()),
+                );
                 Vec::new()
             }
         }
     }
 
+    /// Adds an error for each value that contains an environment variable. Formulas may contain a `$`.
+    fn variables(self, found: &mut Vec<Mistake>) {
+        match &self.node.data {
+            YamlData::Value(Scalar::String(text)) => {
+                found.extend(variable(text).map(|name| Mistake::at(self, no_variables(name))));
+            }
+            YamlData::Sequence(items) => items.iter().for_each(|node| Item { node }.variables(found)),
+            YamlData::Mapping(members) => {
+                for (key, node) in members {
+                    let is_formula =
+                        matches!(&key.data, YamlData::Value(Scalar::String(key)) if key == "formula");
+                    if !is_formula {
+                        Item { node }.variables(found);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// The members of a mapping whose names are fixed; see [`Members::finish`].
     pub fn members(self, what: &'static str, mistakes: &mut Mistakes) -> Members<'y> {
-        Members { members: self.entries(what, mistakes), known: Vec::new(), what }
+        Members { members: self.entries(what, mistakes), known: Vec::new(), former: None, what }
     }
 
     fn kind(self) -> &'static str {
@@ -176,16 +354,26 @@ impl<'y> Members<'y> {
         self.members.iter().find(|(key, ..)| key == name).map(|(.., value)| *value)
     }
 
-    /// Reports every member that was not read with [`Members::get`].
-    pub fn finish(self, mistakes: &mut Mistakes) {
+    /// The member of a former name, which is accepted but not offered.
+    pub fn get_former(&mut self, name: &'static str) -> Option<Item<'y>> {
+        self.former = Some(name);
+        self.members.iter().find(|(key, ..)| key == name).map(|(.., value)| *value)
+    }
+
+    /// Adds an error for each member that was not asked for, with the setting that is probably meant.
+    pub fn finish(self, synonyms: Synonyms, mistakes: &mut Mistakes) {
         for (name, key, _) in &self.members {
-            if !self.known.contains(&name.as_str()) {
-                let hint = suggest(name, self.known.iter().copied()).map_or_else(
-                    || format!("known here: {}", self.known.join(", ")),
-                    |s| format!("did you mean '{s}'?"),
-                );
-                mistakes.at(*key, format!("{} has no setting '{name}'; {hint}", self.what));
+            if self.known.contains(&name.as_str()) || self.former == Some(name.as_str()) {
+                continue;
             }
+            let written = name.to_ascii_lowercase().replace('-', "_");
+            let synonym = synonyms.iter().find(|(names, _)| names.contains(&written.as_str()));
+            let hint = match (synonym, suggest(name, self.known.iter().copied())) {
+                (Some((_, advice)), _) => (*advice).to_owned(),
+                (None, Some(nearest)) => format!("did you mean '{nearest}'?"),
+                (None, None) => format!("its settings are: {}", self.known.join(", ")),
+            };
+            mistakes.at(*key, format!("{} has no setting '{name}'; {hint}", self.what));
         }
     }
 }
@@ -197,4 +385,27 @@ pub(super) fn suggest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>)
         .filter(|(similarity, _)| *similarity > 0.8)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::variable;
+
+    #[test]
+    fn environment_variables_are_found() {
+        for (text, name) in [
+            ("${BROKER}", "${BROKER}"),
+            ("tcp/${host}:7447", "${host}"),
+            ("${A:-b}/c", "${A:-b}"),
+            ("$BROKER:1883", "$BROKER"),
+            ("$HOME/x", "$HOME"),
+        ] {
+            assert_eq!(variable(text), Some(name));
+        }
+        for text in
+            ["mqtt:$share/g/a", "mqtt:$SYS/broker", "zenoh:a/$*", "a$B", "$", "$1", "${", "$aws/x", "${}"]
+        {
+            assert_eq!(variable(text), None, "{text}");
+        }
+    }
 }

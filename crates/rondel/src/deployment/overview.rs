@@ -1,0 +1,218 @@
+//! The overview that `rondel validate` prints: what a deployment will do, as short tables.
+
+use rondel_event::TimeUnit;
+use rondel_net::{dds, mqtt, zenoh};
+use rondel_runtime::alignment::{Late, MaxWait, Policy, WaitFor};
+use rondel_runtime::{AlignmentClock, Emit, Input, TimeSource};
+
+use super::{Address, Deployment, Encoding};
+use crate::networks::Mqtt;
+
+impl Deployment {
+    /// Returns what a run of this deployment does: its topics, alignment, sinks and networks.
+    pub fn overview(&self) -> String {
+        let blocks = [self.topics(), self.order(), self.published(), self.joined()];
+        blocks.iter().map(|rows| table(rows)).filter(|table| !table.is_empty()).collect::<Vec<_>>().join("\n")
+    }
+
+    fn topics(&self) -> Vec<Vec<String>> {
+        let alignment = &self.alignment.alignment;
+        let waits = alignment.policy == Policy::EventTime;
+        let mut rows = vec![row(["topic", "source", "time", "encoding"])];
+        if waits {
+            rows[0].push("max_wait".to_owned());
+        }
+        let settings = alignment.topics.iter().map(Some).chain(std::iter::repeat(None));
+        for ((topic, source), settings) in
+            self.specification.spec.topics.iter().zip(&self.sources).zip(settings)
+        {
+            let address = source.address.to_string();
+            let encoding = match (&source.address, source.address.encoding()) {
+                (Address::Dds(_, string_type), _) => format!("json in {}", string_type.name),
+                (_, Encoding::Json) => "json".to_owned(),
+                (_, Encoding::CdrString) => "cdr_string".to_owned(),
+            };
+            // The encoding has a column of its own.
+            let address = address.replacen("+cdr_string:", ":", 1);
+            let mut row = row([&topic.name, &address, &time(&source.input), &encoding]);
+            if let Some(settings) = settings.filter(|_| waits) {
+                row.push(match settings.max_wait {
+                    MaxWait::Unlimited => "none".to_owned(),
+                    MaxWait::Fixed(nanos) => duration(nanos),
+                    MaxWait::Estimated(quantile) => format!("estimate {quantile}"),
+                });
+            }
+            rows.push(row);
+        }
+        rows
+    }
+
+    fn order(&self) -> Vec<Vec<String>> {
+        let alignment = &self.alignment.alignment;
+        let mut rows = vec![row(["alignment", policy(alignment.policy)])];
+        if let Policy::Approximate { max_interval: Some(nanos), .. } = alignment.policy {
+            rows.push(row(["", &format!("times of a set at most {} apart", duration(nanos))]));
+        }
+        if let Policy::Epsilon(nanos) = alignment.policy {
+            rows.push(row(["", &format!("times of a set at most {} apart", duration(nanos))]));
+        }
+        if alignment.policy == Policy::EventTime {
+            rows.push(row([
+                "late messages",
+                match alignment.late {
+                    Late::Late => "checked at the time of the last checked message",
+                    Late::Drop => "left out",
+                    Late::Inconclusive => "make their fields unknown",
+                },
+            ]));
+            if alignment.wait_for == WaitFor::Specification {
+                rows.push(row(["wait_for", "specification: every property waits for all topics"]));
+            }
+            if alignment.clock == AlignmentClock::System {
+                rows.push(row(["clock", "system"]));
+            }
+        }
+        if let Some(address) = &self.alignment.progress {
+            rows.push(row(["progress markers", &address.to_string()]));
+        }
+        if !self.alignment.reports.is_empty() {
+            rows.push(row(["reports", &list(&self.alignment.reports)]));
+        }
+        rows
+    }
+
+    fn published(&self) -> Vec<Vec<String>> {
+        if let Some(sinks) = &self.synchronized {
+            return vec![row(["published", "sink"]), row(["synchronized messages", &list(sinks)])];
+        }
+        let which = match self.emit {
+            Emit::Change => "verdicts that change",
+            Emit::Every => "every verdict",
+            Emit::Violations => "violations",
+        };
+        let mut rows = vec![row(["property", &format!("sinks of {which}")])];
+        let properties = &self.specification.spec.properties;
+        for (property, sinks) in properties.iter().zip(&self.sinks) {
+            let sinks = if sinks.is_empty() { "not published".to_owned() } else { list(sinks) };
+            rows.push(row([&property.name, &sinks]));
+        }
+        rows
+    }
+
+    fn joined(&self) -> Vec<Vec<String>> {
+        let mut rows = vec![row(["network", "connects to", "listens on"])];
+        rows.extend(self.networks.zenoh.as_ref().map(zenoh_row));
+        rows.extend(self.networks.dds.as_ref().map(dds_row));
+        rows.extend(self.networks.mqtt.as_ref().map(mqtt_row));
+        if rows.len() == 1 { Vec::new() } else { rows }
+    }
+}
+
+fn zenoh_row(settings: &zenoh::Settings) -> Vec<String> {
+    let zenoh::Settings { mode, connect, listen, config_file, multicast_scouting, .. } = settings;
+    let file = config_file.as_ref().map(|file| format!("as in {}", file.display()));
+    let role = match (mode, &file) {
+        (Some(zenoh::Mode::Client), _) => "zenoh client",
+        (Some(zenoh::Mode::Router), _) => "zenoh router",
+        (None, Some(_)) => "zenoh",
+        (Some(zenoh::Mode::Peer) | None, _) => "zenoh peer",
+    };
+    let alone = connect.is_empty() && listen.is_empty() && file.is_none();
+    let multicast = multicast_scouting.unwrap_or(alone).then(|| "others, found by multicast".to_owned());
+    let mut connects = connect.clone();
+    if connect.is_empty() {
+        connects.extend(file.clone());
+    }
+    connects.extend(multicast);
+    let listens = match (mode, &file) {
+        _ if !listen.is_empty() => listen.join(", "),
+        (_, Some(file)) => file.clone(),
+        (Some(zenoh::Mode::Client), None) => "nothing".to_owned(),
+        (Some(zenoh::Mode::Router), None) => "TCP port 7447".to_owned(),
+        (Some(zenoh::Mode::Peer) | None, None) => "a free TCP port".to_owned(),
+    };
+    let connects = if connects.is_empty() { "nothing".to_owned() } else { connects.join(", ") };
+    row([role, &connects, &listens])
+}
+
+fn dds_row(settings: &dds::Settings) -> Vec<String> {
+    let connects = match &settings.peers[..] {
+        [] => "participants, found by multicast".to_owned(),
+        peers => peers.join(", "),
+    };
+    let interface = settings.interface.as_ref().map_or_else(
+        || "the interface that CycloneDDS chooses".to_owned(),
+        |interface| format!("interface {interface}"),
+    );
+    row([&format!("dds domain {}", settings.domain), &connects, &interface])
+}
+
+fn mqtt_row(mqtt: &Mqtt) -> Vec<String> {
+    let settings = &mqtt.settings;
+    let version = match settings.version {
+        mqtt::Version::V3 => "mqtt 3.1.1",
+        mqtt::Version::V5 => "mqtt 5",
+    };
+    let mut broker = format!("broker {}", settings.broker);
+    if settings.tls.is_some() || settings.broker.tls == Some(true) {
+        broker += " with TLS";
+    }
+    if let Some(user) = &settings.user {
+        broker += &format!(" as user {user}");
+    }
+    row([version, &broker, "nothing"])
+}
+
+fn policy(policy: Policy) -> &'static str {
+    match policy {
+        Policy::Arrival => "arrival: messages are checked as they arrive",
+        Policy::EventTime => "event_time: messages are checked in the order of their times",
+        Policy::Exact => "exact: a set is one message of every topic, with equal times",
+        Policy::Approximate { .. } => "approximate: a set is the best match of one message of every topic",
+        Policy::Epsilon(_) => "epsilon: a set is one message of every topic, with times close together",
+        Policy::Latest => "latest: a set is the last message of every topic",
+    }
+}
+
+fn time(input: &Input) -> String {
+    let unit = match input.time_unit {
+        TimeUnit::Seconds => "s",
+        TimeUnit::Milliseconds => "ms",
+        TimeUnit::Microseconds => "us",
+        TimeUnit::Nanoseconds => "ns",
+    };
+    match &input.time {
+        TimeSource::Arrival => "arrival".to_owned(),
+        TimeSource::Source => "source".to_owned(),
+        TimeSource::Field(path) => format!("field {path} in {unit}"),
+    }
+}
+
+/// Writes a duration in the largest unit in which it is a whole number.
+fn duration(nanos: i64) -> String {
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")];
+    let (size, unit) = units.into_iter().find(|(size, _)| nanos % size == 0).unwrap_or((1, "ns"));
+    format!("{} {unit}", nanos / size)
+}
+
+fn list(addresses: &[Address]) -> String {
+    addresses.iter().map(Address::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
+    cells.into_iter().map(str::to_owned).collect()
+}
+
+/// Lays rows out in columns, two spaces apart; indented below the sentence before them.
+fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        format!("  {}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    rows.iter().map(line).collect()
+}

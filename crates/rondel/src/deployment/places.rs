@@ -1,0 +1,99 @@
+//! The places on networks that a deployment names: nothing may be read where something else is published.
+
+use super::Address;
+use super::yaml::{Item, Mistakes};
+
+/// What happens at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Messages of a topic are read.
+    Source,
+    /// Progress markers are read.
+    Progress,
+    /// Verdicts are published.
+    Verdicts,
+    /// Reports of the alignment are published.
+    Reports,
+    /// Synchronized messages are published.
+    Synchronized,
+}
+
+impl Role {
+    fn reads(self) -> bool {
+        matches!(self, Role::Source | Role::Progress)
+    }
+
+    /// Returns what is published or read, in messages of errors.
+    fn contents(self) -> &'static str {
+        match self {
+            Role::Source => "messages",
+            Role::Progress => "progress markers",
+            Role::Verdicts => "verdicts",
+            Role::Reports => "reports",
+            Role::Synchronized => "synchronized messages",
+        }
+    }
+}
+
+/// An address in a deployment, and the setting that names it.
+#[derive(Clone, Debug)]
+pub(super) struct Place<'y> {
+    role: Role,
+    setting: String,
+    address: Address,
+    item: Item<'y>,
+}
+
+impl<'y> Place<'y> {
+    /// Returns the place of this address, which `setting` names at `item`.
+    pub(super) fn new(role: Role, setting: &str, address: &Address, item: Item<'y>) -> Place<'y> {
+        Place { role, setting: setting.to_owned(), address: address.clone(), item }
+    }
+
+    /// Returns why the two places cannot be used together, if they cannot.
+    fn clash(&self, other: &Place<'_>) -> Option<String> {
+        if self.role == other.role || !self.address.meets(&other.address) {
+            return None;
+        }
+        let (reading, publishing) = match (self.role.reads(), other.role.reads()) {
+            (true, false) => (self, other),
+            (false, true) => (other, self),
+            (both_read, _) => {
+                let verb = if both_read { "reads" } else { "publishes" };
+                let (a, b) = (self.role.contents(), other.role.contents());
+                return Some(format!(
+                    "{} {verb} {a} on {}, where {} {verb} {b}; use different topics",
+                    self.setting, self.address, other.setting
+                ));
+            }
+        };
+        let effect = match reading.role {
+            Role::Progress => "be read as progress markers from",
+            _ => "come back as messages of",
+        };
+        Some(format!(
+            "{} on {} would {effect} {}: {} publishes where {} reads; publish them elsewhere",
+            publishing.role.contents(),
+            publishing.address,
+            reading.address,
+            publishing.setting,
+            reading.setting
+        ))
+    }
+}
+
+/// Adds an error for each setting that names a place which another setting uses for something else.
+pub(super) fn check(places: &[Place<'_>], mistakes: &mut Mistakes) {
+    let mut reported: Option<(usize, usize)> = None;
+    for (index, place) in places.iter().enumerate() {
+        // With several properties, one item names several places.
+        let position = place.item.position();
+        if reported == Some(position) {
+            continue;
+        }
+        if let Some(message) = places[..index].iter().find_map(|earlier| place.clash(earlier)) {
+            mistakes.at(place.item, message);
+            reported = Some(position);
+        }
+    }
+}
