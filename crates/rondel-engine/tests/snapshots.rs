@@ -123,7 +123,7 @@ fn it_says_what_is_wrong() {
     let other = monitor(&program(&["property p = on(t) -> once[0, 11 s] t.b"])).snapshot();
     assert_eq!(
         refused(&ours, &other).to_string(),
-        "this snapshot belongs to another specification, or to another release of this program"
+        "the snapshot belongs to another specification or to another release of this program"
     );
 }
 

@@ -50,6 +50,7 @@ impl Summary {
             for (own, further) in self.topics.iter_mut().zip(topics) {
                 own.missing &= further.missing;
                 own.unstamped += further.unstamped;
+                own.stamped |= further.stamped;
             }
             let missing = missing_fields.all();
             self.missing_fields.keep(&missing);

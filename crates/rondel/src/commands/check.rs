@@ -419,7 +419,8 @@ impl Checking<'_> {
 
     /// One JSON object.
     fn json(&self, elapsed: Duration) -> String {
-        let Summary { properties, backwards, missing_fields, chains, alignment, topics, .. } = &self.summary;
+        let Summary { counts, properties, backwards, missing_fields, omissions, chains, alignment, topics } =
+            &self.summary;
         let verdicts = self.plan.properties().iter().zip(properties);
         let verdicts = verdicts.map(|(property, statistics)| {
             serde_json::json!({
@@ -433,7 +434,10 @@ impl Checking<'_> {
         serde_json::json!({
             "events": self.events,
             "seconds": elapsed.as_secs_f64(),
+            "undecodable": counts.undecodable,
+            "mistyped": counts.mistyped,
             "backwards": backwards,
+            "left_out": omissions,
             "missing_topics": missing,
             "missing_fields": missing_fields.names(),
             "unstamped": topics.iter().map(|topic| topic.unstamped).sum::<u64>(),
