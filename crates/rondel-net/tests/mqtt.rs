@@ -324,8 +324,8 @@ fn broken_connections_lose_nothing_at_qos_1_and_repeat_nothing_at_qos_2() {
     let Some(broker) = Broker::start(name) else { return };
     // With version 3.1.1 the broker keeps a session only without a clean start.
     let kept =
-        Settings { version: Version::V3, clean_start: false, client_id: Some("me".into()), ..settings(0) };
-    for own in [settings(0), kept] {
+        Settings { version: Version::V3, clean_start: false, client_id: Some("me".into()), ..settings(1) };
+    for own in [settings(1), kept] {
         let (mut seen, breaks) = cut_while_publishing(&broker, own, 2000);
         assert!(breaks >= 2, "{breaks}");
         seen.sort_unstable();
@@ -333,7 +333,7 @@ fn broken_connections_lose_nothing_at_qos_1_and_repeat_nothing_at_qos_2() {
         assert!(seen.into_iter().eq(0..10_000), "a message is missing");
     }
     let (seen, breaks) =
-        cut_while_publishing(&broker, Settings { qos: Qos::ExactlyOnce, ..settings(0) }, 2000);
+        cut_while_publishing(&broker, Settings { qos: Qos::ExactlyOnce, ..settings(1) }, 2000);
     assert!(breaks >= 2, "{breaks}");
     assert!(seen.into_iter().eq(0..10_000), "a message is missing, repeated or out of order");
 }
