@@ -74,7 +74,7 @@ impl Notice {
 
     /// A message without the time that it should carry.
     pub(crate) fn unstamped(topic: TopicId, time: Timestamp) -> Notice {
-        let sentence = "a message carries no time, or the time zero; it counts as now".to_owned();
+        let sentence = "a message carries no time, or the time zero".to_owned();
         Notice::new("unstamped", Some(topic), vec![("time", seconds(time))], sentence)
     }
 

@@ -176,29 +176,37 @@ pub(crate) struct Reports {
     taken: bool,
 }
 
+/// A report in few bytes, as there may be one for every event.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
-    property: u32,
-    verdict: Verdict,
-    changed: bool,
-    at_event: bool,
-    at_message: bool,
     time: Timestamp,
-    about: Option<Timestamp>,
+    /// Where [`ABOUT`] is set, the time that it is about.
+    about: Timestamp,
     step: u64,
-    robustness: Option<f64>,
-    /// The topic that a stamp did not reach.
-    missing: Option<u32>,
-    /// The end of the parameters, which begin at the end of those of the previous report.
+    /// Where [`ROBUST`] is set.
+    robustness: f64,
+    property: u32,
+    /// Where the parameters end; they begin where those of the report before end.
     parameters_end: u32,
-    /// The position of the explanation.
-    explanation: Option<u32>,
+    /// The topic that a stamp did not reach, or [`NONE`].
+    missing: u32,
+    /// The position of the explanation, or [`NONE`].
+    explanation: u32,
+    verdict: Verdict,
+    flags: u8,
 }
+
+const NONE: u32 = u32::MAX;
+const CHANGED: u8 = 1;
+const AT_EVENT: u8 = 2;
+const AT_MESSAGE: u8 = 4;
+const ABOUT: u8 = 8;
+const ROBUST: u8 = 16;
 
 impl Reports {
     /// Clears the reports if they were taken.
     #[inline]
-    fn make_room(&mut self) {
+    pub(crate) fn make_room(&mut self) {
         if std::mem::take(&mut self.taken) {
             self.pending.clear();
             self.parameters.clear();
@@ -215,32 +223,34 @@ impl Reports {
         monitor: &Monitor,
         explanation: Option<Explanation>,
     ) {
-        self.make_room();
-        let mut missing = None;
+        let mut missing = NONE;
         if report.key.is_some() {
-            // The property is a chain, whose one parameter is the stamp.
+            // Of a chain, which has one parameter: the stamp.
             if report.verdict == Verdict::Violated {
-                missing = monitor.missing(report).map(|topic| topic.0);
+                missing = monitor.missing(report).map_or(NONE, |topic| topic.0);
             }
             monitor.write_key(report, &mut self.parameters);
         }
-        let explanation = explanation.map(|explanation| {
+        let explanation = explanation.map_or(NONE, |explanation| {
             self.explanations.push(explanation);
             self.explanations.len() as u32 - 1
         });
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         self.pending.push(Pending {
-            property,
-            verdict: report.verdict,
-            changed: report.changed,
-            at_event: report.at_event,
-            at_message: report.row.is_some(),
             time: report.time,
-            about: report.about,
+            about: report.about.unwrap_or(report.time),
             step: report.step,
-            robustness: report.robustness,
-            missing,
+            robustness: report.robustness.unwrap_or(0.0),
+            property,
             parameters_end: self.parameters.len() as u32,
+            missing,
             explanation,
+            verdict: report.verdict,
+            flags: flag(report.changed, CHANGED)
+                | flag(report.at_event, AT_EVENT)
+                | flag(report.row.is_some(), AT_MESSAGE)
+                | flag(report.about.is_some(), ABOUT)
+                | flag(report.robustness.is_some(), ROBUST),
         });
     }
 
@@ -257,26 +267,28 @@ impl Reports {
         self.make_room();
         self.taken = true;
         let (all, parameters, explanations) = (&self.pending, &self.parameters, &self.explanations);
-        all.iter().enumerate().map(move |(i, pending)| {
-            let start = i.checked_sub(1).map_or(0, |before| all[before].parameters_end);
+        let mut start = 0;
+        all.iter().map(move |pending| {
+            let is = |flag: u8| pending.flags & flag != 0;
             let property = &properties[pending.property as usize];
-            let came =
-                pending.about.filter(|_| property.chain.is_some() && pending.verdict == Verdict::Satisfied);
+            let about = is(ABOUT).then_some(pending.about);
+            let came = about.filter(|_| property.chain.is_some() && pending.verdict == Verdict::Satisfied);
+            let topic = |chain: &'s Vec<String>| chain.get(pending.missing as usize).map(String::as_str);
+            let end = pending.parameters_end as usize;
+            let parameters = &parameters[std::mem::replace(&mut start, end)..end];
             Report {
                 property,
-                parameters: &parameters[start as usize..pending.parameters_end as usize],
+                parameters,
                 verdict: pending.verdict,
-                changed: pending.changed,
+                changed: is(CHANGED),
                 time: pending.time,
-                about: pending.about,
-                step: pending.at_event.then_some(pending.step),
-                at_message: pending.at_message,
-                robustness: pending.robustness,
+                about,
+                step: is(AT_EVENT).then_some(pending.step),
+                at_message: is(AT_MESSAGE),
+                robustness: is(ROBUST).then_some(pending.robustness),
                 latency: came.map(|about| pending.time.as_nanos().saturating_sub(about.as_nanos())),
-                missing: pending
-                    .missing
-                    .and_then(|topic| Some(property.chain.as_ref()?.get(topic as usize)?.as_str())),
-                explanation: pending.explanation.and_then(|at| explanations.get(at as usize)),
+                missing: property.chain.as_ref().and_then(topic),
+                explanation: explanations.get(pending.explanation as usize),
             }
         })
     }

@@ -11,6 +11,11 @@ use rondel_runtime::{Session, SessionPlan};
 /// # Errors
 /// The reason why it could not be written; the file is then as it was.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // A link keeps being one, and a device is not replaced by a file.
+    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));
     let beside: PathBuf = path.with_file_name(name);

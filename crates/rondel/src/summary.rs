@@ -57,10 +57,7 @@ pub fn missing(summary: &Summary, received: bool) -> Vec<String> {
     for topic in summary.topics.iter().filter(|topic| topic.unstamped > 0) {
         let name = if topic.name.is_empty() { String::new() } else { format!(" on {}", topic.name) };
         let all = if topic.never_stamped() { "every message" } else { "some messages" };
-        sentences.push(format!(
-            "{all}{name} ({}) came without the time that the time field should hold",
-            grouped(topic.unstamped)
-        ));
+        sentences.push(format!("{all}{name} ({}) came without a time", grouped(topic.unstamped)));
     }
     sentences
 }

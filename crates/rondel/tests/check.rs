@@ -565,3 +565,66 @@ fn the_same_trace_gives_the_same_bytes() {
     cat.args(["-c", "dd bs=7 2>/dev/null | \"$0\" \"$@\"", RONDEL]).args(arguments).arg("-");
     assert_eq!(finish(&mut cat, input.as_bytes()).stdout, from_file.stdout);
 }
+
+#[test]
+fn a_topic_that_falls_silent_is_noticed_in_every_order() {
+    let folder = Folder::new();
+    let text = "topic a { v: int } topic b { v: int } property fresh = age(a) <= 500 ms";
+    let specification = folder.file("fresh.rondel", text);
+    let line = |topic: &str, time: i32| {
+        format!("{{\"topic\":\"{topic}\",\"time\":{time},\"data\":{{\"t\":{time},\"v\":1}}}}\n")
+    };
+    let recording = [line("a", 4), line("a", 5), line("b", 6), line("b", 8)].concat();
+    for order in [&["check", "-q"][..], &["check", "-q", "--time-field", "t"]] {
+        let finished = rondel_with_input([order, &[&specification, "-"]].concat(), recording.as_bytes());
+        finished.expect_status(1);
+        assert!(finished.stdout.contains("violated      fresh") && finished.stdout.contains("time 4.5 s"));
+    }
+}
+
+#[test]
+fn a_recording_without_times_does_not_satisfy_what_measures_time() {
+    let folder = Folder::new();
+    let text = "topic a { v: int } property fresh = age(a) <= 500 ms";
+    let specification = folder.file("fresh.rondel", text);
+    let check = |input: &str| rondel_with_input(["check", &specification, "-"], input.as_bytes());
+    check("{\"v\":1}\n{\"v\":2}\n")
+        .expect_status(4)
+        .expect_stderr(&["every message on a (2) came without a time"]);
+    check("{\"time\":1,\"v\":1}\n{\"v\":2}\n").expect_status(0).expect_stderr(&["some messages on a (1)"]);
+    // Steps need no times.
+    rondel_with_input(["check", "-f", "v > 0", "-"], b"{\"v\":1}\n").expect_status(0).expect_stderr(&[]);
+}
+
+#[test]
+fn what_was_not_read_is_in_the_summary() {
+    let folder = Folder::new();
+    let good = folder.file("good.jsonl", "{\"v\":true}\n");
+    let missing = folder.path("missing.jsonl");
+    let both = rondel(["check", "--summary", "json", "-f", "v", &good, &missing]);
+    let summary: serde_json::Value = serde_json::from_str(both.stderr.lines().last().unwrap()).unwrap();
+    assert_eq!(summary["unread"], serde_json::json!([missing]));
+    both.expect_status(3);
+    let text = rondel(["check", "-f", "v", &good, &missing]);
+    assert!(text.expect_status(3).stdout.contains("NOT read to the end: "), "{}", text.stdout);
+    rondel_with_input(["check", "-f", "v", "-"], b"\n").expect_status(4).expect_stderr(&["has no message"]);
+    let deployment = folder.file("d.yaml", "formula: v\ntopics: { trace: zenoh:a }\n");
+    rondel(["check", "--time-unit", "ms", &deployment, &good])
+        .expect_status(2)
+        .expect_stderr(&["--time-unit"]);
+    rondel(["check", "-f", "v", &deployment, &good]).expect_status(2).expect_stderr(&["--formula"]);
+}
+
+#[test]
+fn a_snapshot_replaces_files_only() {
+    let folder = Folder::new();
+    let file = folder.file("real", "");
+    let link = folder.path("link");
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    let check =
+        |to: &str| rondel_with_input(["check", "-q", "-f", "v", "--snapshot-to", to, "-"], b"{\"v\":true}\n");
+    check(&link).expect_status(0);
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert!(std::fs::metadata(&file).unwrap().len() > 0);
+    check(&folder.path("")).expect_status(3).expect_stderr(&["it is not a regular file"]);
+}

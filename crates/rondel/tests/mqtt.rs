@@ -142,6 +142,8 @@ fn what_is_refused() {
     rondel(["run", "-f", "v", "--topic", "mqtt:a/#", "--publish", "mqtt:a/verdict"])
         .expect_status(2)
         .expect_stderr(&["verdicts on mqtt:a/verdict would come back as messages of mqtt:a/#"]);
-    rondel(["run", "-f", "v", "--topic", "mqtt:a/#/b"]).expect_status(2).expect_stderr(&["# must be the whole last level"]);
+    rondel(["run", "-f", "v", "--topic", "mqtt:a/#/b"])
+        .expect_status(2)
+        .expect_stderr(&["# must be the whole last level"]);
     rondel(["publish", "--to", "mqtt:a/+"]).expect_status(2).expect_stderr(&["no wildcards"]);
 }

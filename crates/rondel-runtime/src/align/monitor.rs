@@ -161,11 +161,24 @@ impl AlignedMonitor {
 
     /// Ends the trace: evaluates all waiting events in order, and reports open obligations.
     pub fn end(&mut self, told: Told<'_>) {
+        self.end_at(None, told);
+    }
+
+    /// Ends the trace at a time, up to which time passes after the last event.
+    pub fn end_at(&mut self, time: Option<Timestamp>, told: Told<'_>) {
         match &mut self.rule {
             Rule::Order(order) => order.flush(),
             Rule::Sets { sets, .. } => sets.flush(),
         }
         self.released(told);
+        while let Some(due) = self.monitor.next_deadline().filter(|due| time.is_some_and(|time| *due <= time))
+        {
+            self.monitor.advance(due);
+            told(None, &self.monitor);
+            if self.monitor.next_deadline().is_some_and(|next| next <= due) {
+                break;
+            }
+        }
         self.monitor.end();
         told(None, &self.monitor);
     }

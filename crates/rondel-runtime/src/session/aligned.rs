@@ -71,6 +71,8 @@ pub(super) struct Intake {
     arrived: Option<Timestamp>,
     /// Lines without a time of arrival although waiting is measured by these times.
     unclocked: u64,
+    /// The latest time of a message.
+    latest: Option<Timestamp>,
     /// Values of another type in lines.
     mistyped: u64,
     /// Payloads in lines that could not be decoded.
@@ -125,6 +127,7 @@ impl Intake {
             resumes,
             arrived: None,
             unclocked: 0,
+            latest: None,
             mistyped: 0,
             undecodable: 0,
             inputs,
@@ -191,6 +194,7 @@ impl Intake {
         let now = self.clock.shown_or(shown, time);
         if is_known && self.limits.allow(time, shown) {
             self.clock.see(time, clock, ticks);
+            self.latest = self.latest.max(Some(time));
         }
         Taken { row, time, now }
     }
@@ -373,12 +377,19 @@ impl Aligned {
         if !self.missing.is_empty() {
             shared.see(&mut self.missing, &self.intake.block);
         }
+        let mut now = NO_TIME;
         for row in 0..self.intake.block.len() {
             if let Some((topic, taken)) = self.intake.line(row, shared) {
+                now = taken.now;
                 self.route(topic, &taken, None, shared);
             }
         }
-        self.step(shared);
+        if now == NO_TIME {
+            self.step(shared);
+        } else {
+            // Time passes for the groups whose topics are silent, too.
+            self.advance(now, shared);
+        }
         decoded
     }
 
@@ -440,7 +451,10 @@ impl Aligned {
     pub(super) fn finish(&mut self, shared: &mut Shared) {
         for group in &mut self.groups {
             let Group { monitor, evaluated, .. } = group;
-            monitor.end(&mut |block, monitor| shared.emitter.take(block, monitor, evaluated));
+            // Time passes up to the last message of the recording, whatever its topic.
+            monitor.end_at(self.intake.latest, &mut |block, monitor| {
+                shared.emitter.take(block, monitor, evaluated);
+            });
         }
         self.notices(shared);
     }

@@ -6,6 +6,7 @@ use rondel_decode::json::JsonDecoder;
 use rondel_decode::lines::{LineError, Lines};
 use rondel_engine::Monitor;
 use rondel_event::{Block, Rows, TimeUnit, Timestamp, TopicId};
+use rondel_spec::TimeModel;
 
 use super::emitter::Evaluated;
 use super::{DecodeError, SessionPlan, Shared, Stamp};
@@ -26,6 +27,8 @@ pub(super) struct Direct {
     reads_arrivals: bool,
     /// Whether some topic carries its time in a field.
     reads_time_fields: bool,
+    /// Whether a property measures time.
+    measures_time: bool,
     /// The topics on which no message has come yet.
     missing: Vec<TopicId>,
     /// The time of the last event.
@@ -79,6 +82,7 @@ impl Direct {
             decoders,
             reads_arrivals: program.reads_arrivals(),
             reads_time_fields: inputs.iter().any(|input| input.time.field().is_some()),
+            measures_time: specification.spec.properties.iter().any(|p| p.time != TimeModel::Steps),
             inputs,
             missing,
             time: Timestamp::from_nanos(known.time),
@@ -165,7 +169,7 @@ impl Direct {
         self.time = lines.time();
         self.mistyped = lines.mistyped();
         self.undecodable = lines.undecodable();
-        if self.reads_time_fields {
+        if self.reads_time_fields || self.measures_time {
             self.look_for_times(before, lines.take_untimed(), shared);
         }
         if self.block.is_full() || decoded.is_err() {
@@ -178,7 +182,7 @@ impl Direct {
     fn look_for_times(&mut self, from: usize, untimed: Rows, shared: &mut Shared) {
         for row in from..self.block.len() {
             let Some(topic) = self.block.topic(row) else { continue };
-            if self.inputs[topic.index()].time.field().is_none() {
+            if self.inputs[topic.index()].time.field().is_none() && !self.measures_time {
                 continue;
             }
             if untimed >> row & 1 == 1 {

@@ -40,6 +40,7 @@ impl Emitter {
     ) {
         let Evaluated { properties, explainer } = evaluated;
         let Emitter { emit, statistics, reports } = self;
+        reports.make_room();
         match explainer {
             None => {
                 for report in monitor.reports() {

@@ -52,9 +52,9 @@ pub struct Check {
     /// The field of a message that holds its time, such as header.stamp, instead of `time` in the line
     #[arg(long, value_name = "PATH")]
     time_field: Option<String>,
-    /// The unit of times that are plain numbers
-    #[arg(long, value_name = "UNIT", default_value = "s", value_parser = ["s", "ms", "us", "ns"])]
-    time_unit: String,
+    /// The unit of times that are plain numbers (default: s)
+    #[arg(long, value_name = "UNIT", value_parser = ["s", "ms", "us", "ns"])]
+    time_unit: Option<String>,
     /// The verdicts to print (default: change)
     #[arg(short, long, value_enum)]
     emit: Option<Emit>,
@@ -90,17 +90,23 @@ struct Checking<'a> {
     summary: Summary,
     /// The number of events in the recordings, with those before a snapshot.
     events: u64,
+    /// The recordings that were not read to their end.
+    unread: Vec<String>,
 }
 
 impl Check {
     /// How the times of a recording are read, as the note of snapshots.
     fn times(&self) -> String {
         let field = self.time_field.as_deref().unwrap_or("time");
-        format!("read from `{field}` in {}", self.time_unit)
+        format!("read from `{field}` in {}", self.time_unit.as_deref().unwrap_or("s"))
     }
 
     /// Checks, and returns the exit status.
     pub fn run(mut self) -> u8 {
+        if self.formula.is_some() && self.first.as_deref().is_some_and(deployment_file) {
+            complain("--formula cannot be used with a deployment file, which names its specification");
+            return exit::USAGE;
+        }
         if self.formula.is_some() {
             // The first argument is then the first recording.
             self.traces.splice(0..0, self.first.take());
@@ -135,11 +141,15 @@ impl Check {
             colour: terminal::colours_stdout(),
             summary: Summary::default(),
             events: 0,
+            unread: Vec::new(),
         };
         let mut stopped = false;
         let mut restored = restored;
         for trace in &self.traces {
-            stopped |= checking.trace(trace, restored.take()).is_err();
+            if checking.trace(trace, restored.take()).is_err() {
+                stopped = true;
+                checking.unread.push(trace.display().to_string());
+            }
             if checking.out.is_closed() {
                 break;
             }
@@ -161,6 +171,7 @@ impl Check {
                 (self.syntax != Syntax::Rondel, "--syntax"),
                 (self.time.is_some(), "--time"),
                 (self.time_field.is_some(), "--time-field"),
+                (self.time_unit.is_some(), "--time-unit"),
             ];
             NotShortForm::check("check", &given)?;
             let mut deployment = Deployment::from_file(file).map_err(|_| exit::USAGE)?;
@@ -196,7 +207,7 @@ impl Check {
     }
 
     fn unit(&self) -> TimeUnit {
-        time_unit(&self.time_unit).unwrap_or_default()
+        self.time_unit.as_deref().and_then(time_unit).unwrap_or_default()
     }
 }
 
@@ -285,6 +296,9 @@ impl Checking<'_> {
         }
         let summary = session.summary();
         self.events += session.events();
+        if summary.counts.received == 0 && lines.other_topics().next().is_none() && stopped.is_ok() {
+            warn(&format!("{name}: the recording has no message"));
+        }
         self.remarks(&name, &summary, &mut lines);
         self.summary.merge(summary);
         stopped
@@ -434,6 +448,7 @@ impl Checking<'_> {
         serde_json::json!({
             "events": self.events,
             "seconds": elapsed.as_secs_f64(),
+            "unread": self.unread,
             "undecodable": counts.undecodable,
             "mistyped": counts.mistyped,
             "backwards": backwards,
@@ -460,6 +475,9 @@ impl Checking<'_> {
         );
         if *backwards > 0 {
             text += &format!("; time went backwards {}", counted(*backwards, "time", "times"));
+        }
+        if !self.unread.is_empty() {
+            text += &format!("; NOT read to the end: {}", self.unread.join(", "));
         }
         text.push('\n');
         let colour = self.colour && self.options.format == Format::Text;
