@@ -272,8 +272,15 @@ impl Reports {
             let is = |flag: u8| pending.flags & flag != 0;
             let property = &properties[pending.property as usize];
             let about = is(ABOUT).then_some(pending.about);
-            let came = about.filter(|_| property.chain.is_some() && pending.verdict == Verdict::Satisfied);
-            let topic = |chain: &'s Vec<String>| chain.get(pending.missing as usize).map(String::as_str);
+            // Few properties are chains, and there may be a report for every event.
+            let (latency, missing) = match &property.chain {
+                None => (None, None),
+                Some(chain) => {
+                    let came = about.filter(|_| pending.verdict == Verdict::Satisfied);
+                    let latency = |about: Timestamp| pending.time.as_nanos().saturating_sub(about.as_nanos());
+                    (came.map(latency), chain.get(pending.missing as usize).map(String::as_str))
+                }
+            };
             let end = pending.parameters_end as usize;
             let parameters = &parameters[std::mem::replace(&mut start, end)..end];
             Report {
@@ -286,8 +293,8 @@ impl Reports {
                 step: is(AT_EVENT).then_some(pending.step),
                 at_message: is(AT_MESSAGE),
                 robustness: is(ROBUST).then_some(pending.robustness),
-                latency: came.map(|about| pending.time.as_nanos().saturating_sub(about.as_nanos())),
-                missing: property.chain.as_ref().and_then(topic),
+                latency,
+                missing,
                 explanation: explanations.get(pending.explanation as usize),
             }
         })

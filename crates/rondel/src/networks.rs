@@ -22,7 +22,7 @@ pub struct NetworkArguments {
     /// Listen on this Zenoh endpoint, such as tcp/0.0.0.0:7447 (may be repeated)
     #[arg(long, value_name = "ENDPOINT")]
     pub zenoh_listen: Vec<String>,
-    /// The part to play in the Zenoh network
+    /// The role in the Zenoh network (default: peer)
     #[arg(long, value_name = "MODE", value_parser = ["peer", "client", "router"])]
     pub zenoh_mode: Option<String>,
     /// A configuration file in Zenoh's own format: TLS, users, access control
@@ -47,7 +47,7 @@ pub struct NetworkArguments {
     /// The quality of service on MQTT, to receive and to publish: 0, 1 or 2 (default: 1)
     #[arg(long, value_name = "N", value_parser = qos)]
     pub mqtt_qos: Option<mqtt::Qos>,
-    /// The user whom the MQTT broker knows
+    /// The user name for the MQTT broker
     #[arg(long, value_name = "NAME")]
     pub mqtt_user: Option<String>,
     /// A file with the user's password
@@ -56,20 +56,20 @@ pub struct NetworkArguments {
     /// The environment variable with the user's password
     #[arg(long, value_name = "NAME")]
     pub mqtt_password_env: Option<String>,
-    /// The certificates of those who may vouch for the MQTT broker, with TLS (default: those that the
-    /// system trusts)
+    /// The certificate authorities trusted to sign the MQTT broker's certificate (default: the system's
+    /// trust store)
     #[arg(long, value_name = "FILE")]
     pub mqtt_ca: Option<PathBuf>,
-    /// This client's own certificate, where the MQTT broker asks for one
+    /// The client certificate, for brokers that require one
     #[arg(long, value_name = "FILE", requires = "mqtt_key")]
     pub mqtt_certificate: Option<PathBuf>,
     /// The private key of that certificate
     #[arg(long, value_name = "FILE", requires = "mqtt_certificate")]
     pub mqtt_key: Option<PathBuf>,
-    /// Under which name the MQTT broker knows this client (default: one made up)
+    /// The MQTT client identifier (default: a random one)
     #[arg(long, value_name = "NAME")]
     pub mqtt_client_id: Option<String>,
-    /// Give up, with exit status 5, when a network cannot be reached within some seconds
+    /// Exit with status 5 if a network cannot be reached within 5 seconds
     #[arg(long)]
     pub exit_on_unreachable: bool,
 }

@@ -153,7 +153,7 @@ pub enum Emit {
     Change,
     /// A verdict for every event and property
     Every,
-    /// A verdict that becomes violated
+    /// Each violation, when it begins
     Violations,
 }
 

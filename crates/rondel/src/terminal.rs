@@ -30,7 +30,7 @@ pub enum Color {
 pub enum LogLevel {
     /// Nothing
     Off,
-    /// Something asked for does not work
+    /// Failures: something that was asked for does not work
     Error,
     /// Something was lost, refused or degraded
     Warn,

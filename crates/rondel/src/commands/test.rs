@@ -23,7 +23,7 @@ const SHOWN: usize = 60;
 
 /// Run the tests embedded in specifications
 ///
-/// The messages of each test go through a session of their own. A failed test shows the messages and the
+/// Each test starts from the beginning, with its own messages only. A failed test shows the messages and the
 /// verdicts over time.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
