@@ -72,6 +72,13 @@ impl Notice {
         Value::Object(object)
     }
 
+    /// Notices that were dropped because too many waited to be taken.
+    pub(crate) fn dropped(count: u64) -> Notice {
+        let sentence =
+            format!("{} dropped because too many waited", counted(count, "notice was", "notices were"));
+        Notice::new("unsaid", None, vec![("count", json!(count))], sentence)
+    }
+
     /// A message without the time that it should carry.
     pub(crate) fn unstamped(topic: TopicId, time: Timestamp) -> Notice {
         let sentence = "a message carries no time, or the time zero".to_owned();
@@ -291,12 +298,7 @@ pub(crate) fn of_order(notice: &OrderNotice) -> Notice {
                 now = At(*now)
             ),
         ),
-        OrderNotice::Unsaid { count } => Notice::new(
-            "unsaid",
-            None,
-            vec![("count", json!(count))],
-            format!("{} dropped because too many waited", counted(*count, "notice was", "notices were")),
-        ),
+        OrderNotice::Unsaid { count } => Notice::dropped(*count),
     }
 }
 
@@ -379,12 +381,7 @@ pub(crate) fn of_sets(notice: &SetNotice) -> Notice {
         SetNotice::UnknownTopic { topic } => {
             new("unknown_topic", topic, Vec::new(), "the topic does not exist".to_owned())
         }
-        SetNotice::Unsaid { count } => Notice::new(
-            "unsaid",
-            None,
-            vec![("count", json!(count))],
-            format!("{} dropped because too many waited", counted(*count, "notice was", "notices were")),
-        ),
+        SetNotice::Unsaid { count } => Notice::dropped(*count),
         _ => Notice::new("other", None, Vec::new(), "an unknown notice".to_owned()),
     }
 }

@@ -160,6 +160,7 @@ impl SessionPlan {
                 checked_before: saved.map_or(0, |saved| saved.known.events),
                 topics,
                 notices: Vec::new(),
+                dropped_notices: 0,
                 clock: Arc::clone(&self.options.clock),
             },
             properties: Arc::clone(&self.properties),
@@ -200,6 +201,8 @@ struct Shared {
     checked_before: u64,
     topics: Vec<TopicStatistics>,
     notices: Vec<Notice>,
+    /// How many notices were dropped since the last were taken, as too many waited.
+    dropped_notices: u64,
     clock: Arc<dyn Clock>,
 }
 
@@ -210,6 +213,7 @@ impl Shared {
     /// Keeps a notice until it is taken.
     fn notice(&mut self, mut notice: Notice) {
         if self.notices.len() >= NOTICES {
+            self.dropped_notices += 1;
             return;
         }
         let topic = notice.topic.and_then(|topic| self.topics.get(topic.index()));
@@ -375,7 +379,9 @@ impl Session {
 
     /// Takes the notices since the last call, in order; at most 4,096 wait.
     pub fn notices(&mut self) -> impl Iterator<Item = Notice> {
-        self.shared.notices.drain(..)
+        let dropped = std::mem::take(&mut self.shared.dropped_notices);
+        let dropped = (dropped > 0).then(|| Notice::dropped(dropped));
+        self.shared.notices.drain(..).chain(dropped)
     }
 
     /// Takes the next message or set that a [synchronizer](SessionPlan::synchronizer) has released, as a JSON
