@@ -360,8 +360,11 @@ impl RunSummary {
             let verdict = statistics.verdict().map_or("no event", Verdict::as_str);
             text += &format!("\n  {on}{verdict:<12}{off}  {property}");
             if let Some(first) = &statistics.first {
+                // The word at the beginning of the line is the last verdict.
+                let last =
+                    if statistics.verdict() == Some(Verdict::Violated) { "" } else { "so at the end, but " };
                 text += &format!(
-                    ": violated {}, first {}",
+                    ": {last}violated {}, first {}",
                     counted(statistics.violations, "time", "times"),
                     first_violation(first)
                 );
