@@ -3,6 +3,7 @@
 mod aligned;
 mod direct;
 mod emitter;
+mod intake;
 mod synchronized;
 
 use std::sync::Arc;

@@ -3,26 +3,24 @@
 use std::sync::Arc;
 
 use rondel_align::{Notice as OrderNotice, SetNotice};
-use rondel_decode::json::JsonDecoder;
 use rondel_decode::lines::{LineError, Lines};
 use rondel_engine::Program;
-use rondel_event::{Block, Field, Layout, Origin, Projection, Rows, Slot, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Block, Field, Layout, Origin, Projection, Slot, TimeUnit, Timestamp, TopicId};
 use rondel_spec::Spec;
 
 use super::emitter::Evaluated;
+use super::intake::{Intake, Taken};
 use super::{DecodeError, SessionPlan, Shared, Stamp};
 use crate::align::{AlignedMonitor, Division, Rule, Told, divide, together};
 use crate::alignment::{Alignment, WaitFor};
 use crate::chains::ChainStatistics;
-use crate::clock::{Clock, Limits, NO_TIME, Ticks, WaitClock};
+use crate::clock::{Clock, NO_TIME, Ticks};
 use crate::explanation::Explainer;
 use crate::notice::{AlignmentStatistics, Notice, of_order, of_sets};
-use crate::options::{Emit, Input, TimeSource};
-use crate::progress::Progress;
+use crate::options::Emit;
 use crate::saved::{Known, Saved, StartError, Waiting};
 use crate::specification::{Specification, trace_topics};
 use crate::statistics::{MissingFields, Summary, omissions};
-use crate::text::counted;
 
 /// Alignment groups: the properties of each wait for the same topics. A message is decoded once, for all.
 pub(super) struct Aligned {
@@ -55,221 +53,6 @@ struct Group {
     is_timed: bool,
     /// Whether a message, a marker or time came since it was last run.
     is_fresh: bool,
-}
-
-/// The decoders and the clock of an alignment, also of a synchronizer.
-pub(super) struct Intake {
-    decoders: Vec<JsonDecoder>,
-    inputs: Vec<Input>,
-    pub(super) block: Block,
-    pub(super) clock: WaitClock,
-    limits: Limits,
-    pub(super) progress: Progress,
-    /// Whether the session continues from a snapshot, and no clock has shown yet how long the pause was.
-    resumes: bool,
-    /// The latest time of arrival in lines.
-    arrived: Option<Timestamp>,
-    /// Lines without a time of arrival although waiting is measured by these times.
-    unclocked: u64,
-    /// The latest time of a message.
-    latest: Option<Timestamp>,
-    /// Values of another type in lines.
-    mistyped: u64,
-    /// Payloads in lines that could not be decoded.
-    pub(super) undecodable: u64,
-}
-
-/// A decoded message: its row in the block of the intake, its event time and the time of the clock.
-pub(super) struct Taken {
-    pub(super) row: usize,
-    pub(super) time: Timestamp,
-    pub(super) now: Timestamp,
-}
-
-/// The clock at the time at which a recorded message arrived.
-struct RecordedClock {
-    arrival: Option<Timestamp>,
-    /// The latest time of arrival up to this message.
-    latest: Option<Timestamp>,
-}
-
-impl Clock for RecordedClock {
-    fn now(&self) -> Timestamp {
-        self.arrival.unwrap_or(Timestamp::ZERO)
-    }
-
-    fn ticks(&self) -> Ticks {
-        self.latest.unwrap_or(Timestamp::ZERO).as_nanos()
-    }
-}
-
-impl Intake {
-    pub(super) fn new(
-        plan: &SessionPlan,
-        projections: &[Projection],
-        layout: Layout,
-        waiting: &Waiting,
-        resumes: bool,
-    ) -> Intake {
-        let inputs = plan.options.inputs.clone();
-        let Alignment { clock, ahead, behind, .. } = plan.options.alignment;
-        let decoder = |(i, (projection, input)): (usize, (&Projection, &Input))| {
-            JsonDecoder::new(TopicId(i as u32), projection, input.time.field(), input.time_unit)
-        };
-        let names = plan.specification.spec.topics.iter().map(|topic| topic.name.clone());
-        let units = inputs.iter().map(|input| input.time_unit);
-        Intake {
-            decoders: projections.iter().zip(&inputs).enumerate().map(decoder).collect(),
-            block: Block::new(layout),
-            clock: WaitClock::new(clock).after(waiting.clock),
-            limits: Limits { ahead, behind },
-            progress: Progress::new(names.zip(units).collect()).after(waiting),
-            resumes,
-            arrived: None,
-            unclocked: 0,
-            latest: None,
-            mistyped: 0,
-            undecodable: 0,
-            inputs,
-        }
-    }
-
-    /// Decodes a message into the block, which is emptied when it is full.
-    pub(super) fn take(
-        &mut self,
-        topic: TopicId,
-        stamp: &Stamp,
-        payload: &[u8],
-        reads_arrivals: bool,
-        shared: &mut Shared,
-    ) -> Result<Taken, DecodeError> {
-        if self.block.is_full() {
-            self.block.clear();
-        }
-        let given = match self.inputs[topic.index()].time {
-            TimeSource::Source => stamp.source.unwrap_or_else(|| stamp.arrival(&*shared.clock)),
-            TimeSource::Arrival => stamp.arrival(&*shared.clock),
-            TimeSource::Field(_) => NO_TIME,
-        };
-        if let Err(error) = self.decoders[topic.index()].decode(payload, given, &mut self.block) {
-            shared.counts.undecodable += 1;
-            return Err(error);
-        }
-        let row = self.block.len() - 1;
-        if reads_arrivals {
-            let is_arrival = self.inputs[topic.index()].time == TimeSource::Arrival;
-            let arrival = if is_arrival { given } else { stamp.arrival(&*shared.clock) };
-            self.block.set_arrival(row, arrival);
-        }
-        let clock = Arc::clone(&shared.clock);
-        Ok(self.stamp(topic, row, stamp, (&*clock, true), shared))
-    }
-
-    /// The time of the message in a row, and what the clock shows.
-    fn stamp(
-        &mut self,
-        topic: TopicId,
-        row: usize,
-        stamp: &Stamp,
-        (clock, tells_arrival): (&dyn Clock, bool),
-        shared: &mut Shared,
-    ) -> Taken {
-        let ticks = clock.ticks();
-        let shown = self.clock.at(clock, ticks);
-        let given = self.block.time(row);
-        let (mut time, mut is_known) = (given, true);
-        if self.inputs[topic.index()].time.field().is_some() {
-            // A stamp of zero was never set, unless the time of the system begins at zero.
-            let begins_at_zero = shown.as_nanos() <= 86_400_000_000_000;
-            if given == NO_TIME || given == Timestamp::ZERO && !begins_at_zero {
-                time = if shown == NO_TIME { stamp.arrival(clock) } else { shown };
-                is_known = shown != NO_TIME || tells_arrival;
-                self.block.set_time(row, time);
-                shared.unstamped(topic, time);
-            } else {
-                shared.topics[topic.index()].stamped = true;
-            }
-        }
-        // The clock is set by the first message with a time.
-        let now = self.clock.shown_or(shown, time);
-        if is_known && self.limits.allow(time, shown) {
-            self.clock.see(time, clock, ticks);
-            self.latest = self.latest.max(Some(time));
-        }
-        Taken { row, time, now }
-    }
-
-    /// Whether the clock shows a time for the first time since the session continues from a snapshot.
-    pub(super) fn resumes(&mut self, now: Timestamp) -> bool {
-        now != NO_TIME && std::mem::take(&mut self.resumes)
-    }
-
-    /// Decodes lines into the block, which is emptied first; the rows without a time of their own.
-    pub(super) fn take_lines(
-        &mut self,
-        lines: &mut Lines,
-        (text, at, end): (&[u8], usize, usize),
-    ) -> (Result<usize, LineError>, Rows) {
-        self.block.clear();
-        let decoded = lines.decode(text, at, end, &mut self.block);
-        self.mistyped = lines.mistyped();
-        self.undecodable = lines.undecodable();
-        let untimed = lines.take_untimed();
-        let mut rows = untimed;
-        while rows != 0 {
-            let row = rows.trailing_zeros() as usize;
-            rows &= rows - 1;
-            let topic = self.block.topic(row);
-            if topic.is_some_and(|topic| self.inputs[topic.index()].time.field().is_some()) {
-                self.block.set_time(row, NO_TIME);
-            }
-        }
-        (decoded, untimed)
-    }
-
-    /// The topic and the times of a decoded line.
-    pub(super) fn line(&mut self, row: usize, shared: &mut Shared) -> Option<(TopicId, Taken)> {
-        let topic = self.block.topic(row)?;
-        let arrival = self.block.arrival(row);
-        // Without times of arrival, the event times drive the clock.
-        match (arrival, self.arrived) {
-            (None, _) => self.unclocked += u64::from(self.clock.follow_messages()),
-            (Some(first), None) => self.clock.start_ticks(first.as_nanos()),
-            (Some(_), Some(_)) => {}
-        }
-        self.arrived = self.arrived.max(arrival);
-        let clock = RecordedClock { arrival, latest: self.arrived };
-        let stamp = Stamp { arrival, ..Stamp::default() };
-        Some((topic, self.stamp(topic, row, &stamp, (&clock, arrival.is_some()), shared)))
-    }
-
-    /// What the recording lacks for the settings of the alignment, in a sentence.
-    fn omission(&self) -> Option<String> {
-        let messages = counted(self.unclocked, "message has", "messages have");
-        (self.unclocked > 0).then(|| {
-            format!(
-                "{messages} no time of arrival, which `clock: system` needs: waiting is measured by the times of the \
-                 messages instead"
-            )
-        })
-    }
-
-    pub(super) fn mistyped(&self) -> u64 {
-        self.mistyped + self.decoders.iter().map(JsonDecoder::mistyped).sum::<u64>()
-    }
-
-    pub(super) fn inputs(&self) -> &[Input] {
-        &self.inputs
-    }
-
-    /// The state of the intake for a snapshot.
-    pub(super) fn saved(&self, clock: &dyn Clock) -> Waiting {
-        Waiting {
-            clock: self.clock.saved(clock),
-            unread: self.progress.unread,
-            publishers: self.progress.saved(),
-        }
-    }
 }
 
 impl Aligned {

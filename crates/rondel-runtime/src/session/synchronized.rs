@@ -6,7 +6,8 @@ use rondel_align::{Order, Released, Sets, SnapshotError};
 use rondel_decode::lines::{LineError, Lines};
 use rondel_event::{Layout, Projection, TimeUnit, Timestamp, TopicId};
 
-use super::aligned::{Intake, Taken, of_specification};
+use super::aligned::of_specification;
+use super::intake::{Intake, Taken};
 use super::{DecodeError, SessionPlan, Shared, Stamp};
 use crate::alignment::Alignment;
 use crate::clock::{Clock, NO_TIME, Ticks};
