@@ -15,6 +15,8 @@
 //! - **Time.** A number in the unit of the trace, an object `{"sec": 12, "nanosec": 5}`, a number with a unit
 //!   (`"12.5 s"`), or a date and time by ISO 8601. `null` is no time. A line without a time has that of the
 //!   line before it.
+//! - **Origin.** In a line with `data` or `message`, `"origin": {"publisher": 7, "number": 3}` says who
+//!   published the message and which of its messages it is.
 //! - **Undecodable payloads.** In the forms of `mosquitto_sub` and `rondel tap`, and in the first one with
 //!   `arrival`, a payload that cannot be decoded is no error of the recording. It is counted
 //!   ([`Lines::undecodable`]), as a live run counts it: a string that holds no JSON object, the `null` that
@@ -24,7 +26,7 @@ mod names;
 
 use std::fmt;
 
-use rondel_event::{Block, Path, Projection, Rows, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Block, Origin, Path, Projection, Rows, TimeUnit, Timestamp, TopicId};
 
 use wide::u8x16;
 
@@ -84,6 +86,8 @@ pub struct Lines {
     others: Vec<String>,
     /// The rows of the last call whose lines carry no time.
     untimed: Rows,
+    /// The rows of the last call whose lines name their origin, and the origins.
+    origins: Vec<(usize, Origin)>,
     mistyped: u64,
     undecodable: u64,
     /// The line of the first payload that could not be decoded, and why.
@@ -328,6 +332,7 @@ impl Lines {
             lines: 0,
             others: Vec::new(),
             untimed: 0,
+            origins: Vec::new(),
             mistyped: 0,
             undecodable: 0,
             first_undecodable: None,
@@ -340,6 +345,18 @@ impl Lines {
     pub fn with_arrivals(mut self, reads: bool) -> Lines {
         for roots in self.topics.iter_mut().filter(|_| reads) {
             roots.read_arrivals(self.time_unit);
+        }
+        self
+    }
+
+    /// Reads the origins of messages too, where the lines have them: see [`Lines::origin`].
+    #[must_use]
+    pub fn with_origins(mut self) -> Lines {
+        for roots in &mut self.topics {
+            for root in [&mut roots.data, &mut roots.message] {
+                root.at(&Path::keys(["origin", "publisher"])).actions.push(Action::Publisher);
+                root.at(&Path::keys(["origin", "number"])).actions.push(Action::Number);
+            }
         }
         self
     }
@@ -376,6 +393,7 @@ impl Lines {
         block: &mut Block,
     ) -> Result<usize, LineError> {
         self.untimed = 0;
+        self.origins.clear();
         let mut starts = [0; STARTS];
         let mut at = at;
         while at < end && !block.is_full() {
@@ -468,7 +486,7 @@ impl Lines {
         };
         let (id, time_unit) = (TopicId(index as u32), roots.time_unit);
         let row = block.push(id, self.time);
-        let mut writer = Writer { block, row, time_unit, time: None, mistyped: 0 };
+        let mut writer = Writer { block, row, time_unit, time: None, origin: (None, None), mistyped: 0 };
         let mut scanner = Scanner::new(line);
         scanner.skip_space();
         let walked = walk(&mut scanner, Some(root), 0, &mut writer);
@@ -492,7 +510,7 @@ impl Lines {
             }
             (Ok(()), None) => None,
         };
-        let (mistyped, time) = (writer.mistyped, writer.time);
+        let (mistyped, time, origin) = (writer.mistyped, writer.time, writer.origin);
         if let Some(reason) = undecodable {
             block.pop();
             if self.undecodable == 0 {
@@ -508,6 +526,9 @@ impl Lines {
         self.mistyped += mistyped;
         block.set_time(row, time.unwrap_or(self.time));
         self.untimed |= Rows::from(time.is_none()) << row;
+        if let (Some(publisher), Some(number)) = origin {
+            self.origins.push((row, Origin { publisher, number }));
+        }
         if text.is_none() {
             self.shapes.learn(with_break, root, Ok(id), time_unit);
         }
@@ -542,6 +563,12 @@ impl Lines {
             self.others.len() - 1
         });
         at as u32
+    }
+
+    /// Who published the message in a row that the last call added, if the line says so.
+    pub fn origin(&self, row: usize) -> Option<Origin> {
+        let at = self.origins.binary_search_by_key(&row, |(row, _)| *row).ok()?;
+        self.origins.get(at).map(|(_, origin)| *origin)
     }
 
     /// Values that had another type than the program reads.

@@ -325,3 +325,34 @@ fn what_nobody_takes_is_bounded() {
     session.finish();
     assert_eq!(session.summary().topics[0].unstamped, 10_000);
 }
+
+#[test]
+fn a_recording_names_lost_and_duplicate_messages_as_a_live_session_does() {
+    use rondel_event::Origin;
+    let plan = plan(ordered(), false);
+    // Number 3 is lost, number 4 comes twice.
+    let numbers = [u64::MAX - 3, 2, 4, 4, 5];
+    let message = |i: usize| (0, i as u32, 0, 0);
+    let kinds = |session: &mut Session| session.notices().map(|n| n.json().to_string()).collect::<Vec<_>>();
+    let mut live = plan.start().unwrap();
+    let mut text = String::new();
+    for (i, number) in numbers.into_iter().enumerate() {
+        let publisher = if i == 0 { u64::MAX } else { 7 };
+        let arrival = Timestamp::from_nanos(i as i64 * 1_000_000_000);
+        let stamp =
+            Stamp { arrival: Some(arrival), origin: Some(Origin { publisher, number }), ..Stamp::default() };
+        live.push(TopicId(0), stamp, payload(message(i)).as_bytes()).unwrap();
+        text += &format!(
+            "{{\"topic\":\"a\",\"time\":{i},\"arrival\":{i},\"origin\":{{\"publisher\":{publisher},\
+             \"number\":{number}}},\"data\":{}}}\n",
+            payload(message(i))
+        );
+    }
+    let mut recorded = plan.start().unwrap();
+    let mut lines = recorded.lines(TimeUnit::Seconds);
+    assert_eq!(recorded.push_lines(&mut lines, text.as_bytes(), 0, text.len()), Ok(text.len()));
+    live.flush();
+    let said = kinds(&mut live);
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert_eq!(kinds(&mut recorded), said);
+}

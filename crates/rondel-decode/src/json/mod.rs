@@ -85,7 +85,8 @@ impl JsonDecoder {
             }
         }
         let row = block.push(self.topic, time);
-        let mut writer = Writer { block, row, time_unit: self.time_unit, time: None, mistyped: 0 };
+        let mut writer =
+            Writer { block, row, time_unit: self.time_unit, time: None, origin: (None, None), mistyped: 0 };
         let mut scanner = Scanner::new(payload);
         scanner.skip_space();
         let walked = walk(&mut scanner, Some(&self.root), 0, &mut writer).and_then(|()| scanner.end());

@@ -29,6 +29,10 @@ pub(crate) enum Action {
     Recorded(TimeUnit),
     /// It is the time of arrival, in this unit where it is a plain number.
     Arrival(TimeUnit),
+    /// It is the id of the publisher.
+    Publisher,
+    /// It is the sequence number that the publisher gave the message.
+    Number,
     /// It is the name of the topic.
     Topic,
 }
@@ -128,6 +132,8 @@ pub(crate) struct Writer<'b> {
     pub(crate) time_unit: TimeUnit,
     /// The time that the message carried, if it did.
     pub(crate) time: Option<Timestamp>,
+    /// The publisher and the sequence number, as far as they were read.
+    pub(crate) origin: (Option<u64>, Option<u64>),
     /// Values that had another type than the program reads.
     pub(crate) mistyped: u64,
 }
@@ -168,6 +174,8 @@ impl Visitor for Writer<'_> {
                     let arrival = time(kind, text, start, *unit)?;
                     self.block.set_arrival(self.row, arrival);
                 }
+                Action::Publisher => self.origin.0 = unsigned(kind, text),
+                Action::Number => self.origin.1 = unsigned(kind, text),
                 Action::Topic => {}
             }
         }
@@ -224,6 +232,11 @@ impl Writer<'_> {
         }
         true
     }
+}
+
+/// The number, if it is one without sign, fraction and exponent that 64 bits hold.
+fn unsigned(kind: Kind, text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok().filter(|_| kind == Kind::Number)?.parse().ok()
 }
 
 /// The time that stands in a message.

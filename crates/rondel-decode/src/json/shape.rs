@@ -587,7 +587,7 @@ impl Visitor for Learner {
                         target = Some(Target::EventTime);
                     }
                 }
-                Action::Arrival(_) => self.possible = false,
+                Action::Arrival(_) | Action::Publisher | Action::Number => self.possible = false,
                 Action::Topic => {
                     literal = true;
                     self.shape.topic_at = Some(start);

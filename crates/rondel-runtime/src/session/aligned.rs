@@ -146,7 +146,7 @@ impl Aligned {
 
     pub(super) fn lines(&self, unit: TimeUnit) -> Lines {
         let topics = trace_topics(&self.specification.spec, &self.projections, self.intake.inputs());
-        Lines::new(&topics, self.specification.is_formula, unit).with_arrivals(true)
+        Lines::new(&topics, self.specification.is_formula, unit).with_arrivals(true).with_origins()
     }
 
     pub(super) fn push_lines(
@@ -164,7 +164,7 @@ impl Aligned {
         for row in 0..self.intake.block.len() {
             if let Some((topic, taken)) = self.intake.line(row, shared) {
                 now = taken.now;
-                self.route(topic, &taken, None, shared);
+                self.route(topic, &taken, lines.origin(row), shared);
             }
         }
         if now == NO_TIME {
