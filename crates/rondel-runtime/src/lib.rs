@@ -17,7 +17,7 @@
 //! session.push(TopicId(0), at(3), br#"{"report": 20}"#)?;
 //! session.flush();
 //! let last = session.reports().last().ok_or("no verdict")?;
-//! assert_eq!((last.property.name.as_str(), last.verdict), ("standstill", Verdict::Violated));
+//! assert_eq!((last.property().name.as_str(), last.verdict()), ("standstill", Verdict::Violated));
 //! let mut json = Vec::new();
 //! last.json(&mut json);
 //! assert_eq!(json, br#"{"property":"standstill","time":3,"step":2,"verdict":"violated"}"#);

@@ -82,35 +82,91 @@ impl PropertyInfo {
 }
 
 /// A verdict on a property, self-contained.
+///
+/// It refers to what the session keeps and looks the rest up when asked: there may be one for every event.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'s> {
-    /// The property.
-    pub property: &'s PropertyInfo,
-    /// The values of the parameters, in the order of their names.
-    pub parameters: &'s [Value],
-    /// The verdict.
-    pub verdict: Verdict,
-    /// Whether it differs from the verdict before it, or is the first.
-    pub changed: bool,
-    /// When it became certain.
-    pub time: Timestamp,
-    /// The time that it is about, where that is another: of properties with future operators.
-    pub about: Option<Timestamp>,
-    /// The number of the event at which it became certain, from 0; none if time alone decided it.
-    pub step: Option<u64>,
-    /// Whether a message of the last push decided it. Otherwise time did.
-    pub at_message: bool,
-    /// The robustness, where the property asks for it and it is known.
-    pub robustness: Option<f64>,
-    /// The latency of the stamp that arrived, in nanoseconds; only for chains.
-    pub latency: Option<i64>,
-    /// The first topic that the stamp did not reach in time; only for chains.
-    pub missing: Option<&'s str>,
-    /// The explanation, of a violation that is explained.
-    pub explanation: Option<&'s Explanation>,
+    property: &'s PropertyInfo,
+    parameters: &'s [Value],
+    pending: &'s Pending,
+    explanations: &'s [Explanation],
 }
 
-impl Report<'_> {
+impl<'s> Report<'s> {
+    /// The property.
+    #[inline]
+    pub fn property(&self) -> &'s PropertyInfo {
+        self.property
+    }
+
+    /// The values of the parameters, in the order of their names.
+    #[inline]
+    pub fn parameters(&self) -> &'s [Value] {
+        self.parameters
+    }
+
+    /// The verdict.
+    #[inline]
+    pub fn verdict(&self) -> Verdict {
+        self.pending.report.verdict
+    }
+
+    /// Whether it differs from the verdict before it, or is the first.
+    #[inline]
+    pub fn changed(&self) -> bool {
+        self.pending.report.changed
+    }
+
+    /// When it became certain.
+    #[inline]
+    pub fn time(&self) -> Timestamp {
+        self.pending.report.time
+    }
+
+    /// The time that it is about, where that is another: of properties with future operators.
+    #[inline]
+    pub fn about(&self) -> Option<Timestamp> {
+        self.pending.report.about
+    }
+
+    /// The number of the event at which it became certain, from 0; none if time alone decided it.
+    #[inline]
+    pub fn step(&self) -> Option<u64> {
+        self.pending.report.at_event.then_some(self.pending.report.step)
+    }
+
+    /// Whether a message of the last push decided it. Otherwise time did.
+    pub fn at_message(&self) -> bool {
+        self.pending.report.row.is_some()
+    }
+
+    /// The robustness, where the property asks for it and it is known.
+    #[inline]
+    pub fn robustness(&self) -> Option<f64> {
+        self.pending.report.robustness
+    }
+
+    /// The latency of the stamp that arrived, in nanoseconds; only for chains.
+    #[inline]
+    pub fn latency(&self) -> Option<i64> {
+        self.property.chain.as_ref()?;
+        let about = self.about().filter(|_| self.verdict() == Verdict::Satisfied)?;
+        Some(self.time().as_nanos().saturating_sub(about.as_nanos()))
+    }
+
+    /// The first topic that the stamp did not reach in time; only for chains.
+    #[inline]
+    pub fn missing(&self) -> Option<&'s str> {
+        let topics = self.property.chain.as_ref()?;
+        topics.get(self.pending.missing as usize).map(String::as_str)
+    }
+
+    /// The explanation, of a violation that is explained.
+    #[inline]
+    pub fn explanation(&self) -> Option<&'s Explanation> {
+        self.explanations.get(self.pending.explanation as usize)
+    }
+
     /// Appends the JSON object, without a line break.
     ///
     /// Always in this order: `{"property":"p","key":{"id":7},"time":1.5,"about":1,"step":3,"verdict":"violated"}`,
@@ -130,34 +186,34 @@ impl Report<'_> {
             out.extend_from_slice(b"},");
         }
         out.extend_from_slice(b"\"time\":");
-        write_seconds(self.time, out);
-        if let Some(about) = self.about {
+        write_seconds(self.time(), out);
+        if let Some(about) = self.about() {
             out.extend_from_slice(b",\"about\":");
             write_seconds(about, out);
         }
-        if let Some(step) = self.step {
+        if let Some(step) = self.step() {
             out.extend_from_slice(b",\"step\":");
             write_integer(step, out);
         }
-        out.extend_from_slice(match self.verdict {
+        out.extend_from_slice(match self.verdict() {
             Verdict::Satisfied => b",\"verdict\":\"satisfied\"",
             Verdict::Violated => b",\"verdict\":\"violated\"",
             Verdict::Inconclusive => b",\"verdict\":\"inconclusive\"",
         });
         out.extend_from_slice(&self.property.suffix);
-        if let Some(robustness) = self.robustness {
+        if let Some(robustness) = self.robustness() {
             out.extend_from_slice(b",\"robustness\":");
             write_value(&Value::Float(robustness), out);
         }
-        if let Some(explanation) = self.explanation {
+        if let Some(explanation) = self.explanation() {
             out.extend_from_slice(b",\"evidence\":");
             explanation.json(out);
         }
-        if let Some(latency) = self.latency {
+        if let Some(latency) = self.latency() {
             out.extend_from_slice(b",\"latency\":");
             write_value(&Value::Duration(latency), out);
         }
-        if let Some(topic) = self.missing {
+        if let Some(topic) = self.missing() {
             out.extend_from_slice(b",\"missing\":");
             write_value(&Value::String(topic.into()), out);
         }
@@ -176,15 +232,11 @@ pub(crate) struct Reports {
     taken: bool,
 }
 
-/// A report in few bytes, as there may be one for every event.
+/// A report of the engine, copied as it is: what else a reader needs is looked up when it is taken.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
-    time: Timestamp,
-    /// Where [`ABOUT`] is set, the time that it is about.
-    about: Timestamp,
-    step: u64,
-    /// Where [`ROBUST`] is set.
-    robustness: f64,
+    report: EngineReport,
+    /// The property, in the specification.
     property: u32,
     /// Where the parameters end; they begin where those of the report before end.
     parameters_end: u32,
@@ -192,16 +244,9 @@ struct Pending {
     missing: u32,
     /// The position of the explanation, or [`NONE`].
     explanation: u32,
-    verdict: Verdict,
-    flags: u8,
 }
 
 const NONE: u32 = u32::MAX;
-const CHANGED: u8 = 1;
-const AT_EVENT: u8 = 2;
-const AT_MESSAGE: u8 = 4;
-const ABOUT: u8 = 8;
-const ROBUST: u8 = 16;
 
 impl Reports {
     /// Clears the reports if they were taken.
@@ -235,23 +280,8 @@ impl Reports {
             self.explanations.push(explanation);
             self.explanations.len() as u32 - 1
         });
-        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-        self.pending.push(Pending {
-            time: report.time,
-            about: report.about.unwrap_or(report.time),
-            step: report.step,
-            robustness: report.robustness.unwrap_or(0.0),
-            property,
-            parameters_end: self.parameters.len() as u32,
-            missing,
-            explanation,
-            verdict: report.verdict,
-            flags: flag(report.changed, CHANGED)
-                | flag(report.at_event, AT_EVENT)
-                | flag(report.row.is_some(), AT_MESSAGE)
-                | flag(report.about.is_some(), ABOUT)
-                | flag(report.robustness.is_some(), ROBUST),
-        });
+        let parameters_end = self.parameters.len() as u32;
+        self.pending.push(Pending { report: *report, property, parameters_end, missing, explanation });
     }
 
     /// Whether there is none.
@@ -269,33 +299,12 @@ impl Reports {
         let (all, parameters, explanations) = (&self.pending, &self.parameters, &self.explanations);
         let mut start = 0;
         all.iter().map(move |pending| {
-            let is = |flag: u8| pending.flags & flag != 0;
-            let property = &properties[pending.property as usize];
-            let about = is(ABOUT).then_some(pending.about);
-            // Few properties are chains, and there may be a report for every event.
-            let (latency, missing) = match &property.chain {
-                None => (None, None),
-                Some(chain) => {
-                    let came = about.filter(|_| pending.verdict == Verdict::Satisfied);
-                    let latency = |about: Timestamp| pending.time.as_nanos().saturating_sub(about.as_nanos());
-                    (came.map(latency), chain.get(pending.missing as usize).map(String::as_str))
-                }
-            };
             let end = pending.parameters_end as usize;
-            let parameters = &parameters[std::mem::replace(&mut start, end)..end];
             Report {
-                property,
-                parameters,
-                verdict: pending.verdict,
-                changed: is(CHANGED),
-                time: pending.time,
-                about,
-                step: is(AT_EVENT).then_some(pending.step),
-                at_message: is(AT_MESSAGE),
-                robustness: is(ROBUST).then_some(pending.robustness),
-                latency,
-                missing,
-                explanation: explanations.get(pending.explanation as usize),
+                property: &properties[pending.property as usize],
+                parameters: &parameters[std::mem::replace(&mut start, end)..end],
+                pending,
+                explanations,
             }
         })
     }
@@ -317,22 +326,16 @@ mod tests {
         let plain = Property::new("p", spec.properties[0].formula);
         let named = Property { name: "a \"b\"".into(), ..plain.clone() };
         let mut out = Vec::new();
-        let mut write = |property: &Property, trace, verdict, (time, about, step), parameters: &[Value]| {
+        let mut write = |property: &Property, trace, verdict, at, parameters: &[Value]| {
+            let (time, about, step): (f64, Option<f64>, Option<u64>) = at;
             let at = |seconds: f64| Timestamp::from_nanos((seconds * 1e9) as i64);
-            let report = Report {
-                property: &PropertyInfo::new(&spec, 0, property, trace),
-                parameters,
-                verdict,
-                changed: true,
-                time: at(time),
-                about: Option::<f64>::map(about, at),
-                step,
-                at_message: true,
-                robustness: None,
-                latency: None,
-                missing: None,
-                explanation: None,
-            };
+            let mut report = EngineReport::at_event(verdict, step.unwrap_or(0), at(time));
+            (report.about, report.at_event) = (Option::<f64>::map(about, at), step.is_some());
+            let none = NONE;
+            let pending =
+                Pending { report, property: 0, parameters_end: 0, missing: none, explanation: none };
+            let property = &PropertyInfo::new(&spec, 0, property, trace);
+            let report = Report { property, parameters, pending: &pending, explanations: &[] };
             report.json(&mut out);
         };
         write(&named, Some("x.jsonl"), Verdict::Violated, (-1.5, None, Some(3)), &[]);

@@ -40,14 +40,14 @@ impl Came {
             String::from_utf8_lossy(&text).into_owned()
         };
         Came {
-            property: report.property.position,
-            parameters: report.parameters.to_vec(),
-            verdict: report.verdict,
-            time: report.time,
-            about: report.about,
-            after: report.step.is_none(),
-            message: message.filter(|_| report.at_message),
-            explanation: report.explanation.map(text),
+            property: report.property().position,
+            parameters: report.parameters().to_vec(),
+            verdict: report.verdict(),
+            time: report.time(),
+            about: report.about(),
+            after: report.step().is_none(),
+            message: message.filter(|_| report.at_message()),
+            explanation: report.explanation().map(text),
         }
     }
 
@@ -133,7 +133,7 @@ impl Outcome {
     }
 
     fn take(&mut self, session: &mut Session, message: Option<usize>) {
-        let changed = session.reports().filter(|report| report.changed);
+        let changed = session.reports().filter(|report| report.changed());
         self.came.extend(changed.map(|report| Came::new(&report, message)));
     }
 

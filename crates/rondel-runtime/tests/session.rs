@@ -68,7 +68,7 @@ fn take(session: &mut Session, out: &mut [Vec<String>]) {
     for report in session.reports() {
         let mut json = Vec::new();
         report.json(&mut json);
-        out[report.property.position as usize].push(String::from_utf8(json).unwrap());
+        out[report.property().position as usize].push(String::from_utf8(json).unwrap());
     }
 }
 

@@ -49,29 +49,29 @@ impl VerdictWriter {
     fn text(&mut self, report: &Report<'_>, out: &mut Vec<u8>) {
         // By hand and not by `write!`, and in few pieces: where one event in ten is a violation, this took a
         // fifth of the time.
-        let word = match report.verdict {
+        let word = match report.verdict() {
             Verdict::Satisfied => b"satisfied     ",
             Verdict::Violated => b"violated      ",
             Verdict::Inconclusive => b"inconclusive  ",
         };
         if self.colour {
             let (word, blanks) = word.split_at(12);
-            for part in [colour_of(report.verdict).as_bytes(), word, b"\x1b[0m", blanks] {
+            for part in [colour_of(report.verdict()).as_bytes(), word, b"\x1b[0m", blanks] {
                 out.extend_from_slice(part);
             }
         } else {
             out.extend_from_slice(word);
         }
-        if report.parameters.is_empty() {
-            let column = self.columns.get(report.property.position as usize);
+        if report.parameters().is_empty() {
+            let column = self.columns.get(report.property().position as usize);
             out.extend_from_slice(column.map_or(&[][..], Vec::as_slice));
         } else {
             padded(out, |out| {
-                out.extend_from_slice(report.property.name.as_bytes());
-                write_parameters(report.parameters, out);
+                out.extend_from_slice(report.property().name.as_bytes());
+                write_parameters(report.parameters(), out);
             });
         }
-        match report.step {
+        match report.step() {
             None => out.extend_from_slice(b"                 time "),
             Some(step) if step < 1_000_000_000 => {
                 let mut column = *b"step         0   time ";
@@ -88,32 +88,32 @@ impl VerdictWriter {
                 out.extend_from_slice(b"   time ");
             }
         }
-        self.times.write(report.time, out);
-        if let Some(about) = report.about {
+        self.times.write(report.time(), out);
+        if let Some(about) = report.about() {
             out.extend_from_slice(b", about ");
             self.times.write(about, out);
         }
-        if let Some(robustness) = report.robustness {
+        if let Some(robustness) = report.robustness() {
             // Writing to a vector does not fail.
             let _ = write!(out, ", robustness {robustness}");
         }
-        if let Some(latency) = report.latency {
+        if let Some(latency) = report.latency() {
             out.extend_from_slice(b", latency ");
             out.extend_from_slice(value_text(&rondel_event::Value::Duration(latency)).as_bytes());
         }
-        if let Some(topic) = report.missing {
+        if let Some(topic) = report.missing() {
             out.extend_from_slice(b", missing on ");
             out.extend_from_slice(topic.as_bytes());
         }
         for (name, value) in
-            [("severity", &report.property.severity), ("requirement", &report.property.requirement)]
+            [("severity", &report.property().severity), ("requirement", &report.property().requirement)]
         {
             if let Some(value) = value {
                 let _ = write!(out, ", {name} {value}");
             }
         }
         out.push(b'\n');
-        if let Some(explanation) = report.explanation {
+        if let Some(explanation) = report.explanation() {
             explanation.text(&mut |time| self.times.text(time), out);
         }
     }

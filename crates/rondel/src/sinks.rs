@@ -65,7 +65,7 @@ impl Sinks {
     fn send(&mut self, report: &Report<'_>) -> bool {
         let Sinks { writer, sinks, text, stdout, verdicts, unpublished, .. } = self;
         let mut printed = false;
-        for sink in &sinks[report.property.position as usize] {
+        for sink in &sinks[report.property().position as usize] {
             text.clear();
             let done = match sink {
                 Sink::Network(publisher) => {
@@ -92,7 +92,7 @@ impl Sinks {
                     {
                         warn(&format!(
                             "cannot publish a verdict on '{}': {error}; further ones are only counted",
-                            report.property.name
+                            report.property().name
                         ));
                     }
                 }
