@@ -92,6 +92,10 @@ pub struct Lines {
     undecodable: u64,
     /// The line of the first payload that could not be decoded, and why.
     first_undecodable: Option<(u64, String)>,
+    /// Whether lines that cannot be used are passed over.
+    skips: bool,
+    /// How many were, and the first.
+    skipped: (u64, Option<LineError>),
     /// How many line breaks to expect in a piece.
     few: usize,
 }
@@ -336,8 +340,17 @@ impl Lines {
             mistyped: 0,
             undecodable: 0,
             first_undecodable: None,
+            skips: false,
+            skipped: (0, None),
             few: MOST_FEW,
         }
+    }
+
+    /// Skips and counts lines that cannot be used, instead of ending at the first.
+    #[must_use]
+    pub fn skip_errors(mut self, skips: bool) -> Lines {
+        self.skips = skips;
+        self
     }
 
     /// Reads the times of arrival too, where the lines have them.
@@ -384,7 +397,8 @@ impl Lines {
     /// line break are read.
     ///
     /// # Errors
-    /// [`LineError`] at the first line that cannot be used; the lines before it are in the block.
+    /// [`LineError`] at the first line that cannot be used, unless [`skip_errors`](Lines::skip_errors) was set;
+    /// the lines before it are in the block.
     pub fn decode(
         &mut self,
         text: &[u8],
@@ -422,11 +436,14 @@ impl Lines {
                 }
                 self.lines += 1;
                 let line = &text[starts[done]..starts[done + 1]];
-                self.line(line, block).map_err(|(column, kind)| LineError {
-                    line: self.lines,
-                    column: column + 1,
-                    kind,
-                })?;
+                if let Err((column, kind)) = self.line(line, block) {
+                    let error = LineError { line: self.lines, column: column + 1, kind };
+                    if !self.skips {
+                        return Err(error);
+                    }
+                    self.skipped.0 += 1;
+                    self.skipped.1.get_or_insert(error);
+                }
                 done += 1;
                 if let Some(last) = block.len().checked_sub(1) {
                     self.time = block.time(last);
@@ -579,6 +596,11 @@ impl Lines {
     /// Lines whose payload could not be decoded, of forms where that is no error of the line.
     pub fn undecodable(&self) -> u64 {
         self.undecodable
+    }
+
+    /// Lines that could not be used and were skipped, and the first of them.
+    pub fn skipped(&self) -> (u64, Option<&LineError>) {
+        (self.skipped.0, self.skipped.1.as_ref())
     }
 
     /// The line, from 1, of the first payload that could not be decoded, and the reason; once.

@@ -74,6 +74,20 @@ pub enum ReadError {
     },
 }
 
+impl ReadError {
+    /// Whether the input ends too early or is damaged, so that what was read before is all that there is.
+    pub fn is_cut(&self) -> bool {
+        use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
+        match self {
+            ReadError::Read { source, .. } => {
+                // zstd reports damage as an error of no kind.
+                matches!(source.kind(), UnexpectedEof | InvalidData | InvalidInput | io::ErrorKind::Other)
+            }
+            ReadError::Open { .. } | ReadError::LineTooLong { .. } => false,
+        }
+    }
+}
+
 impl TraceReader {
     /// Opens a trace: `-` is standard input; names that end in `.gz` or `.zst` are decompressed.
     ///

@@ -628,3 +628,41 @@ fn a_snapshot_replaces_files_only() {
     assert!(std::fs::metadata(&file).unwrap().len() > 0);
     check(&folder.path("")).expect_status(3).expect_stderr(&["it is not a regular file"]);
 }
+
+#[test]
+fn broken_lines_and_a_cut_end_can_be_skipped_and_are_counted() {
+    let folder = Folder::new();
+    let broken =
+        "{\"time\":1,\"v\":true}\n{\"time\":2,\"v\":NaN}\n[\n{\"time\":3,\"v\":true}\n{\"time\":4,\"v";
+    let arguments = ["check", "-f", "v", "--on-error", "skip", "-"];
+    let finished = rondel_with_input(arguments, broken.as_bytes());
+    let text = format!("{}{}", finished.stdout, finished.stderr);
+    assert!(text.contains("skipped 3 lines; the first is 2:15:"), "{text}");
+    assert!(
+        text.contains("2 events checked against 1 property") && text.contains("; 3 lines skipped"),
+        "{text}"
+    );
+    finished.expect_status(0);
+    // A violation behind a broken line is found.
+    let arguments = ["check", "-f", "v", "--on-error", "skip", "--summary", "json", "-"];
+    let finished = rondel_with_input(arguments, b"{\n{\"v\":false}\n");
+    assert!(finished.stderr.contains("\"skipped\":1"), "{}", finished.stderr);
+    finished.expect_status(1);
+    // The lines up to the cut of a compressed recording count; without the option the status is 3.
+    let mut lines = String::new();
+    let mut state = 1_u64;
+    for time in 0..5000 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        lines += &format!("{{\"time\":{time},\"v\":true,\"x\":{state}}}\n");
+    }
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gz.write_all(lines.as_bytes()).unwrap();
+    let zst = zstd::encode_all(lines.as_bytes(), 1).unwrap();
+    for (name, bytes) in [("cut.gz", gz.finish().unwrap()), ("cut.zst", zst)] {
+        let cut = folder.file(name, &bytes[..bytes.len() * 2 / 3]);
+        rondel(["check", "-f", "v", cut.as_str()]).expect_status(3);
+        let finished = rondel(["check", "-f", "v", "--on-error", "skip", cut.as_str()]);
+        assert!(finished.stdout.contains(&format!("cut: {cut}")), "{}{}", finished.stdout, finished.stderr);
+        finished.expect_status(0);
+    }
+}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rondel_decode::lines::Lines;
 use rondel_event::TimeUnit;
@@ -64,6 +64,10 @@ pub struct Check {
     /// Explain each violation: show the values that caused it
     #[arg(long)]
     explain: bool,
+    /// What to do at a line that is not valid, and at the cut end of a compressed recording: stop with status 3, or
+    /// skip and count it
+    #[arg(long, value_name = "ACTION", value_enum, default_value = "stop")]
+    on_error: OnError,
     /// Resume from a snapshot, with the next part of the recording
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
@@ -76,6 +80,15 @@ pub struct Check {
     /// Print no summary and no progress bar
     #[arg(short, long)]
     quiet: bool,
+}
+
+/// The reaction to a part of a recording that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OnError {
+    /// End with status 3
+    Stop,
+    /// Skip it and count it
+    Skip,
 }
 
 /// A recording was not read to its end; the reason has been shown.
@@ -92,6 +105,10 @@ struct Checking<'a> {
     events: u64,
     /// The recordings that were not read to their end.
     unread: Vec<String>,
+    /// The lines that were skipped.
+    skipped: u64,
+    /// The compressed recordings that were cut or damaged, and checked up to there.
+    cut: Vec<String>,
 }
 
 impl Check {
@@ -142,6 +159,8 @@ impl Check {
             summary: Summary::default(),
             events: 0,
             unread: Vec::new(),
+            skipped: 0,
+            cut: Vec::new(),
         };
         let mut stopped = false;
         let mut restored = restored;
@@ -233,7 +252,8 @@ impl Checking<'_> {
                 Stopped
             })?,
         };
-        let mut lines = session.lines(self.options.unit());
+        let skips = self.options.on_error == OnError::Skip;
+        let mut lines = session.lines(self.options.unit()).skip_errors(skips);
         let mut writer = VerdictWriter::new(self.plan.properties(), self.options.format, self.colour);
         let progress = self.progress(&reader);
         let consumed = reader.consumed();
@@ -244,6 +264,11 @@ impl Checking<'_> {
             let piece = match reader.lines() {
                 Ok(Some(piece)) => piece,
                 Ok(None) => break,
+                Err(error) if skips && error.is_cut() => {
+                    warn(&format!("{error}; it is checked up to there"));
+                    self.cut.push(name.clone());
+                    break;
+                }
                 Err(error) => {
                     stopped = Err(unreadable(error));
                     break;
@@ -296,6 +321,7 @@ impl Checking<'_> {
         }
         let summary = session.summary();
         self.events += session.events();
+        self.skipped += lines.skipped().0;
         if summary.counts.received == 0 && lines.other_topics().next().is_none() && stopped.is_ok() {
             warn(&format!("{name}: the recording has no message"));
         }
@@ -338,6 +364,11 @@ impl Checking<'_> {
         if let Some((line, why)) = lines.take_first_undecodable() {
             let messages = counted(lines.undecodable(), "message", "messages");
             warn(&format!("{name}: cannot decode {messages}; the first in line {line}: {why}"));
+        }
+        if let (skipped, Some(first)) = lines.skipped() {
+            let (line, column) = (first.line, first.column);
+            let lines = counted(skipped, "line", "lines");
+            warn(&format!("{name}: skipped {lines}; the first is {line}:{column}: {}", first.kind));
         }
         for sentence in &summary.omissions {
             warn(&format!("{name}: {sentence}"));
@@ -449,6 +480,8 @@ impl Checking<'_> {
             "events": self.events,
             "seconds": elapsed.as_secs_f64(),
             "unread": self.unread,
+            "skipped": self.skipped,
+            "cut": self.cut,
             "undecodable": counts.undecodable,
             "mistyped": counts.mistyped,
             "backwards": backwards,
@@ -475,6 +508,12 @@ impl Checking<'_> {
         );
         if *backwards > 0 {
             text += &format!("; time went backwards {}", counted(*backwards, "time", "times"));
+        }
+        if self.skipped > 0 {
+            text += &format!("; {} skipped", counted(self.skipped, "line", "lines"));
+        }
+        if !self.cut.is_empty() {
+            text += &format!("; cut: {}", self.cut.join(", "));
         }
         if !self.unread.is_empty() {
             text += &format!("; NOT read to the end: {}", self.unread.join(", "));
