@@ -260,7 +260,7 @@ impl Reports {
     }
 
     /// Adds a report of a monitor's last call, on the property at this position.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(
         &mut self,
         property: u32,

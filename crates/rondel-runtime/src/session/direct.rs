@@ -31,6 +31,8 @@ pub(super) struct Direct {
     measures_time: bool,
     /// The topics on which no message has come yet.
     missing: Vec<TopicId>,
+    /// The topics of lines that should carry a time and have not carried one yet.
+    unstamped: Vec<TopicId>,
     /// The time of the last event.
     time: Timestamp,
     block: Block,
@@ -78,11 +80,14 @@ impl Direct {
         };
         let decoders = program.projections().iter().zip(&inputs).enumerate().map(decoder).collect();
         let properties = (0..specification.spec.properties.len() as u32).collect();
+        let measures_time = specification.spec.properties.iter().any(|p| p.time != TimeModel::Steps);
+        let needs_time = |topic: &TopicId| measures_time || inputs[topic.index()].time.field().is_some();
         Ok(Direct {
+            unstamped: (0..topics).map(TopicId).filter(needs_time).collect(),
             decoders,
             reads_arrivals: program.reads_arrivals(),
             reads_time_fields: inputs.iter().any(|input| input.time.field().is_some()),
-            measures_time: specification.spec.properties.iter().any(|p| p.time != TimeModel::Steps),
+            measures_time,
             inputs,
             missing,
             time: Timestamp::from_nanos(known.time),
@@ -180,15 +185,21 @@ impl Direct {
 
     /// Counts the events from this row on that have no time of their own where they should.
     fn look_for_times(&mut self, from: usize, untimed: Rows, shared: &mut Shared) {
-        for row in from..self.block.len() {
+        if !self.unstamped.is_empty() {
+            let timed = rows_from(from) & !untimed;
+            self.unstamped.retain(|topic| {
+                let stamped = self.block.topic_rows(*topic) & timed != 0;
+                shared.topics[topic.index()].stamped |= stamped;
+                !stamped
+            });
+        }
+        let mut untimed = untimed & rows_from(from);
+        while untimed != 0 {
+            let row = untimed.trailing_zeros() as usize;
+            untimed &= untimed - 1;
             let Some(topic) = self.block.topic(row) else { continue };
-            if self.inputs[topic.index()].time.field().is_none() && !self.measures_time {
-                continue;
-            }
-            if untimed >> row & 1 == 1 {
+            if self.measures_time || self.inputs[topic.index()].time.field().is_some() {
                 shared.unstamped(topic, self.block.time(row));
-            } else {
-                shared.topics[topic.index()].stamped = true;
             }
         }
     }
@@ -283,4 +294,9 @@ impl Direct {
         summary.chains =
             ChainStatistics::all(&self.monitor, &self.specification.spec, &self.evaluated.properties);
     }
+}
+
+/// The rows from this one on.
+fn rows_from(row: usize) -> Rows {
+    Rows::MAX.checked_shl(row as u32).unwrap_or(0)
 }
