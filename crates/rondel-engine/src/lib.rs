@@ -88,6 +88,7 @@ mod timed;
 mod translate;
 mod values;
 mod window;
+mod witness;
 mod words;
 
 pub use chain::{ChainFigures, ChainStatus, Distribution};

@@ -20,6 +20,7 @@ use crate::serial::{Outcome, Rowed, SavedSerial, Serial};
 use crate::slice::saved::SavedInstances;
 use crate::slice::tell::{Told, tell};
 use crate::slice::{Events, Instances, Moment, Sliced};
+use crate::witness::Violating;
 
 /// The engine doubles times, and adds one.
 const FARTHEST: i64 = i64::MAX / 2 - 1;
@@ -30,8 +31,8 @@ const FARTHEST: i64 = i64::MAX / 2 - 1;
 /// A step allocates nothing once queues and texts have reached the size they need.
 #[derive(Clone, Debug)]
 pub struct Monitor {
-    program: Arc<Program>,
-    sections: Vec<Serial>,
+    pub(crate) program: Arc<Program>,
+    pub(crate) sections: Vec<Serial>,
     /// Whether the verdict at every event is reported, and not only changes.
     every: bool,
     position: u64,
@@ -64,6 +65,8 @@ pub struct Monitor {
     levels: [Vec<Levels>; 2],
     delayed_room: Room,
     decisions: Vec<Decision>,
+    /// The values of violations by relations in the last call.
+    pub(crate) witnesses: Vec<Violating>,
 }
 
 /// What of a [`Monitor`] goes into a snapshot.
@@ -158,6 +161,7 @@ impl Monitor {
             levels: Default::default(),
             delayed_room: Room::default(),
             decisions: Vec::new(),
+            witnesses: Vec::new(),
             program,
         }
     }
@@ -184,6 +188,7 @@ impl Monitor {
     pub fn step(&mut self, block: &Block) -> &[Report] {
         self.reports.clear();
         self.keys.words.clear();
+        self.witnesses.clear();
         if block.is_empty() {
             return &self.reports;
         }
@@ -214,6 +219,7 @@ impl Monitor {
             self.sort();
         }
         self.position = self.position.saturating_add(len as u64);
+        self.collect_witnesses();
         &self.reports
     }
 
@@ -223,6 +229,7 @@ impl Monitor {
     pub fn advance(&mut self, now: Timestamp) -> &[Report] {
         self.reports.clear();
         self.keys.words.clear();
+        self.witnesses.clear();
         self.chains.iter_mut().for_each(ChainState::clear_missing);
         let now = now.as_nanos().clamp(-FARTHEST, FARTHEST);
         if self.position > 0 && now > self.time {
@@ -248,6 +255,7 @@ impl Monitor {
             }
             self.sort();
             self.time = now;
+            self.collect_witnesses();
         }
         &self.reports
     }
@@ -256,6 +264,7 @@ impl Monitor {
     pub fn end(&mut self) -> &[Report] {
         self.reports.clear();
         self.keys.words.clear();
+        self.witnesses.clear();
         self.chains.iter_mut().for_each(ChainState::clear_missing);
         let program = Arc::clone(&self.program);
         for (i, section) in program.sections.iter().enumerate() {

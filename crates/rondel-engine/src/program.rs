@@ -13,6 +13,7 @@ use crate::section::{Moments, Ordered, Section};
 use crate::slice::Sliced;
 use crate::slice::divide::divide;
 use crate::translate::{FieldRead, Lines, Translator, groups};
+use crate::witness::Named;
 
 /// A specification compiled: its properties as lists of instructions, in which equal parts are computed
 /// once. Immutable; any number of [`Monitor`](crate::Monitor)s share it.
@@ -27,6 +28,8 @@ pub struct Program {
     pub(crate) reads_time: bool,
     fingerprint: u64,
     quantifiers: Vec<Quantifier>,
+    /// For every property the quantified formulas whose values can be named when they violate it.
+    pub(crate) named: Vec<Vec<Named>>,
     /// Those that are divided by key.
     pub(crate) sliced: Vec<Sliced>,
     pub(crate) chains: Vec<ChainPlan>,
@@ -84,7 +87,7 @@ impl Program {
             .map(|division| division.compile(spec, &mut binding, &mut quantifiers))
             .collect::<Result<_, _>>()?;
         let chains = chains(spec, &mut binding)?;
-        Ok(Program {
+        let mut program = Program {
             topics: spec.topics.clone(),
             properties: spec.properties.iter().map(|p| p.name.clone()).collect(),
             layout: binding.layout,
@@ -95,9 +98,12 @@ impl Program {
             sections,
             fingerprint: fingerprint(spec),
             quantifiers,
+            named: Vec::new(),
             sliced,
             chains,
-        })
+        };
+        program.find_named(spec);
+        Ok(program)
     }
 
     /// Why a specification is refused: all that [`Program::compile`] would say of its properties, one by one, and

@@ -1,6 +1,6 @@
 //! Blocks of events.
 
-use crate::{Slot, Timestamp, TopicId};
+use crate::{Slot, Timestamp, TopicId, Value, ValueType};
 
 /// Up to [`Block::CAPACITY`] events in order, stored in columns: written by a decoder, read by a
 /// monitor.
@@ -352,6 +352,35 @@ impl Block {
     pub fn topic(&self, row: usize) -> Option<TopicId> {
         let index = self.topics.iter().position(|rows| rows >> row & 1 == 1)?;
         Some(TopicId(index as u32))
+    }
+
+    /// The value of a column in `row`, whose integers mean what `value_type` says: none if the message did not
+    /// carry it, `Some(None)` if it came with a value of another type.
+    pub fn value(&self, slot: Slot, value_type: ValueType, row: usize) -> Option<Option<Value>> {
+        if self.present(slot) >> row & 1 == 0 {
+            return None;
+        }
+        let valid = |rows: Rows| rows >> row & 1 == 1;
+        Some(match slot {
+            Slot::Bool(at) => {
+                let column = self.bools(at);
+                valid(column.valid).then(|| Value::Bool(column.values >> row & 1 == 1))
+            }
+            Slot::Int(at) => {
+                let column = self.ints(at);
+                valid(column.valid).then(|| match value_type {
+                    ValueType::Time => Value::Time(column.values[row]),
+                    ValueType::Duration => Value::Duration(column.values[row]),
+                    _ => Value::Int(column.values[row]),
+                })
+            }
+            Slot::Float(at) => {
+                let column = self.floats(at);
+                valid(column.valid).then(|| Value::Float(column.values[row]))
+            }
+            Slot::String(at) => valid(self.strings(at).valid)
+                .then(|| Value::String(String::from_utf8_lossy(self.text(at, row)).into())),
+        })
     }
 
     /// Writes a boolean.

@@ -1,7 +1,7 @@
 //! Formulas as text, from the nodes of a specification.
 
 use rondel_event::{Path, Quantifier, Timestamp, TopicId, Value};
-use rondel_spec::{BinaryOp, Bounds, Expr, ExprId, Spec, TimeModel, UnaryOp};
+use rondel_spec::{BinaryOp, Bounds, Expr, ExprId, Spec, TimeModel, UnaryOp, VariableId};
 
 /// The depth to which a formula is written: deeper ones are unreadable and could exhaust the stack.
 const DEEPEST: u32 = 40;
@@ -100,6 +100,15 @@ impl Writer<'_> {
         if let Some(Word { word, operand }) = word(self.spec, id) {
             return self.call(word, &[operand], below);
         }
+        // That a message carries a field is what a test of the field in an atom says.
+        if let Expr::And(a, b) = node {
+            let is_carried = |id: &ExprId| matches!(self.spec.nodes[id.index()], Expr::Carried { .. });
+            match (is_carried(a), is_carried(b)) {
+                (_, true) => return self.node(*a, least, below),
+                (true, false) => return self.node(*b, least, below),
+                (false, false) => {}
+            }
+        }
         let binary = |op: &'static str, level: u8, left: u8, right: u8| Some((op, level, left, right));
         let infix = match node {
             Expr::Or(..) => binary("or", level::OR, level::OR, level::AND),
@@ -142,8 +151,8 @@ impl Writer<'_> {
             Expr::Historically(bounds, _) => Some(format!("historically{}", self.bounds(*bounds))),
             Expr::Eventually(bounds, _) => Some(format!("eventually{}", self.bounds(*bounds))),
             Expr::Always(bounds, _) => Some(format!("always{}", self.bounds(*bounds))),
-            Expr::Exists(variable, _) => Some(format!("exists x{}.", variable.0)),
-            Expr::ForAll(variable, _) => Some(format!("forall x{}.", variable.0)),
+            Expr::Exists(variable, _) => Some(format!("exists {}.", self.variable(*variable))),
+            Expr::ForAll(variable, _) => Some(format!("forall {}.", self.variable(*variable))),
             _ => None,
         };
         if let (Some(prefix), [a]) = (prefix, &operands[..]) {
@@ -238,10 +247,12 @@ impl Writer<'_> {
                 let variable = machine.and_then(|m| m.variables.get(*variable as usize));
                 variable.map_or_else(|| "?".to_owned(), |variable| variable.name.clone())
             }
-            Expr::Variable(variable, _) => format!("x{}", variable.0),
+            Expr::Variable(variable, _) => self.variable(*variable),
             Expr::Bind { topic, fields } => {
-                let fields: Vec<String> =
-                    fields.iter().map(|(path, variable, _)| format!("{path}: x{}", variable.0)).collect();
+                let field = |(path, variable, _): &(Path, VariableId, _)| {
+                    format!("{path}: {}", self.variable(*variable))
+                };
+                let fields: Vec<String> = fields.iter().map(field).collect();
                 format!("{}{{{}}}", self.topic(*topic), fields.join(", "))
             }
             Expr::Ambiguous(machine) => {
@@ -267,6 +278,12 @@ impl Writer<'_> {
         self.text(if parentheses { "(" } else { "" });
         inner(self);
         self.text(if parentheses { ")" } else { "" });
+    }
+
+    /// The name of a variable as it was written, or one by its number.
+    fn variable(&self, variable: VariableId) -> String {
+        let written = self.spec.places.variable(variable);
+        written.map_or_else(|| format!("x{}", variable.0), str::to_owned)
     }
 
     fn bounds(&self, bounds: Bounds) -> String {

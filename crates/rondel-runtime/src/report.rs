@@ -1,8 +1,8 @@
 //! Reports: verdicts with everything that a reader needs, and their JSON form.
 
 use rondel_engine::{Monitor, Report as EngineReport};
-use rondel_event::{Timestamp, Value, Verdict};
-use rondel_spec::{Property, Spec};
+use rondel_event::{Block, Timestamp, Value, Verdict};
+use rondel_spec::{Expr, ExprId, Property, Spec, VariableId};
 
 use crate::explanation::Explanation;
 use crate::text::{write_integer, write_seconds, write_value};
@@ -30,6 +30,8 @@ pub struct PropertyInfo {
     suffix: Vec<u8>,
     /// The names of the parameters in JSON.
     quoted: Vec<String>,
+    /// The names of the variables of its quantifiers, plain and in JSON.
+    variables: Vec<(VariableId, String, String)>,
 }
 
 impl PropertyInfo {
@@ -67,6 +69,10 @@ impl PropertyInfo {
             requirement,
             attributes: property.attributes.clone(),
             quoted: parameters.iter().map(|name| quoted(name)).collect(),
+            variables: variables(spec, property.formula)
+                .into_iter()
+                .map(|(id, name)| (id, name.clone(), quoted(&name)))
+                .collect(),
             parameters,
             chain: is_chain.then(|| spec.topics.iter().map(|topic| topic.name.clone()).collect()),
             prefix,
@@ -90,6 +96,7 @@ pub struct Report<'s> {
     parameters: &'s [Value],
     pending: &'s Pending,
     explanations: &'s [Explanation],
+    values: &'s [(VariableId, Value)],
 }
 
 impl<'s> Report<'s> {
@@ -167,11 +174,28 @@ impl<'s> Report<'s> {
         self.explanations.get(self.pending.explanation as usize)
     }
 
+    /// The values of the quantified variables for which the property turned violated, with their names.
+    #[inline]
+    pub fn values(&self) -> impl Iterator<Item = (&'s str, &'s Value)> {
+        self.named().map(|(name, _, value)| (name, value))
+    }
+
+    /// The names of the variables, plain and in JSON, and their values.
+    fn named(&self) -> impl Iterator<Item = (&'s str, &'s str, &'s Value)> {
+        // In the order of the quantifiers.
+        let values = self.values;
+        let variables = self.property.variables.iter().filter(|_| !values.is_empty());
+        variables.filter_map(|(id, name, quoted)| {
+            let (_, value) = values.iter().find(|(of, _)| of == id)?;
+            Some((name.as_str(), quoted.as_str(), value))
+        })
+    }
+
     /// Appends the JSON object, without a line break.
     ///
     /// Always in this order: `{"property":"p","key":{"id":7},"time":1.5,"about":1,"step":3,"verdict":"violated"}`,
     /// `time` and `about` in seconds, `step` from 0. Members that do not apply are left out. A member
-    /// `trace` comes first where there are several recordings; after the verdict come `severity`,
+    /// `trace` comes first where there are several recordings; after the verdict come `values`, `severity`,
     /// `requirement`, `robustness`, `evidence`, `latency` and `missing`.
     pub fn json(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.property.prefix);
@@ -200,6 +224,16 @@ impl<'s> Report<'s> {
             Verdict::Violated => b",\"verdict\":\"violated\"",
             Verdict::Inconclusive => b",\"verdict\":\"inconclusive\"",
         });
+        if !self.values.is_empty() {
+            out.extend_from_slice(b",\"values\":{");
+            for (i, (_, name, value)) in self.named().enumerate() {
+                out.extend_from_slice(if i > 0 { b"," } else { b"" });
+                out.extend_from_slice(name.as_bytes());
+                out.push(b':');
+                write_value(value, out);
+            }
+            out.push(b'}');
+        }
         out.extend_from_slice(&self.property.suffix);
         if let Some(robustness) = self.robustness() {
             out.extend_from_slice(b",\"robustness\":");
@@ -228,6 +262,7 @@ pub(crate) struct Reports {
     pending: Vec<Pending>,
     parameters: Vec<Value>,
     explanations: Vec<Explanation>,
+    values: Vec<(VariableId, Value)>,
     /// Whether the reports were taken, so that the next one clears them.
     taken: bool,
 }
@@ -244,6 +279,8 @@ struct Pending {
     missing: u32,
     /// The position of the explanation, or [`NONE`].
     explanation: u32,
+    /// Where the values of quantified variables end; they begin where those of the report before end.
+    values_end: u32,
 }
 
 const NONE: u32 = u32::MAX;
@@ -256,6 +293,7 @@ impl Reports {
             self.pending.clear();
             self.parameters.clear();
             self.explanations.clear();
+            self.values.clear();
         }
     }
 
@@ -265,9 +303,12 @@ impl Reports {
         &mut self,
         property: u32,
         report: &EngineReport,
-        monitor: &Monitor,
+        (monitor, block): (&Monitor, Option<&Block>),
         explanation: Option<Explanation>,
     ) {
+        if report.verdict == Verdict::Violated {
+            monitor.write_witness(report, block, &mut self.values);
+        }
         let mut missing = NONE;
         if report.key.is_some() {
             // Of a chain, which has one parameter: the stamp.
@@ -281,7 +322,9 @@ impl Reports {
             self.explanations.len() as u32 - 1
         });
         let parameters_end = self.parameters.len() as u32;
-        self.pending.push(Pending { report: *report, property, parameters_end, missing, explanation });
+        let values_end = self.values.len() as u32;
+        let report = *report;
+        self.pending.push(Pending { report, property, parameters_end, missing, explanation, values_end });
     }
 
     /// Whether there is none.
@@ -296,18 +339,37 @@ impl Reports {
     ) -> impl Iterator<Item = Report<'s>> + use<'s> {
         self.make_room();
         self.taken = true;
-        let (all, parameters, explanations) = (&self.pending, &self.parameters, &self.explanations);
-        let mut start = 0;
+        let Reports { pending: all, parameters, explanations, values, .. } = &*self;
+        let (mut start, mut values_start) = (0, 0);
         all.iter().map(move |pending| {
-            let end = pending.parameters_end as usize;
+            let (end, values_end) = (pending.parameters_end as usize, pending.values_end as usize);
             Report {
                 property: &properties[pending.property as usize],
                 parameters: &parameters[std::mem::replace(&mut start, end)..end],
                 pending,
                 explanations,
+                values: &values[std::mem::replace(&mut values_start, values_end)..values_end],
             }
         })
     }
+}
+
+/// The variables that the quantifiers of a formula bind, by name.
+fn variables(spec: &Spec, formula: ExprId) -> Vec<(VariableId, String)> {
+    if !spec.nodes.iter().any(|node| matches!(node, Expr::Exists(..) | Expr::ForAll(..))) {
+        return Vec::new();
+    }
+    let (mut found, mut open) = (Vec::new(), vec![formula]);
+    let mut seen = std::collections::HashSet::from([formula]);
+    while let Some(id) = open.pop() {
+        let Some(node) = spec.nodes.get(id.index()) else { continue };
+        if let Expr::Exists(variable, _) | Expr::ForAll(variable, _) = node {
+            let name = spec.places.variable(*variable);
+            found.push((*variable, name.map_or_else(|| format!("x{}", variable.0), str::to_owned)));
+        }
+        open.extend(node.operands().filter(|operand| seen.insert(*operand)));
+    }
+    found
 }
 
 #[cfg(test)]
@@ -332,10 +394,16 @@ mod tests {
             let mut report = EngineReport::at_event(verdict, step.unwrap_or(0), at(time));
             (report.about, report.at_event) = (Option::<f64>::map(about, at), step.is_some());
             let none = NONE;
-            let pending =
-                Pending { report, property: 0, parameters_end: 0, missing: none, explanation: none };
+            let pending = Pending {
+                report,
+                property: 0,
+                parameters_end: 0,
+                missing: none,
+                explanation: none,
+                values_end: 0,
+            };
             let property = &PropertyInfo::new(&spec, 0, property, trace);
-            let report = Report { property, parameters, pending: &pending, explanations: &[] };
+            let report = Report { property, parameters, pending: &pending, explanations: &[], values: &[] };
             report.json(&mut out);
         };
         write(&named, Some("x.jsonl"), Verdict::Violated, (-1.5, None, Some(3)), &[]);

@@ -97,6 +97,9 @@ impl VerdictWriter {
             // Writing to a vector does not fail.
             let _ = write!(out, ", robustness {robustness}");
         }
+        for (name, value) in report.values() {
+            let _ = write!(out, ", {name} = {}", value_text(value));
+        }
         if let Some(latency) = report.latency() {
             out.extend_from_slice(b", latency ");
             out.extend_from_slice(value_text(&rondel_event::Value::Duration(latency)).as_bytes());

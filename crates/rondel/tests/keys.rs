@@ -128,3 +128,38 @@ fn keys_on_a_network() {
     let finished = run.finish();
     finished.expect_stderr(&["1 message has no parameter", "p: violated 1 time, first of [\"b\"] at step 1"]);
 }
+
+#[test]
+fn a_violated_quantifier_names_its_values() {
+    let folder = Folder::new();
+    let specification = folder.file(
+        "q.rondel",
+        "topic lock { robot: string, zone: int }
+         @severity(high) property mutex = forall z. forall r. forall s.
+             lock{robot: r, zone: z} and r != s -> not once[0, 5 s] lock{robot: s, zone: z}
+         property known = not exists r. lock{robot: r, zone > 5} and not once[1 s, 10 s] lock{robot: r}",
+    );
+    let line = |time: i64, robot: &str, zone: i64| {
+        format!("{{\"topic\":\"lock\",\"time\":{time},\"data\":{{\"robot\":\"{robot}\",\"zone\":{zone}}}}}\n")
+    };
+    let trace = [line(1, "a", 1), line(2, "b", 2), line(3, "b", 1), line(4, "c", 9)].concat();
+    for arguments in [&[][..], &["--explain"]] {
+        let json = ["check", "-q", "-e", "violations", "--format", "json", &specification, "-"];
+        let found = rondel_with_input([&json[..], arguments].concat(), trace.as_bytes());
+        let values: Vec<_> = found
+            .stdout
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["values"].to_string())
+            .collect();
+        assert_eq!(values, [r#"{"r":"b","s":"a","z":1}"#, r#"{"r":"c"}"#], "{}", found.stdout);
+    }
+    let text = rondel_with_input(["check", "-q", "--explain", &specification, "-"], trace.as_bytes());
+    assert!(
+        text.stdout.contains("time 3 s, z = 1, r = \"b\", s = \"a\", severity high\n"),
+        "{}",
+        text.stdout
+    );
+    // Its own names, and nothing of the inside.
+    assert!(text.stdout.contains("forall z. forall r."), "{}", text.stdout);
+    assert!(!text.stdout.contains("carried("), "{}", text.stdout);
+}

@@ -52,6 +52,7 @@ mod term;
 mod text;
 pub(crate) mod told;
 mod value;
+pub(crate) mod witness;
 
 #[cfg(test)]
 mod tests;

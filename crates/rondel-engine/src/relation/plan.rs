@@ -22,6 +22,8 @@ pub(crate) struct Plan {
     /// Values without variables, likewise.
     pub(crate) values: Vec<ExprId>,
     pub(crate) texts: Vec<Box<str>>,
+    /// The variables whose values are named where the roots come to hold, with their types; none if nobody asks.
+    pub(crate) named: Vec<(VariableId, ValueType)>,
     /// Where the formula looks ahead, what is asked of the tuples of its last part.
     pub(crate) ask: Option<Box<Ask>>,
 }

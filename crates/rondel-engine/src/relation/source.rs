@@ -2,7 +2,7 @@
 //! the registers.
 
 use rondel_event::{Block, Rows, Slot, TopicId, ValueType};
-use rondel_spec::TimeModel;
+use rondel_spec::{ExprId, TimeModel};
 
 use super::plan::Plan;
 use super::state::RelationState;
@@ -17,6 +17,8 @@ use crate::words::low;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Relation {
     pub(crate) plan: Plan,
+    /// The formula in the specification.
+    pub(crate) node: ExprId,
     pub(crate) model: TimeModel,
     /// For every truth of the plan its wire, at a row and after it.
     pub(crate) truths: Vec<[Wire; 2]>,
@@ -115,6 +117,10 @@ impl Relation {
         (position, time): (u64, i64),
     ) -> [bool; 2] {
         let source = |side| RowSource { relation: self, reading, row, side };
+        if !self.plan.named.is_empty() {
+            let is_event = reading.events >> row & 1 == 1;
+            state.witnesses_at(is_event.then(|| source(0).block_row()));
+        }
         let now = match self.model {
             TimeModel::Steps => i64::try_from(position).unwrap_or(i64::MAX),
             TimeModel::Points | TimeModel::Dense => time,

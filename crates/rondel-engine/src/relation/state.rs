@@ -18,6 +18,7 @@ use super::since::{Since, SinceState};
 use super::table::{Meta, Table};
 use super::term::{Cell, Context, Source, Watch};
 use super::text::Texts;
+use super::witness::Witnesses;
 
 /// What is remembered of the events so far.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -34,6 +35,8 @@ pub(crate) struct RelationState {
     is_trial: bool,
     /// What is asked of the tuples of the last part, if the formula looks ahead.
     asking: Option<Box<Asking>>,
+    #[serde(skip)]
+    witnesses: Witnesses,
 }
 
 /// What a part is, and how it has changed.
@@ -147,6 +150,7 @@ impl RelationState {
             last: i64::MIN,
             is_trial: false,
             asking: plan.ask.is_some().then(Box::default),
+            witnesses: Witnesses::default(),
         }
     }
 
@@ -167,7 +171,7 @@ impl RelationState {
                 self.bind(plan, i, atom, is_span, source);
             }
         }
-        let RelationState { parts, texts, number, .. } = self;
+        let RelationState { parts, texts, number, witnesses, .. } = self;
         let (number, is_first) = (*number, *number == 1);
         let tick = Tick { now, before, number, is_first, is_span, source, texts, constants: &plan.texts };
         for (i, part) in plan.parts.iter().enumerate() {
@@ -177,8 +181,15 @@ impl RelationState {
             }
         }
         let context = tick.context();
-        let holds = plan.roots.iter().any(|root| {
+        let root = plan.roots.iter().find(|root| {
             parts[root.part.index()].size > 0 && root.conditions.iter().all(|c| context.holds(c, &[]))
+        });
+        let holds = root.is_some();
+        witnesses.note(plan, (now, holds), texts, || {
+            let part = root?.part.index();
+            // Of what lasts these are the changes, and the first that came is among them.
+            let (tuple, _) = parts[part].out.iter().find(|(_, weight)| *weight > 0)?;
+            Some((&plan.parts[part].variables[..], tuple))
         });
         holds != plan.negated
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use rondel_event::{Read, ValueType};
-use rondel_spec::{Expr, ExprId, TimeModel};
+use rondel_spec::{Expr, ExprId, TimeModel, VariableId};
 
 use super::{Meaning, Translator, Truth};
 use crate::CompileError;
@@ -71,6 +71,21 @@ impl<'a> Translator<'a> {
             return Ok(Meaning::Truth(self.by_value(division)?));
         }
         let one = certain == possible;
+        // Whether the formula is certainly false, or what it denies certainly true, is what a violation rests on.
+        let names = |plan: Plan| {
+            let typed = |variable: &VariableId| Some((*variable, scope.type_of(*variable)?));
+            let variables = plan.roots.iter().flat_map(|root| &plan.parts[root.part.index()].variables);
+            let mut named: Vec<_> = variables.filter_map(typed).collect();
+            named.sort_unstable_by_key(|(variable, _)| variable.0);
+            named.dedup();
+            Plan { named, ..plan }
+        };
+        let is_negated = certain.negated;
+        let (certain, possible) = match (one, is_negated) {
+            (true, _) => (names(certain), possible),
+            (false, true) => (certain, names(possible)),
+            (false, false) => (names(certain), possible),
+        };
         let certain = self.planned(id, certain)?;
         let possible = if one { certain } else { self.planned(id, possible)? };
         Ok(Meaning::Truth(Truth::of(certain, possible)))
@@ -116,7 +131,8 @@ impl<'a> Translator<'a> {
                 ),
             });
         }
-        let relation = Relation { plan, model: self.model, truths, values, fields, slots: Vec::new() };
+        let relation =
+            Relation { plan, node: id, model: self.model, truths, values, fields, slots: Vec::new() };
         let mut operands = Vec::new();
         relation.for_each_register(|node| operands.push(node));
         operands.sort_unstable();

@@ -7,7 +7,7 @@ use rondel_event::{Block, Read, Slot, TopicId, ValueType};
 use rondel_spec::{Property, Slice, Spec};
 
 use super::history::{Message, Place};
-use super::{Histories, KEPT, KEPT_OF_KEY, Kept, value};
+use super::{Histories, KEPT, KEPT_OF_KEY, Kept};
 use crate::specification::Specification;
 use crate::text::parameters_text;
 
@@ -85,7 +85,7 @@ impl KeyPlaces {
             return KeyOf::All;
         };
         let keys: Option<Vec<_>> =
-            places.iter().map(|(slot, value_type)| value(block, *slot, *value_type, row).flatten()).collect();
+            places.iter().map(|(slot, value_type)| block.value(*slot, *value_type, row).flatten()).collect();
         keys.map_or(KeyOf::None, |keys| KeyOf::One(parameters_text(&keys)))
     }
 }

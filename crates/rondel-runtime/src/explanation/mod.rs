@@ -306,7 +306,7 @@ impl Explainer {
             }
             // In a set, one event is of several topics.
             for field in self.fields.iter().filter(|field| block.topic_rows(field.topic) >> row & 1 == 1) {
-                let carried = field.slot.and_then(|slot| value(block, slot, field.value_type, row));
+                let carried = field.slot.and_then(|slot| block.value(slot, field.value_type, row));
                 let Some(value) = carried else { continue };
                 for &(property, at) in &field.shown {
                     let watched = &self.properties[property];
@@ -454,35 +454,6 @@ fn seeing(spec: &mut Spec, formula: ExprId, topics: &[TopicId]) -> ExprId {
         let off = add(Expr::Not(on));
         let never = add(Expr::And(on, off));
         add(Expr::Or(formula, never))
-    })
-}
-
-/// The value of a field in an event, if the event carries the field; the inner option is empty if the value has
-/// another type.
-fn value(block: &Block, slot: Slot, value_type: ValueType, row: usize) -> Option<Option<Value>> {
-    if block.present(slot) >> row & 1 == 0 {
-        return None;
-    }
-    let valid = |rows: u64| rows >> row & 1 == 1;
-    Some(match slot {
-        Slot::Bool(at) => {
-            let column = block.bools(at);
-            valid(column.valid).then(|| Value::Bool(column.values >> row & 1 == 1))
-        }
-        Slot::Int(at) => {
-            let column = block.ints(at);
-            valid(column.valid).then(|| match value_type {
-                ValueType::Time => Value::Time(column.values[row]),
-                ValueType::Duration => Value::Duration(column.values[row]),
-                _ => Value::Int(column.values[row]),
-            })
-        }
-        Slot::Float(at) => {
-            let column = block.floats(at);
-            valid(column.valid).then(|| Value::Float(column.values[row]))
-        }
-        Slot::String(at) => valid(block.strings(at).valid)
-            .then(|| Value::String(String::from_utf8_lossy(block.text(at, row)).into())),
     })
 }
 

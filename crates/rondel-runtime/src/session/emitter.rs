@@ -41,6 +41,7 @@ impl Emitter {
         let Evaluated { properties, explainer } = evaluated;
         let Emitter { emit, statistics, reports } = self;
         reports.make_room();
+        let events = block.map(|(block, _)| block);
         match explainer {
             None => {
                 for report in monitor.reports() {
@@ -48,7 +49,7 @@ impl Emitter {
                     statistics[property as usize].add(report, || monitor.key(report));
                     // A verdict that is only counted needs no parameters.
                     if emit.wants(report) {
-                        reports.add(property, report, monitor, None);
+                        reports.add(property, report, (monitor, events), None);
                     }
                 }
             }
@@ -56,7 +57,7 @@ impl Emitter {
                 let property = properties[report.property as usize];
                 statistics[property as usize].add(report, || monitor.key(report));
                 if emit.wants(report) {
-                    reports.add(property, report, monitor, explanation);
+                    reports.add(property, report, (monitor, events), explanation);
                 }
             }),
         }

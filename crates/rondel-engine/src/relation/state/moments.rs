@@ -1,10 +1,12 @@
 //! A plan at moments: one tick for each, and in dense time another one for the span after it.
 
-use rondel_spec::TimeModel;
+use rondel_event::Value;
+use rondel_spec::{TimeModel, VariableId};
 
 use super::{PartState, Plan, RelationState, Tick};
 use crate::relation::asking::Asking;
 use crate::relation::term::Source;
+use crate::relation::witness::Witness;
 
 impl RelationState {
     /// What is asked of tuples, if the formula looks ahead.
@@ -77,6 +79,7 @@ impl RelationState {
                 self.parts.iter_mut().for_each(PartState::confirm);
             } else {
                 self.parts.iter_mut().for_each(PartState::take_back);
+                self.witnesses.take_back();
                 self.number -= 1;
                 taken_back = true;
             }
@@ -95,11 +98,36 @@ impl RelationState {
         });
         (self.last, self.is_trial) = (now, true);
         self.parts.iter_mut().for_each(PartState::try_out);
+        self.witnesses.try_out();
         let holds_after = self.tick(plan, (now + 1, now), true, after);
         self.ask(plan, (now + 1, now, true), after, |asking, parts, tick| {
             asking.span(plan, parts, tick, time);
         });
         (holds, holds_after)
+    }
+
+    /// Where the values are to be named: the next moment is the event in this row of the block.
+    #[inline(always)]
+    pub(crate) fn witnesses_at(&mut self, row: Option<usize>) {
+        self.witnesses.at(row);
+    }
+
+    /// Takes the values because of which the formula came to be false: when (the number of an event in steps,
+    /// otherwise a time), whether after that time, in which row of the block, and which.
+    #[inline]
+    pub(crate) fn take_witnesses(
+        &mut self,
+        model: TimeModel,
+        mut take: impl FnMut((i64, bool, Option<u8>), Vec<(VariableId, Value)>),
+    ) {
+        if self.witnesses.is_empty() {
+            return;
+        }
+        let (first, dense) = (self.first.unwrap_or(0), model == TimeModel::Dense);
+        for Witness { place, row, values } in self.witnesses.take() {
+            let since = if dense { place.div_euclid(2) } else { place };
+            take((first.saturating_add(since), dense && place % 2 != 0, row), values);
+        }
     }
 
     /// The time at which something changes by itself in dense time, if nothing else happens.

@@ -4,6 +4,7 @@ mod ahead;
 mod by_value;
 mod definition;
 mod random;
+mod witness;
 
 use std::collections::HashMap;
 use std::sync::Arc;
