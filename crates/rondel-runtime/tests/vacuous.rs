@@ -10,7 +10,7 @@ use rondel_runtime::alignment::Policy;
 use rondel_runtime::{
     Alignment, Emit, Input, ManualClock, Options, Session, SessionPlan, Stamp, TimeSource, VacuousKind,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 const TEXT: &str = "
 topic a { t: time, v: float, w: bool }
@@ -37,7 +37,7 @@ fn plan(policy: Policy, clock: &Arc<ManualClock>) -> SessionPlan {
 }
 
 /// Sets the clock, and evaluates what time brings; the reports about missing input, and when to poll again.
-fn poll(session: &mut Session, clock: &ManualClock, now: i64) -> (Vec<Value>, Option<i64>) {
+fn poll(session: &mut Session, clock: &ManualClock, now: i64) -> (Vec<serde_json::Value>, Option<i64>) {
     clock.set(Timestamp::from_nanos(now));
     let due = session.poll();
     let missing = session.notices().filter(|notice| notice.kind == "missing");
@@ -56,7 +56,7 @@ fn what_has_not_come_after_a_time_is_reported_once() {
         session.push(TopicId(0), Stamp::default(), br#"{"t": 1, "v": 0.5}"#).unwrap();
         session.flush();
         assert!(session.due().is_some_and(|due| due <= 13 * SECOND));
-        assert_eq!(poll(&mut session, &clock, 13 * SECOND - 1).0, [] as [Value; 0]);
+        assert_eq!(poll(&mut session, &clock, 13 * SECOND - 1).0, [] as [serde_json::Value; 0]);
         let (missing, _) = poll(&mut session, &clock, 13 * SECOND);
         assert_eq!(
             missing,
@@ -66,7 +66,7 @@ fn what_has_not_come_after_a_time_is_reported_once() {
             ],
             "{policy:?}"
         );
-        assert_eq!(poll(&mut session, &clock, 99 * SECOND).0, [] as [Value; 0]);
+        assert_eq!(poll(&mut session, &clock, 99 * SECOND).0, [] as [serde_json::Value; 0]);
         session.finish();
         let texts = |property: usize| {
             let reasons = session.summary().vacuous(property);
@@ -87,7 +87,7 @@ fn nothing_is_reported_once_all_has_come() {
         session.push(TopicId(1), Stamp::default(), br#"{"t": 1, "n": 7}"#).unwrap();
         session.push(TopicId(0), Stamp::default(), br#"{"t": 2, "v": 2, "w": false}"#).unwrap();
         // The third topic is needed by no property.
-        assert_eq!(poll(&mut session, &clock, 20 * SECOND).0, [] as [Value; 0], "{policy:?}");
+        assert_eq!(poll(&mut session, &clock, 20 * SECOND).0, [] as [serde_json::Value; 0], "{policy:?}");
         session.finish();
         let summary = session.summary();
         assert_eq!(summary.missing_topics(), ["unused"]);
@@ -144,16 +144,22 @@ const PREMISES: [&str; 16] = [
 /// A message: its topic, the time since the one before, a value, a truth or null, a key.
 type Message = (bool, i64, u8, Option<bool>, u8);
 
+/// Messages; in a short trace, few premises are ever true.
+fn trace(length: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Message>> {
+    let message = (any::<bool>(), 0..3_i64, 0..4_u8, any::<Option<bool>>(), 0..2_u8);
+    prop::collection::vec(message, length)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(512))]
     #[test]
     fn a_premise_is_tried_where_its_negation_is_not_certain(
         premise in 0..PREMISES.len(),
         model in 0..3_usize,
         keyed in any::<bool>(),
-        messages in prop::collection::vec((any::<bool>(), 0..3_i64, 0..4_u8, any::<Option<bool>>(), 0..2_u8), 0..90),
+        messages in prop_oneof![trace(0..8), trace(0..90)],
         flushes in prop::collection::vec(any::<bool>(), 91),
-        snapshot in 0..90_usize,
+        snapshot in prop_oneof![0..8_usize, 0..90_usize],
     ) {
         let premise = match (PREMISES[premise], model) {
             (premise, 0) if premise.contains("age") => "a.w".to_owned(),
@@ -209,5 +215,35 @@ proptest! {
         } else {
             prop_assert_eq!(untried, !tried, "{}\n{:?}", text, reasons);
         }
+    }
+}
+
+#[test]
+fn a_premise_that_is_true_between_messages_only() {
+    let text = "topic a { v: int } @time(dense) property p = age(a) > 3 s -> a.v < 9";
+    let spec = rondel_spec::parse(text).spec.unwrap();
+    let plan = SessionPlan::new(&spec, Options::default()).unwrap();
+    for (gap, flushes, advances, expected) in [
+        (3 * SECOND, true, false, true),
+        (3 * SECOND + 1, true, false, false),
+        (3 * SECOND + 1, false, false, false),
+        (3 * SECOND, false, false, true),
+        (3 * SECOND, true, true, true),
+        (3 * SECOND + 1, true, true, false),
+    ] {
+        let mut session = plan.start().unwrap();
+        for time in [0, gap] {
+            let stamp = Stamp::at(Timestamp::from_nanos(time));
+            match advances && time > 0 {
+                true => session.advance(stamp.source.unwrap()),
+                false => session.push(TopicId(0), stamp, br#"{"v": 1}"#).unwrap(),
+            }
+            if flushes {
+                session.flush();
+            }
+        }
+        session.flush();
+        let untried = !session.summary().vacuous(0).is_empty();
+        assert_eq!(untried, expected, "{gap} {flushes} {advances}");
     }
 }
