@@ -68,6 +68,7 @@ mod linear;
 mod machine;
 mod memory;
 mod monitor;
+mod premise;
 mod program;
 mod quantifier;
 mod ranges;

@@ -343,6 +343,15 @@ impl Monitor {
         waiting
     }
 
+    /// The premises that were not possibly true at any time point so far, in no instance: the property by its
+    /// position in the specification, and the place among its [premises](rondel_spec::Property::premises).
+    pub fn untried(&self) -> impl Iterator<Item = (u32, u32)> {
+        let sections = self.program.sections.iter().zip(&self.sections);
+        let whole = sections.flat_map(|(section, serial)| serial.untried.of(&section.premises));
+        let divided = self.program.sliced.iter().zip(&self.instances);
+        whole.chain(divided.flat_map(|(sliced, instances)| instances.untried(sliced)))
+    }
+
     /// The number of the step, from 0, that the first event of the next block will be.
     pub fn position(&self) -> u64 {
         self.position
@@ -644,6 +653,7 @@ impl Monitor {
         if time <= serial.time {
             return;
         }
+        serial.time_passes(section);
         for (formula, &property) in section.properties.iter().enumerate() {
             if let Some(verdict) = serial.span(formula) {
                 self.reports.push(Report {

@@ -9,6 +9,7 @@ use crate::graph::{Constant, FieldId, Graph, Kind, Node, NodeId, Reach, Relation
 use crate::instruction::Instruction;
 use crate::linear::LinearPlan;
 use crate::machine::{MachinePlan, MachineRows, MachineState};
+use crate::premise::Premise;
 use crate::ranges::Ranges;
 use crate::relation::source::Relation as Quantified;
 use crate::relation::state::RelationState;
@@ -68,6 +69,8 @@ pub(crate) struct Section {
     pub(crate) robust_operands: Vec<[[u32; 2]; 2]>,
     pub(crate) relations: Vec<Quantified>,
     pub(crate) by_value: Vec<ByValue>,
+    /// The premises of its properties.
+    pub(crate) premises: Vec<Premise>,
     /// The operators whose changes between events matter.
     pub(crate) deadlines: Vec<Deadline>,
     /// No sooner than so long after a moment something changes by itself because of it.
@@ -207,7 +210,11 @@ impl Ordered {
                 Moments::Dense => [*at, *after].concat(),
             },
         });
-        let outputs = outputs.chain(levels);
+        let premises = translation.premises.iter().flat_map(|Premise { possible, .. }| {
+            let after = if moments == Moments::Dense { possible.after } else { possible.at };
+            [possible.at.node(), after.node()]
+        });
+        let outputs = outputs.chain(levels).chain(premises);
         let graph = &translation.graph;
         let all = schedule(graph, outputs.clone(), &[]);
         let is_dense = moments == Moments::Dense;
@@ -231,17 +238,19 @@ impl Ordered {
     pub(crate) fn assemble(self, properties: Vec<u32>, slots: &[Option<Slot>]) -> Section {
         let Ordered { translation, moments, schedule, ahead, scout } = self;
         let Translation { graph, mut formulas, mut robust, mut futures, robust_futures, .. } = translation;
-        let plain = formulas.len();
+        let (plain, premises) = (formulas.len(), translation.premises);
         formulas.extend(futures.iter().flat_map(|future| &future.pasts));
         for (truth, levels) in robust_futures.iter().flat_map(|future| &future.pasts) {
             formulas.push(*truth);
             robust.push(Some(*levels));
         }
         let scout = (!ahead.is_empty()).then(|| {
-            Box::new(section(&graph, (&[], &[]), scout, moments, Vec::new(), slots, Ahead::Writes(&ahead)))
+            let outputs = (&[][..], &[][..], Vec::new());
+            Box::new(section(&graph, outputs, scout, moments, Vec::new(), slots, Ahead::Writes(&ahead)))
         });
+        let outputs = (&formulas[..], &robust[..], premises);
         let mut section =
-            section(&graph, (&formulas, &robust), schedule, moments, properties, slots, Ahead::Reads(&ahead));
+            section(&graph, outputs, schedule, moments, properties, slots, Ahead::Reads(&ahead));
         let mut pasts = section.formulas.drain(plain..);
         for future in &mut futures {
             future.pasts.iter_mut().zip(&mut pasts).for_each(|(past, placed)| *past = placed);
@@ -291,7 +300,7 @@ enum Ahead<'a> {
 
 fn section(
     graph: &Graph,
-    (formulas, robust): (&[Truth], &[Option<Robustness>]),
+    (formulas, robust, mut premises): (&[Truth], &[Option<Robustness>], Vec<Premise>),
     Schedule { order, constant }: Schedule,
     moments: Moments,
     properties: Vec<u32>,
@@ -326,6 +335,10 @@ fn section(
     let rails = |rails: Rails| Rails { certain: place(rails.certain), possible: place(rails.possible) };
     let formulas =
         formulas.iter().map(|truth| Truth { at: rails(truth.at), after: rails(truth.after) }).collect();
+    for Premise { possible, .. } in &mut premises {
+        let after = if moments == Moments::Dense { possible.after } else { possible.at };
+        *possible = Sides { at: place(possible.at), after: place(after) };
+    }
     let columns = |nodes: [NodeId; 2]| nodes.map(|node| assembly.column[node.index()]);
     let robust = robust.iter().map(|robustness| match (*robustness)? {
         Robustness::Truth(_) => Some(Margin::Truth),
@@ -365,6 +378,7 @@ fn section(
         robust_operands: assembly.robust_operands,
         relations: assembly.relations,
         by_value: assembly.by_value,
+        premises,
         deadlines: assembly.deadlines,
         shortest: assembly.shortest,
         initial: assembly.state,

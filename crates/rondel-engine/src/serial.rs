@@ -10,11 +10,12 @@ use crate::chain::ChainRows;
 use crate::delay::Delay;
 use crate::future::{Delayed, Levels, Pending};
 use crate::linear::LineRows;
+use crate::premise::Untried;
 use crate::ranges::Ranges;
 use crate::relation::state::RelationState;
 use crate::robust;
 use crate::run::{Frame, Step, read};
-use crate::section::{Deadline, Margin, Section};
+use crate::section::{self, Deadline, Margin, Section};
 use crate::settled::{Settled, can_settle, settle};
 use crate::slice::by_value::Divided;
 use crate::slice::saved::SavedInstances;
@@ -54,6 +55,7 @@ pub(crate) struct Serial {
     settles: [u64; 2],
     /// The fields that were believed to be known, and then were not.
     doubted: Vec<Slot>,
+    pub(crate) untried: Untried,
 }
 
 /// Rows of a block that are moments.
@@ -116,6 +118,7 @@ pub(crate) struct SavedSerial {
     words: Vec<u64>,
     ints: Vec<i64>,
     floats: Vec<f64>,
+    untried: Untried,
 }
 
 impl Serial {
@@ -143,13 +146,14 @@ impl Serial {
             last_after: self.last_after.clone(),
             ints: self.registers.columns.ints.iter().map(|column| column[row]).collect(),
             floats: self.registers.columns.floats.iter().map(|column| column[row]).collect(),
+            untried: self.untried.clone(),
         }
     }
 
     /// Takes over what was saved; false if it does not belong to this section.
     pub(crate) fn restore(&mut self, section: &Section, saved: SavedSerial) -> bool {
         let SavedSerial { mut state, pending, delayed, scout, position, time, last, last_after, .. } = saved;
-        let SavedSerial { words, ints, floats, divided, .. } = saved;
+        let SavedSerial { words, ints, floats, divided, untried, .. } = saved;
         let scouts = match (&mut self.scout, &section.scout, scout) {
             (None, None, None) => true,
             (Some(scout), Some(section), Some(saved)) => scout.restore(section, *saved),
@@ -169,7 +173,8 @@ impl Serial {
                 == (own_words.len(), columns.ints.len(), columns.floats.len())
             && divided.len() == self.divided.len()
             && (self.divided.iter_mut().zip(&section.by_value).zip(divided))
-                .all(|((own, by_value), saved)| own.restore(by_value, saved));
+                .all(|((own, by_value), saved)| own.restore(by_value, saved))
+            && self.untried.restore(untried, section.premises.len());
         if !fits {
             return false;
         }
@@ -211,6 +216,7 @@ impl Serial {
             settled: None,
             settles: if can_settle(section) { [Serial::SETTLES; 2] } else { [0; 2] },
             doubted: Vec::new(),
+            untried: Untried::all(section.premises.len()),
         };
         // They read no block; all rows are computed, for every block to come.
         let step = Step {
@@ -299,10 +305,49 @@ impl Serial {
         for &instruction in &section.keeps_text {
             values::keep_text(instruction, step, &self.registers.columns, &mut self.state.values);
         }
+        if !self.untried.is_empty() {
+            self.look_for_premises(section, len, times);
+        }
         self.position = self.position.saturating_add(len.into());
         self.last_row = len.saturating_sub(1);
         if let Some(&last) = times.last() {
             self.time = last;
+        }
+    }
+
+    /// Looks for the premises at the rows that were evaluated last, and on the spans before the last of them.
+    #[cold]
+    fn look_for_premises(&mut self, section: &Section, len: u32, times: &[i64]) {
+        let after = match section.moments {
+            section::Moments::Events => 0,
+            section::Moments::Dense => times
+                .windows(2)
+                .enumerate()
+                .fold(0, |rows, (row, pair)| rows | Rows::from(pair[0] < pair[1]) << row),
+        };
+        self.look_at(section, [words::low(len.into()), after]);
+    }
+
+    /// Looks for the premises on the span after the last moment, now that it has turned out that there is time in
+    /// between.
+    #[cold]
+    fn look_in_span(&mut self, section: &Section) {
+        if self.position > 0 {
+            self.look_at(section, [0, 1 << self.last_row]);
+        }
+    }
+
+    fn look_at(&mut self, section: &Section, rows: [Rows; 2]) {
+        let (words, settled) = (&self.registers.words, &self.settled);
+        let found = |wire| settled.as_ref().map_or(wire, |settled| settled.wire(wire));
+        self.untried.look(&section.premises, rows, |wire| read(words, found(wire)));
+    }
+
+    /// There is time after the last moment.
+    #[inline(always)]
+    pub(crate) fn time_passes(&mut self, section: &Section) {
+        if !self.untried.is_empty() {
+            self.look_in_span(section);
         }
     }
 

@@ -88,6 +88,11 @@ impl Settled {
         }
     }
 
+    /// Where a wire of the section is found.
+    pub(crate) fn wire(&self, wire: Wire) -> Wire {
+        wire.through(&self.words)
+    }
+
     /// The words of all instructions of the section, given those that it has computed.
     pub(crate) fn words<'a>(&'a self, words: &'a [Rows]) -> impl Iterator<Item = Rows> + 'a {
         self.words.iter().map(|&wire| crate::run::read(words, wire))

@@ -60,9 +60,20 @@ fn is_update(spec: &Spec, id: ExprId) -> bool {
 
 /// The text of a node in a property with this time model.
 pub fn written(spec: &Spec, id: ExprId, time: TimeModel) -> String {
-    let mut writer = Writer { spec, time, out: String::new() };
+    let mut writer = Writer { spec, time, most: usize::MAX, out: String::new() };
     writer.node(id, 0, 0);
     writer.out
+}
+
+/// The first characters of the text of a node, at most so many. A long text ends with `…`.
+pub fn written_briefly(spec: &Spec, id: ExprId, time: TimeModel, most: usize) -> String {
+    // A formula may be far longer than its nodes are many.
+    let mut writer = Writer { spec, time, most: 4 * most, out: String::new() };
+    writer.node(id, 0, 0);
+    if writer.out.chars().nth(most).is_none() {
+        return writer.out;
+    }
+    writer.out.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
 /// The text of a field.
@@ -79,6 +90,8 @@ fn topic_name(spec: &Spec, topic: TopicId) -> &str {
 struct Writer<'a> {
     spec: &'a Spec,
     time: TimeModel,
+    /// The number of bytes after which nothing more is written.
+    most: usize,
     out: String,
 }
 
@@ -93,6 +106,9 @@ impl Writer<'_> {
 
     /// Writes a node, in parentheses where it binds looser than `least`.
     fn node(&mut self, id: ExprId, least: u8, depth: u32) {
+        if self.out.len() > self.most {
+            return;
+        }
         let Some(node) = self.spec.nodes.get(id.index()).filter(|_| depth < DEEPEST) else {
             return self.text("…");
         };

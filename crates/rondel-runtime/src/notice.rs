@@ -6,6 +6,7 @@ use rondel_align::{
 use rondel_event::{Timestamp, TopicId};
 use serde_json::{Map, Value, json};
 
+use crate::missing::Vacuous;
 use crate::text::{counted, duration as shown};
 
 /// A notice about messages that were late, lost or refused.
@@ -89,6 +90,26 @@ impl Notice {
     pub(crate) fn backwards(step: u64, time: Timestamp) -> Notice {
         let sentence = format!("time goes backwards at step {step} (time {time})", time = At(time));
         Notice::new("backwards", None, vec![("step", json!(step)), ("time", seconds(time))], sentence)
+    }
+
+    /// A topic that has not come, or not with a value for some fields, so long after the start.
+    pub(crate) fn missing(topic: TopicId, reasons: &[Vacuous], properties: &[&str], after: i64) -> Notice {
+        let after = after.unsigned_abs();
+        let fields: Vec<&String> = reasons.iter().filter_map(|reason| reason.field.as_ref()).collect();
+        let mut members = vec![("after", span(after)), ("properties", json!(properties))];
+        let what = if fields.is_empty() {
+            "no message has come".to_owned()
+        } else {
+            let quoted: Vec<String> = fields.iter().map(|field| format!("`{field}`")).collect();
+            members.push(("fields", json!(fields)));
+            format!("no message has had a value for {}", quoted.join(", "))
+        };
+        let names: Vec<&str> = properties.iter().take(3).copied().collect();
+        let more = properties.len() - names.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let verb = if properties.len() == 1 { "needs" } else { "need" };
+        let sentence = format!("{what} within {}; {}{more} {verb} it", shown(after), names.join(", "));
+        Notice::new("missing", Some(topic), members, sentence)
     }
 
     /// A progress marker that could not be used.

@@ -21,6 +21,10 @@ pub struct Options {
     pub explain: bool,
     /// The name of the recording, which every report carries.
     pub recording: Option<String>,
+    /// How long after the start, in nanoseconds of the clock's ticks, topics and fields that a property needs and
+    /// that have not come are reported as [notices](crate::Session::notices), once. The start is the first
+    /// [`poll`](crate::Session::poll).
+    pub missing_after: Option<i64>,
     /// The clock that the session reads where neither a message nor the caller tells the time.
     pub clock: Arc<dyn Clock>,
 }
@@ -33,6 +37,7 @@ impl Default for Options {
             emit: Emit::Change,
             explain: false,
             recording: None,
+            missing_after: None,
             clock: Arc::new(SystemClock::default()),
         }
     }

@@ -5,12 +5,13 @@ use rondel_event::SnapshotError;
 use rondel_event::snapshot::{self, Kind};
 use serde::{Deserialize, Serialize};
 
+use crate::missing::SavedMissing;
 use crate::statistics::SavedStatistics;
 
 /// The kind of a session's snapshot.
 const SESSION: &Kind = b"RONDELgo";
 /// The version of the saved form. It goes up with every change of the saved state.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// The state of a session beside its monitors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -27,10 +28,8 @@ pub(crate) struct Known {
     pub(crate) backwards: (Option<i64>, u64),
     /// The statistics of each property.
     pub(crate) statistics: Vec<SavedStatistics>,
-    /// The fields that no message has carried yet.
-    pub(crate) missing_fields: Vec<String>,
-    /// The topics on which no message has come yet, by their numbers.
-    pub(crate) missing_topics: Vec<u32>,
+    /// What the properties need and has not come yet.
+    pub(crate) missing: SavedMissing,
     /// The state of an alignment beside its waiting messages, if there is one.
     pub(crate) waiting: Option<Waiting>,
 }

@@ -5,18 +5,20 @@ mod direct;
 mod emitter;
 mod intake;
 mod synchronized;
+mod watch;
 
 use std::sync::Arc;
 
 use rondel_decode::json::JsonError;
 use rondel_decode::lines::{LineError, Lines};
 use rondel_engine::CompileError;
-use rondel_event::{Block, Origin, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Origin, Projection, TimeUnit, Timestamp, TopicId};
 use rondel_spec::Spec;
 
 use crate::alignment::{Alignment, TopicAlignment};
 use crate::clock::{Clock, Ticks};
 use crate::explanation::Explainer;
+use crate::missing::{Missing, Needed};
 use crate::notice::Notice;
 use crate::options::{Input, Options};
 use crate::report::{PropertyInfo, Report};
@@ -27,6 +29,7 @@ use aligned::Aligned;
 use direct::Direct;
 use emitter::Emitter;
 use synchronized::Synchronized;
+use watch::Watch;
 
 /// The times and the origin of a message, as far as they are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,6 +62,7 @@ pub struct SessionPlan {
     specification: Specification,
     options: Options,
     properties: Arc<[PropertyInfo]>,
+    needed: Arc<Needed>,
     explainer: Option<Explainer>,
     synchronizes: bool,
 }
@@ -80,11 +84,12 @@ impl SessionPlan {
         let missing = inputs.iter().skip(alignment.topics.len()).map(TopicAlignment::new);
         let missing: Vec<TopicAlignment> = missing.collect();
         alignment.topics.extend(missing);
-        let properties = PropertyInfo::all(&specification.spec, options.recording.as_deref());
+        let properties = PropertyInfo::all(&specification.spec, options.recording.as_deref()).into();
+        let needed = Arc::new(Needed::new(&specification));
         // With alignment, each group has one of its own.
         let explains = options.explain && !options.alignment.is_needed();
         let explainer = explains.then(|| Explainer::new(&mut specification));
-        SessionPlan { specification, options, properties: properties.into(), explainer, synchronizes: false }
+        SessionPlan { specification, options, properties, needed, explainer, synchronizes: false }
     }
 
     /// A plan that checks nothing: messages are put in order and handed back ([`Session::released`]), each set
@@ -134,17 +139,14 @@ impl SessionPlan {
     fn session(&self, saved: Option<&Saved>) -> Result<Session, StartError> {
         let spec = &self.specification.spec;
         let mut emitter = Emitter::new(spec, self.options.emit);
-        let mut topics: Vec<TopicStatistics> = spec
+        let topics: Vec<TopicStatistics> = spec
             .topics
             .iter()
-            .map(|topic| TopicStatistics { name: topic.name.clone(), missing: true, ..Default::default() })
+            .map(|topic| TopicStatistics { name: topic.name.clone(), ..Default::default() })
             .collect();
         if let Some(Saved { known, .. }) = saved {
             let statistics = emitter.statistics.iter_mut().zip(&known.statistics);
             statistics.for_each(|(statistics, saved)| statistics.restore(saved.clone()));
-            for (i, topic) in (0..).zip(&mut topics) {
-                topic.missing = known.missing_topics.contains(&i);
-            }
         }
         let route = if self.synchronizes {
             Route::Synchronized(Box::new(Synchronized::new(self, saved)?))
@@ -153,13 +155,20 @@ impl SessionPlan {
         } else {
             Route::Direct(Box::new(Direct::new(self, saved)?))
         };
+        let mut missing = Missing::new(&self.specification, &self.needed, route.projections());
+        if let Some(Saved { known, .. }) = saved {
+            missing.restore(&known.missing);
+        }
         Ok(Session {
             route,
+            watch: self.options.missing_after.map(Watch::new),
             shared: Shared {
                 emitter,
                 counts: Counts::default(),
                 checked_before: saved.map_or(0, |saved| saved.known.events),
                 topics,
+                missing,
+                needed: Arc::clone(&self.needed),
                 notices: Vec::new(),
                 dropped_notices: 0,
                 clock: Arc::clone(&self.options.clock),
@@ -178,6 +187,7 @@ impl SessionPlan {
 /// [`advance`](Session::advance) let time pass, [`reports`](Session::reports) returns the verdicts.
 pub struct Session {
     route: Route,
+    watch: Option<Watch>,
     shared: Shared,
     properties: Arc<[PropertyInfo]>,
     explains: bool,
@@ -194,6 +204,17 @@ enum Route {
     Synchronized(Box<Synchronized>),
 }
 
+impl Route {
+    /// The fields into whose slots messages are decoded.
+    fn projections(&self) -> &[Projection] {
+        match self {
+            Route::Direct(direct) => direct.projections(),
+            Route::Aligned(aligned) => aligned.projections(),
+            Route::Synchronized(_) => &[],
+        }
+    }
+}
+
 /// The state that all routes share.
 struct Shared {
     emitter: Emitter,
@@ -201,6 +222,8 @@ struct Shared {
     /// Events checked before the session was restored.
     checked_before: u64,
     topics: Vec<TopicStatistics>,
+    missing: Missing,
+    needed: Arc<Needed>,
     notices: Vec<Notice>,
     /// How many notices were dropped since the last were taken, as too many waited.
     dropped_notices: u64,
@@ -228,15 +251,6 @@ impl Shared {
             topic.unstamped += 1;
         }
         self.notice(Notice::unstamped(topic, time));
-    }
-
-    /// Notes the topics of a block among those on which no message has come yet.
-    fn see(&mut self, missing: &mut Vec<TopicId>, block: &Block) {
-        missing.retain(|topic| {
-            let came = block.topic_rows(*topic) != 0;
-            self.topics[topic.index()].missing &= !came;
-            !came
-        });
     }
 }
 
@@ -318,26 +332,38 @@ impl Session {
     /// Evaluates all messages, and the verdicts that time alone decides, up to the session's clock. Returns the
     /// reading of [`Clock::ticks`] at which to call it again.
     pub fn poll(&mut self) -> Option<Ticks> {
-        match &mut self.route {
+        let due = match &mut self.route {
             Route::Direct(direct) => direct.poll(&mut self.shared),
             Route::Aligned(aligned) => aligned.poll(&mut self.shared),
             Route::Synchronized(synchronized) => synchronized.poll(&mut self.shared),
+        };
+        let Some(watch) = &mut self.watch else { return due };
+        let missing = watch.poll(&mut self.shared);
+        if missing.is_none() {
+            self.watch = None;
         }
+        due.into_iter().chain(missing).min()
     }
 
-    /// The reading of [`Clock::ticks`] at which time alone decides a verdict or ends a wait.
+    /// The reading of [`Clock::ticks`] at which time alone decides a verdict, ends a wait, or shows that something
+    /// is missing.
     #[inline]
     pub fn due(&self) -> Option<Ticks> {
-        match &self.route {
+        let due = match &self.route {
             Route::Direct(direct) => direct.due(),
             Route::Aligned(aligned) => aligned.due(&*self.shared.clock),
             Route::Synchronized(synchronized) => synchronized.due(&*self.shared.clock),
+        };
+        match &self.watch {
+            None => due,
+            Some(watch) => due.into_iter().chain(watch.due()).min(),
         }
     }
 
-    /// Whether time alone can decide verdicts or end waits, so that [`poll`](Session::poll) must be called.
+    /// Whether time alone can bring reports or notices or end waits, so that [`poll`](Session::poll) must be called.
     pub fn is_timed(&self) -> bool {
         match &self.route {
+            _ if self.watch.is_some() => true,
             Route::Direct(direct) => direct.is_timed(),
             Route::Aligned(_) | Route::Synchronized(_) => true,
         }
@@ -403,13 +429,12 @@ impl Session {
             Route::Aligned(aligned) => aligned.saved(&*self.shared.clock),
             Route::Synchronized(synchronized) => synchronized.saved(&*self.shared.clock),
         };
-        let Shared { emitter, counts, checked_before, topics, .. } = &self.shared;
+        let Shared { emitter, counts, checked_before, missing, .. } = &self.shared;
         saved.known.explain = self.explains;
         saved.known.note = note.to_owned();
         saved.known.events = checked_before + counts.checked;
         saved.known.statistics = emitter.statistics.iter().map(|statistics| statistics.saved()).collect();
-        let missing = (0..).zip(topics).filter(|(_, topic)| topic.missing);
-        saved.known.missing_topics = missing.map(|(i, _)| i).collect();
+        saved.known.missing = missing.saved();
         saved.seal()
     }
 
@@ -435,11 +460,13 @@ impl Session {
 
     /// The session in numbers, from its beginning.
     pub fn summary(&self) -> Summary {
-        let Shared { emitter, counts, topics, .. } = &self.shared;
+        let Shared { emitter, counts, topics, missing, needed, .. } = &self.shared;
         let mut summary = Summary {
             counts: *counts,
             properties: emitter.statistics.clone(),
             topics: topics.clone(),
+            missing: missing.clone(),
+            needed: Arc::clone(needed),
             ..Summary::default()
         };
         match &self.route {

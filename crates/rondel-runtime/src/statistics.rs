@@ -1,13 +1,17 @@
 //! The statistics of a session: what happened to the messages, and the verdicts of each property.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use rondel_engine::{Ambiguity, Monitor, Report};
-use rondel_event::{Block, Path, Projection, Rows, Slot, Timestamp, TopicId, Value, Verdict};
+use rondel_event::{Block, Rows, Timestamp, TopicId, Value, Verdict};
 use rondel_spec::{Property, Spec, TimeModel};
 use serde::{Deserialize, Serialize};
 
 use crate::chains::ChainStatistics;
+use crate::missing::{Missing, Needed, Vacuous, VacuousKind};
 use crate::notice::AlignmentStatistics;
-use crate::specification::{Specification, looks_ahead, may_look_ahead};
+use crate::specification::{looks_ahead, may_look_ahead};
 use crate::text::{counted, parameters_text};
 
 /// The state of a session in numbers, from its beginning.
@@ -21,8 +25,12 @@ pub struct Summary {
     pub topics: Vec<TopicStatistics>,
     /// The number of events with an earlier time than the previous event.
     pub backwards: u64,
-    /// The fields that the specification reads and no message carried.
-    pub missing_fields: MissingFields,
+    /// The topics and fields that never came.
+    pub missing: Missing,
+    /// What the properties need.
+    pub(crate) needed: Arc<Needed>,
+    /// The premises that were not possibly true at any time point: the property, and the place among its premises.
+    pub(crate) untried: BTreeSet<(u32, u32)>,
     /// The limits that were reached, as sentences.
     pub omissions: Vec<String>,
     /// The statistics of the chains.
@@ -34,8 +42,18 @@ pub struct Summary {
 impl Summary {
     /// Adds the summary of a further recording.
     pub fn merge(&mut self, further: Summary) {
-        let Summary { counts, properties, topics, backwards, missing_fields, omissions, chains, alignment } =
-            further;
+        let Summary {
+            counts,
+            properties,
+            topics,
+            backwards,
+            missing,
+            needed,
+            untried,
+            omissions,
+            chains,
+            alignment,
+        } = further;
         self.counts.received += counts.received;
         self.counts.checked += counts.checked;
         self.counts.undecodable += counts.undecodable;
@@ -44,16 +62,15 @@ impl Summary {
         self.omissions.extend(omissions);
         if self.properties.is_empty() {
             (self.properties, self.topics) = (properties, topics);
-            self.missing_fields = missing_fields;
+            (self.missing, self.needed, self.untried) = (missing, needed, untried);
         } else {
             self.properties.iter_mut().zip(properties).for_each(|(own, further)| own.merge(further));
             for (own, further) in self.topics.iter_mut().zip(topics) {
-                own.missing &= further.missing;
                 own.unstamped += further.unstamped;
                 own.stamped |= further.stamped;
             }
-            let missing = missing_fields.all();
-            self.missing_fields.keep(&missing);
+            self.missing.keep(&missing);
+            self.untried.retain(|premise| untried.contains(premise));
         }
         ChainStatistics::merge(&mut self.chains, chains);
         match (&mut self.alignment, alignment) {
@@ -63,13 +80,26 @@ impl Summary {
         }
     }
 
-    /// Whether a property is inconclusive at the end, was never decided, or was inconclusive while a field
-    /// was missing; or a topic never carried the time that it should.
-    pub fn is_inconclusive(&self) -> bool {
-        let open = |p: &PropertyStatistics| p.undecided() || p.open;
-        let doubtful = |p: &PropertyStatistics| p.inconclusive > 0 && !self.missing_fields.is_empty();
-        self.properties.iter().any(|p| open(p) || doubtful(p))
-            || self.topics.iter().any(TopicStatistics::never_stamped)
+    /// Why a property, by its position, is vacuous: the topics and fields that it needs and that came in no
+    /// recording, and its premises that were never true. Empty if it is not.
+    pub fn vacuous(&self, property: usize) -> Vec<Vacuous> {
+        self.missing.vacuous(property, &self.needed, &self.untried)
+    }
+
+    /// The names of the topics on which no message came.
+    pub fn missing_topics(&self) -> Vec<&str> {
+        let topics = (0..).map(TopicId).zip(&self.topics);
+        topics.filter(|(id, _)| self.missing.topic(*id)).map(|(_, topic)| topic.name.as_str()).collect()
+    }
+
+    /// Whether a property is inconclusive at the end, was never decided, or needs a topic or field that never came;
+    /// or a topic never carried the time that it should. If `strict`, also whether a premise was never true.
+    pub fn is_inconclusive(&self, strict: bool) -> bool {
+        let counts = |reason: &Vacuous| strict || reason.kind != VacuousKind::Premise;
+        let open = |(i, p): (usize, &PropertyStatistics)| {
+            p.undecided() || p.open || self.vacuous(i).iter().any(counts)
+        };
+        self.properties.iter().enumerate().any(open) || self.topics.iter().any(TopicStatistics::never_stamped)
     }
 
     /// Whether a property was violated.
@@ -96,8 +126,6 @@ pub struct Counts {
 pub struct TopicStatistics {
     /// The name of the topic.
     pub name: String,
-    /// Whether no message came.
-    pub missing: bool,
     /// Messages without the time that they should carry.
     pub unstamped: u64,
     /// Whether some message carried its time, where it should.
@@ -286,85 +314,6 @@ impl PropertyStatistics {
         let all = [Verdict::Satisfied, Verdict::Violated, Verdict::Inconclusive];
         self.last = all.into_iter().find(|verdict| last.as_deref() == Some(verdict.as_str()));
         self.about = about.map(|(at, is_later)| (time(at), is_later));
-    }
-}
-
-/// The fields that a program reads and no message has carried yet: most often a misspelt name.
-#[derive(Clone, Debug, Default)]
-pub struct MissingFields {
-    fields: Vec<(Slot, String)>,
-}
-
-impl MissingFields {
-    /// All fields that a specification reads.
-    pub(crate) fn new(specification: &Specification) -> MissingFields {
-        let topics = specification.spec.topics.iter().zip(specification.program.projections());
-        let name = |topic: &str, path: &Path| {
-            if specification.is_formula { path.to_string() } else { format!("{topic}.{path}") }
-        };
-        let fields = topics.flat_map(|(topic, projection)| {
-            projection.fields.iter().map(|field| (field.slot, name(&topic.name, &field.path)))
-        });
-        MissingFields { fields: fields.collect() }
-    }
-
-    /// The fields of these topics.
-    pub(crate) fn of(specification: &Specification, topics: &[TopicId]) -> MissingFields {
-        let projections = specification.program.projections();
-        let theirs = |slot: Slot| {
-            let reads = |topic: &&TopicId| projections[topic.index()].fields.iter().any(|f| f.slot == slot);
-            topics.iter().any(|topic| reads(&topic))
-        };
-        let mut missing = MissingFields::new(specification);
-        missing.fields.retain(|(slot, _)| theirs(*slot));
-        missing
-    }
-
-    /// Looks for the fields in another layout: `sources` holds the slots there, in the order of `own`.
-    pub(crate) fn move_to(&mut self, own: &[Projection], sources: &[Vec<Slot>]) {
-        let place = |slot: Slot| {
-            let fields = own.iter().zip(sources).flat_map(|(own, sources)| own.fields.iter().zip(sources));
-            fields.into_iter().find(|(field, _)| field.slot == slot).map(|(_, source)| *source)
-        };
-        for (slot, _) in &mut self.fields {
-            *slot = place(*slot).unwrap_or(*slot);
-        }
-    }
-
-    /// Adds the missing fields of another group.
-    pub(crate) fn extend(&mut self, other: &MissingFields) {
-        self.fields.extend(other.fields.iter().cloned());
-    }
-
-    /// Records the fields that the events of a block carry. Costs nothing once every field has come.
-    #[inline]
-    pub(crate) fn see(&mut self, block: &Block) {
-        if !self.fields.is_empty() {
-            self.fields.retain(|(slot, _)| block.present(*slot) == 0);
-        }
-    }
-
-    /// The names of the fields.
-    pub(crate) fn all(&self) -> Vec<String> {
-        self.fields.iter().map(|(_, name)| name.clone()).collect()
-    }
-
-    /// Keeps only these names.
-    pub(crate) fn keep(&mut self, names: &[String]) {
-        self.fields.retain(|(_, name)| names.contains(name));
-    }
-
-    /// Whether every field has come.
-    pub fn is_empty(&self) -> bool {
-        self.fields.is_empty()
-    }
-
-    /// The names of the fields in order, each once.
-    pub fn names(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = self.fields.iter().map(|(_, name)| name.as_str()).collect();
-        names.sort_unstable();
-        names.dedup();
-        names
     }
 }
 

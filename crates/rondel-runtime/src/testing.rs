@@ -137,14 +137,31 @@ impl Outcome {
         self.came.extend(changed.map(|report| Came::new(&report, message)));
     }
 
-    /// Whether an expectation is met.
+    /// Whether an expectation is met. An expectation about an instance that never existed is not.
     pub fn meets(&self, expectation: &Expectation) -> bool {
         let Expectation { never, verdict, at, .. } = expectation;
+        if self.other_keys(expectation).is_some() {
+            return false;
+        }
         let holds = match at {
             None => self.of(expectation).any(|came| came.verdict == *verdict),
             Some(at) => self.at(expectation, *at).contains(verdict),
         };
         holds != *never
+    }
+
+    /// The parameters of the property's instances, if an expectation is about an instance that never existed.
+    pub fn other_keys(&self, expectation: &Expectation) -> Option<Vec<&[Value]>> {
+        if expectation.keys.is_empty() || self.of(expectation).next().is_some() {
+            return None;
+        }
+        let mut keys: Vec<&[Value]> = Vec::new();
+        for came in self.came.iter().filter(|came| came.property == expectation.property) {
+            if !keys.contains(&came.parameters.as_slice()) {
+                keys.push(&came.parameters);
+            }
+        }
+        Some(keys)
     }
 
     /// The verdicts that an expectation is about.
@@ -224,6 +241,24 @@ mod tests {
         ] {
             assert_eq!(meets(&all, verdict, at), expected, "{verdict:?} at {at:?}");
         }
+    }
+
+    #[test]
+    fn an_instance_that_never_existed_meets_nothing() {
+        let key = |text: &str| vec![Value::String(text.into())];
+        let of = |text, verdict| Came { parameters: key(text), ..came(1, false, verdict) };
+        let all = vec![of("a", Verdict::Satisfied), of("b", Verdict::Violated), of("a", Verdict::Violated)];
+        let ran = Outcome { came: all, ..Outcome::default() };
+        let verdict = Verdict::Violated;
+        let expectation =
+            |text, never| Expectation { property: 0, keys: key(text), never, verdict, at: None, offset: 0 };
+        for (text, never, expected) in
+            [("a", true, false), ("b", false, true), ("aa", true, false), ("aa", false, false)]
+        {
+            assert_eq!(ran.meets(&expectation(text, never)), expected, "{text} {never}");
+        }
+        assert_eq!(ran.other_keys(&expectation("b", true)), None);
+        assert_eq!(ran.other_keys(&expectation("aa", true)), Some(vec![&key("a")[..], &key("b")[..]]));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Construction of the nodes of a [`Spec`]: shares equal nodes, folds constants, and puts operands first.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rondel_event::{Comparison, TopicId, Value, ValueType};
 
@@ -16,6 +16,8 @@ pub(crate) struct Graph {
     known: HashMap<String, ExprId>,
     /// The source location of the nodes added next.
     place: Span,
+    /// For the disjunctions that were written as implications, their premises.
+    implications: HashMap<ExprId, ExprId>,
 }
 
 /// The truth values that a node can have, as far as its form determines; both for a node that is not a formula.
@@ -36,7 +38,10 @@ pub(crate) fn is_empty(bounds: Bounds) -> bool {
 
 /// Calls `f` with every node that is referenced from outside the graph.
 fn roots(spec: &mut Spec, mut f: impl FnMut(&mut ExprId)) {
-    spec.properties.iter_mut().for_each(|property| f(&mut property.formula));
+    for property in &mut spec.properties {
+        f(&mut property.formula);
+        property.premises.iter_mut().for_each(&mut f);
+    }
     spec.slices.iter_mut().filter_map(|slice| slice.until.as_mut()).for_each(&mut f);
     for transition in spec.machines.iter_mut().flat_map(|machine| &mut machine.transitions) {
         transition.guard.iter_mut().for_each(&mut f);
@@ -315,7 +320,42 @@ impl Graph {
 
     pub(crate) fn implies(&mut self, a: ExprId, b: ExprId) -> ExprId {
         let not = self.not(a);
-        self.or(not, b)
+        let or = self.or(not, b);
+        if matches!(self.spec.nodes[or.index()], Expr::Or(..)) && or != b && or != not {
+            self.implications.insert(or, a);
+        }
+        or
+    }
+
+    /// Returns the premises of the implications that a formula is made of, through `and`, `historically` and
+    /// `always`, but for those with future operators, which are not evaluated by themselves.
+    pub(crate) fn premises(&self, formula: ExprId) -> Vec<ExprId> {
+        let mut premises = Vec::new();
+        let mut open = vec![formula];
+        while let Some(id) = open.pop() {
+            match (self.implications.get(&id), &self.spec.nodes[id.index()]) {
+                (Some(premise), _) if !self.looks_ahead(*premise) => premises.push(*premise),
+                (Some(_), _) => {}
+                (None, Expr::And(a, b)) => open.extend([*b, *a]),
+                (None, Expr::Historically(_, a) | Expr::Always(_, a) | Expr::Definitely(a)) => open.push(*a),
+                (None, _) => {}
+            }
+        }
+        let mut seen = HashSet::new();
+        premises.retain(|premise| seen.insert(*premise));
+        premises
+    }
+
+    fn looks_ahead(&self, id: ExprId) -> bool {
+        let (mut open, mut seen) = (vec![id], HashSet::from([id]));
+        while let Some(id) = open.pop() {
+            let node = &self.spec.nodes[id.index()];
+            if matches!(node, Expr::Next(_) | Expr::Eventually(..) | Expr::Always(..) | Expr::Until(..)) {
+                return true;
+            }
+            open.extend(node.operands().filter(|operand| seen.insert(*operand)));
+        }
+        false
     }
 
     pub(crate) fn iff(&mut self, a: ExprId, b: ExprId) -> ExprId {

@@ -23,6 +23,7 @@ mod duration;
 mod format;
 mod graph;
 mod lexer;
+mod needs;
 mod places;
 mod print;
 mod rye;
@@ -32,6 +33,7 @@ mod syntax;
 
 pub use diagnostic::{Code, Diagnostic, Label, Severity, Span};
 pub use format::format;
+pub use needs::{NeededField, Needs};
 pub use places::Places;
 pub use print::Printed;
 pub use rondel_event::ValueType;
@@ -40,6 +42,7 @@ pub use spec::{
     MachineId, Property, Schema, SchemaType, Slice, SliceId, Spec, State, Test, TestMessage, TimeModel,
     Topic, Transition, UnaryOp, Variable, VariableId, binary_type,
 };
+pub use suggest::nearest;
 
 /// Options for parsing a specification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -178,7 +181,8 @@ pub fn parse_rye_with(formula: &str, topic: Option<&str>, property: &str, option
         diagnostics.extend(check::constant_property(&graph, formula, property, body));
         let linear = options.linear && model == TimeModel::Dense;
         diagnostics.extend(check::not_piecewise_linear(&graph, formula, body).filter(|_| linear));
-        let property = Property { time: model, linear, ..Property::new(property, formula) };
+        let premises = graph.premises(formula);
+        let property = Property { time: model, linear, premises, ..Property::new(property, formula) };
         graph.spec_mut().properties.push(property);
         graph.finish()
     });

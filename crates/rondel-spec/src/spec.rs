@@ -267,6 +267,9 @@ pub struct Property {
     /// cross: at that time, if it is a whole nanosecond, otherwise at the next one. A comparison of a field with its
     /// [`Expr::Prev`] uses the values of the messages. Only for properties in dense time without `for each`.
     pub linear: bool,
+    /// The premises of the implications that the formula is made of: `p` of `p -> q`, where the property asks that
+    /// this holds throughout. None of them has future operators.
+    pub premises: Vec<ExprId>,
 }
 
 impl Property {
@@ -280,6 +283,7 @@ impl Property {
             slice: None,
             robust: false,
             linear: false,
+            premises: Vec::new(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::diagnostic::Diagnostic;
 
 /// Returns the candidate most similar to `word`, if one is similar enough to be suggested.
-pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
     // Comparing very long words is slow, and a suggestion would not help.
     if length > 64 {

@@ -8,8 +8,9 @@ pub const VIOLATED: u8 = 1;
 pub const USAGE: u8 = 2;
 /// A trace could not be read, or the output not be written.
 pub const TRACE: u8 = 3;
-/// Nothing was violated, but at least one property was never decided, was inconclusive at the end, or
-/// was inconclusive at some step while a field that is read never came: then a name may be misspelt.
+/// Nothing was violated, but at least one property was never decided, was inconclusive at the end, or needs
+/// a topic or a field that never came: then a name may be misspelt. With `--strict`, also if a premise was
+/// never true.
 pub const INCONCLUSIVE: u8 = 4;
 /// A network could not be joined, or was left with something undelivered.
 pub const NETWORK: u8 = 5;

@@ -12,6 +12,7 @@ use rondel_runtime::text::{counted, grouped};
 use rondel_runtime::{
     AlignmentStatistics, ChainStatistics, Clock, Session, SessionPlan, Summary, SystemClock,
 };
+use rondel_spec::Spec;
 use serde_json::json;
 
 use crate::deployment::{Address, Binding, Deployment};
@@ -20,7 +21,7 @@ use crate::output::{Format, VerdictWriter, colour_of};
 use crate::pipeline::{Parts, Pipeline, Stop, Traffic};
 use crate::resume;
 use crate::sinks::{Sink, Sinks};
-use crate::summary::first_violation;
+use crate::summary::{Reasons, first_violation};
 use crate::{complain, warn};
 
 /// How long to wait at the end for messages that are on their way.
@@ -61,7 +62,7 @@ pub struct Running {
     keeper: Option<JoinHandle<()>>,
     /// The thread that writes snapshots.
     snapshots: Option<Snapshots>,
-    properties: Vec<String>,
+    spec: Spec,
     /// The name of what is published.
     published: &'static str,
 }
@@ -189,7 +190,7 @@ impl Running {
             keeper: keeper.transpose()?,
             networks,
             pipeline,
-            properties: plan.properties().iter().map(|property| property.name.clone()).collect(),
+            spec: plan.specification().spec.clone(),
             published: match (&deployment.synchronized, plan.alignment().policy.makes_sets()) {
                 (None, _) => "verdicts",
                 (Some(_), true) => "sets",
@@ -244,7 +245,7 @@ impl Running {
             counted: why == Stop::Count,
             problems,
             published: self.published,
-            properties: self.properties,
+            spec: self.spec,
             kept,
             flushed,
         })
@@ -262,7 +263,7 @@ pub struct RunSummary {
     problems: Problems,
     /// The name of what is published.
     published: &'static str,
-    properties: Vec<String>,
+    spec: Spec,
     /// Whether the snapshot was written, if one was wanted.
     pub kept: bool,
     /// Whether every verdict was delivered.
@@ -270,6 +271,11 @@ pub struct RunSummary {
 }
 
 impl RunSummary {
+    /// Why properties are vacuous.
+    fn reasons(&self) -> Reasons<'_> {
+        Reasons { summary: &self.summary, spec: &self.spec, unused: None }
+    }
+
     fn seconds(&self) -> Option<f64> {
         let (first, last) = self.traffic.first.zip(self.traffic.last)?;
         Some((last.as_nanos() - first.as_nanos()) as f64 / 1e9)
@@ -277,20 +283,19 @@ impl RunSummary {
 
     /// One JSON object, with `seconds` from the first message received to the last.
     pub fn json(&self) -> String {
-        let Summary { counts, topics, backwards, missing_fields, omissions, chains, alignment, .. } =
-            &self.summary;
+        let Summary { counts, topics, backwards, missing, omissions, chains, alignment, .. } = &self.summary;
         let Problems { malformed, lost, incompatible, .. } = self.problems;
-        let properties = self.properties.iter().zip(&self.summary.properties);
-        let properties = properties.map(|(name, statistics)| {
+        let reasons = self.reasons();
+        let properties = self.spec.properties.iter().zip(&self.summary.properties).enumerate();
+        let properties = properties.map(|(i, (property, statistics))| {
             json!({
-                "property": name,
+                "property": property.name,
                 "verdict": statistics.verdict().map(Verdict::as_str),
                 "violations": statistics.violations,
+                "vacuous": reasons.json(i),
             })
         });
         let unstamped: u64 = topics.iter().map(|topic| topic.unstamped).sum();
-        let missing: Vec<&str> =
-            topics.iter().filter(|topic| topic.missing).map(|topic| topic.name.as_str()).collect();
         json!({
             "received": self.traffic.received,
             "checked": counts.checked,
@@ -298,8 +303,8 @@ impl RunSummary {
             "mistyped": counts.mistyped,
             "backwards": backwards,
             "unstamped": unstamped,
-            "missing_topics": missing,
-            "missing_fields": missing_fields.names(),
+            "missing_topics": self.summary.missing_topics(),
+            "missing_fields": missing.fields(),
             "empty": self.problems.empty,
             "incompatible": incompatible,
             "duplicates": self.problems.duplicates,
@@ -352,13 +357,16 @@ impl RunSummary {
         if !self.flushed {
             text += "; NOT everything could be handed over in time";
         }
-        for (property, statistics) in self.properties.iter().zip(&self.summary.properties) {
+        let reasons = self.reasons();
+        for (i, (property, statistics)) in
+            self.spec.properties.iter().zip(&self.summary.properties).enumerate()
+        {
             let (on, off) = match statistics.verdict() {
                 Some(verdict) if colour => (colour_of(verdict), "\x1b[0m"),
                 _ => ("", ""),
             };
             let verdict = statistics.verdict().map_or("no event", Verdict::as_str);
-            text += &format!("\n  {on}{verdict:<12}{off}  {property}");
+            text += &format!("\n  {on}{verdict:<12}{off}  {}", property.name);
             if let Some(first) = &statistics.first {
                 // The word at the beginning of the line is the last verdict.
                 let last =
@@ -369,6 +377,9 @@ impl RunSummary {
                     first_violation(first)
                 );
             }
+            for line in reasons.lines(i) {
+                text += &format!("\n{line}");
+            }
         }
         for chain in chains {
             text += &format!("\n{}", chain.text());
@@ -377,7 +388,7 @@ impl RunSummary {
         for sentence in omissions.iter().chain(&alignment) {
             text += &format!("\n  {sentence}");
         }
-        for sentence in crate::summary::missing(&self.summary, received > 0) {
+        for sentence in crate::summary::unstamped(&self.summary) {
             text += &format!("\n  {sentence}");
         }
         text

@@ -351,7 +351,8 @@ impl Notices {
 pub fn sentence(notice: &Notice) -> String {
     let name = notice.topic_name.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
     let mut times = TimeText::default();
-    format!("{name}{}; further ones are only counted", notice.text(&mut |time| times.text(time)))
+    let more = if notice.kind == "missing" { "" } else { "; further ones are only counted" };
+    format!("{name}{}{more}", notice.text(&mut |time| times.text(time)))
 }
 
 /// A part of a payload around an offset.

@@ -1,8 +1,11 @@
 //! Parts of the closing summaries that live runs and checks of recordings share.
 
-use rondel_event::Verdict;
+use std::collections::BTreeMap;
+
+use rondel_event::{TopicId, Verdict};
 use rondel_runtime::text::{counted, grouped};
-use rondel_runtime::{FirstViolation, PropertyStatistics, Summary};
+use rondel_runtime::{FirstViolation, PropertyStatistics, Summary, Vacuous, VacuousKind};
+use rondel_spec::Spec;
 
 use crate::exit;
 use crate::time_text::TimeText;
@@ -36,24 +39,114 @@ pub fn standing(statistics: &PropertyStatistics) -> (Verdict, String) {
     }
 }
 
-/// Sentences about topics and fields that never came, and topics whose messages carried no time.
-pub fn missing(summary: &Summary, received: bool) -> Vec<String> {
+/// The further topics of recordings, with their numbers of messages.
+pub type Unused = BTreeMap<String, u64>;
+
+/// The reasons why the properties of a summary are vacuous.
+pub struct Reasons<'a> {
+    /// The summary.
+    pub summary: &'a Summary,
+    /// The specification.
+    pub spec: &'a Spec,
+    /// The topics that came and that the specification does not read; `None` if they are not known.
+    pub unused: Option<&'a Unused>,
+}
+
+impl Reasons<'_> {
+    /// Why a property, by its position, is vacuous, with the topic that may be meant instead.
+    pub fn of(&self, property: usize) -> Vec<Vacuous> {
+        let mut reasons = self.summary.vacuous(property);
+        for reason in &mut reasons {
+            reason.text += &self.hint(reason);
+        }
+        reasons
+    }
+
+    /// A line for each reason, to stand below the property in a summary.
+    pub fn lines(&self, property: usize) -> impl Iterator<Item = String> {
+        self.of(property).into_iter().map(|reason| format!("                vacuous: {}", reason.text))
+    }
+
+    /// The reasons as an array of objects.
+    pub fn json(&self, property: usize) -> Vec<serde_json::Value> {
+        self.of(property).iter().map(Vacuous::json).collect()
+    }
+
+    /// A sentence for each reason, with the properties that are vacuous for it; unless `strict`, without premises.
+    pub fn sentences(&self, strict: bool) -> Vec<String> {
+        let mut sentences: Vec<(String, Vec<&str>)> = Vec::new();
+        for (i, property) in self.spec.properties.iter().enumerate() {
+            let counts = |reason: &Vacuous| strict || reason.kind != VacuousKind::Premise;
+            for Vacuous { text, .. } in self.of(i).into_iter().filter(counts) {
+                match sentences.iter_mut().find(|(known, _)| *known == text) {
+                    Some((_, names)) => names.push(&property.name),
+                    None => sentences.push((text, vec![&property.name])),
+                }
+            }
+        }
+        let sentence = |(text, names): (String, Vec<&str>)| {
+            let shown = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+            let more = names.len().saturating_sub(NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("{shown}{more} {} vacuous: {text}", if names.len() == 1 { "is" } else { "are" })
+        };
+        sentences.into_iter().map(sentence).collect()
+    }
+
+    /// The topics that came and are not used, if the specification lacks a topic.
+    pub fn unused(&self) -> Option<String> {
+        let missing = (0..self.spec.topics.len() as u32).any(|i| self.summary.missing.topic(TopicId(i)));
+        let unused = self.unused.filter(|unused| missing && !unused.is_empty())?;
+        let mut all: Vec<(&String, &u64)> = unused.iter().collect();
+        all.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let shown = all.iter().take(LISTED).map(|(topic, count)| format!("{topic} ({})", grouped(**count)));
+        let mut list = shown.collect::<Vec<_>>().join(", ");
+        if all.len() > LISTED {
+            list += &format!(" and {} more", all.len() - LISTED);
+        }
+        Some(format!("topics that came and are not used: {list}"))
+    }
+
+    fn hint(&self, reason: &Vacuous) -> String {
+        let Some(unused) = self.unused else { return String::new() };
+        let topic = self.spec.topics.iter().find(|topic| Some(&topic.name) == reason.topic.as_ref());
+        let field = reason.field.as_deref().unwrap_or_default();
+        match (reason.kind, topic) {
+            (VacuousKind::Topic, Some(topic)) => near([&topic.address, &topic.name], unused)
+                .map_or_else(String::new, |near| format!("; did you mean `{near}`?")),
+            (VacuousKind::Field, _) if matches!(field.rsplit('.').next(), Some("time" | "topic")) => {
+                " (`time` and `topic` are reserved in a line: put fields of these names inside `data`)"
+                    .to_owned()
+            }
+            _ => String::new(),
+        }
+    }
+}
+
+/// The most properties and topics that one sentence names.
+const NAMED: usize = 3;
+const LISTED: usize = 10;
+
+/// The topic of a recording that is most like one of these names: as a whole, or in its last level.
+fn near<'a>(names: [&String; 2], unused: &'a Unused) -> Option<&'a str> {
+    let level = |name: &'a str| name.rsplit(['/', ':']).next().unwrap_or(name);
+    let whole = || unused.keys().map(String::as_str);
+    let nearest = |name: &String| rondel_spec::nearest(name, whole());
+    let last = |name: &String| {
+        let own = name.rsplit('/').next().unwrap_or(name).to_owned();
+        let same = whole().find(|other| level(other) == own);
+        let similar = || rondel_spec::nearest(&own, whole().map(level));
+        same.or_else(|| {
+            let similar = similar()?;
+            whole().find(|other| level(other) == similar)
+        })
+    };
+    names.into_iter().find_map(nearest).or_else(|| names.into_iter().find_map(last))
+}
+
+/// Sentences about topics whose messages carried no time.
+pub fn unstamped(summary: &Summary) -> Vec<String> {
     let mut sentences = Vec::new();
-    let topics: Vec<&str> =
-        summary.topics.iter().filter(|topic| topic.missing).map(|topic| topic.name.as_str()).collect();
-    // The one topic of a bare formula has no name.
-    if topics.iter().any(|name| !name.is_empty()) {
-        let noun = if topics.len() == 1 { "topic" } else { "topics" };
-        sentences.push(format!("no message came on {noun} {}", topics.join(", ")));
-    }
-    let fields = summary.missing_fields.names();
-    // A topic without messages is named once, without its fields.
-    let of_missing = |field: &&&str| topics.iter().any(|topic| field.starts_with(&format!("{topic}.")));
-    let (_, fields): (Vec<&str>, Vec<&str>) = fields.iter().partition(|field| of_missing(field));
-    if received && !fields.is_empty() {
-        let noun = if fields.len() == 1 { "field" } else { "fields" };
-        sentences.push(format!("no message carries the {noun} {}", fields.join(", ")));
-    }
     for topic in summary.topics.iter().filter(|topic| topic.unstamped > 0) {
         let name = if topic.name.is_empty() { String::new() } else { format!(" on {}", topic.name) };
         let all = if topic.never_stamped() { "every message" } else { "some messages" };
@@ -62,11 +155,11 @@ pub fn missing(summary: &Summary, received: bool) -> Vec<String> {
     sentences
 }
 
-/// The exit status of a summary.
-pub fn status(summary: &Summary) -> u8 {
+/// The exit status of a summary; if `strict`, a premise that was never true counts.
+pub fn status(summary: &Summary, strict: bool) -> u8 {
     if summary.is_violated() {
         exit::VIOLATED
-    } else if summary.is_inconclusive() {
+    } else if summary.is_inconclusive(strict) {
         exit::INCONCLUSIVE
     } else {
         exit::SATISFIED

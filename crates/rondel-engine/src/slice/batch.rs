@@ -4,6 +4,7 @@ use rondel_event::{Block, Rows};
 use rondel_spec::TimeModel;
 
 use crate::columns::Values;
+use crate::premise::Untried;
 use crate::run::{Step, read};
 use crate::section::{self, Deadline, Section};
 use crate::serial::Outcome;
@@ -13,7 +14,7 @@ use crate::slice::lanes::{Lanes, Words};
 use crate::slice::parallel::Frame;
 use crate::slice::record::{BITS, FREE, POSITION, UNPLANNED};
 use crate::slice::sides::Sides;
-use crate::slice::table::Table;
+use crate::slice::table::{TEMPLATE, Table};
 use crate::state::Registers;
 use crate::timed::{self, Moments};
 use crate::translate::Rails;
@@ -39,6 +40,7 @@ pub(crate) struct Batch<'a> {
     /// For every property, if any is asked for its robustness, the least and the greatest that it can be.
     pub(crate) margins: &'a mut [[Values<f64>; 2]],
     pub(crate) ahead: &'a mut Ahead,
+    pub(crate) untried: &'a mut Untried,
 }
 
 /// Of up to so many instances the spans are told one by one.
@@ -96,6 +98,9 @@ impl Batch<'_> {
             frame.keep_text(instruction);
         }
         self.judge(outcomes);
+        if !self.untried.is_empty() {
+            self.look_for_premises();
+        }
         self.measure();
         if !section.futures.is_empty() {
             self.look_ahead(outcomes, times);
@@ -139,6 +144,16 @@ impl Batch<'_> {
                 last[2..].copy_from_slice(&sides(truth.after));
             }
         }
+    }
+
+    /// Looks for the premises in the rows of the batch but that of the template, which is nobody's. A span counts as
+    /// soon as it begins.
+    #[cold]
+    fn look_for_premises(&mut self) {
+        let mut rows = self.rows;
+        for_each(self.rows, |row| rows &= !(Rows::from(self.lanes.instances[row] == TEMPLATE) << row));
+        let words = &self.registers.words;
+        self.untried.look(&self.section.premises, [rows; 2], |wire| read(words, wire));
     }
 
     /// Goes on to the spans that follow the last moments of the instances, now that there is time before

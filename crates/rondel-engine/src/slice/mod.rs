@@ -38,6 +38,7 @@ use rondel_event::{Block, Rows, TopicId, Value, Verdict};
 use crate::columns::{Values, rows_where};
 use crate::future::{Delayed, Pending};
 use crate::machine::{MachinePlan, MachineState};
+use crate::premise::Untried;
 use crate::report::SliceStatus;
 use crate::section::{Margin, Moments, Section};
 use crate::serial::{Outcome, Serial};
@@ -135,6 +136,7 @@ pub(crate) struct Instances {
     /// How many events have passed since all records were looked at.
     since_full_look: u64,
     refusals: Refusals,
+    untried: Untried,
 }
 
 /// What moments that were evaluated together belong to.
@@ -246,6 +248,7 @@ impl Instances {
             next_look: TEMPLATE + 1,
             since_full_look: 0,
             refusals: Refusals::default(),
+            untried: Untried::all(section.premises.len()),
             plan: Arc::clone(plan),
         }
     }
@@ -295,6 +298,11 @@ impl Instances {
                 waiting[property as usize] += u64::from(bit(verdict) == 0 && bit(verdict + 1) == 0);
             }
         }
+    }
+
+    /// The premises that were not possibly true in any instance, as [`Monitor::untried`](crate::Monitor::untried).
+    pub(crate) fn untried<'a>(&'a self, sliced: &'a Sliced) -> impl Iterator<Item = (u32, u32)> + 'a {
+        self.untried.of(&sliced.section.premises)
     }
 
     /// Whether the verdicts at all events are asked for.
@@ -484,7 +492,8 @@ impl Instances {
     }
 
     fn run(&mut self, sliced: &Sliced, place: Place, events: Option<Events<'_>>, rows: Rows) {
-        let Instances { table, lanes, registers, outcomes, margins, changes, keys, ahead, .. } = self;
+        let Instances { table, lanes, registers, outcomes, margins, changes, keys, ahead, untried, .. } =
+            self;
         let (block, times, inputs) = match events {
             Some(Events { block, times, inputs, .. }) => (block, times, inputs),
             None if matches!(place, Place::Time | Place::Span) => (&self.no_event, &self.times[..], &[][..]),
@@ -504,6 +513,7 @@ impl Instances {
             registers,
             margins,
             ahead,
+            untried,
         };
         let plan = |due, number| changes.push(Reverse((due, number)));
         if place == Place::Span {

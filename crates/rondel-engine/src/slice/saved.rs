@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use rondel_event::Value;
 use serde::{Deserialize, Serialize};
 
+use crate::premise::Untried;
 use crate::section::Section;
 use crate::slice::table::SavedTable;
 use crate::slice::{Instances, Refusals};
@@ -26,6 +27,7 @@ pub(crate) struct SavedInstances {
     /// When to look at which instance. Their records say so too, but not where one was to be looked at sooner: that
     /// makes no difference to what is found, but to when somebody is asked for the time.
     changes: Vec<(i64, u32)>,
+    untried: Untried,
 }
 
 impl Instances {
@@ -42,6 +44,7 @@ impl Instances {
             beyond_limit,
             first: first.iter().flatten().cloned().map(Some).collect(),
             changes: self.changes.iter().map(|&Reverse(change)| change).collect(),
+            untried: self.untried.clone(),
         }
     }
 
@@ -58,6 +61,7 @@ impl Instances {
             beyond_limit,
             first,
             changes,
+            untried,
         } = saved;
         if !self.table.restore(section, table) || next_look > self.table.used() {
             return false;
@@ -71,6 +75,6 @@ impl Instances {
         self.refusals = Refusals { unkeyed, beyond_limit, first };
         let fits = fits && changes.iter().all(|&(_, number)| number < self.table.used());
         self.changes = changes.into_iter().map(Reverse).collect();
-        fits
+        fits && self.untried.restore(untried, section.premises.len())
     }
 }

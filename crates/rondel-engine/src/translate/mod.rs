@@ -22,6 +22,7 @@ use rondel_spec::{Bounds, Expr, ExprId, MachineId, Spec, TimeModel, VariableId};
 
 use crate::CompileError;
 use crate::graph::{FieldId, Graph, Node, NodeId, Relation, Sides, Wire};
+use crate::premise::Premise;
 use crate::quantifier::Quantifier;
 use crate::relation::literal::Scope;
 use future::look_ahead;
@@ -48,6 +49,8 @@ pub(crate) struct Translation {
     pub(crate) quantifiers: Vec<Quantifier>,
     /// What it compares of numbers that run straight, if they do.
     pub(crate) linear: Option<Lines>,
+    /// The premises of the properties.
+    pub(crate) premises: Vec<Premise>,
 }
 
 /// Something read from the messages of a topic.
@@ -187,6 +190,7 @@ pub(crate) struct Translator<'a> {
     variables: Vec<VariableId>,
     futures: Vec<Future>,
     robust_futures: Vec<RobustFuture<Robustness>>,
+    premises: Vec<Premise>,
     /// Where numbers run straight between messages.
     linear: Option<Lines>,
     /// How many quantified formulas are asked of tuples because they look ahead.
@@ -219,6 +223,7 @@ impl<'a> Translator<'a> {
             variables: Vec::new(),
             futures: Vec::new(),
             robust_futures: Vec::new(),
+            premises: Vec::new(),
             linear: None,
             asks: 0,
             machines: HashMap::new(),
@@ -262,6 +267,14 @@ impl<'a> Translator<'a> {
                     self.by_relations[formula.index()] |= by_relations;
                 }
                 None => return Err(CompileError::UnknownFormula { property: name.clone(), formula }),
+            }
+            // Nearly always part of the formula.
+            for premise in &property.premises {
+                if let Some(needed) = needed.get_mut(premise.index()) {
+                    *needed = true;
+                    self.unbounded[premise.index()] |= self.unbounded[formula.index()];
+                    self.by_relations[premise.index()] |= self.by_relations[formula.index()];
+                }
             }
         }
         for (i, expr) in spec.nodes.iter().enumerate().rev() {
@@ -314,6 +327,13 @@ impl<'a> Translator<'a> {
                 None => {}
             }
         }
+        for &property in properties {
+            for (number, premise) in (0..).zip(&spec.properties[property as usize].premises) {
+                if let Some(Some((Meaning::Truth(truth), _))) = self.done.get(premise.index()) {
+                    self.premises.push(Premise { property, number, possible: truth.possible() });
+                }
+            }
+        }
         if self.graph.has_overflowed() {
             return Err(CompileError::TooLarge { limit: Graph::LIMIT });
         }
@@ -330,6 +350,7 @@ impl<'a> Translator<'a> {
             robust_futures: self.robust_futures,
             quantifiers: self.quantifiers,
             linear: self.linear,
+            premises: self.premises,
         }
     }
 

@@ -20,7 +20,7 @@ use crate::notice::{AlignmentStatistics, Notice, of_order, of_sets};
 use crate::options::Emit;
 use crate::saved::{Known, Saved, StartError, Waiting};
 use crate::specification::{Specification, trace_topics};
-use crate::statistics::{MissingFields, Summary, omissions};
+use crate::statistics::{Summary, omissions};
 
 /// Alignment groups: the properties of each wait for the same topics. A message is decoded once, for all.
 pub(super) struct Aligned {
@@ -32,8 +32,6 @@ pub(super) struct Aligned {
     /// The fields that any group reads.
     projections: Vec<Projection>,
     reads_arrivals: bool,
-    /// The topics on which no message has come yet.
-    missing: Vec<TopicId>,
     /// The number of messages since the groups were last run.
     unstepped: usize,
 }
@@ -48,7 +46,6 @@ struct Group {
     /// For every topic the slots of its fields in the block of the intake.
     sources: Vec<Vec<Slot>>,
     evaluated: Evaluated,
-    missing_fields: MissingFields,
     /// Whether time alone brings reports.
     is_timed: bool,
     /// Whether a message, a marker or time came since it was last run.
@@ -70,23 +67,20 @@ impl Aligned {
         let mut groups: Vec<Group> = divisions
             .into_iter()
             .zip(states.chain(std::iter::repeat(None)))
-            .map(|(division, state)| Group::new(plan, division, several, state, saved))
+            .map(|(division, state)| Group::new(plan, division, several, state))
             .collect::<Result<_, _>>()?;
         let (projections, layout) = union(spec.topics.len(), &groups);
         for group in &mut groups {
             group.find_fields(&projections);
         }
-        let topics = 0..spec.topics.len() as u32;
-        let readers = topics.clone().map(|topic| {
+        let readers = (0..spec.topics.len() as u32).map(|topic| {
             let reads = |(_, group): &(usize, &Group)| group.topics.contains(&TopicId(topic));
             groups.iter().enumerate().filter(reads).map(|(i, _)| i).collect()
         });
-        let came = |topic: &TopicId| saved.is_none_or(|s| s.known.missing_topics.contains(&topic.0));
         Ok(Aligned {
             readers: readers.collect(),
             reads_arrivals: groups.iter().any(|group| group.specification.program.reads_arrivals()),
             intake: Intake::new(plan, &projections, layout, waiting, saved.is_some()),
-            missing: topics.map(TopicId).filter(came).collect(),
             specification: specification.clone(),
             projections,
             groups,
@@ -102,9 +96,6 @@ impl Aligned {
         shared: &mut Shared,
     ) -> Result<(), DecodeError> {
         let taken = self.intake.take(topic, stamp, payload, self.reads_arrivals, shared)?;
-        if !self.missing.is_empty() {
-            shared.see(&mut self.missing, &self.intake.block);
-        }
         self.route(topic, &taken, stamp.origin, shared);
         // As without alignment: a block of events costs little more than one event.
         self.unstepped += 1;
@@ -121,7 +112,6 @@ impl Aligned {
         let Aligned { groups, readers, intake, .. } = self;
         for &group in &readers[topic.index()] {
             let group = &mut groups[group];
-            group.missing_fields.see(&intake.block);
             if group.is_timed {
                 let Group { monitor, evaluated, .. } = group;
                 let time = intake.block.time(taken.row);
@@ -144,6 +134,10 @@ impl Aligned {
         }
     }
 
+    pub(super) fn projections(&self) -> &[Projection] {
+        &self.projections
+    }
+
     pub(super) fn lines(&self, unit: TimeUnit) -> Lines {
         let topics = trace_topics(&self.specification.spec, &self.projections, self.intake.inputs());
         Lines::new(&topics, self.specification.is_formula, unit).with_arrivals(true).with_origins()
@@ -157,9 +151,6 @@ impl Aligned {
     ) -> Result<usize, LineError> {
         let (decoded, _) = self.intake.take_lines(lines, text);
         shared.counts.received += self.intake.block.len() as u64;
-        if !self.missing.is_empty() {
-            shared.see(&mut self.missing, &self.intake.block);
-        }
         let mut now = NO_TIME;
         for row in 0..self.intake.block.len() {
             if let Some((topic, taken)) = self.intake.line(row, shared) {
@@ -197,6 +188,7 @@ impl Aligned {
     /// Evaluates the events that no longer wait.
     pub(super) fn step(&mut self, shared: &mut Shared) {
         self.unstepped = 0;
+        shared.missing.see(&self.intake.block);
         for group in &mut self.groups {
             if std::mem::take(&mut group.is_fresh) {
                 let Group { monitor, evaluated, .. } = group;
@@ -244,13 +236,7 @@ impl Aligned {
 
     /// The state for a snapshot, after [`Aligned::step`].
     pub(super) fn saved(&self, clock: &dyn Clock) -> Saved {
-        let mut missing_fields = MissingFields::default();
-        self.groups.iter().for_each(|group| missing_fields.extend(&group.missing_fields));
-        let known = Known {
-            missing_fields: missing_fields.all(),
-            waiting: Some(self.intake.saved(clock)),
-            ..Known::default()
-        };
+        let known = Known { waiting: Some(self.intake.saved(clock)), ..Known::default() };
         Saved { known, states: self.groups.iter().map(|group| group.monitor.snapshot()).collect() }
     }
 
@@ -268,11 +254,13 @@ impl Aligned {
             for (&property, waiting) in group.evaluated.properties.iter().zip(monitor.waiting()) {
                 summary.properties[property as usize].end(steps, waiting);
             }
+            let of_all =
+                |(own, number): (u32, u32)| Some((*group.evaluated.properties.get(own as usize)?, number));
+            summary.untried.extend(monitor.untried().filter_map(of_all));
             let spec = &group.specification.spec;
             summary.omissions.extend(omissions(monitor, spec));
             let all: Vec<u32> = (0..spec.properties.len() as u32).collect();
             summary.chains.extend(ChainStatistics::all(monitor, spec, &all));
-            summary.missing_fields.extend(&group.missing_fields);
             match group.monitor.rule() {
                 Rule::Order(order) => alignment.order(&order.statistics(), &group.topics),
                 Rule::Sets { sets, topics, .. } => alignment.sets(sets.statistics(), topics),
@@ -318,7 +306,6 @@ impl Group {
         division: Division,
         several: bool,
         state: Option<&Vec<u8>>,
-        saved: Option<&Saved>,
     ) -> Result<Group, StartError> {
         let Division { topics, properties, keyed, spec } = division;
         let mut specification = Specification {
@@ -333,10 +320,6 @@ impl Group {
             None => AlignedMonitor::new(program, rule),
             Some(state) => AlignedMonitor::restore(program, rule, state)?,
         };
-        let mut missing_fields = MissingFields::of(&specification, &topics);
-        if let Some(saved) = saved {
-            missing_fields.keep(&saved.known.missing_fields);
-        }
         monitor.monitor_mut().report_every(plan.options.emit == Emit::Every);
         let names = specification.spec.properties.iter().map(|property| property.name.clone());
         Ok(Group {
@@ -344,7 +327,6 @@ impl Group {
             monitor,
             sources: Vec::new(),
             evaluated: Evaluated { properties, explainer },
-            missing_fields,
             is_timed: specification.is_timed(),
             topics,
             specification,
@@ -363,7 +345,6 @@ impl Group {
             own.fields.iter().map(slot).collect()
         });
         self.sources = sources.collect();
-        self.missing_fields.move_to(own, &self.sources);
     }
 }
 

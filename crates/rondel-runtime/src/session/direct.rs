@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rondel_decode::json::JsonDecoder;
 use rondel_decode::lines::{LineError, Lines};
 use rondel_engine::Monitor;
-use rondel_event::{Block, Rows, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Block, Projection, Rows, TimeUnit, Timestamp, TopicId};
 use rondel_spec::TimeModel;
 
 use super::emitter::Evaluated;
@@ -16,7 +16,7 @@ use crate::notice::Notice;
 use crate::options::{Emit, Input, TimeSource};
 use crate::saved::{Known, Saved, StartError};
 use crate::specification::{Specification, trace_topics};
-use crate::statistics::{Backwards, MissingFields, Summary, omissions};
+use crate::statistics::{Backwards, Summary, omissions};
 
 /// One monitor, and the decoders that fill its block.
 pub(super) struct Direct {
@@ -29,8 +29,6 @@ pub(super) struct Direct {
     reads_time_fields: bool,
     /// Whether a property measures time.
     measures_time: bool,
-    /// The topics on which no message has come yet.
-    missing: Vec<TopicId>,
     /// The topics of lines that should carry a time and have not carried one yet.
     unstamped: Vec<TopicId>,
     /// The time of the last event.
@@ -41,7 +39,6 @@ pub(super) struct Direct {
     /// The time at the source, where properties change with time alone.
     clock: Option<SourceClock>,
     backwards: Backwards,
-    missing_fields: MissingFields,
     /// Values of another type in lines.
     mistyped: u64,
     /// Payloads in lines that could not be decoded.
@@ -52,9 +49,6 @@ impl Direct {
     pub(super) fn new(plan: &SessionPlan, saved: Option<&Saved>) -> Result<Direct, StartError> {
         let specification = plan.specification.clone();
         let program = &specification.program;
-        let mut missing_fields = MissingFields::new(&specification);
-        let topics = specification.spec.topics.len() as u32;
-        let mut missing: Vec<TopicId> = (0..topics).map(TopicId).collect();
         let unknown = Known::default();
         let (mut monitor, known) = match saved {
             None => (Monitor::new(Arc::clone(program)), &unknown),
@@ -68,8 +62,6 @@ impl Direct {
                 let [state] = &saved.states[..] else {
                     return Err(rondel_event::SnapshotError::Altered.into());
                 };
-                missing_fields.keep(&saved.known.missing_fields);
-                missing.retain(|topic| saved.known.missing_topics.contains(&topic.0));
                 (Monitor::restore(Arc::clone(program), state)?, &saved.known)
             }
         };
@@ -83,20 +75,18 @@ impl Direct {
         let measures_time = specification.spec.properties.iter().any(|p| p.time != TimeModel::Steps);
         let needs_time = |topic: &TopicId| measures_time || inputs[topic.index()].time.field().is_some();
         Ok(Direct {
-            unstamped: (0..topics).map(TopicId).filter(needs_time).collect(),
+            unstamped: (0..specification.spec.topics.len() as u32).map(TopicId).filter(needs_time).collect(),
             decoders,
             reads_arrivals: program.reads_arrivals(),
             reads_time_fields: inputs.iter().any(|input| input.time.field().is_some()),
             measures_time,
             inputs,
-            missing,
             time: Timestamp::from_nanos(known.time),
             block: Block::new(program.layout()),
             monitor,
             evaluated: Evaluated { properties, explainer: plan.explainer.clone() },
             clock: specification.is_timed().then(SourceClock::default),
             backwards: Backwards::restored(known.backwards),
-            missing_fields,
             mistyped: 0,
             undecodable: 0,
             specification,
@@ -149,6 +139,10 @@ impl Direct {
     fn unstamped(&mut self, row: usize, topic: TopicId, shared: &mut Shared) {
         self.block.set_time(row, self.time);
         shared.unstamped(topic, self.time);
+    }
+
+    pub(super) fn projections(&self) -> &[Projection] {
+        self.specification.program.projections()
     }
 
     pub(super) fn lines(&self, unit: TimeUnit) -> Lines {
@@ -213,10 +207,7 @@ impl Direct {
         if let Some(row) = self.backwards.add(&self.block) {
             shared.notice(Notice::backwards(first + row as u64, self.block.time(row)));
         }
-        self.missing_fields.see(&self.block);
-        if !self.missing.is_empty() {
-            shared.see(&mut self.missing, &self.block);
-        }
+        shared.missing.see(&self.block);
         if let Some(clock) = &mut self.clock {
             // The messages have just arrived: one reading of the clock serves the whole block.
             let latest = (0..self.block.len()).map(|row| self.block.time(row)).max();
@@ -270,12 +261,8 @@ impl Direct {
 
     /// The state for a snapshot, after [`Direct::step`].
     pub(super) fn saved(&self) -> Saved {
-        let known = Known {
-            time: self.time.as_nanos(),
-            backwards: self.backwards.saved(),
-            missing_fields: self.missing_fields.all(),
-            ..Known::default()
-        };
+        let known =
+            Known { time: self.time.as_nanos(), backwards: self.backwards.saved(), ..Known::default() };
         Saved { known, states: vec![self.monitor.snapshot()] }
     }
 
@@ -289,7 +276,7 @@ impl Direct {
             statistics.end(steps, waiting);
         }
         summary.backwards = self.backwards.count;
-        summary.missing_fields = self.missing_fields.clone();
+        summary.untried = self.monitor.untried().collect();
         summary.omissions = omissions(&self.monitor, &self.specification.spec);
         summary.chains =
             ChainStatistics::all(&self.monitor, &self.specification.spec, &self.evaluated.properties);

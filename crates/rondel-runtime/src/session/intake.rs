@@ -102,6 +102,7 @@ impl Intake {
         shared: &mut Shared,
     ) -> Result<Taken, DecodeError> {
         if self.block.is_full() {
+            shared.missing.see(&self.block);
             self.block.clear();
         }
         let given = match self.inputs[topic.index()].time {

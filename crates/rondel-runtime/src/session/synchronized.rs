@@ -110,7 +110,7 @@ impl Synchronized {
         self.intake.block.clear();
         let taken = self.intake.take(topic, stamp, payload, false, shared)?;
         shared.counts.checked += 1;
-        shared.topics[topic.index()].missing = false;
+        shared.missing.see(&self.intake.block);
         let Taken { time, now, .. } = taken;
         self.resume(now);
         match &mut self.rule {

@@ -102,8 +102,16 @@ impl Checker<'_> {
             self.warn_of_unused_parameter(slice, name, formula);
         }
         let attributes = attributes.iter().map(|a| (a.name.text.clone(), a.value.clone())).collect();
-        let property =
-            Property { attributes, slice, robust, linear, time, ..Property::new(&name.text, formula) };
+        let premises = self.graph.premises(formula);
+        let property = Property {
+            attributes,
+            slice,
+            robust,
+            linear,
+            time,
+            premises,
+            ..Property::new(&name.text, formula)
+        };
         self.graph.spec_mut().properties.push(property);
     }
 

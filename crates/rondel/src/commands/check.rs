@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rondel_decode::lines::Lines;
 use rondel_event::TimeUnit;
 use rondel_recording::{Piece, ReadError, TraceReader};
-use rondel_runtime::text::{counted, grouped};
+use rondel_runtime::text::counted;
 use rondel_runtime::{
     Alignment, AlignmentStatistics, ChainStatistics, Input, ManualClock, Options, Session, SessionPlan,
     Summary, TimeSource,
@@ -21,7 +21,7 @@ use super::{NotShortForm, deployment_file};
 use crate::deployment::{Deployment, check_time_field, time_source, time_unit};
 use crate::output::{Emit, Format, Output, VerdictWriter, colour_of};
 use crate::specification::{Reading, Specification, Syntax, TimeModel};
-use crate::summary::{missing, standing, status};
+use crate::summary::{Reasons, Unused, standing, status, unstamped};
 use crate::{complain, exit, pipeline, resume, terminal, warn};
 
 /// Check recordings of JSON lines
@@ -68,6 +68,9 @@ pub struct Check {
     /// skip and count it
     #[arg(long, value_name = "ACTION", value_enum, default_value = "stop")]
     on_error: OnError,
+    /// Exit with 4 also if the premise of an implication was never true
+    #[arg(long)]
+    strict: bool,
     /// Resume from a snapshot, with the next part of the recording
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
@@ -109,6 +112,8 @@ struct Checking<'a> {
     skipped: u64,
     /// The compressed recordings that were cut or damaged, and checked up to there.
     cut: Vec<String>,
+    /// The topics of the recordings that the specification does not read.
+    unused: Unused,
 }
 
 impl Check {
@@ -161,6 +166,7 @@ impl Check {
             unread: Vec::new(),
             skipped: 0,
             cut: Vec::new(),
+            unused: Unused::new(),
         };
         let mut stopped = false;
         let mut restored = restored;
@@ -353,8 +359,8 @@ impl Checking<'_> {
         }
     }
 
-    /// Warns of values, messages and topics that could not be used or are missing.
-    fn remarks(&self, name: &str, summary: &Summary, lines: &mut Lines) {
+    /// Warns of values and messages that could not be used, and notes the topics that are not read.
+    fn remarks(&mut self, name: &str, summary: &Summary, lines: &mut Lines) {
         if summary.counts.mistyped > 0 {
             let values = counted(summary.counts.mistyped, "value has", "values have");
             warn(&format!(
@@ -373,25 +379,8 @@ impl Checking<'_> {
         for sentence in &summary.omissions {
             warn(&format!("{name}: {sentence}"));
         }
-        let mut others: Vec<(&str, u64)> = lines.other_topics().collect();
-        if others.is_empty() {
-            return;
-        }
-        others.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        let shown = others.iter().take(10).map(|(topic, count)| format!("{topic} ({})", grouped(*count)));
-        let mut list = shown.collect::<Vec<_>>().join(", ");
-        if others.len() > 10 {
-            list += &format!(" and {} more", others.len() - 10);
-        }
-        let missing: Vec<&str> =
-            summary.topics.iter().filter(|topic| topic.missing).map(|topic| topic.name.as_str()).collect();
-        if missing.len() == summary.topics.len() {
-            warn(&format!(
-                "{name}: no line is on a topic of the specification ({}); the recording has {list}",
-                missing.join(", ")
-            ));
-        } else if !missing.is_empty() {
-            warn(&format!("{name}: no line is on {}; further topics are {list}", missing.join(", ")));
+        for (topic, count) in lines.other_topics() {
+            *self.unused.entry(topic.to_owned()).or_default() += count;
         }
     }
 
@@ -424,11 +413,15 @@ impl Checking<'_> {
     }
 
     fn finish(mut self, stopped: bool, elapsed: Duration) -> u8 {
-        if self.events > 0 {
-            self.missing();
+        for sentence in unstamped(&self.summary) {
+            warn(&sentence);
         }
         // A recording that could not be read at all has no summary.
-        if !(self.options.quiet || stopped && self.events == 0) {
+        if self.options.quiet {
+            let reasons = self.reasons();
+            let sentences = reasons.sentences(self.options.strict).into_iter().chain(reasons.unused());
+            sentences.for_each(|sentence| warn(&sentence));
+        } else if !(stopped && self.events == 0) {
             let json = self.options.summary == Format::Json;
             let summary = if json { self.json(elapsed) } else { self.text(elapsed) };
             if self.options.format == Format::Text && !json {
@@ -444,38 +437,30 @@ impl Checking<'_> {
                 exit::TRACE
             }
             _ if stopped => exit::TRACE,
-            _ => status(&self.summary),
+            _ => status(&self.summary, self.options.strict),
         }
     }
 
-    /// Warns of fields, topics and times that never came.
-    fn missing(&self) {
-        let names = self.summary.missing_fields.names();
-        let is_reserved = |name: &&str| matches!(name.rsplit('.').next(), Some("time" | "topic"));
-        let hint = if names.iter().any(is_reserved) {
-            " (`time` and `topic` are reserved in a line: put fields of these names inside `data`)"
-        } else {
-            ""
-        };
-        for sentence in missing(&self.summary, true) {
-            warn(&format!("{sentence}{}", if sentence.contains(" carries ") { hint } else { "" }));
-        }
+    /// Why properties are vacuous.
+    fn reasons(&self) -> Reasons<'_> {
+        let spec = &self.plan.specification().spec;
+        Reasons { summary: &self.summary, spec, unused: Some(&self.unused) }
     }
 
     /// One JSON object.
     fn json(&self, elapsed: Duration) -> String {
-        let Summary { counts, properties, backwards, missing_fields, omissions, chains, alignment, topics } =
+        let Summary { counts, properties, backwards, missing, omissions, chains, alignment, topics, .. } =
             &self.summary;
-        let verdicts = self.plan.properties().iter().zip(properties);
-        let verdicts = verdicts.map(|(property, statistics)| {
+        let reasons = self.reasons();
+        let verdicts = self.plan.properties().iter().zip(properties).enumerate();
+        let verdicts = verdicts.map(|(i, (property, statistics))| {
             serde_json::json!({
                 "property": property.name,
                 "verdict": standing(statistics).0.as_str(),
                 "violations": statistics.violations,
+                "vacuous": reasons.json(i),
             })
         });
-        let missing: Vec<&str> =
-            topics.iter().filter(|topic| topic.missing).map(|topic| topic.name.as_str()).collect();
         serde_json::json!({
             "events": self.events,
             "seconds": elapsed.as_secs_f64(),
@@ -486,8 +471,9 @@ impl Checking<'_> {
             "mistyped": counts.mistyped,
             "backwards": backwards,
             "left_out": omissions,
-            "missing_topics": missing,
-            "missing_fields": missing_fields.names(),
+            "missing_topics": self.summary.missing_topics(),
+            "missing_fields": missing.fields(),
+            "unused_topics": self.unused,
             "unstamped": topics.iter().map(|topic| topic.unstamped).sum::<u64>(),
             "properties": verdicts.collect::<Vec<_>>(),
             "chains": chains.iter().map(ChainStatistics::json).collect::<Vec<_>>(),
@@ -520,11 +506,19 @@ impl Checking<'_> {
         }
         text.push('\n');
         let colour = self.colour && self.options.format == Format::Text;
-        for (property, statistics) in all.iter().zip(properties) {
+        let reasons = self.reasons();
+        for (i, (property, statistics)) in all.iter().zip(properties).enumerate() {
             let (verdict, detail) = standing(statistics);
             let (on, off) = if colour { (colour_of(verdict), "\x1b[0m") } else { ("", "") };
             text += format!("  {on}{:<12}{off}  {:<32} {detail}", verdict.as_str(), property.name).trim_end();
             text.push('\n');
+            for line in reasons.lines(i) {
+                text += &line;
+                text.push('\n');
+            }
+        }
+        if let Some(sentence) = reasons.unused() {
+            text += &format!("  {sentence}\n");
         }
         for chain in chains {
             text += &chain.text();

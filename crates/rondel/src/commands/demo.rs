@@ -134,6 +134,7 @@ impl Demo {
             emit: Emit::Change,
             sinks: vec![vec![Address::Stdout]; specification.program.properties().len()],
             exit_on_unreachable: true,
+            missing_after: None,
             specification,
         };
         let publishers: Result<Vec<Box<dyn Publisher>>, String> =

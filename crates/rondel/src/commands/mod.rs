@@ -44,8 +44,9 @@ Exit status:
   1  a property was violated, or a test failed
   2  wrong usage, specification or deployment
   3  a recording could not be read, or the output not be written
-  4  no property was violated, but one was never decided, or inconclusive at the end, or at some step
-     while a field that it reads was missing; or no message of a topic carried its time
+  4  no property was violated, but one was never decided, was inconclusive at the end, or needs a topic
+     or a field that never came (with --strict: or has a premise that was never true); or no message of
+     a topic carried its time
   5  a network could not be joined (with --exit-on-unreachable), or not everything was delivered";
 
 #[derive(Debug, Subcommand)]

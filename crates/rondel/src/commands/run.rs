@@ -17,13 +17,14 @@ use crate::output::{Emit, Format};
 use crate::pipeline::Stop;
 use crate::resume;
 use crate::specification::{Reading, Specification, Syntax, TimeModel};
+use crate::summary::status;
 use crate::{complain, exit, say, signals, warn};
 
 /// Check a live network and publish verdicts
 ///
 /// Reads a deployment file (rondel.yaml), or in short form --topic and --publish. SIGINT and SIGTERM end
 /// the run gracefully: it checks everything that was received and prints a summary. The exit status is
-/// then 0, whatever the verdicts, which were published.
+/// then 0, whatever the verdicts, which were published, unless --strict is given.
 #[derive(Debug, Args)]
 pub struct Run {
     /// The deployment (.yaml), or in short form a specification
@@ -77,6 +78,10 @@ pub struct Run {
     /// Wait up to SECONDS for subscribers on every verdict topic before processing messages
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=86_400))]
     wait_subscribers: u64,
+    /// Exit with the status that `rondel check --strict` has: 1 after a violation, 4 if a property was not
+    /// decided or is vacuous
+    #[arg(long)]
+    strict: bool,
     /// The format of the closing summary on standard error
     #[arg(long, value_enum, default_value = "text")]
     summary: Format,
@@ -222,6 +227,7 @@ impl Run {
             sources: bindings,
             sinks,
             exit_on_unreachable: self.network.exit_on_unreachable,
+            missing_after: Some(deployment::MISSING_AFTER),
         })
     }
 }
@@ -230,6 +236,7 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
     let clock = Arc::new(SystemClock::default());
     let plan = deployment.plan(rondel_runtime::Options {
         explain: arguments.explain,
+        missing_after: deployment.missing_after,
         clock: Arc::clone(&clock) as Arc<dyn rondel_runtime::Clock>,
         ..rondel_runtime::Options::default()
     });
@@ -290,9 +297,11 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
     });
     if !summary.kept {
         exit::TRACE
-    } else if summary.flushed && summary.traffic.unpublished == 0 {
-        exit::SATISFIED
-    } else {
+    } else if !summary.flushed || summary.traffic.unpublished > 0 {
         exit::NETWORK
+    } else if arguments.strict {
+        status(&summary.summary, true)
+    } else {
+        exit::SATISFIED
     }
 }

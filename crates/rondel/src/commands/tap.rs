@@ -200,6 +200,7 @@ impl Tap {
             sources,
             sinks: Vec::new(),
             exit_on_unreachable: self.network.exit_on_unreachable,
+            missing_after: None,
         })
     }
 

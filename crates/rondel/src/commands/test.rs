@@ -21,6 +21,9 @@ use crate::{complain, exit, terminal};
 /// The number of characters of a message that are shown.
 const SHOWN: usize = 60;
 
+/// The number of keys that are listed.
+const KEYS: usize = 5;
+
 /// Run the tests embedded in specifications
 ///
 /// Each test starts from the beginning, with its own messages only. A failed test shows the messages and the
@@ -211,10 +214,26 @@ impl Shown<'_> {
             table += line.trim_end();
             table.push('\n');
         }
-        if given.is_empty() {
-            table += "      no verdict\n";
+        match self.unknown_key(expectation) {
+            Some(sentence) => table += &format!("      {sentence}\n"),
+            None if given.is_empty() => table += "      no verdict\n",
+            None => {}
         }
         table
+    }
+
+    /// A sentence about an expectation of an instance that never existed.
+    fn unknown_key(&self, expectation: &Expectation) -> Option<String> {
+        let keys = self.ran.other_keys(expectation)?;
+        let mut sentence = format!("no message had the key {}", parameters_text(&expectation.keys));
+        let shown: Vec<String> = keys.iter().take(KEYS).map(|key| parameters_text(key)).collect();
+        if !shown.is_empty() {
+            sentence += &format!("; the keys that came are {}", shown.join(", "));
+        }
+        if keys.len() > KEYS {
+            sentence += &format!(" and {} more", keys.len() - KEYS);
+        }
+        Some(sentence)
     }
 
     /// The fields that are unknown at the time of an expectation.
@@ -276,12 +295,16 @@ impl Shown<'_> {
                     }
                     came
                 });
-                json!({
+                let mut failed = json!({
                     "line": line,
                     "column": column,
                     "expected": self.expected(expectation),
                     "came": given.collect::<Vec<_>>(),
-                })
+                });
+                if let Some(sentence) = self.unknown_key(expectation) {
+                    failed["reason"] = json!(sentence);
+                }
+                failed
             })
             .collect();
         json!({

@@ -249,7 +249,11 @@ fn number(item: Item<'_>, what: &str, mistakes: &mut Mistakes) -> Option<f64> {
 
 /// A duration with its unit, in nanoseconds. For messages: the setting, an example, and what else the
 /// setting accepts.
-fn duration(item: Item<'_>, (name, example, or): (&str, &str, &str), mistakes: &mut Mistakes) -> Option<i64> {
+pub(super) fn duration(
+    item: Item<'_>,
+    (name, example, or): (&str, &str, &str),
+    mistakes: &mut Mistakes,
+) -> Option<i64> {
     let text = item.text(name, mistakes)?;
     let parsed = nanoseconds(&text);
     if parsed.is_none() {

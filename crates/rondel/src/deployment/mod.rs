@@ -20,7 +20,7 @@ use rondel_spec::{Spec, Topic};
 use crate::networks::NetworkSettings;
 use crate::specification::{Reading, Specification, Syntax, TimeModel, read_text};
 pub use alignment::Section as AlignmentSection;
-use alignment::{TopicSettings, alignment};
+use alignment::{TopicSettings, alignment, duration};
 use mqtt::{OfTopic, mqtt_settings};
 use networks::{dds_settings, zenoh_settings};
 use places::{Place, Role};
@@ -83,7 +83,12 @@ pub struct Deployment {
     pub sinks: Vec<Vec<Address>>,
     /// Whether to exit when a network cannot be reached.
     pub exit_on_unreachable: bool,
+    /// How long after the start missing topics and fields are reported, in nanoseconds; `None` for never.
+    pub missing_after: Option<i64>,
 }
+
+/// The usual [`Deployment::missing_after`].
+pub const MISSING_AFTER: i64 = 10_000_000_000;
 
 /// The source of a topic, and how its messages are read.
 #[derive(Clone, Debug, PartialEq)]
@@ -206,6 +211,7 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     let alignment_item = members.get("alignment");
     let synchronize_item = members.get("synchronize");
     let unreachable = members.get("exit_on_unreachable");
+    let missing_item = members.get("missing_after");
     members.finish(SECTIONS, mistakes);
 
     let specification = match synchronize_item {
@@ -228,6 +234,13 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     };
     let exit_on_unreachable =
         unreachable.and_then(|item| item.boolean("exit_on_unreachable", mistakes)).unwrap_or(false);
+    let missing_after = match missing_item {
+        None => Some(MISSING_AFTER),
+        Some(item) => match item.text("missing_after", mistakes).as_deref() {
+            Some("never") | None => None,
+            Some(_) => duration(item, ("missing_after", "10 s", " or `never`"), mistakes),
+        },
+    };
     // Without a specification the other sections are still checked as far as possible.
     let empty = Spec::default();
     let spec = specification.as_ref().map(|s| &s.spec);
@@ -271,6 +284,7 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
         emit,
         sinks,
         exit_on_unreachable,
+        missing_after,
     };
     deployment.addresses().for_each(|address| networks.need(address));
     deployment.networks = networks;

@@ -139,11 +139,10 @@ fn said(
         from = end;
         assert!(pipeline.end(goes_on, Duration::from_secs(60)).is_some());
         if !goes_on {
-            let Summary { properties, missing_fields, alignment, .. } = pipeline.summary().0;
+            let Summary { properties, missing, alignment, .. } = pipeline.summary().0;
             let came: Vec<_> =
                 properties.iter().map(|p| (p.violations, p.inconclusive, p.last, p.first.clone())).collect();
-            let summary =
-                format!("{came:?} {:?} {:?}", missing_fields.names(), alignment.unwrap().sentences());
+            let summary = format!("{came:?} {:?} {:?}", missing.fields(), alignment.unwrap().sentences());
             return (told.try_iter().collect(), reported.try_iter().collect(), summary);
         }
         resumed = Some(pipeline.snapshot());

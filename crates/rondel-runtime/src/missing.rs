@@ -1,0 +1,287 @@
+//! What properties need and no message has brought: without it, a verdict says nothing about the system.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rondel_event::{Block, Path, Projection, Slot, TopicId};
+use rondel_spec::{ExprId, NeededField, Needs, Property};
+use serde_json::{Value, json};
+
+use crate::formula;
+use crate::notice::Notice;
+use crate::specification::Specification;
+
+/// What the properties of a specification need.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Needed {
+    /// The names of the topics; none for the one topic of a bare formula.
+    topics: Vec<Option<String>>,
+    /// The names of the properties.
+    names: Vec<String>,
+    /// For each property its topics and fields.
+    properties: Vec<Needs>,
+    /// For each property its premises.
+    premises: Vec<Vec<Premise>>,
+}
+
+/// The premise of an implication in a property.
+#[derive(Clone, Debug)]
+struct Premise {
+    text: String,
+    needs: Needs,
+}
+
+impl Needed {
+    pub(crate) fn new(specification: &Specification) -> Needed {
+        let Specification { spec, is_formula, .. } = specification;
+        let name = |topic: &rondel_spec::Topic| (!is_formula).then(|| topic.name.clone());
+        let premises = spec.properties.iter().map(|property| {
+            let premise = |premise: &ExprId| Premise {
+                text: formula::written_briefly(spec, *premise, property.time, LONGEST),
+                needs: spec.needs(&Property { formula: *premise, ..property.clone() }),
+            };
+            property.premises.iter().map(premise).collect()
+        });
+        Needed {
+            topics: spec.topics.iter().map(name).collect(),
+            names: spec.properties.iter().map(|property| property.name.clone()).collect(),
+            properties: spec.properties.iter().map(|property| spec.needs(property)).collect(),
+            premises: premises.collect(),
+        }
+    }
+}
+
+/// Why a property is vacuous: its verdict would be the same if the system did nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vacuous {
+    /// What never came.
+    pub kind: VacuousKind,
+    /// The topic; none for a premise, and for the one topic of a bare formula.
+    pub topic: Option<String>,
+    /// The field, without its topic.
+    pub field: Option<String>,
+    /// A sentence for people.
+    pub text: String,
+}
+
+/// What never came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VacuousKind {
+    /// A message on a topic.
+    Topic,
+    /// A message with a value for a field.
+    Field,
+    /// A time point at which the premise of an implication was possibly true.
+    Premise,
+}
+
+impl VacuousKind {
+    /// The kind in one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            VacuousKind::Topic => "topic",
+            VacuousKind::Field => "field",
+            VacuousKind::Premise => "premise",
+        }
+    }
+}
+
+impl Vacuous {
+    /// As a JSON object with the members `kind`, `topic`, `field` and `text`.
+    pub fn json(&self) -> Value {
+        let mut object = json!({"kind": self.kind.as_str(), "text": self.text});
+        for (member, value) in [("topic", &self.topic), ("field", &self.field)] {
+            if let Some(value) = value {
+                object[member] = json!(value);
+            }
+        }
+        object
+    }
+}
+
+/// The topics on which no message has come yet, and the fields for which none had a value: most often
+/// misspelt names.
+#[derive(Clone, Debug, Default)]
+pub struct Missing {
+    topics: Vec<TopicId>,
+    fields: Vec<MissingField>,
+}
+
+/// A field without a value so far.
+#[derive(Clone, Debug)]
+struct MissingField {
+    needed: NeededField,
+    /// The name with its topic, but without that of a bare formula.
+    name: String,
+    /// The slots of the field in a block.
+    slots: Vec<Slot>,
+}
+
+impl MissingField {
+    fn is_in(&self, block: &Block) -> bool {
+        let rows = |slot: &Slot| match self.needed.value {
+            true => block.present(*slot) & !block.invalid(*slot),
+            false => block.present(*slot),
+        };
+        self.slots.iter().any(|slot| rows(slot) != 0)
+    }
+}
+
+/// [`Missing`] in a snapshot: topics by their positions; fields by topic, path and whether a value is needed.
+pub(crate) type SavedMissing = (Vec<u32>, Vec<(u32, String, bool)>);
+
+impl Missing {
+    /// Everything that a specification needs, where messages are decoded into the slots of `projections`.
+    pub(crate) fn new(specification: &Specification, needed: &Needed, projections: &[Projection]) -> Missing {
+        let spec = &specification.spec;
+        let mut all: Vec<NeededField> =
+            needed.properties.iter().flat_map(|needs| &needs.fields).cloned().collect();
+        all.sort_by(|a, b| (a.topic, &a.path, a.value).cmp(&(b.topic, &b.path, b.value)));
+        all.dedup();
+        let slots = |topic: TopicId, path: &Path| {
+            let fields = projections.get(topic.index()).into_iter().flat_map(|projection| &projection.fields);
+            fields.filter(|field| field.path == *path).map(|field| field.slot).collect::<Vec<Slot>>()
+        };
+        let field = |needed: NeededField| MissingField {
+            name: match specification.is_formula {
+                true => needed.path.to_string(),
+                false => format!("{}.{}", spec.topics[needed.topic.index()].name, needed.path),
+            },
+            slots: slots(needed.topic, &needed.path),
+            needed,
+        };
+        Missing {
+            topics: (0..spec.topics.len() as u32).map(TopicId).collect(),
+            // What no message is asked for is folded away, and has no influence.
+            fields: all.into_iter().map(field).filter(|field| !field.slots.is_empty()).collect(),
+        }
+    }
+
+    /// Whether every topic and field has come.
+    #[inline]
+    pub(crate) fn has_come(&self) -> bool {
+        self.topics.is_empty() && self.fields.is_empty()
+    }
+
+    /// Notes the topics and fields of the events of a block. Costs nothing once all have come.
+    #[inline]
+    pub(crate) fn see(&mut self, block: &Block) {
+        if !self.has_come() {
+            self.look(block);
+        }
+    }
+
+    #[cold]
+    fn look(&mut self, block: &Block) {
+        self.topics.retain(|topic| block.topic_rows(*topic) == 0);
+        self.fields.retain(|field| !field.is_in(block));
+    }
+
+    /// Keeps only what is missing in both.
+    pub(crate) fn keep(&mut self, other: &Missing) {
+        self.topics.retain(|topic| other.topics.contains(topic));
+        self.fields.retain(|field| other.fields.iter().any(|other| other.needed == field.needed));
+    }
+
+    pub(crate) fn saved(&self) -> SavedMissing {
+        let field = |MissingField { needed, .. }: &MissingField| {
+            (needed.topic.0, needed.path.to_string(), needed.value)
+        };
+        (self.topics.iter().map(|topic| topic.0).collect(), self.fields.iter().map(field).collect())
+    }
+
+    /// Keeps only what was missing when a snapshot was written.
+    pub(crate) fn restore(&mut self, (topics, fields): &SavedMissing) {
+        self.topics.retain(|topic| topics.contains(&topic.0));
+        self.fields.retain(|MissingField { needed, .. }| {
+            let key = (needed.topic.0, needed.path.to_string(), needed.value);
+            fields.contains(&key)
+        });
+    }
+
+    /// Whether no message has come on a topic.
+    pub fn topic(&self, topic: TopicId) -> bool {
+        self.topics.contains(&topic)
+    }
+
+    /// The fields that some property needs and no message had a value for, in order, each once.
+    pub fn fields(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.fields.iter().map(|field| field.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// The topics and fields that these needs lack.
+    fn inputs(&self, needs: &Needs, needed: &Needed) -> Vec<Vacuous> {
+        self.lacking(needs, needed).into_iter().map(|(_, reason)| reason).collect()
+    }
+
+    /// The same, each with its topic. A missing topic stands for its fields.
+    fn lacking(&self, needs: &Needs, needed: &Needed) -> Vec<(TopicId, Vacuous)> {
+        let name = |topic: TopicId| needed.topics.get(topic.index()).cloned().flatten();
+        let on =
+            |name: &Option<String>| name.as_ref().map(|name| format!(" on `{name}`")).unwrap_or_default();
+        let topics = needs.topics.iter().filter(|topic| self.topic(**topic)).map(|id| {
+            let topic = name(*id);
+            let text = format!("no message came{}", on(&topic));
+            (*id, Vacuous { kind: VacuousKind::Topic, text, topic, field: None })
+        });
+        let is_missing = |field: &&NeededField| {
+            !self.topic(field.topic) && self.fields.iter().any(|missing| missing.needed == **field)
+        };
+        let fields = needs.fields.iter().filter(is_missing).map(|field| {
+            let (topic, path) = (name(field.topic), field.path.to_string());
+            let had = if field.value { "had a value for" } else { "carried" };
+            let text = format!("no message{} {had} `{path}`", on(&topic));
+            (field.topic, Vacuous { kind: VacuousKind::Field, text, topic, field: Some(path) })
+        });
+        topics.chain(fields).collect()
+    }
+
+    /// A notice for each topic that properties need and that is missing, or has missing fields, `after` this many
+    /// nanoseconds.
+    pub(crate) fn notices(&self, needed: &Needed, after: i64) -> Vec<Notice> {
+        let mut found: BTreeMap<TopicId, (Vec<Vacuous>, Vec<&str>)> = BTreeMap::new();
+        for (needs, name) in needed.properties.iter().zip(&needed.names) {
+            for (topic, reason) in self.lacking(needs, needed) {
+                let (reasons, names) = found.entry(topic).or_default();
+                if !reasons.contains(&reason) {
+                    reasons.push(reason);
+                }
+                if names.last() != Some(&name.as_str()) {
+                    names.push(name);
+                }
+            }
+        }
+        found
+            .into_iter()
+            .map(|(topic, (reasons, names))| Notice::missing(topic, &reasons, &names, after))
+            .collect()
+    }
+
+    /// Why a property, by its position, is vacuous; empty if it is not. `untried` are the premises that were not
+    /// possibly true at any time point.
+    pub(crate) fn vacuous(
+        &self,
+        property: usize,
+        needed: &Needed,
+        untried: &BTreeSet<(u32, u32)>,
+    ) -> Vec<Vacuous> {
+        let needs = needed.properties.get(property).filter(|_| !self.has_come());
+        let mut reasons = needs.map_or_else(Vec::new, |needs| self.inputs(needs, needed));
+        let Some(premises) = needed.premises.get(property).filter(|_| !untried.is_empty()) else {
+            return reasons;
+        };
+        for (number, Premise { text, needs }) in (0..).zip(premises) {
+            // A premise that lacks its messages is no reason of its own.
+            if untried.contains(&(property as u32, number)) && self.inputs(needs, needed).is_empty() {
+                let text = format!("the premise `{text}` was never true");
+                reasons.push(Vacuous { kind: VacuousKind::Premise, topic: None, field: None, text });
+            }
+        }
+        reasons
+    }
+}
+
+/// The longest text of a premise, in characters.
+const LONGEST: usize = 80;

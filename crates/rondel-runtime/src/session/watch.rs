@@ -1,0 +1,40 @@
+//! The report of topics and fields that have not come some time after the start.
+
+use crate::clock::Ticks;
+use crate::session::Shared;
+
+/// Reports once what has not come by some time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Watch {
+    /// The time after the start, in nanoseconds.
+    after: i64,
+    /// When that is, once the session has been polled for the first time.
+    due: Option<Ticks>,
+}
+
+impl Watch {
+    pub(super) fn new(after: i64) -> Watch {
+        Watch { after, due: None }
+    }
+
+    /// The reading of the clock at which it reports.
+    #[inline]
+    pub(super) fn due(&self) -> Option<Ticks> {
+        self.due
+    }
+
+    /// Reports what is missing if it is time to, and returns when it will be; none if it has nothing more to do.
+    pub(super) fn poll(&mut self, shared: &mut Shared) -> Option<Ticks> {
+        let now = shared.clock.ticks();
+        let due = *self.due.get_or_insert(now.saturating_add(self.after));
+        if shared.missing.has_come() {
+            return None;
+        }
+        if now < due {
+            return Some(due);
+        }
+        let notices = shared.missing.notices(&shared.needed, self.after);
+        notices.into_iter().for_each(|notice| shared.notice(notice));
+        None
+    }
+}

@@ -1,0 +1,98 @@
+//! What properties need of messages: their verdicts say nothing about a system that never sends it.
+
+use std::collections::{BTreeSet, HashSet};
+
+use rondel_event::{Path, TopicId};
+
+use crate::spec::{Expr, ExprId, Machine, Property, Spec};
+
+/// The topics and fields that a property reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// The topics, in order of declaration.
+    pub topics: Vec<TopicId>,
+    /// The fields, each once, by topic and path.
+    pub fields: Vec<NeededField>,
+}
+
+/// A field that a property reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NeededField {
+    /// The topic.
+    pub topic: TopicId,
+    /// The path in the message.
+    pub path: Path,
+    /// Whether its value is read, and not only whether a message carries it.
+    pub value: bool,
+}
+
+impl Spec {
+    /// Returns the topics and fields that a property reads: in its formula, through machines and chains, and for
+    /// its parameters.
+    ///
+    /// ```
+    /// let text = "topic a topic b topic c let x = a.v + b.v property p = x > 0 -> on(b)";
+    /// let spec = rondel_spec::parse(text).spec.unwrap();
+    /// let needs = spec.needs(&spec.properties[0]);
+    /// let fields: Vec<String> = needs.fields.iter().map(|field| field.path.to_string()).collect();
+    /// assert_eq!((needs.topics.len(), fields), (2, vec!["v".to_owned(), "v".to_owned()]));
+    /// ```
+    pub fn needs(&self, property: &Property) -> Needs {
+        let slice = property.slice.and_then(|slice| self.slices.get(slice.0 as usize));
+        let roots = [Some(property.formula), slice.and_then(|slice| slice.until)];
+        let mut fields = self.fields_of(roots.into_iter().flatten());
+        let keys = slice.into_iter().flat_map(|slice| &slice.keys).flat_map(|key| &key.fields);
+        let mut topics: BTreeSet<TopicId> =
+            roots.into_iter().flatten().flat_map(|root| self.topics_of(root)).collect();
+        for (topic, path) in keys {
+            topics.insert(*topic);
+            fields.push(NeededField { topic: *topic, path: path.clone(), value: true });
+        }
+        Needs { topics: topics.into_iter().collect(), fields: in_order(fields) }
+    }
+
+    /// The fields that nodes read, directly or through their operands, machines and chains.
+    fn fields_of(&self, roots: impl IntoIterator<Item = ExprId>) -> Vec<NeededField> {
+        let mut open: Vec<ExprId> = roots.into_iter().collect();
+        let mut seen: HashSet<ExprId> = open.iter().copied().collect();
+        let mut fields = Vec::new();
+        while let Some(id) = open.pop() {
+            let node = &self.nodes[id.index()];
+            let mut add = |topic: TopicId, path: &Path, value: bool| {
+                fields.push(NeededField { topic, path: path.clone(), value });
+            };
+            match node {
+                Expr::Field { topic, path, .. } | Expr::Elements { topic, path, .. } => {
+                    add(*topic, path, true);
+                }
+                Expr::Carried { topic, path } => add(*topic, path, false),
+                Expr::Bind { topic, fields } => fields.iter().for_each(|(path, ..)| add(*topic, path, true)),
+                Expr::Chain(chain, _) => {
+                    let links = self.chains.get(chain.0 as usize).into_iter().flat_map(|chain| &chain.links);
+                    links.for_each(|(topic, path)| add(*topic, path, true));
+                }
+                Expr::InState(machine, _) | Expr::Ambiguous(machine) | Expr::MachineVariable(machine, ..) => {
+                    let machine = self.machines.get(machine.0 as usize);
+                    let parts = machine.into_iter().flat_map(Machine::conditions);
+                    open.extend(parts.filter(|part| seen.insert(*part)));
+                }
+                _ => {}
+            }
+            open.extend(node.operands().filter(|operand| seen.insert(*operand)));
+        }
+        fields
+    }
+}
+
+/// The fields in the order of their topics, each once; the value of a field is needed if any use needs it.
+fn in_order(mut fields: Vec<NeededField>) -> Vec<NeededField> {
+    let mut all: Vec<NeededField> = Vec::new();
+    fields.sort_by(|a, b| (a.topic, &a.path).cmp(&(b.topic, &b.path)));
+    for field in fields {
+        match all.last_mut().filter(|last| (last.topic, &last.path) == (field.topic, &field.path)) {
+            Some(last) => last.value |= field.value,
+            None => all.push(field),
+        }
+    }
+    all
+}
