@@ -95,3 +95,13 @@ fn a_machine_that_was_inconclusive_is_not_reported_so_again_at_the_end() {
         assert_eq!(verdicts, [false, true], "{}", came.stdout);
     }
 }
+
+#[test]
+fn a_single_formula_may_keep_every_value() {
+    let formula = ["--syntax", "rye", "-f", "forall[x]. {grant: *x} -> once{request: *x}"];
+    let lines = "{\"request\": \"a\"}\n{\"grant\": \"a\"}\n{\"grant\": \"b\"}\n";
+    check(&formula, lines).expect_status(2).expect_stderr(&["E0701", "--unbounded"]);
+    let came = check(&[&["--unbounded"], &formula[..]].concat(), lines);
+    came.expect_status(1);
+    assert_eq!(came.stdout.matches("violated").count(), 1, "{}", came.stdout);
+}
