@@ -715,10 +715,10 @@ impl Graph {
     }
 
     /// `p since q`, unbounded. With `x'` for the truth on the span after the row before, and *empty* where that
-    /// span has no length, it holds at a row if `q` does, or if `p` does and it held before: at the row
-    /// before and then `p'`, or by a `q'` with `p'` after it. That is a `since` again:
+    /// span has no length, it holds at a row if `q` does, or if `p` does and `q'` held just before, or if `p` does
+    /// and it held at the row before and then `p'`. That is a `since` again:
     ///
-    /// `at = q or p and (empty or p') and at_before, or p and not empty and p' and q'`,
+    /// `at = q or p and (empty or p') and at_before, or p and not empty and q'`,
     /// `after = q_after or p_after and at`.
     fn dense_since_ever(&mut self, p: Sides, q: Sides) -> Sides {
         let at = if p == Sides::TRUE && (q.after == q.at || q.after == Wire::FALSE) {
@@ -729,9 +729,8 @@ impl Graph {
             let p_before = self.previously(p.after);
             let goes_on = self.or(empty, p_before);
             let holds = self.and(p.at, goes_on);
-            let both = self.and(p.after, q.after);
-            let both_before = self.previously(both);
-            let from_span = self.and(!empty, both_before);
+            let q_before = self.previously(q.after);
+            let from_span = self.and(!empty, q_before);
             let from_span = self.and(p.at, from_span);
             let witness = self.or(q.at, from_span);
             self.since(holds, witness)

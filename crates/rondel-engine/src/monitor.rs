@@ -2,6 +2,7 @@ mod future;
 mod linear;
 mod machines;
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -211,11 +212,12 @@ impl Monitor {
         for i in 0..program.sliced.len() {
             self.divided(i, &program.sliced[i], Some(block), self.time);
         }
-        // Those of a single section of events come in order.
+        // Those of a single section of events come in order, unless an event concerns all instances.
         let mixes = |s: &Section| s.moments == Moments::Dense || s.looks_ahead() || s.has_obligations();
         let sections = program.sections.len() + program.sliced.len();
         let all = || program.sections.iter().chain(program.sliced.iter().map(|sliced| &*sliced.section));
-        if sections > 1 || all().any(mixes) {
+        let shares = |sliced: &Sliced| !sliced.plan.shared.is_empty();
+        if sections > 1 || all().any(mixes) || program.sliced.iter().any(shares) {
             self.sort();
         }
         self.position = self.position.saturating_add(len as u64);
@@ -446,10 +448,21 @@ impl Monitor {
         self.beyond += beyond;
     }
 
-    /// The order of the reports is that of the events, and of the properties.
+    /// The order of the reports is that of the events, of the properties, and of the values of their keys: none of
+    /// it depends on which instances there were before, or on other properties.
     fn sort(&mut self) {
+        let Monitor { reports, keys, program, .. } = self;
         // The lowest bit of the order tells the span after a moment from the moment.
-        self.reports.sort_by_key(|r| (r.order & !1, r.time, r.order & 1, r.instance, r.property));
+        let place = |r: &Report| (r.order & !1, r.time, r.order & 1, r.property);
+        reports.sort_by(|a, b| {
+            place(a).cmp(&place(b)).then_with(|| match (a.key, b.key) {
+                (Some(a), Some(b)) if a.slice == b.slice => program
+                    .sliced
+                    .get(a.slice as usize)
+                    .map_or(Ordering::Equal, |sliced| sliced.plan.keys.compare(keys.of(a), keys.of(b))),
+                _ => Ordering::Equal,
+            })
+        });
     }
 
     /// Evaluates the events of a block, if there is one, for the instances that they concern, and what time
@@ -496,7 +509,6 @@ impl Monitor {
                 robustness: serial.robustness(section, formula, row, 0, verdict),
                 key: None,
                 order: at(row),
-                instance: 0,
             }
         });
         self.future_events(i, section, block);
@@ -620,7 +632,6 @@ impl Monitor {
                     robustness: serial.robustness(section, formula, row, 0, verdict),
                     key: None,
                     order: if is_event { at(next) } else { before(next) },
-                    instance: 0,
                 };
                 if report.changed || every >> row & 1 == 1 {
                     self.reports.push(report);
@@ -670,7 +681,6 @@ impl Monitor {
                     robustness: serial.robustness(section, formula, serial.last_row(), 1, verdict),
                     key: None,
                     order: order + 1,
-                    instance: 0,
                 });
             }
         }

@@ -23,7 +23,8 @@ pub(crate) struct Ranges {
     upper: i64,
     /// First and last places, in order, neither overlapping nor touching.
     queue: VecDeque<(i64, i64)>,
-    /// From which place on it holds because `q` holds on the span that follows the last event.
+    /// From which place on it holds because `q` holds on the span that follows the last event; from the end of the
+    /// span on if `p` fails there.
     open: Option<i64>,
     /// From which place on nothing holds because `p` fails on that span.
     broken: Option<i64>,
@@ -62,6 +63,8 @@ impl Ranges {
                     self.cut(place);
                 }
                 if let Some(first) = open {
+                    // If `p` fails on the span, only its end is a witness.
+                    let first = if broken.is_some() { place.saturating_add(self.lower) } else { first };
                     self.add(first, later(place - 1, self.upper));
                 }
             }
@@ -73,7 +76,8 @@ impl Ranges {
             }
             if p.after >> row & 1 == 0 {
                 self.broken = Some(place + 1);
-            } else if q.after >> row & 1 == 1 {
+            }
+            if q.after >> row & 1 == 1 {
                 self.open = Some((place + 1).saturating_add(self.lower));
             }
             next = row + 1;
@@ -82,6 +86,7 @@ impl Ranges {
 
     fn add(&mut self, first: i64, last: i64) {
         match self.queue.back_mut() {
+            _ if last < first => {}
             Some(back) if first <= back.1.saturating_add(1) => back.1 = back.1.max(last),
             _ => self.queue.push_back((first, last)),
         }
@@ -166,6 +171,9 @@ impl Ranges {
 
     /// From which place on it holds anew because `q` goes on to hold: not if it has held up to there.
     fn opens(&self) -> Option<i64> {
+        if self.broken.is_some() {
+            return None;
+        }
         let held = self.queue.back().map(|&(_, last)| last.saturating_add(1));
         self.open.filter(|&open| held.is_none_or(|held| open > held))
     }

@@ -34,8 +34,6 @@ pub struct Report {
     pub key: Option<ReportKey>,
     /// Its place among the reports of one call.
     pub(crate) order: u32,
-    /// The number of its instance.
-    pub(crate) instance: u32,
 }
 
 /// Where the key of an instance is, among those of the reports of one call.
@@ -164,7 +162,6 @@ impl Report {
             robustness: None,
             key: None,
             order: 0,
-            instance: 0,
         }
     }
 }

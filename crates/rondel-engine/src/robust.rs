@@ -248,6 +248,8 @@ pub(crate) struct DenseSince {
     least: Least,
     /// Each with its last place.
     witnesses: Witnesses<i128>,
+    /// The last place of the latest piece among the witnesses that ends with a span, and its `q`.
+    ended: Option<(i128, f64)>,
     /// The last place of the latest piece there was no room for.
     blind: Option<i128>,
     dropped: u64,
@@ -276,6 +278,7 @@ impl DenseSince {
             waiting: VecDeque::new(),
             least: Least::default(),
             witnesses: Witnesses::new(),
+            ended: None,
             blind: None,
             dropped: 0,
         }
@@ -328,8 +331,21 @@ impl DenseSince {
 
     fn admit(&mut self, Piece { first, last, p, q }: Piece) {
         self.witnesses.cap(p);
+        // What `q` was just before needs `p` only from here on.
+        if let Some((end, before)) = self.ended.take()
+            && end + 1 == first
+        {
+            self.witness(end, min(before, p));
+        }
+        if last & 1 == 1 {
+            self.ended = Some((last, q));
+        }
         // Within a span there is more of it after every witness.
         let q = if first < last || last & 1 == 1 { min(p, q) } else { q };
+        self.witness(last, q);
+    }
+
+    fn witness(&mut self, last: i128, q: f64) {
         if self.upper.is_none() && self.witnesses.best() >= q && !self.witnesses.list.is_empty() {
             return;
         }
@@ -468,6 +484,15 @@ mod tests {
                 let since = pieces[k + 1..=now].iter().map(|piece| piece.1).fold(f64::INFINITY, f64::min);
                 let inside = if place & 1 == 1 && k < now { p } else { f64::INFINITY };
                 best = best.max(q.min(since).min(inside));
+            }
+            if place & 1 == 1 && k < now {
+                // Up to the end of the span, and `p` from there on.
+                let (lower, upper) = twice;
+                let distance = pieces[now].0 - pieces[k + 1].0;
+                if distance >= lower as i64 && upper.is_none_or(|upper| distance < upper as i64) {
+                    let since = pieces[k + 1..=now].iter().map(|piece| piece.1).fold(f64::INFINITY, f64::min);
+                    best = best.max(q.min(since));
+                }
             }
         }
         best

@@ -438,6 +438,11 @@ impl Serial {
         }
     }
 
+    /// Whether the last verdict of a property is that it is inconclusive.
+    pub(crate) fn was_inconclusive(&self, property: usize) -> bool {
+        self.last.get(property).is_some_and(|last| *last == [0, 0])
+    }
+
     /// Whether any property is another on the span after the last moment.
     pub(crate) fn has_span(&self) -> bool {
         self.last != self.last_after

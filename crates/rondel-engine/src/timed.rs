@@ -125,7 +125,8 @@ pub(crate) struct TimedSince {
     upper: i64,
     /// First and last places, in order, neither overlapping nor touching.
     queue: VecDeque<(i64, i64)>,
-    /// From which place on it will hold because `q` holds on the span that follows the last row.
+    /// From which place on it will hold because `q` holds on the span that follows the last row; from the end of the
+    /// span on if `p` fails there.
     open: Option<i64>,
     /// Whether `p` fails on that span.
     broken: bool,
@@ -159,6 +160,8 @@ impl TimedSince {
                     self.queue.clear();
                 }
                 if let Some(first) = open {
+                    // If `p` fails on the span, only its end is a witness.
+                    let first = if self.broken { place.saturating_add(self.lower) } else { first };
                     self.add(first, later(place - 1, self.upper));
                 }
             }
@@ -171,10 +174,10 @@ impl TimedSince {
             out.at |= Rows::from(self.holds(place)) << row;
             // A witness within the span is at least `lower` away.
             self.broken = p.after >> row & 1 == 0;
+            if q.after >> row & 1 == 1 {
+                self.open = Some((place + 1).saturating_add(self.lower));
+            }
             if !self.broken {
-                if q.after >> row & 1 == 1 {
-                    self.open = Some((place + 1).saturating_add(self.lower));
-                }
                 out.after |= Rows::from(self.will_hold(place + 1)) << row;
             }
             before = time;
@@ -184,6 +187,7 @@ impl TimedSince {
 
     fn add(&mut self, first: i64, last: i64) {
         match self.queue.back_mut() {
+            _ if last < first => {}
             Some(back) if first <= back.1.saturating_add(1) => back.1 = back.1.max(last),
             _ => self.queue.push_back((first, last)),
         }

@@ -49,7 +49,8 @@ fn a_witness_in_a_span_has_a_part_of_it_before_itself() {
         ("not on(b) until[0, 5 s] on(b)", "T0 F1 T5 F10"),
         // Exactly one second before a message, but not just after that.
         ("not on(b) until[1 s, 5 s] on(b)", "T0 F0 T5 F9"),
-        ("on(b) since[0, 5 s] not on(b)", "T0 F1 T1 F10 T10"),
+        // Just before a message, and then at it.
+        ("on(b) since[0, 5 s] not on(b)", "T0"),
         ("on(b) since[1 s, 5 s] not on(b)", "F0"),
         ("not on(b) since[0, 5 s] on(b)", "F0 T1 F6 T10 F15"),
         ("not on(b) since[1 s, 5 s] on(b)", "F0 T2 F6 T11 F15"),

@@ -152,6 +152,8 @@ pub enum Code {
     InexactNumber,
     /// A name that shadows an outer declaration.
     Shadowed,
+    /// A quotient of constant integers that loses its fraction.
+    LostFraction,
     /// A property that does not depend on its parameters.
     IdleKey,
     /// A robustness of a property that compares no numbers.
@@ -228,6 +230,7 @@ impl Code {
         Code::NoProperty,
         Code::InexactNumber,
         Code::Shadowed,
+        Code::LostFraction,
         Code::IdleKey,
         Code::NothingToMeasure,
         Code::UnreachableState,
@@ -300,6 +303,7 @@ impl Code {
             Code::NoProperty => "W0407",
             Code::InexactNumber => "W0408",
             Code::Shadowed => "W0409",
+            Code::LostFraction => "W0410",
             Code::IdleKey => "W0601",
             Code::NothingToMeasure => "W0602",
             Code::UnreachableState => "W0603",

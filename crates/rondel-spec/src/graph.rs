@@ -490,11 +490,8 @@ fn int_arithmetic(op: BinaryOp, a: i64, b: i64) -> Option<Value> {
         BinaryOp::Add => a.checked_add(b),
         BinaryOp::Subtract => a.checked_sub(b),
         BinaryOp::Multiply => a.checked_mul(b),
-        // `1 / 2` rarely means 0, so a quotient of constants keeps its fraction.
-        BinaryOp::Divide => match a.checked_rem(b)? {
-            0 => a.checked_div(b),
-            _ => return Some(Value::Float(a as f64 / b as f64)),
-        },
+        // As of the integers in messages: towards zero.
+        BinaryOp::Divide => a.checked_div(b),
         BinaryOp::Remainder => a.checked_rem(b),
         BinaryOp::Min => Some(a.min(b)),
         BinaryOp::Max => Some(a.max(b)),
@@ -576,7 +573,7 @@ mod tests {
         assert_ne!(g.previously(yes), yes);
         let (a, b) = (g.literal(Value::Int(7)), g.literal(Value::Int(2)));
         let quotient = g.binary(BinaryOp::Divide, a, b).unwrap();
-        assert_eq!(g.constant(quotient), Some(&Value::Float(3.5)));
+        assert_eq!(g.constant(quotient), Some(&Value::Int(3)));
         let zero = g.literal(Value::Int(0));
         assert_eq!(g.binary(BinaryOp::Remainder, a, zero), None);
         let least = g.literal(Value::Int(i64::MIN));

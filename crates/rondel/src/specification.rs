@@ -36,9 +36,22 @@ pub struct Reading {
     pub syntax: Option<Syntax>,
     /// In which model of time, where the specification itself does not say.
     pub time: Option<TimeModel>,
+    /// Whether every property has `@unbounded`, which a single formula and Reelay's format cannot write.
+    pub unbounded: bool,
 }
 
 impl Reading {
+    /// Adds the attributes that the options stand for.
+    fn complete(self, mut outcome: Outcome) -> Outcome {
+        let properties = outcome.spec.iter_mut().flat_map(|spec| &mut spec.properties);
+        for property in properties.filter(|_| self.unbounded) {
+            if !property.attributes.iter().any(|(name, _)| name == "unbounded") {
+                property.attributes.push(("unbounded".to_owned(), String::new()));
+            }
+        }
+        outcome
+    }
+
     fn options(self) -> ParseOptions {
         ParseOptions {
             time: self.time.map(|time| match time {
@@ -100,7 +113,7 @@ impl Specification {
         } else {
             rondel_spec::parse_with(&text, options)
         };
-        Specification::build(outcome, &text, &source, rye)
+        Specification::build(reading.complete(outcome), &text, &source, rye)
     }
 
     /// Takes a text in Rondel's language that came from `source`.
@@ -121,7 +134,7 @@ impl Specification {
             Syntax::Rondel => rondel_spec::parse_formula_with(formula, options),
             Syntax::Rye => rondel_spec::parse_rye_with(formula, None, "formula", options),
         };
-        Specification::build(outcome, formula, "formula", true)
+        Specification::build(reading.complete(outcome), formula, "formula", true)
     }
 
     /// Topics of these names, with nothing to check.

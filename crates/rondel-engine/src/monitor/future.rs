@@ -77,7 +77,6 @@ impl Monitor {
                         back: decision.steps_back(model),
                         robustness: decision.robustness,
                         key: None,
-                        instance: 0,
                         order: at(row),
                     });
                 }
@@ -221,7 +220,6 @@ impl Monitor {
                 back: decision.steps_back(model),
                 robustness: decision.robustness,
                 key: None,
-                instance: 0,
                 order,
             });
         }

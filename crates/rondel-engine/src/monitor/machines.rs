@@ -55,6 +55,7 @@ impl Monitor {
             let step = self.position.saturating_sub(1);
             let mut report = Report::at_event(Verdict::Inconclusive, step, time);
             (report.property, report.row, report.at_event) = (property, None, false);
+            report.changed = !past.is_some_and(|formula| serial.was_inconclusive(formula));
             self.reports.push(report);
         }
     }

@@ -155,7 +155,7 @@ impl Compiler<'_> {
         if upper.is_none() && left.is_empty() && !self.unbounded {
             let variable = variables.first().copied();
             let why = "without an upper bound, every value ever received would be kept";
-            let help = "add an upper bound, or write `@unbounded` before the property to keep all values";
+            let help = "add an upper bound, or write `@unbounded` before the property (`--unbounded` for a single formula) to keep all values";
             return Err(Refusal::of(node, why, help).about(variable));
         }
         if self.model == TimeModel::Dense && !self.is_instant(right) {

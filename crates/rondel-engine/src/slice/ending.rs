@@ -17,6 +17,8 @@ pub(crate) struct Unfinished {
     pub(crate) row: usize,
     /// The property of the machine.
     pub(crate) property: u32,
+    /// Whether it was inconclusive already.
+    pub(crate) was_open: bool,
 }
 
 impl Instances {
@@ -46,21 +48,20 @@ impl Instances {
         let record = table.record(lanes.instances[row]);
         let places = &table.layout.places;
         let sides = if section.moments == Moments::Dense { 4 } else { 2 };
-        let is_violated = |property: u32| {
-            let verdict = section.all_properties().position(|other| other == property);
-            let bit = |bit: usize| record[BITS + bit / 64] >> (bit % 64) & 1;
-            verdict.is_none_or(|i| {
-                let first = places.verdicts as usize + sides * i;
-                bit(first) == 0 && bit(first + 1) == 1
-            })
+        let bit = |bit: usize| record[BITS + bit / 64] >> (bit % 64) & 1;
+        let last = |property: u32| {
+            let i = section.all_properties().position(|other| other == property)?;
+            let first = places.verdicts as usize + sides * i;
+            Some([bit(first), bit(first + 1)])
         };
         for (plan, &word) in section.machines.iter().zip(&places.machines) {
             let state = table.sides.machines.get(record[word as usize]);
             if let Some(property) = plan.property
                 && state.is_some_and(|state| plan.is_open(state))
-                && !is_violated(property)
+                && let Some(last) = last(property)
+                && last != [0, 1]
             {
-                unfinished.push(Unfinished { row, property });
+                unfinished.push(Unfinished { row, property, was_open: last == [0, 0] });
             }
         }
     }

@@ -2,6 +2,8 @@
 //! holds. Any other is several words, in which its parts follow each other: a text as its length and its
 //! bytes, eight in a word. Its record holds a hash of it.
 
+use std::cmp::Ordering;
+
 use rondel_event::{Block, Rows, Slot, TopicId, Value, ValueType};
 
 /// Where the keys of a slice are.
@@ -33,6 +35,21 @@ impl KeyPlan {
         let mut values = Vec::new();
         self.write(key, &mut values);
         values
+    }
+
+    /// The order of two keys: that of their values, of the first that differ.
+    pub(crate) fn compare(&self, a: &[u64], b: &[u64]) -> Ordering {
+        if a == b {
+            return Ordering::Equal;
+        }
+        let of_part = |(i, &of): (u32, &ValueType)| {
+            let [(x, a), (y, b)] = [a, b].map(|key| self.part(key, i));
+            match of {
+                ValueType::String => bytes(x, a).cmp(bytes(y, b)),
+                _ => (x as i64).cmp(&(y as i64)),
+            }
+        };
+        (0..).zip(&self.types).map(of_part).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     }
 
     /// One part of a key: its word, and if it is a text, its length and that in words.
@@ -73,6 +90,11 @@ fn hash_word(hash: u64) -> u64 {
 /// Whether the word of a key of which one part is a text is all of it.
 pub(crate) fn is_short_text(word: u64) -> bool {
     word >> (8 * SHORT_TEXT) != 0
+}
+
+/// The bytes of a text that is so long.
+fn bytes(len: u64, words: &[u64]) -> impl Iterator<Item = u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).take(len as usize)
 }
 
 /// Makes `out` the text of a part of a key.
@@ -342,6 +364,12 @@ mod tests {
         assert_eq!(keys.parts(0), keys.parts(4));
         let values = [Value::String("ab".into()), Value::Int(1), Value::String("c".into())];
         assert_eq!(plan.values(keys.key(1)), values);
+        let order = |a, b| plan.compare(keys.key(a), keys.key(b));
+        assert_eq!(
+            [order(0, 4), order(0, 1), order(3, 0)],
+            [Ordering::Equal, Ordering::Less, Ordering::Greater]
+        );
+        assert_eq!(order(2, 0), Ordering::Less, "the empty text comes first");
         let kept = KeptKey::new(keys.parts(1));
         assert!(kept.is(keys.parts(1)) && !kept.is(keys.parts(0)) && !KeptKey::EMPTY.is(keys.parts(1)));
     }
@@ -362,6 +390,12 @@ mod tests {
             assert_eq!(keys.key(row).len() == 1, text.len() <= 7);
             assert_eq!(is_short_text(keys.words[row]), text.len() <= 7);
             assert_eq!(plan.values(keys.key(row)), [Value::String(text.into())]);
+            (0..row).for_each(|other| {
+                assert_eq!(
+                    plan.compare(keys.key(row), keys.key(other)),
+                    text.as_bytes().cmp(texts[other].as_bytes())
+                );
+            });
             assert!((0..row).all(|other| keys.key(row) != keys.key(other)));
             assert!((0..row).all(|other| keys.words[row] != keys.words[other]));
         }

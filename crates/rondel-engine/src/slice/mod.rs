@@ -173,11 +173,6 @@ pub(crate) struct Moment<'a> {
 }
 
 impl Moment<'_> {
-    /// The number of the instance of a row.
-    pub(crate) fn number(&self, row: usize) -> u32 {
-        self.instances.lanes.instances[row]
-    }
-
     /// The robustness of a property of the past in a row, where it is asked for, and known.
     pub(crate) fn robustness(
         &self,

@@ -71,7 +71,6 @@ pub(crate) fn tell(
             robustness: None,
             key: Some(keys_of_rows[row]),
             order,
-            instance: moment.number(row),
         }
     };
     let (past, ahead) = moment.outcomes.split_at(sliced.section.properties.len().min(moment.outcomes.len()));
@@ -89,8 +88,8 @@ pub(crate) fn tell(
             report(row, property, outcome)
         });
     }
-    for &Unfinished { row, property } in moment.unfinished {
-        let open = Outcome { changed: Rows::MAX, ..Outcome::default() };
+    for &Unfinished { row, property, was_open } in moment.unfinished {
+        let open = Outcome { changed: if was_open { 0 } else { Rows::MAX }, ..Outcome::default() };
         reports.push(report(row, property, &open));
     }
 }
@@ -159,7 +158,6 @@ fn tell_awaited(
             robustness: decision.robustness,
             key: Some(key),
             order,
-            instance: moment.number(row),
         });
     }
 }

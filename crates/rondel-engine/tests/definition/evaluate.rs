@@ -329,6 +329,14 @@ impl<'a> Evaluator<'a> {
         if self.timeline.samples[j].is_span() && !present { p(j) } else { Truth::TRUE }
     }
 
+    /// Whether the end of a span is as far back as the bounds say: less than the upper one, for what is true just
+    /// before is a little farther away.
+    fn is_past_end(&self, bounds: Bounds, k: usize, span: usize) -> bool {
+        let distance = self.timeline.samples[k].at() - self.timeline.samples[span].to;
+        distance >= 2 * Clock::from(bounds.lower)
+            && bounds.upper.is_none_or(|upper| distance < 2 * Clock::from(upper))
+    }
+
     fn since(
         &self,
         bounds: Bounds,
@@ -341,6 +349,10 @@ impl<'a> Evaluator<'a> {
         for j in (0..=k).rev() {
             if self.in_bounds(bounds, k, j, false) {
                 holds = holds.or(q(j).and(after).and(self.between(bounds, &p, k, j)));
+            }
+            // Up to the end of a span, and `p` from there on.
+            if j < k && self.timeline.samples[j].is_span() && self.is_past_end(bounds, k, j) {
+                holds = holds.or(q(j).and(after));
             }
             after = after.and(p(j));
             if holds == Truth::TRUE || after == Truth::FALSE {

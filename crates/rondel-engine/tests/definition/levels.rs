@@ -158,6 +158,15 @@ fn on_piece(
             if within(bounds, k) {
                 any = any.or(q(k).and(after).and(inside));
             }
+            if pieces[k].is_span && k < now {
+                // Up to the end of the span, and `p` from there on.
+                let distance = i128::from(piece.place - pieces[k + 1].place);
+                let Bounds { lower, upper } = bounds;
+                let is_far = distance >= 2 * i128::from(lower);
+                if is_far && upper.is_none_or(|upper| distance < 2 * i128::from(upper)) {
+                    any = any.or(q(k).and(after));
+                }
+            }
             after = after.and(p(k));
         }
         any

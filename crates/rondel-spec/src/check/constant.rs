@@ -72,3 +72,14 @@ pub(super) fn comparison(
             .help("declare the field as `int` in the schema of its topic"),
     )
 }
+
+/// Returns a warning if the quotient of two constant integers loses its fraction.
+pub(super) fn quotient(graph: &Graph, a: ExprId, b: ExprId, span: Span) -> Option<Diagnostic> {
+    let (Some(Value::Int(a)), Some(Value::Int(b))) = (graph.constant(a), graph.constant(b)) else {
+        return None;
+    };
+    let quotient = a.checked_div(*b).filter(|quotient| quotient * b != *a)?;
+    let message = format!("a quotient of integers is an integer: {a} / {b} is {quotient}");
+    let help = format!("write `{a}.0 / {b}` to keep the fraction");
+    Some(Diagnostic::new(Code::LostFraction, span, message).help(help))
+}

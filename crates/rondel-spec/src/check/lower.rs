@@ -445,6 +445,10 @@ impl Checker<'_> {
             );
             return None;
         }
+        if op == BinaryOp::Divide {
+            let warning = super::constant::quotient(&self.graph, a, b, self.span(node));
+            self.diagnostics.extend(warning);
+        }
         self.has_result(node, |g| g.binary(op, a, b))
     }
 

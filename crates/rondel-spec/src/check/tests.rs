@@ -47,7 +47,8 @@ fn ints_and_floats_mix() {
     assert_eq!(with("t.i + t.b > t.d"), "(> (float (+ i b)) d)");
     assert_eq!(with("t.i + t.d > t.b"), "(> (+ (float i) d) (float b))");
     assert_eq!(with("t.i / 2 > 1.5"), "(> (float (/ i 2)) 1.5)");
-    assert_eq!(with("t.i > 3 / 2"), "(> (float i) 1.5)");
+    assert_eq!(with("t.i > 3 / 2"), "(> i 1)");
+    assert_eq!(with("t.i > 3.0 / 2"), "(> (float i) 1.5)");
     assert_eq!(with("t.x > 6 / 2"), "(> x 3.0)");
     assert_eq!(with("(if t.i > 0 then t.i else t.x) > 0"), "(> (if (> i 0) (float i) x) 0.0)");
     assert_eq!(with("t.i > -9223372036854775808"), "(> i -9223372036854775808)");

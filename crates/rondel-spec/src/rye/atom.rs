@@ -6,7 +6,7 @@ use super::token::RyeKind;
 use super::{Parsed, Parser, Reported, Steps};
 use crate::check::article;
 use crate::diagnostic::{Code, Diagnostic, Span};
-use crate::spec::{Expr, ExprId, SchemaType};
+use crate::spec::{Bounds, Expr, ExprId, SchemaType, TimeModel};
 
 /// The object that pairs apply to.
 enum PairScope {
@@ -201,6 +201,7 @@ impl Parser<'_> {
             PairValue::Number(..) => self.value_type(steps, whole, ValueType::Float)?,
             PairValue::Variable(variable) => return self.bind(*variable, steps, path, whole, result),
         };
+        let dense = self.target.model == Some(TimeModel::Dense);
         let graph = &mut *self.target.graph;
         graph.at(whole);
         let mut field = |value_type: ValueType| {
@@ -210,7 +211,17 @@ impl Parser<'_> {
             if value_type == ValueType::Float { graph.widen(field) } else { field }
         };
         let pair = match wanted {
-            PairValue::Carried | PairValue::Variable(_) => graph.add(Expr::Carried { topic, path }),
+            PairValue::Carried | PairValue::Variable(_) => {
+                let carried = graph.add(Expr::Carried { topic, path });
+                if dense {
+                    // A row lasts until the next one.
+                    let on = graph.add(Expr::On(topic));
+                    let same_row = graph.not(on);
+                    graph.since(Bounds::ALL, same_row, carried)
+                } else {
+                    carried
+                }
+            }
             PairValue::Equals(Value::Bool(true)) => field(ValueType::Bool),
             PairValue::Equals(Value::Bool(false)) => {
                 let field = field(ValueType::Bool);
@@ -232,7 +243,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Binds a variable to a field of the current message.
+    /// Binds a variable to a field: of the current message, in dense time of the last one that carried it.
     fn bind(
         &mut self,
         variable: usize,
@@ -257,10 +268,17 @@ impl Parser<'_> {
             );
             return Err(self.report(Diagnostic::new(Code::ConflictingUse, whole, message)));
         }
-        let fields = vec![(path, known.id, value_type)];
-        self.target.graph.at(whole);
-        let bound = self.target.graph.add(Expr::Bind { topic: self.target.topic, fields });
-        *result = self.target.graph.and(*result, bound);
+        let fields = vec![(path.clone(), known.id, value_type)];
+        let (topic, graph) = (self.target.topic, &mut *self.target.graph);
+        graph.at(whole);
+        let mut bound = graph.add(Expr::Bind { topic, fields });
+        if self.target.model == Some(TimeModel::Dense) {
+            // A value lasts until the next row that carries the key.
+            let carried = graph.add(Expr::Carried { topic, path });
+            let same_value = graph.not(carried);
+            bound = graph.since(Bounds::ALL, same_value, bound);
+        }
+        *result = graph.and(*result, bound);
         Ok(())
     }
 

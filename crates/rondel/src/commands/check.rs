@@ -49,6 +49,9 @@ pub struct Check {
     /// otherwise steps)
     #[arg(long, value_enum)]
     time: Option<TimeModel>,
+    /// Let quantified formulas keep every value that ever arrived, as `@unbounded` does before a property
+    #[arg(long)]
+    unbounded: bool,
     /// The field of a message that holds its time, such as header.stamp, instead of `time` in the line
     #[arg(long, value_name = "PATH")]
     time_field: Option<String>,
@@ -195,6 +198,7 @@ impl Check {
                 (self.formula.is_some(), "--formula"),
                 (self.syntax != Syntax::Rondel, "--syntax"),
                 (self.time.is_some(), "--time"),
+                (self.unbounded, "--unbounded"),
                 (self.time_field.is_some(), "--time-field"),
                 (self.time_unit.is_some(), "--time-unit"),
             ];
@@ -207,7 +211,7 @@ impl Check {
             deployment.emit = self.emit.map_or(deployment.emit, Into::into);
             return Ok(deployment.plan(options));
         }
-        let reading = Reading { syntax: Some(self.syntax), time: self.time };
+        let reading = Reading { syntax: Some(self.syntax), time: self.time, unbounded: self.unbounded };
         let loaded = Specification::from_arguments(self.first.as_ref(), self.formula.as_deref(), reading);
         let specification = loaded.map_err(|_| exit::USAGE)?;
         if let Some(field) = &self.time_field {

@@ -38,12 +38,15 @@ pub struct Explain {
     /// The time model of properties that do not name one
     #[arg(long, value_enum)]
     time: Option<TimeModel>,
+    /// Let quantified formulas keep every value that ever arrived, as `@unbounded` does before a property
+    #[arg(long)]
+    unbounded: bool,
 }
 
 impl Explain {
     /// Prints the plan, and returns the exit status.
     pub fn run(self) -> u8 {
-        let reading = Reading { syntax: Some(self.syntax), time: self.time };
+        let reading = Reading { syntax: Some(self.syntax), time: self.time, unbounded: self.unbounded };
         let loaded = Specification::from_arguments(self.file.as_ref(), self.formula.as_deref(), reading);
         let Ok(specification) = loaded else { return exit::USAGE };
         let mut out = Output::new(BufWriter::new(io::stdout().lock()));

@@ -40,6 +40,9 @@ pub struct Run {
     /// otherwise steps)
     #[arg(long, value_enum)]
     time: Option<TimeModel>,
+    /// Let quantified formulas keep every value that ever arrived, as `@unbounded` does before a property
+    #[arg(long)]
+    unbounded: bool,
     /// The source of a topic: zenoh:KEY, dds:TOPIC or mqtt:TOPIC; with several topics NAME=zenoh:KEY
     #[arg(short, long, value_name = "ADDRESS")]
     topic: Vec<String>,
@@ -135,10 +138,14 @@ impl Run {
                     ..NetworkArguments::default()
                 };
                 let reading = (self.time_from.as_str(), self.time_unit.as_str(), self.syntax, self.time);
-                if self.network != network || reading != ("arrival", "s", Syntax::Rondel, None) {
+                if self.network != network
+                    || reading != ("arrival", "s", Syntax::Rondel, None)
+                    || self.unbounded
+                {
                     complain(
                         "networks, times and syntax are settings of the deployment file: --zenoh-*, --dds-*, \
-                         --mqtt-*, --time, --time-from, --time-unit and --syntax belong to the short form",
+                         --mqtt-*, --time, --time-from, --time-unit, --syntax and --unbounded belong to the short \
+                         form",
                     );
                     return Err(exit::USAGE);
                 }
@@ -156,7 +163,7 @@ impl Run {
             complain(&message);
             exit::USAGE
         };
-        let reading = Reading { syntax: Some(self.syntax), time: self.time };
+        let reading = Reading { syntax: Some(self.syntax), time: self.time, unbounded: self.unbounded };
         let loaded = Specification::from_arguments(self.file.as_ref(), self.formula.as_deref(), reading);
         let specification = loaded.map_err(|_| exit::USAGE)?;
         let topics = &specification.spec.topics;

@@ -61,7 +61,7 @@ impl Test {
         let colour = terminal::colours_stdout();
         let (mut passed, mut failed, mut refused) = (0, 0, false);
         for file in &self.files {
-            let reading = Reading { syntax: None, time: self.time };
+            let reading = Reading { syntax: None, time: self.time, unbounded: false };
             let Ok(specification) = Specification::from_file(file, reading) else {
                 refused = true;
                 continue;

@@ -331,7 +331,7 @@ fn specification(
         let model = TimeModel::from_str(&text, false);
         model.map_err(|_| mistakes.at(item, "`time` must be steps, points, dense or linear")).ok()
     });
-    let reading = Reading { syntax: Some(syntax), time };
+    let reading = Reading { syntax: Some(syntax), time, unbounded: false };
     match (file, formula) {
         (Some(item), Some(_)) => {
             mistakes.at(item, "use either `specification:` or `formula:`, not both");

@@ -193,7 +193,20 @@ impl<'a> Definition<'a> {
                     let since = (first..=now).map(|j| truth(*p, j)).fold(Some(true), and);
                     and(truth(*q, i), since)
                 };
-                bool(any(&mut self.within(*bounds, now).into_iter().map(holds)))
+                // Up to the end of a span, and `p` from there on.
+                let ended = |i: usize| {
+                    let since = (i + 1..=now).map(|j| truth(*p, j)).fold(Some(true), and);
+                    and(truth(*q, i), since)
+                };
+                let far = |i: &usize| {
+                    let distance = self.positions[now].place - self.positions[i + 1].place;
+                    let from = i64::try_from(bounds.lower).map_or(i64::MAX, |lower| lower.saturating_mul(2));
+                    let to = bounds.upper.and_then(|upper| i64::try_from(upper).ok());
+                    distance >= from && to.is_none_or(|upper| distance < upper.saturating_mul(2))
+                };
+                let spans = (0..now).filter(|i| self.is_span(*i)).filter(far);
+                let within = self.within(*bounds, now).into_iter().map(holds);
+                bool(any(&mut within.chain(spans.map(ended))))
             }
             Expr::Exists(variable, x) => bool(any(&mut self.tried(*variable, *x, variables, now))),
             Expr::ForAll(variable, x) => {

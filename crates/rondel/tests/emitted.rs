@@ -1,0 +1,107 @@
+//! The verdicts that are printed, and their order, do not depend on options that are about other things.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
+
+mod support;
+
+use support::{Finished, Folder, rondel_with_input};
+
+fn check(arguments: &[&str], input: &str) -> Finished {
+    rondel_with_input(
+        [&["check", "--quiet", "--format", "json"], arguments, &["-"]].concat(),
+        input.as_bytes(),
+    )
+}
+
+/// The lines without their explanations.
+fn verdicts(text: &str) -> Vec<String> {
+    let cut =
+        |line: &str| line.split(",\"evidence\"").next().unwrap_or(line).trim_end_matches('}').to_owned();
+    text.lines().map(cut).collect()
+}
+
+const SHARED: &str = r#"
+topic m { id: string, v: int }
+topic flag { on: bool }
+
+property p for each id in m.id = not flag.on
+property q for each id in m.id = m.v > 0 -> not flag.on
+property r = not flag.on
+"#;
+
+#[test]
+fn verdicts_of_one_time_come_in_the_order_of_properties_and_keys() {
+    let folder = Folder::new();
+    let spec = folder.file("shared.rondel", SHARED);
+    let snapshot = folder.path("shared.snapshot");
+    let mut lines = vec!["{\"topic\": \"flag\", \"data\": {\"on\": false}}\n".to_owned()];
+    for id in ["delta", "a longer name", "b", "c"] {
+        lines.push(format!("{{\"topic\": \"m\", \"data\": {{\"id\": \"{id}\", \"v\": 1}}}}\n"));
+    }
+    lines.push("{\"topic\": \"flag\", \"data\": {\"on\": true}}\n".to_owned());
+    let whole = check(&[&spec], &lines.concat());
+    let all = verdicts(&whole.stdout);
+    let last: Vec<&str> = all[all.len() - 9..].iter().map(String::as_str).collect();
+    let expected = |property: &str, id: &str| {
+        format!(
+            "{{\"property\":\"{property}\",\"key\":{{\"id\":\"{id}\"}},\"time\":0,\"step\":5,\"verdict\":\"violated\""
+        )
+    };
+    let keys = ["a longer name", "b", "c", "delta"];
+    let mut order: Vec<String> = keys.iter().map(|id| expected("p", id)).collect();
+    order.extend(keys.iter().map(|id| expected("q", id)));
+    order.push("{\"property\":\"r\",\"time\":0,\"step\":5,\"verdict\":\"violated\"".to_owned());
+    assert_eq!(last, order);
+    assert_eq!(verdicts(&check(&["--explain", &spec], &lines.concat()).stdout), all);
+    for cut in 0..lines.len() {
+        let one = check(&["--snapshot-to", &snapshot, &spec], &lines[..cut].concat());
+        let two = check(&["--resume", &snapshot, &spec], &lines[cut..].concat());
+        assert_eq!(verdicts(&(one.stdout + &two.stdout)), all, "{cut}");
+    }
+}
+
+#[test]
+fn a_violation_that_goes_on_is_explained_where_every_verdict_is_printed() {
+    let lines = "{\"v\": 1}\n{\"v\": 5}\n{\"v\": 6}\n{\"v\": 7}\n";
+    let every = check(&["--explain", "--emit", "every", "-f", "v < 3"], lines);
+    let explained: Vec<bool> = every.stdout.lines().map(|line| line.contains("\"evidence\"")).collect();
+    assert_eq!(explained, [false, true, true, true], "{}", every.stdout);
+    assert!(
+        every.stdout.lines().last().is_some_and(|line| line.contains("\"trace.v\":7")),
+        "{}",
+        every.stdout
+    );
+    let change = check(&["--explain", "-f", "v < 3"], lines);
+    assert_eq!(change.stdout.lines().count(), 2, "{}", change.stdout);
+}
+
+#[test]
+fn a_machine_that_was_inconclusive_is_not_reported_so_again_at_the_end() {
+    let folder = Folder::new();
+    for (name, each, id) in [("one", "", ""), ("each", "for each id in m.id ", "\"id\": \"a\", ")] {
+        let text = format!(
+            "topic m {{ id: string, v: bool, w: bool }}\n\
+             machine a {each}{{ initial x  x -> y when m.w  final y  error x while m.v }}\n"
+        );
+        let spec = folder.file(&format!("{name}.rondel"), &text);
+        let line = format!("{{{id}\"w\": false}}\n");
+        let came = check(&[&spec], &line);
+        came.expect_status(4);
+        assert_eq!(came.stdout.matches("inconclusive").count(), 1, "{}", came.stdout);
+        // Where it was satisfied, the end is news.
+        let came = check(&[&spec], &format!("{{{id}\"w\": false, \"v\": false}}\n"));
+        came.expect_status(4);
+        let verdicts: Vec<bool> = came.stdout.lines().map(|line| line.contains("inconclusive")).collect();
+        assert_eq!(verdicts, [false, true], "{}", came.stdout);
+    }
+}
+
+#[test]
+fn a_single_formula_may_keep_every_value() {
+    let formula = ["--syntax", "rye", "-f", "forall[x]. {grant: *x} -> once{request: *x}"];
+    let lines = "{\"request\": \"a\"}\n{\"grant\": \"a\"}\n{\"grant\": \"b\"}\n";
+    check(&formula, lines).expect_status(2).expect_stderr(&["E0701", "--unbounded"]);
+    let came = check(&[&["--unbounded"], &formula[..]].concat(), lines);
+    came.expect_status(1);
+    assert_eq!(came.stdout.matches("violated").count(), 1, "{}", came.stdout);
+}
