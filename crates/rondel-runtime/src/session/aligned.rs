@@ -53,6 +53,8 @@ struct Group {
     is_timed: bool,
     /// Whether a message, a marker or time came since it was last run.
     is_fresh: bool,
+    /// How many leaps of machines have been reported.
+    leaps: u64,
 }
 
 impl Aligned {
@@ -284,6 +286,12 @@ impl Aligned {
     /// Collects the notices of the groups.
     fn notices(&mut self, shared: &mut Shared) {
         for (i, group) in self.groups.iter_mut().enumerate() {
+            let monitor = group.monitor.monitor();
+            let leaps = monitor.leaps();
+            if leaps > group.leaps {
+                shared.notice(Notice::leap(leaps - group.leaps, monitor.time()));
+                group.leaps = leaps;
+            }
             match group.monitor.rule_mut() {
                 Rule::Order(order) => {
                     for notice in order.notices() {
@@ -339,6 +347,7 @@ impl Group {
         }
         monitor.monitor_mut().report_every(plan.options.emit == Emit::Every);
         let names = specification.spec.properties.iter().map(|property| property.name.clone());
+        let leaps = monitor.monitor().leaps();
         Ok(Group {
             names: if several { names.collect() } else { Vec::new() },
             monitor,
@@ -349,6 +358,7 @@ impl Group {
             topics,
             specification,
             is_fresh: false,
+            leaps,
         })
     }
 
