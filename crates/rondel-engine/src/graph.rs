@@ -535,6 +535,14 @@ impl Graph {
         &self.machines
     }
 
+    /// The machine of a node that is one.
+    pub(crate) fn machine_of(&self, node: NodeId) -> Option<&MachineSource> {
+        match self.nodes.get(node.index())? {
+            Node::Machine { machine, .. } => self.machines.get(*machine as usize),
+            _ => None,
+        }
+    }
+
     /// A machine with these operands. No two are the same: they have names.
     pub(crate) fn add_machine(&mut self, machine: MachineSource, operands: Box<[NodeId]>) -> NodeId {
         self.machines.push(machine);

@@ -6,9 +6,12 @@
 //! out, or a guard has become true by itself. Whether there is such a span is known when the next moment comes;
 //! until then the machine remembers both.
 
+pub(crate) mod leap;
+
 use rondel_event::{Block, Rows, Value};
 use serde::{Deserialize, Serialize};
 
+use crate::machine::leap::{LIMIT, Leap, Request, UNKNOWN};
 use crate::scalar::{Reading, Scalar};
 use crate::state::Columns;
 use crate::texts::{TextColumn, TextRef};
@@ -34,6 +37,10 @@ pub(crate) struct MachinePlan {
     /// What is kept of every event for the transitions whose time runs out before the next, as further
     /// variables.
     pub(crate) kept: Vec<Scalar>,
+    /// For every state how often it is entered again by itself, where nothing else comes of that.
+    pub(crate) heartbeats: Vec<Option<i64>>,
+    /// Whether it may go round by itself, so that it is not followed for ever: see [`leap`].
+    pub(crate) repeats: bool,
 }
 
 /// A transition, compiled.
@@ -52,9 +59,14 @@ pub(crate) struct TransitionPlan {
 impl TransitionPlan {
     /// Whether it is taken by itself once a time has run out.
     pub(crate) fn runs_out(&self) -> bool {
+        self.guard.is_none() && self.is_timed()
+    }
+
+    /// Whether it is once a time has run out, if there is no guard, or if that is true.
+    pub(crate) fn is_timed(&self) -> bool {
         // Just after the one time the other must not have run out.
         let in_time = |after| self.within.is_none_or(|within| within > after);
-        self.guard.is_none() && self.after.is_some_and(in_time)
+        self.after.is_some_and(in_time)
     }
 }
 
@@ -82,6 +94,17 @@ pub(crate) struct MachineState {
     possible: u64,
     /// Whether there was a moment yet.
     begun: bool,
+    /// The time in which it is not followed, if it is in such.
+    leap: Option<Box<Leap>>,
+    /// Whether nothing will be known of it any more.
+    is_lost: bool,
+    /// Whether it has a variable whose value such a time has taken.
+    forgot: bool,
+    /// How often it was not followed.
+    pub(crate) leaps: u64,
+    /// Whether it is to leap after its next moment.
+    #[serde(skip)]
+    pub(crate) request: Option<Request>,
 }
 
 /// The machine at some rows, and on the spans after them.
@@ -145,6 +168,13 @@ impl MachineRows {
             ambiguous: [0; 2],
             variables: vec![Default::default(); variables],
         }
+    }
+
+    /// Writes that nothing is known on a side of a row.
+    fn write_unknown(&mut self, side: usize, row: usize) {
+        self.states[side][row] = UNKNOWN;
+        set(&mut self.ambiguous[side], row, false);
+        self.variables.iter_mut().for_each(|rows| rows[side].write(row, None));
     }
 
     /// Says that somebody asks for the text of a variable.
@@ -215,6 +245,11 @@ pub(crate) struct Moment {
 }
 
 impl MachinePlan {
+    /// Whether it may be unknown where it is. In points no moment stands between events: it is known there.
+    pub(crate) fn may_leap(&self) -> bool {
+        self.dense && self.repeats
+    }
+
     /// Whether a trace must not end with the machine there: it is in no final state.
     pub(crate) fn is_open(&self, state: &MachineState) -> bool {
         let place = state.span.as_ref().unwrap_or(&state.place);
@@ -232,7 +267,8 @@ impl MachinePlan {
 impl MachineState {
     pub(crate) fn new(initial: u32, variables: Vec<Option<Value>>) -> MachineState {
         let place = Place { state: initial, entered: 0, ambiguous: None, variables };
-        MachineState { place, span: None, possible: 0, begun: false }
+        let (begun, leap, is_lost, forgot, leaps, request) = (false, None, false, false, 0, None);
+        MachineState { place, span: None, possible: 0, begun, leap, is_lost, forgot, leaps, request }
     }
 
     /// Lets the machine see a moment, and writes where it is then.
@@ -254,8 +290,20 @@ impl MachineState {
         {
             self.place = span;
         }
-        if !plan.steps && !plan.dense {
-            self.place.run_out(plan, reading, now);
+        if self.is_unknown()
+            && let Some(known) = self.fly(plan, reading, (row, now))
+        {
+            return self.write_flight(plan, reading, rows, (row, now), known);
+        }
+        if plan.dense {
+            self.place.beat(plan, now);
+        } else if !plan.steps {
+            let forgets = self.place.run_out(plan, reading, now);
+            self.forgot |= forgets;
+            self.leaps = self.leaps.saturating_add(forgets.into());
+        }
+        if self.forgot && self.misses(plan, reading, (row, now)) {
+            return self.write_flight(plan, reading, rows, (row, now), [false; 2]);
         }
         for (variable, rows) in self.place.variables.iter().zip(&mut rows.variables) {
             rows[0].write(row, variable.as_ref());
@@ -287,7 +335,22 @@ impl MachineState {
                 self.span = Some(span);
             }
         }
-        let span = self.span.as_ref().unwrap_or(&self.place);
+        self.leap(plan, reading, row);
+        self.write_span(plan, reading, rows, (row, now));
+    }
+
+    /// Writes where it is on the span after the moment.
+    fn write_span(
+        &mut self,
+        plan: &MachinePlan,
+        reading: &Reading<'_>,
+        rows: &mut MachineRows,
+        (row, now): (usize, i64),
+    ) {
+        if self.is_unknown() {
+            return rows.write_unknown(1, row);
+        }
+        let (span, place) = (self.span.as_ref().unwrap_or(&self.place), instant(now));
         self.possible = 0;
         for (i, transition) in plan.leaving[span.state as usize].iter().enumerate().take(64) {
             self.possible |= u64::from(span.is_possible(transition, reading, row, 1, place + 1)) << i;
@@ -297,6 +360,23 @@ impl MachineState {
         }
         rows.states[1][row] = i64::from(span.state);
         set(&mut rows.ambiguous[1], row, span.ambiguous.is_some());
+    }
+
+    /// Writes a moment that it is not followed at; after it, it may be again.
+    fn write_flight(
+        &mut self,
+        plan: &MachinePlan,
+        reading: &Reading<'_>,
+        rows: &mut MachineRows,
+        at: (usize, i64),
+        [_, after]: [bool; 2],
+    ) {
+        rows.write_unknown(0, at.0);
+        if after {
+            self.write_span(plan, reading, rows, at);
+        } else {
+            rows.write_unknown(1, at.0);
+        }
     }
 
     /// Whether it goes on as another one of the same plan does. When a state was entered matters only where
@@ -309,6 +389,7 @@ impl MachineState {
         };
         alike(&self.place, &other.place)
             && self.possible == other.possible
+            && (&self.leap, self.is_lost, self.forgot) == (&other.leap, other.is_lost, other.forgot)
             && match (&self.span, &other.span) {
                 (None, None) => true,
                 (Some(a), Some(b)) => alike(a, b),
@@ -324,7 +405,13 @@ impl MachineState {
     /// When a time runs out, if one does, after the moment at `now`.
     pub(crate) fn next_change(&self, plan: &MachinePlan, now: i64) -> Option<i64> {
         let place = self.span.as_ref().unwrap_or(&self.place);
-        if !plan.dense || place.ambiguous.is_some() || !self.begun {
+        if !plan.dense || place.ambiguous.is_some() || !self.begun || self.is_lost {
+            return None;
+        }
+        if let Some(leap) = &self.leap {
+            return Some(leap.place.entered).filter(|&time| time > now);
+        }
+        if let Some(Some(_)) = plan.heartbeats.get(place.state as usize) {
             return None;
         }
         let times = plan.leaving[place.state as usize].iter().filter_map(|transition| transition.after);
@@ -361,14 +448,19 @@ impl Place {
         side: usize,
         place: i64,
     ) -> bool {
-        let elapsed = place.saturating_sub(instant(self.entered));
-        let doubled = |span: u64| i64::try_from(span).unwrap_or(i64::MAX).saturating_mul(2);
-        transition.within.is_none_or(|within| elapsed <= doubled(within))
-            && transition.after.is_none_or(|after| elapsed > doubled(after.max(1)))
+        self.is_in_time(transition, place)
             && match &transition.guard {
                 Some(guard) => guard.truth(reading, row, side, &self.variables) == Some(true),
                 None => true,
             }
+    }
+
+    /// Whether the times of a transition allow it.
+    fn is_in_time(&self, transition: &TransitionPlan, place: i64) -> bool {
+        let elapsed = place.saturating_sub(instant(self.entered));
+        let doubled = |span: u64| i64::try_from(span).unwrap_or(i64::MAX).saturating_mul(2);
+        transition.within.is_none_or(|within| elapsed <= doubled(within))
+            && transition.after.is_none_or(|after| elapsed > doubled(after.max(1)))
     }
 
     /// Which of the transitions that are meant are possible.
@@ -430,31 +522,47 @@ impl Place {
         (self.state, self.entered) = (transition.to, now);
     }
 
-    /// Takes the transitions whose time ran out before `now`, where no moment stands for that. What they
-    /// assign asks for variables only.
-    fn run_out(&mut self, plan: &MachinePlan, reading: &Reading<'_>, now: i64) {
-        while self.ambiguous.is_none() {
-            let leaving = &plan.leaving[self.state as usize];
-            let mut due = leaving
-                .iter()
-                .filter(|t| t.runs_out())
-                .filter_map(|t| Some((self.entered.saturating_add(span_of(t.after?)), t)));
-            let Some(mut first) = due.next() else { return };
-            let mut second = None;
-            for other in due {
-                if other.0 < first.0 {
-                    (first, second) = (other, None);
-                } else if other.0 == first.0 {
-                    second = second.or(Some(other.1.number));
-                }
-            }
-            if first.0 >= now || first.0 == i64::MAX {
-                return;
-            }
-            match second {
-                Some(second) => self.ambiguous = Some((first.1.number, second)),
-                None => self.enter(first.1, reading, 0, 0, first.0),
+    /// When time alone takes a transition first of those that are open, and which; two if their times run out at
+    /// once.
+    fn next_by_time(
+        &self,
+        plan: &MachinePlan,
+        is_open: impl Fn(&TransitionPlan) -> bool,
+    ) -> Option<(i64, Possible)> {
+        let leaving = plan.leaving[self.state as usize].iter().enumerate();
+        let leaving = leaving.filter(|(_, t)| t.is_timed() && is_open(t));
+        let mut due =
+            leaving.filter_map(|(i, t)| Some((self.entered.saturating_add(span_of(t.after?)), i, t)));
+        let mut first = due.next()?;
+        let mut second = None;
+        for other in due {
+            if other.0 < first.0 {
+                (first, second) = (other, None);
+            } else if other.0 == first.0 {
+                second = second.or(Some(other.2.number));
             }
         }
+        let (time, i, transition) = first;
+        let found = second.map_or(Possible::One(i), |second| Possible::Two(transition.number, second));
+        Some((time, found))
+    }
+
+    /// Takes the transitions whose time ran out before `now`, where no moment stands for that. What they
+    /// assign asks for variables only. Of very many, whole circles are skipped: whether that lost a variable.
+    fn run_out(&mut self, plan: &MachinePlan, reading: &Reading<'_>, now: i64) -> bool {
+        let (mut taken, mut lost) = (0, false);
+        while self.ambiguous.is_none() {
+            match self.next_by_time(plan, |t| t.guard.is_none()) {
+                Some((due, found)) if due < now && due != i64::MAX => {
+                    self.take(plan, found, reading, 0, 0, due);
+                }
+                _ => break,
+            }
+            taken += 1;
+            if taken == LIMIT {
+                lost = self.skip(plan, now);
+            }
+        }
+        lost
     }
 }

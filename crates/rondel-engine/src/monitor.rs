@@ -17,7 +17,7 @@ use crate::linear::{Held, LineRows, Linear};
 use crate::program::Program;
 use crate::report::{Report, ReportKeys, SliceStatus, in_order};
 use crate::section::{Moments, Section};
-use crate::serial::{Outcome, Rowed, SavedSerial, Serial};
+use crate::serial::{ByItself, Outcome, Rowed, SavedSerial, Serial};
 use crate::slice::saved::SavedInstances;
 use crate::slice::tell::{Told, tell};
 use crate::slice::{Events, Instances, Moment, Sliced};
@@ -236,6 +236,7 @@ impl Monitor {
         let now = now.as_nanos().clamp(-FARTHEST, FARTHEST);
         if self.position > 0 && now > self.time {
             let program = Arc::clone(&self.program);
+            self.sections.iter_mut().for_each(|serial| serial.by_itself = ByItself::default());
             for (chain, plan) in self.chains.iter_mut().zip(&program.chains) {
                 chain.pass(plan, now);
             }
@@ -246,7 +247,7 @@ impl Monitor {
                 }
                 if section.moments == Moments::Dense {
                     while let Some(due) = self.sections[i].next_change(section).filter(|&due| due < now) {
-                        self.alone(i, section, due, 0);
+                        self.alone(i, section, (due, now), 0);
                     }
                     self.span(i, section, now, 0);
                 }
@@ -427,6 +428,15 @@ impl Monitor {
         self.linear.iter().flatten().map(|linear| linear.lost()).fold(0, u64::saturating_add)
     }
 
+    /// How often a machine that moves on by itself again and again was not followed through a time without messages,
+    /// because that was too long: for that time it was unknown.
+    pub fn leaps(&self) -> u64 {
+        let repeating =
+            self.program.sections.iter().zip(&self.sections).filter(|(section, _)| section.repeats);
+        let undivided = repeating.map(|(_, serial)| serial.leaps());
+        undivided.chain(self.instances.iter().map(Instances::leaps)).fold(0, u64::saturating_add)
+    }
+
     /// The longest queue that any bounded operator keeps at the moment, in entries: what its memory
     /// grows with.
     pub fn longest_queue(&self) -> usize {
@@ -566,16 +576,21 @@ impl Monitor {
         loop {
             let deadline = self.sections[i].next_deadline(section);
             match deadline {
-                Some(due) if due < time => self.alone(i, section, due, order),
+                Some(due) if due < time => self.alone(i, section, (due, time), order),
                 _ => return deadline,
             }
         }
     }
 
-    /// Evaluates a moment that time alone brings.
-    fn alone(&mut self, i: usize, section: &Section, time: i64, order: u32) {
-        let row = (order / 4) as u8;
+    /// Evaluates a moment that time alone brings, before that at `until`.
+    fn alone(&mut self, i: usize, section: &Section, (time, until): (i64, i64), order: u32) {
+        let (row, before) = ((order / 4) as u8, self.reports.len());
+        if section.repeats {
+            self.sections[i].count_by_itself(section, time, until);
+        }
         self.moments(i, section, None, &[time], &[row, row]);
+        let quiet = &mut self.sections[i].by_itself.quiet;
+        *quiet = if self.reports.len() == before { quiet.saturating_add(1) } else { 0 };
     }
 
     /// Evaluates moments at these times: rows of a block, or brought by time itself. `next_event` has for each
@@ -603,6 +618,9 @@ impl Monitor {
             if row > 0 {
                 together |= Rows::from(times[row - 1] == times[row]) << row;
             }
+        }
+        if events != 0 {
+            serial.by_itself = ByItself::default();
         }
         let start = next_event[0].into();
         let block = block.unwrap_or(&self.no_event);

@@ -263,6 +263,14 @@ struct Piece {
     q: f64,
 }
 
+impl Piece {
+    /// The most that a witness in it gives, as long as `p` goes on.
+    fn gives(&self) -> f64 {
+        // Within a span there is more of it after every witness.
+        if self.first < self.last || self.last & 1 == 1 { min(self.p, self.q) } else { self.q }
+    }
+}
+
 fn place(time: i64) -> i128 {
     2 * i128::from(time)
 }
@@ -310,7 +318,16 @@ impl DenseSince {
         let same = |back: &Piece| back.p == piece.p && back.q == piece.q;
         let is_span = piece.last & 1 == 1;
         match self.waiting.back_mut() {
-            Some(back) if same(back) && (is_span || piece.q <= piece.p) => back.last = piece.last,
+            Some(back) if same(back) && (is_span || piece.q <= piece.p) => {
+                back.last = piece.last;
+                // What was kept apart because it was the end is so no more.
+                let before = self.waiting.len().checked_sub(2).and_then(|i| self.waiting.get_mut(i));
+                if let Some(before) = before.filter(|before| same(before)) {
+                    before.last = piece.last;
+                    self.waiting.pop_back();
+                    self.least.list.pop_back();
+                }
+            }
             _ => {
                 self.waiting.push_back(piece);
                 self.least.push(piece.p);
@@ -329,7 +346,8 @@ impl DenseSince {
         self.dropped = self.dropped.saturating_add(1);
     }
 
-    fn admit(&mut self, Piece { first, last, p, q }: Piece) {
+    fn admit(&mut self, piece: Piece) {
+        let Piece { first, last, p, q } = piece;
         self.witnesses.cap(p);
         // What `q` was just before needs `p` only from here on.
         if let Some((end, before)) = self.ended.take()
@@ -340,9 +358,7 @@ impl DenseSince {
         if last & 1 == 1 {
             self.ended = Some((last, q));
         }
-        // Within a span there is more of it after every witness.
-        let q = if first < last || last & 1 == 1 { min(p, q) } else { q };
-        self.witness(last, q);
+        self.witness(last, piece.gives());
     }
 
     fn witness(&mut self, last: i128, q: f64) {
@@ -409,32 +425,73 @@ impl DenseSince {
     /// begun gives anyway changes nothing: else there would be a change for every bound that passes, for ever.
     pub(crate) fn next_change(&self) -> Option<i64> {
         let (now, p, q) = self.last?;
+        let of_span = min(p, q);
         // The times of an even place and of the odd one after it are the same, as are those at which
         // a point and the span before it leave.
-        let enters = self.waiting.iter().map(|piece| (piece.first + self.lower) >> 1);
-        let enters = enters.take(2).find(|&time| time > now.into());
-        // The span that has just begun, unless it goes on with what is there.
-        let of_span = min(p, q);
-        let begins = match self.waiting.back() {
-            Some(back) => back.p != p || back.q != q,
-            None => of_span > self.best(place(now) + 1),
-        };
-        let begins = begins && self.lower > 0;
-        let enters = enters.or(begins.then(|| (place(now) + self.lower) >> 1));
+        let enters = self.next_entry(now, p, q);
         let leaves = self.upper.and_then(|upper| {
             let leaves = |last: i128| (last + upper + 1) >> 1;
+            // From there on everything gives as much as the span does.
+            let lasting = self.waiting.iter().rev().take(DenseSince::LOOKS);
+            let lasting = lasting.take_while(|piece| min(piece.gives(), p) >= of_span);
+            let since = lasting.last().map_or(place(now) + 1, |piece| piece.first);
             let is_replaced =
-                |last: i128, value: f64| min(value, p) <= of_span && last + upper >= place(now) + self.lower;
-            let ends = self.witnesses.list.iter().filter(|&&(last, value)| !is_replaced(last, value));
-            let ends = ends.map(|&(last, _)| leaves(last));
-            let mut first = ends.skip_while(|&time| time <= now.into());
-            [first.next(), self.blind.map(leaves).filter(|&time| time > now.into())]
+                |last: i128, value: f64| min(value, p) <= of_span && last + 1 + upper >= since + self.lower;
+            // A piece that has begun to count just now is not among the witnesses yet.
+            let begun = self.waiting.iter().take_while(|piece| piece.first + self.lower <= place(now) + 1);
+            let begun = begun.map(|piece| (piece.last, piece.gives()));
+            let before = self.waiting.iter().enumerate();
+            let before = before.take_while(|(_, piece)| piece.first + self.lower <= place(now) + 1);
+            let before = before.map(|(i, piece)| (piece.first - 1, self.gave_before(i)));
+            // Each in the order of places, so that the first that counts is the earliest.
+            let next = |ends: &mut dyn Iterator<Item = (i128, f64)>| {
+                let ends = ends.filter(|&(last, value)| !is_replaced(last, value));
+                ends.map(|(last, _)| leaves(last)).find(|&time| time > now.into())
+            };
+            let firsts =
+                [next(&mut self.witnesses.list.iter().copied()), next(&mut { begun }), next(&mut { before })];
+            [firsts.into_iter().flatten().min(), self.blind.map(leaves).filter(|&time| time > now.into())]
                 .into_iter()
                 .flatten()
                 .min()
         });
         [enters, leaves].into_iter().flatten().min().and_then(|time| i64::try_from(time).ok())
     }
+
+    /// The earliest time after the last moment at which a piece that becomes `lower` old may give more than there is.
+    /// What gives no more is passed over: else every moment would bring another one after `lower`, for ever.
+    fn next_entry(&self, now: i64, p: f64, q: f64) -> Option<i128> {
+        let here = place(now) + 1;
+        if self.lower == 0 || self.is_blind(here) {
+            return None;
+        }
+        let given = self.after(here, p, q);
+        let time_of = |first: i128| (first + self.lower) >> 1;
+        let waiting = self.waiting.iter().enumerate();
+        let waiting = waiting.filter(|(_, piece)| time_of(piece.first) > now.into());
+        for (looks, (i, piece)) in waiting.enumerate() {
+            // To look at all of them at every moment would cost more than a moment for some of them.
+            if looks == DenseSince::LOOKS || min(max(piece.gives(), self.gave_before(i)), p) > given {
+                return Some(time_of(piece.first));
+            }
+        }
+        // The span that has just begun.
+        (min(p, q) > given).then(|| time_of(here))
+    }
+
+    /// What `q` gives that ended just before a waiting piece, as long as `p` goes on from there.
+    fn gave_before(&self, i: usize) -> f64 {
+        let piece = &self.waiting[i];
+        let ended = match i.checked_sub(1) {
+            Some(i) => Some((self.waiting[i].last, self.waiting[i].q)).filter(|(last, _)| last & 1 == 1),
+            None => self.ended,
+        };
+        let before = ended.filter(|(end, _)| end + 1 == piece.first);
+        before.map_or(f64::NEG_INFINITY, |(_, q)| min(q, piece.p))
+    }
+
+    /// How many pieces are looked at for the next that changes something.
+    const LOOKS: usize = 16;
 
     /// About how many bytes it takes beside itself.
     pub(crate) fn bytes(&self) -> usize {
@@ -592,6 +649,35 @@ mod tests {
                 count += 1;
             }
             assert!(count < 5, "{count} with {lower} and {upper:?}");
+        }
+    }
+
+    /// A signal that stays the same, however long: `self` brings few moments, and few pieces are kept.
+    #[test]
+    fn a_long_gap_costs_no_more_than_a_short_one() {
+        let infinite = f64::INFINITY;
+        for (lower, upper) in [(1, Some(100)), (1, None), (7, Some(7)), (40, Some(90))] {
+            for (p, q) in [(1.0, infinite), (1.0, -infinite), (2.0, 1.0), (infinite, 1.0), (-1.0, 3.0)] {
+                let mut since = DenseSince::new(lower, upper, f64::NAN, 1000);
+                let mut moments = 0;
+                for (message, at) in [(0, [3.0, infinite]), (10, [p, q]), (1_000_000, [p, q])] {
+                    while let Some(due) = since.next_change().filter(|&due| due < message && moments < 100) {
+                        since.moment(due, [p; 2], [q; 2]);
+                        moments += 1;
+                    }
+                    since.moment(message, [at[0]; 2], [at[1]; 2]);
+                }
+                assert!(moments < 12, "{moments} with {lower}, {upper:?}, {p}, {q}");
+            }
+        }
+    }
+
+    #[test]
+    fn moments_of_others_add_no_pieces() {
+        let mut since = DenseSince::new(1_000_000, None, f64::NAN, 1000);
+        for time in 0..100 {
+            since.moment(time, [1.0; 2], [f64::INFINITY; 2]);
+            assert!(since.waiting.len() <= 2 && since.least.list.len() <= 2);
         }
     }
 

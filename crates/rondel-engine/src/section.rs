@@ -75,6 +75,8 @@ pub(crate) struct Section {
     pub(crate) deadlines: Vec<Deadline>,
     /// No sooner than so long after a moment something changes by itself because of it.
     pub(crate) shortest: u64,
+    /// Whether some of its machines may go round by themselves.
+    pub(crate) repeats: bool,
     /// Whether it asks for the times of events.
     pub(crate) reads_time: bool,
     /// The state before the first event.
@@ -120,6 +122,19 @@ impl Section {
     pub(crate) fn properties_ahead(&self) -> impl Iterator<Item = (u32, TimeModel)> + '_ {
         let robust = self.robust_futures.iter().map(|future| (future.property, future.plan.time));
         self.futures.iter().map(|future| (future.property, future.plan.time)).chain(robust)
+    }
+
+    /// Whether one machine is all that time brings anything to.
+    pub(crate) fn is_one_machine(&self) -> bool {
+        let is_machine = |deadline: &Deadline| matches!(deadline, Deadline::Machine(_));
+        self.machines.len() == 1
+            && self.deadlines.iter().all(is_machine)
+            && self.scout.is_none()
+            && self.linear.is_none()
+            && self.by_value.is_empty()
+            && self.relations.is_empty()
+            && self.windows.is_empty()
+            && !self.looks_ahead()
     }
 
     /// Whether there are machines with which the trace must not end in any state.
@@ -372,6 +387,7 @@ fn section(
         floats: assembly.floats,
         operands: assembly.operands,
         lasting: assembly.lasting,
+        repeats: assembly.machines.iter().any(|machine| machine.repeats),
         machines: assembly.machines,
         windows: assembly.windows,
         robust,

@@ -10,6 +10,8 @@ use crate::chain::ChainRows;
 use crate::delay::Delay;
 use crate::future::{Delayed, Levels, Pending};
 use crate::linear::LineRows;
+use crate::machine::leap::{self, Request};
+use crate::machine::{MachinePlan, MachineState};
 use crate::premise::Untried;
 use crate::ranges::Ranges;
 use crate::relation::state::RelationState;
@@ -56,6 +58,16 @@ pub(crate) struct Serial {
     /// The fields that were believed to be known, and then were not.
     doubted: Vec<Slot>,
     pub(crate) untried: Untried,
+    /// What machines have brought by themselves since the last event.
+    pub(crate) by_itself: ByItself,
+}
+
+/// Moments that machines bring by themselves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ByItself {
+    moments: u32,
+    /// How many of the last of them nothing was reported at.
+    pub(crate) quiet: u32,
 }
 
 /// Rows of a block that are moments.
@@ -217,6 +229,7 @@ impl Serial {
             settles: if can_settle(section) { [Serial::SETTLES; 2] } else { [0; 2] },
             doubted: Vec::new(),
             untried: Untried::all(section.premises.len()),
+            by_itself: ByItself::default(),
         };
         // They read no block; all rows are computed, for every block to come.
         let step = Step {
@@ -507,6 +520,32 @@ impl Serial {
             Deadline::Robust(state) => self.state.values.robust_dense[state as usize].next_change(),
         };
         section.deadlines.iter().filter_map(next).min()
+    }
+
+    /// Counts a moment at `due` if a machine brings it by itself. After too many the machine is to leap, up to
+    /// `until`.
+    pub(crate) fn count_by_itself(&mut self, section: &Section, due: i64, until: i64) {
+        let (time, is_one) = (self.time, section.is_one_machine());
+        let machines = section.machines.iter().zip(&mut self.state.machines);
+        let is_due = |(plan, state): &(&MachinePlan, &mut MachineState)| {
+            plan.may_leap() && !state.is_unknown() && state.next_change(plan, time) == Some(due)
+        };
+        let mut due = machines.filter(is_due).peekable();
+        if due.peek().is_none() {
+            return;
+        }
+        let ByItself { moments, quiet } = &mut self.by_itself;
+        *moments = moments.saturating_add(1);
+        if *moments >= leap::LIMIT {
+            let is_quiet = is_one && *quiet >= leap::LIMIT / 2;
+            let is_last = *moments / leap::LIMIT > section.machines.len() as u32;
+            due.for_each(|(_, state)| state.request = Some(Request { until, is_quiet, is_last }));
+        }
+    }
+
+    /// How often machines were not followed.
+    pub(crate) fn leaps(&self) -> u64 {
+        self.state.machines.iter().map(|machine| machine.leaps).fold(0, u64::saturating_add)
     }
 
     /// The same, with what has been looked ahead of.

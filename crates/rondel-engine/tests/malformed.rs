@@ -41,15 +41,57 @@ fn any_expr() -> impl Strategy<Value = Expr> {
     ]
 }
 
+/// How many topics there are.
+const TOPICS: u32 = 3;
+
+/// A node that the formula needs and that is not there, is not before its user, or has no topic.
+fn fault(nodes: &[Expr], formula: ExprId) -> Option<ExprId> {
+    let mut needed = vec![formula];
+    let mut seen = vec![false; nodes.len()];
+    while let Some(id) = needed.pop() {
+        let Some(node) = nodes.get(id.index()) else { return Some(id) };
+        if std::mem::replace(&mut seen[id.index()], true) {
+            continue;
+        }
+        let topic = match node {
+            Expr::Field { topic, .. } | Expr::Carried { topic, .. } | Expr::On(topic) => topic.0,
+            _ => 0,
+        };
+        if topic >= TOPICS || node.operands().any(|operand| operand >= id) {
+            return Some(id);
+        }
+        needed.extend(node.operands());
+    }
+    None
+}
+
+#[test]
+fn faults_are_found() {
+    let not = |operand| Expr::Not(ExprId(operand));
+    let on = |topic| Expr::On(TopicId(topic));
+    assert_eq!(fault(&[on(0), not(0)], ExprId(1)), None);
+    assert_eq!(fault(&[on(0), not(0)], ExprId(2)), Some(ExprId(2)));
+    assert_eq!(fault(&[on(0), not(1)], ExprId(1)), Some(ExprId(1)));
+    assert_eq!(fault(&[on(3), not(0)], ExprId(1)), Some(ExprId(0)));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn is_an_error(nodes in vec(any_expr(), 0..12), formula in 0..12_u32) {
-        if let Ok(program) = Program::compile(&spec(3, nodes, [ExprId(formula)])) {
-            let mut block = Block::new(program.layout());
-            block.push(TopicId(1), Timestamp::ZERO);
-            Monitor::new(Arc::new(program)).step(&block);
+        let fault = fault(&nodes, ExprId(formula));
+        let compiled = Program::compile(&spec(TOPICS, nodes, [ExprId(formula)]));
+        prop_assert!(fault.is_none() || compiled.is_err(), "{fault:?}");
+        match compiled {
+            Ok(program) => {
+                let mut block = Block::new(program.layout());
+                block.push(TopicId(1), Timestamp::ZERO);
+                let mut monitor = Monitor::new(Arc::new(program));
+                // Of every property something is said at the first event.
+                prop_assert_eq!(monitor.step(&block).len(), 1);
+            }
+            Err(error) => prop_assert!(!error.to_string().is_empty()),
         }
     }
 }

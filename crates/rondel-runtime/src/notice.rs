@@ -112,6 +112,16 @@ impl Notice {
         Notice::new("missing", Some(topic), members, sentence)
     }
 
+    /// Machines that were not followed through a time without messages.
+    pub(crate) fn leap(count: u64, time: Timestamp) -> Notice {
+        let sentence = format!(
+            "{} not followed through all transitions that time alone brings before {time}",
+            counted(count, "machine was", "machines were"),
+            time = At(time)
+        );
+        Notice::new("leap", None, vec![("count", json!(count)), ("time", seconds(time))], sentence)
+    }
+
     /// A progress marker that could not be used.
     pub(crate) fn unread(payload: &[u8]) -> Notice {
         let letters = String::from_utf8_lossy(payload);

@@ -367,6 +367,12 @@ pub(crate) fn omissions(monitor: &Monitor, spec: &Spec) -> Vec<String> {
             "linear interpolation: {messages} evaluated with unknown numbers, as too many waited for the next sample"
         ));
     }
+    if monitor.leaps() > 0 {
+        let times = counted(monitor.leaps(), "time", "times");
+        sentences.push(format!(
+            "{times} a machine that moves by itself was not followed through a pause, and was unknown in it"
+        ));
+    }
     if monitor.beyond_range() > 0 {
         let events = counted(monitor.beyond_range(), "event is", "events are");
         sentences.push(format!("{events} more than 146 years from time zero, and were moved to that limit"));

@@ -205,6 +205,14 @@ mod tests {
         assert_eq!(crossing(1.0, 3.0, u64::MAX / 4 * 4), (u64::MAX / 4, true));
     }
 
+    /// The double that is computed may be above what it stands for as well as below.
+    #[test]
+    fn what_is_whole_but_for_its_rounding_is_whole() {
+        assert_eq!(crossing(0.07, 0.01, 1_000_000_000), (875_000_000, true));
+        assert_eq!(crossing(0.03, 0.29, 1_000_000_000), (93_750_000, true));
+        assert_eq!(crossing(0.07, 0.03, 1_000_000_000), (700_000_000, true));
+    }
+
     #[test]
     fn a_crossing_is_the_first_time_beyond() {
         let mut x = 1_u64;

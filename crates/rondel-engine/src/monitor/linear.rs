@@ -58,7 +58,7 @@ impl Monitor {
         linear.block.clear();
         if self.sections[i].time > i64::MIN && self.sections[i].time < until {
             while let Some(due) = self.sections[i].next_change(section).filter(|&due| due < until) {
-                self.alone(i, section, due, 0);
+                self.alone(i, section, (due, until), 0);
             }
             self.span(i, section, until, 0);
             self.future_until(i, section, until);

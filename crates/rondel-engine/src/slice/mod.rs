@@ -12,6 +12,7 @@
 
 mod ahead;
 mod batch;
+mod by_itself;
 pub(crate) mod by_value;
 mod delayed;
 pub(crate) mod divide;
@@ -44,6 +45,7 @@ use crate::section::{Margin, Moments, Section};
 use crate::serial::{Outcome, Serial};
 use crate::slice::ahead::{Ahead, Told};
 use crate::slice::batch::Batch;
+use crate::slice::by_itself::ByItself;
 use crate::slice::ending::Unfinished;
 use crate::slice::keys::{KeyPlan, Keys, for_each};
 use crate::slice::lanes::Lanes;
@@ -137,6 +139,8 @@ pub(crate) struct Instances {
     since_full_look: u64,
     refusals: Refusals,
     untried: Untried,
+    /// How often a machine was not followed.
+    leaps: u64,
 }
 
 /// What moments that were evaluated together belong to.
@@ -244,6 +248,7 @@ impl Instances {
             since_full_look: 0,
             refusals: Refusals::default(),
             untried: Untried::all(section.premises.len()),
+            leaps: 0,
             plan: Arc::clone(plan),
         }
     }
@@ -359,6 +364,7 @@ impl Instances {
     /// times.
     pub(crate) fn advance(&mut self, sliced: &Sliced, time: i64, times: &[i64], tell: Tell<'_>) {
         let dense = sliced.section.moments == Moments::Dense;
+        let mut by_itself = ByItself::new(self.live());
         self.now = self.now.max(time);
         while self.next_change().is_some_and(|due| due < time) {
             let (mut count, mut spans) = (0, 0);
@@ -376,6 +382,10 @@ impl Instances {
                     let is_span =
                         !dense || self.table.time(number) == due || !self.table.is_moment(number, due);
                     spans |= Rows::from(is_span) << count;
+                    if sliced.section.repeats && !is_span && by_itself.is_too_often(number) {
+                        self.ask_to_leap(&sliced.section, (number, &by_itself), (due, time));
+                        by_itself.asked.push(number);
+                    }
                     count += 1;
                 }
             }
@@ -384,7 +394,10 @@ impl Instances {
             // that was waited for becomes certain, time passes without a moment.
             self.run(sliced, Place::Span, None, spans);
             self.tell(spans, Place::Span, tell);
+            let before = self.leaps_of(&by_itself.asked);
             self.run(sliced, Place::Time, None, rows & !spans);
+            self.leaps += self.leaps_of(&by_itself.asked).saturating_sub(before);
+            by_itself.asked.clear();
             self.conclude(sliced, rows & !spans, Place::Time, tell);
         }
     }

@@ -8,6 +8,7 @@ use rondel_spec::{Expr, ExprId, Machine, MachineId, TimeModel};
 use super::values::kind;
 use super::{Column, Meaning, Rails, Translator, Truth, Values};
 use crate::graph::{Constant, Node, NodeId, Relation, Wire};
+use crate::machine::leap::{UNKNOWN, heartbeats, repeats};
 use crate::machine::{MachinePlan, TransitionPlan};
 use crate::scalar::Scalar;
 use crate::{CompileError, error};
@@ -33,13 +34,17 @@ impl Translator<'_> {
     ) -> Result<Meaning, CompileError> {
         let node = self.machine(id, machine)?;
         let after = self.graph.add(Node::MachineAfter(node));
+        let may_be_unknown = self.graph.machine_of(node).is_some_and(|source| source.plan.repeats);
         let [at, after] = [node, after].map(|column| {
-            Rails::both(states.iter().fold(Wire::FALSE, |any, &state| {
-                let state = self.graph.add(Node::Constant(Constant::Int(state.into())));
+            let mut is = |state: i64| {
+                let state = self.graph.add(Node::Constant(Constant::Int(state)));
                 let (x, y) = (state.min(column), state.max(column));
-                let is = self.graph.wire(Node::Compare(Relation::IntEqual, x, y));
-                self.graph.or(any, is)
-            }))
+                self.graph.wire(Node::Compare(Relation::IntEqual, x, y))
+            };
+            let all: Vec<Wire> = states.iter().map(|&state| is(state.into())).collect();
+            let unknown = if may_be_unknown { is(UNKNOWN) } else { Wire::FALSE };
+            let certain = all.into_iter().fold(Wire::FALSE, |any, is| self.graph.or(any, is));
+            Rails { certain, possible: self.graph.or(certain, unknown) }
         });
         Ok(Meaning::Truth(self.sided(at, after)))
     }
@@ -137,6 +142,8 @@ impl Translator<'_> {
             texts: declared.transitions.iter().map(|transition| transition.text.clone()).collect(),
             steps: self.model == TimeModel::Steps,
             dense: self.model == TimeModel::Dense,
+            heartbeats: heartbeats(&leaving),
+            repeats: self.model != TimeModel::Steps && repeats(&leaving),
             leaving,
             kept,
         };

@@ -148,3 +148,45 @@ fn what_there_is_no_room_for_is_counted() {
     assert_eq!((count.row(11, false), count.row(12, false)), (None, Some(3)));
     assert_eq!(count.row(13, false), Some(2));
 }
+
+/// At the time that a window names it has lost a sample: else it would name that time again and again.
+#[test]
+fn a_change_comes_when_it_is_due() {
+    let windows = || {
+        let of = |measure, kind| Window::new(measure, kind, 5);
+        [
+            of(Measure::Count, Kind::Int),
+            of(Measure::Sum, Kind::Int),
+            of(Measure::Sum, Kind::Float),
+            of(Measure::Least, Kind::Int),
+            of(Measure::Greatest, Kind::Float),
+        ]
+    };
+    for known in [Rows::MAX, 0] {
+        for mut window in windows() {
+            let step = |window: &mut Window, now: i64, samples: Rows| {
+                let (rows, stamps) = ([samples, known], [now]);
+                match window.kind() {
+                    Kind::Float => {
+                        let (mut out, x) = ([0.0; _], [0.0; _]);
+                        window.step_floats(&mut out, Some(&x), rows, Stamps::Times(&stamps), 1);
+                    }
+                    _ => {
+                        let (mut out, x) = ([0; _], [0; _]);
+                        window.step_ints(&mut out, Some(&x), rows, Stamps::Times(&stamps), 1);
+                    }
+                }
+            };
+            step(&mut window, 10, 1);
+            step(&mut window, 12, 1);
+            let mut changes = Vec::new();
+            while let Some(due) = window.next_change().filter(|_| changes.len() < 5) {
+                changes.push(due);
+                step(&mut window, due, 0);
+            }
+            // Of two alike, or both unknown, some windows keep the latter only.
+            assert!(changes == [15, 17] || changes == [17], "{changes:?} of {window:?}");
+            assert!(window.is_over(17));
+        }
+    }
+}

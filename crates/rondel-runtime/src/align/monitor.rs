@@ -138,7 +138,11 @@ impl AlignedMonitor {
         let Some(complete) = order.complete_up_to() else { return };
         // A verdict that becomes certain before `after` depends only on events up to `complete`.
         let after = Timestamp::from_nanos(complete.as_nanos().saturating_add(1));
+        let mut rounds = 0;
         while let Some(due) = self.monitor.next_deadline().filter(|due| *due <= after) {
+            // What brings deadlines again and again is not followed for ever: the monitor knows where to stop.
+            rounds += 1;
+            let due = if rounds > ROUNDS { after } else { due };
             // No further than needed: how often this is called makes no difference then.
             order.close(Timestamp::from_nanos(due.as_nanos().saturating_sub(1)));
             self.monitor.advance(due);
@@ -171,8 +175,12 @@ impl AlignedMonitor {
             Rule::Sets { sets, .. } => sets.flush(),
         }
         self.released(told);
-        while let Some(due) = self.monitor.next_deadline().filter(|due| time.is_some_and(|time| *due <= time))
+        let mut rounds = 0;
+        while let Some(time) = time
+            && let Some(due) = self.monitor.next_deadline().filter(|due| *due <= time)
         {
+            rounds += 1;
+            let due = if rounds > ROUNDS { time } else { due };
             self.monitor.advance(due);
             told(None, &self.monitor);
             if self.monitor.next_deadline().is_some_and(|next| next <= due) {
@@ -255,6 +263,9 @@ impl AlignedMonitor {
 pub(super) fn slots_of(program: &Program) -> Vec<Vec<Slot>> {
     program.projections().iter().map(|p| p.fields.iter().map(|f| f.slot).collect()).collect()
 }
+
+/// So many deadlines are passed one by one.
+const ROUNDS: u32 = 10_000;
 
 /// The number of events kept for reuse: more than a burst, less than the limit of a queue.
 const FREE: usize = 4096;

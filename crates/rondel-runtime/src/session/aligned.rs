@@ -50,6 +50,8 @@ struct Group {
     is_timed: bool,
     /// Whether a message, a marker or time came since it was last run.
     is_fresh: bool,
+    /// How many leaps of machines have been reported.
+    leaps: u64,
 }
 
 impl Aligned {
@@ -272,6 +274,12 @@ impl Aligned {
     /// Collects the notices of the groups.
     fn notices(&mut self, shared: &mut Shared) {
         for (i, group) in self.groups.iter_mut().enumerate() {
+            let monitor = group.monitor.monitor();
+            let leaps = monitor.leaps();
+            if leaps > group.leaps {
+                shared.notice(Notice::leap(leaps - group.leaps, monitor.time()));
+                group.leaps = leaps;
+            }
             match group.monitor.rule_mut() {
                 Rule::Order(order) => {
                     for notice in order.notices() {
@@ -322,6 +330,7 @@ impl Group {
         };
         monitor.monitor_mut().report_every(plan.options.emit == Emit::Every);
         let names = specification.spec.properties.iter().map(|property| property.name.clone());
+        let leaps = monitor.monitor().leaps();
         Ok(Group {
             names: if several { names.collect() } else { Vec::new() },
             monitor,
@@ -331,6 +340,7 @@ impl Group {
             topics,
             specification,
             is_fresh: false,
+            leaps,
         })
     }
 

@@ -43,7 +43,12 @@ pub(super) struct Direct {
     mistyped: u64,
     /// Payloads in lines that could not be decoded.
     undecodable: u64,
+    /// How many leaps of machines have been reported.
+    leaps: u64,
 }
+
+/// So many deadlines are passed in one call.
+const ROUNDS: u32 = 1000;
 
 impl Direct {
     pub(super) fn new(plan: &SessionPlan, saved: Option<&Saved>) -> Result<Direct, StartError> {
@@ -71,6 +76,7 @@ impl Direct {
             JsonDecoder::new(TopicId(i as u32), projection, input.time.field(), input.time_unit)
         };
         let decoders = program.projections().iter().zip(&inputs).enumerate().map(decoder).collect();
+        let leaps = monitor.leaps();
         let properties = (0..specification.spec.properties.len() as u32).collect();
         let measures_time = specification.spec.properties.iter().any(|p| p.time != TimeModel::Steps);
         let needs_time = |topic: &TopicId| measures_time || inputs[topic.index()].time.field().is_some();
@@ -89,6 +95,7 @@ impl Direct {
             backwards: Backwards::restored(known.backwards),
             mistyped: 0,
             undecodable: 0,
+            leaps,
             specification,
         })
     }
@@ -214,7 +221,7 @@ impl Direct {
             clock.set(latest.unwrap_or(self.time), shared.clock.ticks());
         }
         self.monitor.step(&self.block);
-        shared.emitter.take(Some((&self.block, first)), &self.monitor, &mut self.evaluated);
+        self.take(Some(first), shared);
         self.block.clear();
     }
 
@@ -233,7 +240,7 @@ impl Direct {
     pub(super) fn poll(&mut self, shared: &mut Shared) -> Option<Ticks> {
         self.step(shared);
         let now = shared.clock.ticks();
-        loop {
+        for _ in 0..ROUNDS {
             let deadline = self.monitor.next_deadline()?;
             let due = self.clock.as_ref()?.ticks(deadline)?;
             if due > now {
@@ -241,22 +248,35 @@ impl Direct {
             }
             // Only to the deadline, so that an event on its way is not before the monitor's time.
             self.monitor.advance(deadline);
-            shared.emitter.take(None, &self.monitor, &mut self.evaluated);
+            self.take(None, shared);
             if self.monitor.next_deadline().is_some_and(|next| next <= deadline) {
                 return Some(now);
             }
+        }
+        // The rest is for the next call: in between, reports are taken, and the run may end.
+        Some(now)
+    }
+
+    /// Takes the reports of the monitor's last call.
+    fn take(&mut self, first: Option<u64>, shared: &mut Shared) {
+        let block = first.map(|first| (&self.block, first));
+        shared.emitter.take(block, &self.monitor, &mut self.evaluated);
+        let leaps = self.monitor.leaps();
+        if leaps > self.leaps {
+            shared.notice(Notice::leap(leaps - self.leaps, self.monitor.time()));
+            self.leaps = leaps;
         }
     }
 
     pub(super) fn advance(&mut self, time: Timestamp, shared: &mut Shared) {
         self.step(shared);
         self.monitor.advance(time);
-        shared.emitter.take(None, &self.monitor, &mut self.evaluated);
+        self.take(None, shared);
     }
 
     pub(super) fn finish(&mut self, shared: &mut Shared) {
         self.monitor.end();
-        shared.emitter.take(None, &self.monitor, &mut self.evaluated);
+        self.take(None, shared);
     }
 
     /// The state for a snapshot, after [`Direct::step`].

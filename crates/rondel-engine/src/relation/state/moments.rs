@@ -8,6 +8,9 @@ use crate::relation::asking::Asking;
 use crate::relation::term::Source;
 use crate::relation::witness::Witness;
 
+/// Twice as far, and one more, is a place.
+const FARTHEST: i64 = i64::MAX / 2 - 1;
+
 impl RelationState {
     /// What is asked of tuples, if the formula looks ahead.
     pub(crate) fn asking(&self) -> Option<&Asking> {
@@ -71,8 +74,9 @@ impl RelationState {
         at: &S,
         after: &S,
     ) -> (bool, bool) {
-        let first = *self.first.get_or_insert(time);
-        let now = time.saturating_sub(first).clamp(0, i64::MAX / 4) * 2;
+        // Times reach over half of the numbers there are: only from zero can all of them be doubled.
+        let first = *self.first.get_or_insert(0);
+        let now = time.saturating_sub(first).clamp(-FARTHEST, FARTHEST) * 2;
         let mut taken_back = false;
         if self.is_trial {
             if now > self.last {

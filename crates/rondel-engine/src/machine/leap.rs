@@ -1,0 +1,233 @@
+//! Machines that move on by themselves, again and again: how time that passes without messages stays bounded work.
+//!
+//! A transition back to the same state that changes nothing else is not followed at all: when the state was
+//! entered last is computed where it is asked for. Any other circle of transitions is followed moment by moment,
+//! but only [`LIMIT`] of them between two messages. Then a machine *leaps*: its state is computed for a time
+//! close before the next message, and until then it is unknown.
+
+use serde::{Deserialize, Serialize};
+
+use super::{MachinePlan, MachineState, Place, Possible, TransitionPlan, span_of};
+use crate::scalar::Reading;
+use crate::timed::instant;
+
+/// So many moments may machines bring by themselves between two messages.
+pub(crate) const LIMIT: u32 = 10_000;
+
+/// What stands for a state that is unknown.
+pub(crate) const UNKNOWN: i64 = -1;
+
+/// What a machine that moves on by itself is asked to do at its next moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Request {
+    /// The time up to which nothing else happens.
+    pub(crate) until: i64,
+    /// Whether its circle has long brought nothing that anybody sees.
+    pub(crate) is_quiet: bool,
+    /// Whether it has been asked before and has gone on.
+    pub(crate) is_last: bool,
+}
+
+/// Time that a machine is not followed in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Leap {
+    /// Where it is once it is followed again: from the time at which it enters that.
+    pub(super) place: Place,
+    /// The states that it passes through.
+    through: Vec<u32>,
+    /// The guards of the transitions from these, as they must stay for the place to be right.
+    guards: Vec<bool>,
+}
+
+/// For every state how long it takes to enter it again, where that is all that happens in it by itself.
+pub(crate) fn heartbeats(leaving: &[Vec<TransitionPlan>]) -> Vec<Option<i64>> {
+    let of = |(state, leaving): (usize, &Vec<TransitionPlan>)| {
+        let beats = |t: &TransitionPlan| t.runs_out() && t.to as usize == state && t.assignments.is_empty();
+        let at = leaving.iter().position(beats)?;
+        let period = leaving[at].after?.max(1);
+        let others = leaving.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, other)| other);
+        // No other time must run out before.
+        let mut times = others.map(|other| other.after.is_none_or(|after| after > period));
+        let mut within = leaving.iter().map(|t| t.within.is_none_or(|within| within >= period));
+        (times.all(|is_later| is_later) && within.all(|is_later| is_later)).then(|| span_of(period))
+    };
+    leaving.iter().enumerate().map(of).collect()
+}
+
+/// Whether a machine may go round by itself, other than by a heartbeat.
+pub(crate) fn repeats(leaving: &[Vec<TransitionPlan>]) -> bool {
+    let heartbeats = heartbeats(leaving);
+    // States from which no circle begins are taken away until none is left.
+    let mut goes_on = vec![true; leaving.len()];
+    for _ in 0..leaving.len() {
+        let stays = |state: usize| {
+            let is_heartbeat = |t: &TransitionPlan| heartbeats[state].is_some() && t.to as usize == state;
+            let mut timed = leaving[state].iter().filter(|t| t.after.is_some() && !is_heartbeat(t));
+            timed.any(|t| goes_on.get(t.to as usize) == Some(&true))
+        };
+        let next: Vec<bool> = (0..leaving.len()).map(|state| goes_on[state] && stays(state)).collect();
+        if next == goes_on {
+            break;
+        }
+        goes_on = next;
+    }
+    goes_on.contains(&true)
+}
+
+impl MachineState {
+    /// Whether it is unknown where it is, at the last moment or after it.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.is_lost || self.leap.is_some()
+    }
+
+    /// Goes on to the moment at `now`, in time that it is not followed in. Gives what is known there, at the moment
+    /// and on the span after it; none if it is followed again.
+    pub(super) fn fly(
+        &mut self,
+        plan: &MachinePlan,
+        reading: &Reading<'_>,
+        (row, now): (usize, i64),
+    ) -> Option<[bool; 2]> {
+        if self.is_lost {
+            return Some([false; 2]);
+        }
+        let leap = self.leap.as_ref()?;
+        let place = &leap.place;
+        if now < place.entered {
+            let stays = |side| place.guards(plan, &leap.through, reading, (row, side));
+            self.is_lost = (0..2).any(|side| stays(side).as_ref() != Some(&leap.guards));
+            return Some([false; 2]);
+        }
+        let is_now = now == place.entered;
+        self.place = place.clone();
+        self.leap = None;
+        is_now.then_some([false, true])
+    }
+
+    /// Whether a variable that it has forgotten decides which transition it takes: then it is lost.
+    pub(super) fn misses(
+        &mut self,
+        plan: &MachinePlan,
+        reading: &Reading<'_>,
+        (row, now): (usize, i64),
+    ) -> bool {
+        let own = self.place.variables.len().saturating_sub(plan.kept.len());
+        self.forgot = self.place.variables.iter().take(own).any(Option::is_none);
+        let place = instant(now);
+        let sides = if plan.dense { 2 } else { 1 };
+        let is_open = |side: i64| {
+            let mut leaving = plan.leaving[self.place.state as usize].iter();
+            leaving.any(|t| {
+                let guard = t.guard.as_ref().filter(|_| self.place.is_in_time(t, place + side));
+                guard.is_some_and(|guard| {
+                    guard.truth(reading, row, side as usize, &self.place.variables).is_none()
+                })
+            })
+        };
+        self.is_lost = self.forgot && (0..sides).any(is_open);
+        self.is_lost
+    }
+
+    /// Leaps, if it was asked to, after a moment.
+    pub(super) fn leap(&mut self, plan: &MachinePlan, reading: &Reading<'_>, row: usize) {
+        let Some(Request { until, is_quiet, is_last }) = self.request.take() else { return };
+        let place = self.span.as_mut().unwrap_or(&mut self.place);
+        let is_open = |t: &TransitionPlan| match &t.guard {
+            Some(guard) => guard.truth(reading, row, 1, &place.variables) == Some(true),
+            None => true,
+        };
+        let leap = match place.way(plan, until, is_open) {
+            None if !is_last => return,
+            None => None,
+            Some((place, through)) => {
+                let guards = place.guards(plan, &through, reading, (row, 1));
+                guards.map(|guards| Leap { place, through, guards })
+            }
+        };
+        if let Some(leap) = leap.as_ref().filter(|_| is_quiet)
+            && (leap.place.state, &leap.place.variables) == (place.state, &place.variables)
+        {
+            place.entered = leap.place.entered;
+            return;
+        }
+        let is_lost = |(before, after): (&Option<_>, &Option<_>)| before.is_some() && after.is_none();
+        let variables = leap.as_ref().map_or(&[][..], |leap| &leap.place.variables);
+        self.forgot |= place.variables.iter().zip(variables).any(is_lost);
+        self.leaps = self.leaps.saturating_add(1);
+        self.is_lost = leap.is_none();
+        self.leap = leap.map(Box::new);
+    }
+}
+
+impl Place {
+    /// When this state was entered last, if it was entered again and again up to `now`.
+    pub(super) fn beat(&mut self, plan: &MachinePlan, now: i64) {
+        if let Some(&Some(period)) = plan.heartbeats.get(self.state as usize)
+            && self.ambiguous.is_none()
+        {
+            let beats = (i128::from(now) - i128::from(self.entered) - 1).div_euclid(period.into());
+            let later = i128::from(self.entered) + beats.max(0) * i128::from(period);
+            self.entered = i64::try_from(later).unwrap_or(self.entered);
+        }
+    }
+
+    /// Where time alone takes it until then, past whole circles, to one or two of them before the end; and through
+    /// which states. None if that is no long way.
+    fn way(
+        &self,
+        plan: &MachinePlan,
+        until: i64,
+        is_open: impl Fn(&TransitionPlan) -> bool,
+    ) -> Option<(Place, Vec<u32>)> {
+        let mut place = self.clone();
+        let mut seen = vec![None; plan.leaving.len()];
+        loop {
+            if let Some(before) = seen[place.state as usize].replace(place.entered) {
+                let period = i128::from(place.entered) - i128::from(before);
+                let left = i128::from(until) - 1 - i128::from(place.entered);
+                let circles = left.div_euclid(period.max(1)) - 1;
+                let later = i128::from(place.entered) + circles.max(0) * period;
+                place.entered = i64::try_from(later).ok()?;
+                let through = (0..).zip(&seen).filter(|(_, seen)| seen.is_some());
+                return (circles > 0).then(|| (place, through.map(|(state, _)| state).collect()));
+            }
+            match place.next_by_time(plan, &is_open)? {
+                (due, Possible::One(i)) if due < until => {
+                    let transition = &plan.leaving[place.state as usize][i];
+                    for (variable, _) in &transition.assignments {
+                        place.variables[*variable as usize] = None;
+                    }
+                    (place.state, place.entered) = (transition.to, due);
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// As if the transitions of whole circles had been taken: to one or two of them before `until`. Whether it
+    /// has lost a variable.
+    pub(super) fn skip(&mut self, plan: &MachinePlan, until: i64) -> bool {
+        let Some((place, _)) = self.way(plan, until, |t| t.guard.is_none()) else { return false };
+        let loses = place.variables != self.variables;
+        *self = place;
+        loses
+    }
+
+    /// The guards of all transitions from these states; none if one is unknown, or if one that waits for no time
+    /// is true.
+    fn guards(
+        &self,
+        plan: &MachinePlan,
+        through: &[u32],
+        reading: &Reading<'_>,
+        (row, side): (usize, usize),
+    ) -> Option<Vec<bool>> {
+        let leaving = through.iter().filter_map(|state| plan.leaving.get(*state as usize)).flatten();
+        let guards = leaving.filter_map(|transition| Some((transition, transition.guard.as_ref()?)));
+        let truths = guards.map(|(transition, guard)| {
+            let truth = guard.truth(reading, row, side, &self.variables)?;
+            (!truth || transition.after.is_some()).then_some(truth)
+        });
+        truths.collect()
+    }
+}
