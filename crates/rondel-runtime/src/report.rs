@@ -93,10 +93,8 @@ impl PropertyInfo {
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'s> {
     property: &'s PropertyInfo,
-    parameters: &'s [Value],
     pending: &'s Pending,
-    explanations: &'s [Explanation],
-    values: &'s [(VariableId, Value)],
+    all: &'s Reports,
 }
 
 impl<'s> Report<'s> {
@@ -109,7 +107,8 @@ impl<'s> Report<'s> {
     /// The values of the parameters, in the order of their names.
     #[inline]
     pub fn parameters(&self) -> &'s [Value] {
-        self.parameters
+        let Pending { parameters: (start, end), .. } = *self.pending;
+        self.all.parameters.get(start as usize..end as usize).unwrap_or(&[])
     }
 
     /// The verdict.
@@ -171,7 +170,7 @@ impl<'s> Report<'s> {
     /// The explanation, of a violation that is explained.
     #[inline]
     pub fn explanation(&self) -> Option<&'s Explanation> {
-        self.explanations.get(self.pending.explanation as usize)
+        self.all.explanations.get(self.pending.explanation as usize)
     }
 
     /// The values of the quantified variables for which the property turned violated, with their names.
@@ -183,11 +182,13 @@ impl<'s> Report<'s> {
     /// The names of the variables, plain and in JSON, and their values.
     fn named(&self) -> impl Iterator<Item = (&'s str, &'s str, &'s Value)> {
         // In the order of the quantifiers.
-        let values = self.values;
-        let variables = self.property.variables.iter().filter(|_| !values.is_empty());
-        variables.filter_map(|(id, name, quoted)| {
-            let (_, value) = values.iter().find(|(of, _)| of == id)?;
-            Some((name.as_str(), quoted.as_str(), value))
+        let values = self.all.values.get(self.pending.values as usize);
+        let variables = values.map(|values| (&self.property.variables, values));
+        variables.into_iter().flat_map(|(variables, values)| {
+            variables.iter().filter_map(|(id, name, quoted)| {
+                let (_, value) = values.iter().find(|(of, _)| of == id)?;
+                Some((name.as_str(), quoted.as_str(), value))
+            })
         })
     }
 
@@ -199,9 +200,10 @@ impl<'s> Report<'s> {
     /// `requirement`, `robustness`, `evidence`, `latency` and `missing`.
     pub fn json(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.property.prefix);
-        if !self.parameters.is_empty() {
+        let parameters = self.parameters();
+        if !parameters.is_empty() {
             out.extend_from_slice(b"\"key\":{");
-            for (i, (name, value)) in self.property.quoted.iter().zip(self.parameters).enumerate() {
+            for (i, (name, value)) in self.property.quoted.iter().zip(parameters).enumerate() {
                 out.extend_from_slice(if i > 0 { b"," } else { b"" });
                 out.extend_from_slice(name.as_bytes());
                 out.push(b':');
@@ -224,7 +226,7 @@ impl<'s> Report<'s> {
             Verdict::Violated => b",\"verdict\":\"violated\"",
             Verdict::Inconclusive => b",\"verdict\":\"inconclusive\"",
         });
-        if !self.values.is_empty() {
+        if self.pending.values != NONE {
             out.extend_from_slice(b",\"values\":{");
             for (i, (_, name, value)) in self.named().enumerate() {
                 out.extend_from_slice(if i > 0 { b"," } else { b"" });
@@ -262,7 +264,7 @@ pub(crate) struct Reports {
     pending: Vec<Pending>,
     parameters: Vec<Value>,
     explanations: Vec<Explanation>,
-    values: Vec<(VariableId, Value)>,
+    values: Vec<Vec<(VariableId, Value)>>,
     /// Whether the reports were taken, so that the next one clears them.
     taken: bool,
 }
@@ -273,14 +275,14 @@ struct Pending {
     report: EngineReport,
     /// The property, in the specification.
     property: u32,
-    /// Where the parameters end; they begin where those of the report before end.
-    parameters_end: u32,
+    /// Where the parameters begin and end.
+    parameters: (u32, u32),
     /// The topic that a stamp did not reach, or [`NONE`].
     missing: u32,
     /// The position of the explanation, or [`NONE`].
     explanation: u32,
-    /// Where the values of quantified variables end; they begin where those of the report before end.
-    values_end: u32,
+    /// The position of the values of quantified variables, or [`NONE`].
+    values: u32,
 }
 
 const NONE: u32 = u32::MAX;
@@ -306,10 +308,16 @@ impl Reports {
         (monitor, block): (&Monitor, Option<&Block>),
         explanation: Option<Explanation>,
     ) {
+        let (mut missing, mut values) = (NONE, NONE);
         if report.verdict == Verdict::Violated {
-            monitor.write_witness(report, block, &mut self.values);
+            let mut found = Vec::new();
+            monitor.write_witness(report, block, &mut found);
+            if !found.is_empty() {
+                values = self.values.len() as u32;
+                self.values.push(found);
+            }
         }
-        let mut missing = NONE;
+        let start = self.parameters.len() as u32;
         if report.key.is_some() {
             // Of a chain, which has one parameter: the stamp.
             if report.verdict == Verdict::Violated {
@@ -321,10 +329,8 @@ impl Reports {
             self.explanations.push(explanation);
             self.explanations.len() as u32 - 1
         });
-        let parameters_end = self.parameters.len() as u32;
-        let values_end = self.values.len() as u32;
-        let report = *report;
-        self.pending.push(Pending { report, property, parameters_end, missing, explanation, values_end });
+        let parameters = (start, self.parameters.len() as u32);
+        self.pending.push(Pending { report: *report, property, parameters, missing, explanation, values });
     }
 
     /// Whether there is none.
@@ -339,17 +345,11 @@ impl Reports {
     ) -> impl Iterator<Item = Report<'s>> + use<'s> {
         self.make_room();
         self.taken = true;
-        let Reports { pending: all, parameters, explanations, values, .. } = &*self;
-        let (mut start, mut values_start) = (0, 0);
-        all.iter().map(move |pending| {
-            let (end, values_end) = (pending.parameters_end as usize, pending.values_end as usize);
-            Report {
-                property: &properties[pending.property as usize],
-                parameters: &parameters[std::mem::replace(&mut start, end)..end],
-                pending,
-                explanations,
-                values: &values[std::mem::replace(&mut values_start, values_end)..values_end],
-            }
+        let all = &*self;
+        all.pending.iter().map(move |pending| Report {
+            property: &properties[pending.property as usize],
+            pending,
+            all,
         })
     }
 }
@@ -393,17 +393,13 @@ mod tests {
             let at = |seconds: f64| Timestamp::from_nanos((seconds * 1e9) as i64);
             let mut report = EngineReport::at_event(verdict, step.unwrap_or(0), at(time));
             (report.about, report.at_event) = (Option::<f64>::map(about, at), step.is_some());
-            let none = NONE;
-            let pending = Pending {
-                report,
-                property: 0,
-                parameters_end: 0,
-                missing: none,
-                explanation: none,
-                values_end: 0,
-            };
+            let parameters = parameters.to_vec();
+            let (missing, explanation, values) = (NONE, NONE, NONE);
+            let range = (0, parameters.len() as u32);
+            let pending = Pending { report, property: 0, parameters: range, missing, explanation, values };
+            let all = &Reports { parameters, ..Reports::default() };
             let property = &PropertyInfo::new(&spec, 0, property, trace);
-            let report = Report { property, parameters, pending: &pending, explanations: &[], values: &[] };
+            let report = Report { property, pending: &pending, all };
             report.json(&mut out);
         };
         write(&named, Some("x.jsonl"), Verdict::Violated, (-1.5, None, Some(3)), &[]);
