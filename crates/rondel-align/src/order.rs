@@ -126,12 +126,8 @@ impl<T> Order<T> {
         }
         let time = time.as_nanos();
         if let Some(refused) = self.refusal(topic, time) {
-            self.topics[index].counts.refused += 1;
-            if self.settings.policy == OrderPolicy::EventTime {
-                self.receive(index, time);
-            }
+            self.refused(index, time);
             self.notice(refused);
-            self.release_due();
             return;
         }
         let delay = self.now.saturating_sub(time).max(0) as u64;
@@ -164,6 +160,23 @@ impl<T> Order<T> {
             if self.settings.queue > 0 && self.waiting > self.settings.queue {
                 self.release_early();
             }
+        }
+        self.release_due();
+    }
+
+    /// Records that an event of a topic arrived which the caller has refused because of its time: a sign of life, and
+    /// an event that markers may count.
+    pub fn refuse(&mut self, topic: TopicId, time: Timestamp, now: Timestamp) {
+        self.advance(now);
+        let Some(index) = self.hear(topic) else { return };
+        self.topics[index].counts.received += 1;
+        self.refused(index, time.as_nanos());
+    }
+
+    fn refused(&mut self, index: usize, time: i64) {
+        self.topics[index].counts.refused += 1;
+        if self.settings.policy == OrderPolicy::EventTime {
+            self.receive(index, time);
         }
         self.release_due();
     }

@@ -210,6 +210,14 @@ impl<T: Clone> Sets<T> {
         }
     }
 
+    /// Records that an item of a topic arrived which the caller has refused: a sign of life.
+    pub fn refuse(&mut self, topic: TopicId, now: Timestamp) {
+        self.advance(now);
+        if topic.index() < self.before.len() {
+            self.presence.seen(topic.index(), self.now, &mut self.buffer);
+        }
+    }
+
     /// Advances the clock to `now` and reports absent topics. A step back of the clock is reported and has no
     /// other effect.
     pub fn advance(&mut self, now: Timestamp) {

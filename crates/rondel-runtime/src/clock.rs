@@ -188,24 +188,6 @@ impl WaitClock {
     }
 }
 
-/// How far the times of messages may be from the clock, in nanoseconds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    pub(crate) ahead: Option<i64>,
-    pub(crate) behind: Option<i64>,
-}
-
-impl Limits {
-    /// Whether a message of this time may set a clock that shows `shown`.
-    pub(crate) fn allow(&self, time: Timestamp, shown: Timestamp) -> bool {
-        let (time, shown_ns) = (time.as_nanos(), shown.as_nanos());
-        let within = |distance: i64, limit: Option<i64>| limit.is_none_or(|limit| distance <= limit);
-        shown == NO_TIME
-            || within(time.saturating_sub(shown_ns), self.ahead)
-                && within(shown_ns.saturating_sub(time), self.behind)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

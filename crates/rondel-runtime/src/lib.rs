@@ -32,6 +32,7 @@ mod chains;
 mod clock;
 mod explanation;
 pub mod formula;
+mod limits;
 mod notice;
 mod options;
 mod progress;

@@ -6,6 +6,7 @@ use rondel_align::{
 use rondel_event::{Timestamp, TopicId};
 use serde_json::{Map, Value, json};
 
+use crate::statistics::TopicStatistics;
 use crate::text::{counted, duration as shown};
 
 /// A notice about messages that were late, lost or refused.
@@ -85,6 +86,20 @@ impl Notice {
         Notice::new("unstamped", Some(topic), vec![("time", seconds(time))], sentence)
     }
 
+    /// A message that was refused because its time is too far from the clock.
+    pub(crate) fn refused(topic: TopicId, time: Timestamp, reason: Refusal, distance: u64) -> Notice {
+        let (kind, side) = match reason {
+            Refusal::Ahead => ("ahead", "after"),
+            Refusal::Behind => ("behind", "before"),
+        };
+        let sentence = format!(
+            "the time {time} is {} {side} the clock; the message was refused",
+            shown(distance),
+            time = At(time)
+        );
+        Notice::new(kind, Some(topic), vec![("time", seconds(time)), ("distance", span(distance))], sentence)
+    }
+
     /// The first event whose time is before that of the event before it.
     pub(crate) fn backwards(step: u64, time: Timestamp) -> Notice {
         let sentence = format!("time goes backwards at step {step} (time {time})", time = At(time));
@@ -150,20 +165,7 @@ pub(crate) fn of_order(notice: &OrderNotice) -> Notice {
             ),
         ),
         OrderNotice::Refused { topic, time, reason, distance } => {
-            let (kind, side) = match reason {
-                Refusal::Ahead => ("ahead", "after"),
-                Refusal::Behind => ("behind", "before"),
-            };
-            new(
-                kind,
-                topic,
-                vec![("time", seconds(*time)), ("distance", span(*distance))],
-                format!(
-                    "the time {time} is {} {side} the clock; the message was refused",
-                    shown(*distance),
-                    time = At(*time)
-                ),
-            )
+            Notice::refused(*topic, *time, *reason, *distance)
         }
         OrderNotice::UnknownTopic { topic } => {
             new("unknown_topic", topic, Vec::new(), "the topic does not exist".to_owned())
@@ -435,6 +437,13 @@ impl AlignmentStatistics {
             report.order.absent = own.absent;
             let unused = Unused::ALL.iter().zip(own.unused).filter(|(_, count)| *count > 0);
             report.unused = unused.map(|(why, count)| (why.name(), count)).collect();
+        }
+    }
+
+    /// Takes over how many messages of each topic were refused because of their times.
+    pub(crate) fn refused(&mut self, topics: &[TopicStatistics]) {
+        for (own, topic) in self.topics.iter_mut().zip(topics) {
+            own.order.refused = topic.refused;
         }
     }
 

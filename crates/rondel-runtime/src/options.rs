@@ -23,6 +23,9 @@ pub struct Options {
     pub recording: Option<String>,
     /// The clock that the session reads where neither a message nor the caller tells the time.
     pub clock: Arc<dyn Clock>,
+    /// Whether messages come live, so that the clock shows the time of day: times too far from it are then
+    /// refused on every route ([`Alignment::ahead`], [`Alignment::behind`]).
+    pub live: bool,
 }
 
 impl Default for Options {
@@ -34,6 +37,7 @@ impl Default for Options {
             explain: false,
             recording: None,
             clock: Arc::new(SystemClock::default()),
+            live: false,
         }
     }
 }

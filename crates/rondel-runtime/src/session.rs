@@ -230,6 +230,14 @@ impl Shared {
         self.notice(Notice::unstamped(topic, time));
     }
 
+    /// Counts a message that was refused because of its time.
+    fn refuse(&mut self, topic: TopicId) {
+        self.counts.refused += 1;
+        if let Some(topic) = self.topics.get_mut(topic.index()) {
+            topic.refused += 1;
+        }
+    }
+
     /// Notes the topics of a block among those on which no message has come yet.
     fn see(&mut self, missing: &mut Vec<TopicId>, block: &Block) {
         missing.retain(|topic| {

@@ -39,6 +39,7 @@ impl Summary {
         self.counts.received += counts.received;
         self.counts.checked += counts.checked;
         self.counts.undecodable += counts.undecodable;
+        self.counts.refused += counts.refused;
         self.counts.mistyped += counts.mistyped;
         self.backwards += backwards;
         self.omissions.extend(omissions);
@@ -50,6 +51,7 @@ impl Summary {
             for (own, further) in self.topics.iter_mut().zip(topics) {
                 own.missing &= further.missing;
                 own.unstamped += further.unstamped;
+                own.refused += further.refused;
                 own.stamped |= further.stamped;
             }
             let missing = missing_fields.all();
@@ -87,6 +89,8 @@ pub struct Counts {
     pub checked: u64,
     /// Messages that could not be decoded.
     pub undecodable: u64,
+    /// Messages refused because of their times or their sizes.
+    pub refused: u64,
     /// Values of another type than the specification reads.
     pub mistyped: u64,
 }
@@ -100,6 +104,8 @@ pub struct TopicStatistics {
     pub missing: bool,
     /// Messages without the time that they should carry.
     pub unstamped: u64,
+    /// Messages refused because their times are too far from the clock.
+    pub refused: u64,
     /// Whether some message carried its time, where it should.
     pub stamped: bool,
 }

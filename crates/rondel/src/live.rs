@@ -295,6 +295,7 @@ impl RunSummary {
             "received": self.traffic.received,
             "checked": counts.checked,
             "undecodable": counts.undecodable + malformed,
+            "refused": counts.refused,
             "mistyped": counts.mistyped,
             "backwards": backwards,
             "unstamped": unstamped,
@@ -331,6 +332,7 @@ impl RunSummary {
             grouped(published),
         );
         for (count, what) in [
+            (counts.refused, "refused"),
             (counts.mistyped, "values of another type"),
             (*backwards, "times going backwards"),
             (incompatible, "publishers that do not match"),

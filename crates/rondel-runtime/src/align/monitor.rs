@@ -116,6 +116,18 @@ impl AlignedMonitor {
         }
     }
 
+    /// Notes a message that was refused because of its time: its topic is alive.
+    pub fn refuse(&mut self, topic: TopicId, time: Timestamp, now: Timestamp) {
+        match &mut self.rule {
+            Rule::Order(order) => order.refuse(topic, time, now),
+            Rule::Sets { sets, topics, .. } => {
+                if let Ok(position) = topics.binary_search(&topic) {
+                    sets.refuse(TopicId(position as u32), now);
+                }
+            }
+        }
+    }
+
     /// Takes a progress marker: a publisher has sent all messages of a topic up to some time. Sets ignore it.
     pub fn mark(&mut self, topic: TopicId, marker: &Marker, now: Timestamp) {
         if let Rule::Order(order) = &mut self.rule {

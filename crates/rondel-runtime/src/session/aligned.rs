@@ -116,6 +116,9 @@ impl Aligned {
 
     /// Hands a message to the groups that read its topic.
     fn route(&mut self, topic: TopicId, taken: &Taken, origin: Option<Origin>, shared: &mut Shared) {
+        if taken.refused.is_some() {
+            return self.refuse(topic, taken);
+        }
         shared.counts.checked += 1;
         self.resume(taken.now);
         let Aligned { groups, readers, intake, .. } = self;
@@ -130,6 +133,20 @@ impl Aligned {
             }
             let slots = &group.sources[topic.index()];
             group.monitor.push_from((&intake.block, slots), taken.row, topic, origin, taken.now);
+            group.is_fresh = true;
+        }
+    }
+
+    /// Tells the groups that a message was refused because of its time.
+    fn refuse(&mut self, topic: TopicId, taken: &Taken) {
+        // Before any message with a time there is nothing that time could pass from.
+        if taken.now == NO_TIME {
+            return;
+        }
+        self.resume(taken.now);
+        for &group in &self.readers[topic.index()] {
+            let group = &mut self.groups[group];
+            group.monitor.refuse(topic, taken.time, taken.now);
             group.is_fresh = true;
         }
     }
@@ -197,6 +214,7 @@ impl Aligned {
     /// Evaluates the events that no longer wait.
     pub(super) fn step(&mut self, shared: &mut Shared) {
         self.unstepped = 0;
+        self.intake.renew();
         for group in &mut self.groups {
             if std::mem::take(&mut group.is_fresh) {
                 let Group { monitor, evaluated, .. } = group;
@@ -278,6 +296,7 @@ impl Aligned {
                 Rule::Sets { sets, topics, .. } => alignment.sets(sets.statistics(), topics),
             }
         }
+        alignment.refused(&summary.topics);
         summary.alignment = Some(alignment);
     }
 

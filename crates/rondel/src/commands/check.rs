@@ -450,6 +450,7 @@ impl Checking<'_> {
             "seconds": elapsed.as_secs_f64(),
             "unread": self.unread,
             "undecodable": counts.undecodable,
+            "refused": counts.refused,
             "mistyped": counts.mistyped,
             "backwards": backwards,
             "left_out": omissions,

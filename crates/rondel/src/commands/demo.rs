@@ -142,6 +142,7 @@ impl Demo {
         let clock = Arc::new(SystemClock::default());
         let plan = deployment.plan(rondel_runtime::Options {
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
+            live: true,
             ..rondel_runtime::Options::default()
         });
         let session = plan.start().map_err(|error| error.to_string())?;

@@ -231,7 +231,8 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
     let plan = deployment.plan(rondel_runtime::Options {
         explain: arguments.explain,
         clock: Arc::clone(&clock) as Arc<dyn rondel_runtime::Clock>,
-        ..rondel_runtime::Options::default()
+        live: true,
+            ..rondel_runtime::Options::default()
     });
     let session = match arguments.session(&plan) {
         Ok(session) => session,

@@ -234,7 +234,8 @@ impl Tap {
             let clock = Arc::new(SystemClock::default());
             let plan = deployment.plan(rondel_runtime::Options {
                 clock: Arc::clone(&clock) as Arc<dyn Clock>,
-                ..rondel_runtime::Options::default()
+                live: true,
+            ..rondel_runtime::Options::default()
             });
             let session = plan.start().map_err(|error| network(error.to_string()))?;
             let running =
