@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rondel_event::TopicId;
 
-use crate::adapter::{Publisher, Receiver, Subscription};
+use crate::adapter::{Listener, Publisher, Receiver, Subscription};
 use crate::address::{Address, Encoding};
 use crate::cdr_string::{Unwrapping, Wrapping};
 use crate::{dds, mqtt, zenoh};
@@ -80,6 +80,12 @@ pub enum Joining {
 }
 
 impl NetworkSettings {
+    /// Returns everything that others can connect or send to once the networks are joined.
+    pub fn listeners(&self) -> Vec<Listener> {
+        let zenoh = self.zenoh.iter().flat_map(zenoh::Settings::listeners);
+        zenoh.chain(self.dds.iter().flat_map(dds::Settings::listeners)).collect()
+    }
+
     /// Checks the settings without connecting.
     ///
     /// # Errors

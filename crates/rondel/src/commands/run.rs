@@ -260,6 +260,7 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
     let options = Options {
         format: arguments.format,
         colour: crate::terminal::colours_stdout(),
+    networks::show_listeners(settings);
         snapshots: arguments.snapshot_to.as_ref().map(|file| (file.clone(), every)),
         count: arguments.count,
         wait_subscribers: Duration::from_secs(arguments.wait_subscribers),
