@@ -171,11 +171,13 @@ impl WaitClock {
         }
     }
 
-    /// Records that a message of this time came. It does not turn the clock back.
-    pub(crate) fn see(&mut self, time: Timestamp, clock: &dyn Clock, ticks: Ticks) {
-        if self.kind() == AlignmentClock::Messages && time > self.at(clock, ticks) {
+    /// Records that a message of this time came; returns whether it set the clock, which it does not turn back.
+    pub(crate) fn see(&mut self, time: Timestamp, clock: &dyn Clock, ticks: Ticks) -> bool {
+        let sets = self.kind() == AlignmentClock::Messages && time > self.at(clock, ticks);
+        if sets {
             self.latest = Some((time.max(self.before), ticks));
         }
+        sets
     }
 
     /// The ticks at which it shows this time, once it shows any.

@@ -161,3 +161,45 @@ fn a_recording_is_held_to_limits_only_where_they_are_set() {
         assert_eq!(summary.backwards > 0, !limited, "{all:?}");
     }
 }
+
+/// A topic's last sign of life is its message, and that is at least as late as the message's own time.
+#[test]
+fn a_message_that_sets_the_clock_is_heard_at_its_own_time() {
+    let text = "topic a { t: time, x: int } topic b { t: time, x: int }
+        @time(dense) property p = on(a) -> once[0, 20 s] on(b)";
+    for policy in [Policy::EventTime, Policy::Epsilon(SECOND)] {
+        let clock = Arc::new(ManualClock::default());
+        let input = Input {
+            time: TimeSource::Field(Path::keys(["t"])),
+            time_unit: TimeUnit::Seconds,
+            ..Input::default()
+        };
+        let topic = rondel_runtime::alignment::TopicAlignment {
+            absent_after: Some(10 * SECOND),
+            ..rondel_runtime::alignment::TopicAlignment::new(&input)
+        };
+        let options = Options {
+            inputs: vec![input; 2],
+            alignment: Alignment { topics: vec![topic; 2], ..Alignment::new(policy) },
+            clock: Arc::clone(&clock) as Arc<dyn rondel_runtime::Clock>,
+            ..Options::default()
+        };
+        let specification = Specification::new(rondel_spec::parse(text).spec.unwrap()).unwrap();
+        let mut session = SessionPlan::of(specification, options).start().unwrap();
+        // The messages come much faster than their times go on.
+        let mut absent = Vec::new();
+        for (i, (topic, t)) in
+            [(0, "1000"), (1, "1004"), (0, "1013.5"), (0, "1014.5")].into_iter().enumerate()
+        {
+            clock.set(Timestamp::from_nanos(300_000 * i as i64));
+            let message = format!(r#"{{"t":{t},"x":1}}"#);
+            session.push(TopicId(topic), Stamp::default(), message.as_bytes()).unwrap();
+            session.flush();
+            session.poll();
+            let said = said(&mut session);
+            absent.push(said.iter().filter(|line| line.contains(r#""report":"absent""#)).count());
+        }
+        // Topic b is silent for 9.5 s, and then for 10.5 s.
+        assert_eq!(absent, [0, 0, 0, 1], "{policy:?}");
+    }
+}

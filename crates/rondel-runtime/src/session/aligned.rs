@@ -132,7 +132,8 @@ impl Aligned {
                 monitor.run_before(topic, time, taken.now, told);
             }
             let slots = &group.sources[topic.index()];
-            group.monitor.push_from((&intake.block, slots), taken.row, topic, origin, taken.now);
+            let clock = (taken.now, taken.then);
+            group.monitor.push_from((&intake.block, slots), taken.row, topic, origin, clock);
             group.is_fresh = true;
         }
     }

@@ -45,6 +45,8 @@ pub(super) struct Taken {
     pub(super) row: usize,
     pub(super) time: Timestamp,
     pub(super) now: Timestamp,
+    /// The time of the clock once the message has set it.
+    pub(super) then: Timestamp,
     /// Why it is refused, if it is.
     pub(super) refused: Option<Refused>,
 }
@@ -165,15 +167,18 @@ impl Intake {
         if let Some(Refused { side, distance }) = refused {
             shared.refuse(topic);
             shared.notice(Notice::refused(topic, time, side, distance));
-            return Taken { row, time, now: shown, refused };
+            return Taken { row, time, now: shown, then: shown, refused };
         }
         // The clock is set by the first message with a time.
         let now = self.clock.shown_or(shown, time);
+        let mut then = now;
         if is_known {
-            self.clock.see(time, clock, ticks);
+            if self.clock.see(time, clock, ticks) {
+                then = now.max(time);
+            }
             self.latest = self.latest.max(Some(time));
         }
-        Taken { row, time, now, refused }
+        Taken { row, time, now, then, refused }
     }
 
     /// Reads the clock again for the limits of times.

@@ -110,7 +110,7 @@ impl Synchronized {
         self.intake.block.clear();
         let taken = self.intake.take(topic, stamp, payload, false, shared)?;
         shared.topics[topic.index()].missing = false;
-        let Taken { time, now, refused, .. } = taken;
+        let Taken { time, now, then, refused, .. } = taken;
         self.resume(now);
         if refused.is_some() {
             match &mut self.rule {
@@ -122,8 +122,10 @@ impl Synchronized {
         }
         shared.counts.checked += 1;
         match &mut self.rule {
-            Rule::Order(order) => order.push(topic, time, stamp.origin, now, Arc::from(payload)),
-            Rule::Sets(sets) => sets.push(topic, time, now, Arc::from(payload)),
+            Rule::Order(order) => {
+                order.push_until(topic, time, stamp.origin, (now, then), Arc::from(payload))
+            }
+            Rule::Sets(sets) => sets.push_until(topic, time, (now, then), Arc::from(payload)),
         }
         Ok(())
     }
