@@ -251,6 +251,16 @@ impl Networks {
         }
     }
 
+    /// Returns how many published messages were refused so far, where the network tells only afterwards: MQTT does.
+    pub fn refused(&self) -> u64 {
+        self.mqtt.as_ref().map_or(0, |(session, _)| session.refused())
+    }
+
+    /// Returns why a network was given up, if one was: nothing more is received from it.
+    pub fn failure(&self) -> Option<String> {
+        self.mqtt.as_ref().and_then(|(session, _)| session.failure())
+    }
+
     /// Leaves the networks once published messages are delivered. Returns whether all were.
     pub fn close(self) -> bool {
         let dds = self.dds.as_ref().is_none_or(|participant| participant.close(FLUSH));

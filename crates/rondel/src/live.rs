@@ -198,6 +198,11 @@ impl Running {
         })
     }
 
+    /// Why a network was given up, if one was.
+    pub fn failure(&self) -> Option<String> {
+        self.networks.failure()
+    }
+
     /// Ends gracefully: checks everything received and publishes its verdicts. `None` when a subscriber of
     /// the verdicts blocks.
     pub fn end(self, why: Stop) -> Option<RunSummary> {
@@ -235,7 +240,8 @@ impl Running {
             flushed &= publisher.flush(deadline.saturating_duration_since(Instant::now()));
         }
         drop(self.subscriptions);
-        let (summary, traffic) = self.pipeline.summary();
+        let (summary, mut traffic) = self.pipeline.summary();
+        traffic.unpublished += self.networks.refused();
         drop(publishers);
         flushed &= self.networks.close();
         Some(RunSummary {

@@ -19,6 +19,9 @@ use crate::resume;
 use crate::specification::{Reading, Specification, Syntax, TimeModel};
 use crate::{complain, exit, say, signals, warn};
 
+/// How often to look whether a network was given up.
+const CHECK: Duration = Duration::from_secs(1);
+
 /// Check a live network and publish verdicts
 ///
 /// Reads a deployment file (rondel.yaml), or in short form --topic and --publish. SIGINT and SIGTERM end
@@ -232,7 +235,7 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
         explain: arguments.explain,
         clock: Arc::clone(&clock) as Arc<dyn rondel_runtime::Clock>,
         live: true,
-            ..rondel_runtime::Options::default()
+        ..rondel_runtime::Options::default()
     });
     let session = match arguments.session(&plan) {
         Ok(session) => session,
@@ -280,7 +283,7 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
         started.elapsed().as_millis(),
         deployment.sources.iter().map(|b| b.address.to_string()).collect::<Vec<_>>().join(", ")
     ));
-    let why = stopped.recv().unwrap_or(Stop::Asked);
+    let (why, failed) = wait(&running, &stopped);
     let Some(summary) = running.end(why) else {
         complain("a subscriber of the verdicts does not accept them: the last verdicts are lost");
         // Dropping the publishers would wait for this subscriber again.
@@ -292,9 +295,25 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
     });
     if !summary.kept {
         exit::TRACE
-    } else if summary.flushed && summary.traffic.unpublished == 0 {
+    } else if summary.flushed && summary.traffic.unpublished == 0 && !failed {
         exit::SATISFIED
     } else {
         exit::NETWORK
+    }
+}
+
+/// Waits for the end of a run; returns its reason, and whether a network was given up.
+fn wait(running: &Running, stopped: &mpsc::Receiver<Stop>) -> (Stop, bool) {
+    loop {
+        match stopped.recv_timeout(CHECK) {
+            Ok(why) => return (why, false),
+            Err(mpsc::RecvTimeoutError::Disconnected) => return (Stop::Asked, false),
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                if let Some(reason) = running.failure() {
+                    complain(&reason);
+                    return (Stop::Asked, true);
+                }
+            }
+        }
     }
 }
