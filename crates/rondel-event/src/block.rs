@@ -106,6 +106,8 @@ impl Default for StringColumn {
 impl Block {
     /// Maximum number of events in a block: the bits of a [`Rows`].
     pub const CAPACITY: usize = 64;
+    /// The size of the text buffer in bytes beyond which it is given back: few messages are so large.
+    const KEPT_TEXT: usize = 4 << 20;
 
     /// Creates an empty block with these columns.
     pub fn new(layout: Layout) -> Block {
@@ -165,6 +167,9 @@ impl Block {
         }
         for c in &mut self.strings {
             (c.present, c.valid) = (0, 0);
+        }
+        if self.text.capacity() > Block::KEPT_TEXT {
+            self.text = Vec::new();
         }
         self.text.clear();
         self.text_before = 0;

@@ -7,7 +7,7 @@ use rondel_event::{Timestamp, TopicId};
 use serde_json::{Map, Value, json};
 
 use crate::statistics::TopicStatistics;
-use crate::text::{counted, duration as shown};
+use crate::text::{counted, duration as shown, grouped, parameters_text, size};
 
 /// A notice about messages that were late, lost or refused.
 #[derive(Clone, Debug)]
@@ -98,6 +98,49 @@ impl Notice {
             time = At(time)
         );
         Notice::new(kind, Some(topic), vec![("time", seconds(time)), ("distance", span(distance))], sentence)
+    }
+
+    /// A limit of instances that a property has reached.
+    pub(crate) fn limit(property: &str, instances: u64, first: &[rondel_event::Value]) -> Notice {
+        let mut first = parameters_text(first);
+        if let Some((end, _)) = first.char_indices().nth(60) {
+            first.truncate(end);
+            first.push('…');
+        }
+        let sentence = format!(
+            "{property}: the limit of {} is reached; messages with a new parameter do not count, the first was {first}",
+            counted(instances, "instance", "instances")
+        );
+        let members =
+            vec![("property", json!(property)), ("instances", json!(instances)), ("first", json!(first))];
+        Notice::new("limit", None, members, sentence)
+    }
+
+    /// A message whose parameter is too long.
+    pub(crate) fn long_parameter(property: &str) -> Notice {
+        let sentence =
+            format!("{property}: a message has a parameter of more than 64 KiB, and does not count");
+        Notice::new("long_parameter", None, vec![("property", json!(property))], sentence)
+    }
+
+    /// A message that was refused because it is too large.
+    pub(crate) fn oversized(topic: TopicId, bytes: usize, limit: usize) -> Notice {
+        let sentence = format!(
+            "a message of {} bytes is larger than the limit of {}; it was refused",
+            grouped(bytes as u64),
+            size(limit)
+        );
+        Notice::new(
+            "oversized",
+            Some(topic),
+            vec![("bytes", json!(bytes)), ("limit", json!(limit))],
+            sentence,
+        )
+    }
+
+    /// Whether every notice of this kind is about something else, so that each is worth a line.
+    pub fn is_single(&self) -> bool {
+        matches!(self.kind, "limit" | "long_parameter")
     }
 
     /// The first event whose time is before that of the event before it.

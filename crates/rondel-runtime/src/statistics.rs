@@ -52,6 +52,7 @@ impl Summary {
                 own.missing &= further.missing;
                 own.unstamped += further.unstamped;
                 own.refused += further.refused;
+                own.oversized += further.oversized;
                 own.stamped |= further.stamped;
             }
             let missing = missing_fields.all();
@@ -106,6 +107,8 @@ pub struct TopicStatistics {
     pub unstamped: u64,
     /// Messages refused because their times are too far from the clock.
     pub refused: u64,
+    /// Messages refused because they are too large.
+    pub oversized: u64,
     /// Whether some message carried its time, where it should.
     pub stamped: bool,
 }
@@ -393,6 +396,10 @@ pub(crate) fn omissions(monitor: &Monitor, spec: &Spec) -> Vec<String> {
             let messages = counted(slice.unkeyed, "message has", "messages have");
             sentences
                 .push(format!("{names}: {messages} no parameter, or one of another type, and did not count"));
+        }
+        if slice.too_long > 0 {
+            let messages = counted(slice.too_long, "message has", "messages have");
+            sentences.push(format!("{names}: {messages} a parameter of more than 64 KiB, and did not count"));
         }
         if slice.refused > 0 {
             let messages = counted(slice.refused, "message", "messages");

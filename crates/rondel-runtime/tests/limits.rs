@@ -203,3 +203,85 @@ fn a_message_that_sets_the_clock_is_heard_at_its_own_time() {
         assert_eq!(absent, [0, 0, 0, 1], "{policy:?}");
     }
 }
+
+#[test]
+fn a_message_that_is_too_large_is_refused_and_counted() {
+    for notices in [false, true] {
+        let clock = Arc::new(ManualClock::default());
+        let alignment = Alignment { notices, ..direct() };
+        let input = Input::default();
+        let options = Options {
+            inputs: vec![input],
+            alignment,
+            clock: Arc::clone(&clock) as Arc<dyn rondel_runtime::Clock>,
+            largest_message: 64,
+            ..Options::default()
+        };
+        let specification = Specification::new(rondel_spec::parse(STEPS).spec.unwrap()).unwrap();
+        let mut session = SessionPlan::of(specification, options).start().unwrap();
+        let large = format!(r#"{{"request":true,"text":"{}"}}"#, "x".repeat(64));
+        session.push(TopicId(0), Stamp::at(at(1)), large.as_bytes()).unwrap();
+        session.push(TopicId(0), Stamp::at(at(1)), br#"{"request":true}"#).unwrap();
+        session.flush();
+        let all = said(&mut session).join("\n");
+        assert!(
+            all.contains("a message of 90 bytes is larger than the limit of 64 B; it was refused"),
+            "{all}"
+        );
+        let summary = session.summary();
+        assert_eq!((summary.counts.received, summary.counts.checked, summary.counts.refused), (2, 1, 1));
+        assert_eq!(summary.topics[0].oversized, 1);
+    }
+}
+
+/// The limit is said when it is reached, once for each property, and not only at the end.
+#[test]
+fn a_limit_of_instances_is_said_when_it_is_reached() {
+    let text = "topic s { t: time, id: int, v: bool }
+        @limit(2) property p for each id in s.id = once[0, 2] s.v
+        @limit(3) property q for each id in s.id = once[0, 2] s.v
+        property r = once[0, 2] s.v";
+    for policy in [Policy::Arrival, Policy::EventTime] {
+        let clock = Arc::new(ManualClock::default());
+        let mut session = plan(text, Alignment::new(policy), false, &clock).start().unwrap();
+        let mut limits = Vec::new();
+        for id in 1..=6 {
+            let message = format!(r#"{{"t":{id},"id":{id},"v":true}}"#);
+            session.push(TopicId(0), Stamp::default(), message.as_bytes()).unwrap();
+            session.flush();
+            let now = said(&mut session);
+            limits.extend(now.into_iter().filter(|line| line.contains("limit")).map(|line| (id, line)));
+        }
+        let found: Vec<(i32, bool)> = limits
+            .iter()
+            .map(|(id, line)| (*id, line.contains("p: the limit of 2 instances is reached")))
+            .collect();
+        assert_eq!(found, [(3, true), (4, false)], "{limits:?}");
+        assert!(
+            limits[1].1.contains(r#""property":"q""#) && limits[1].1.contains("the first was [4]"),
+            "{limits:?}"
+        );
+    }
+}
+
+/// Long parameters would fill the memory with a few instances.
+#[test]
+fn a_parameter_that_is_too_long_does_not_count() {
+    let text = "topic s { t: time, id: string, v: bool } property p for each id in s.id = s.v";
+    let clock = Arc::new(ManualClock::default());
+    let mut session = plan(text, direct(), false, &clock).start().unwrap();
+    for length in [65_000, 70_000, 70_001] {
+        let message = format!(r#"{{"t":1,"id":"{}","v":true}}"#, "x".repeat(length));
+        session.push(TopicId(0), Stamp::default(), message.as_bytes()).unwrap();
+        session.flush();
+    }
+    let said = said(&mut session);
+    let said: Vec<&String> = said.iter().filter(|line| line.contains("64 KiB")).collect();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(
+        said[0].contains("p: a message has a parameter of more than 64 KiB, and does not count"),
+        "{said:?}"
+    );
+    let omissions = session.summary().omissions;
+    assert_eq!(omissions, ["p: 2 messages have a parameter of more than 64 KiB, and did not count"]);
+}

@@ -311,8 +311,7 @@ impl State {
         } else {
             ""
         };
-        let what =
-            if error.kind.is_about_time() { "its time cannot be used" } else { "it is not JSON" };
+        let what = if error.kind.is_about_time() { "its time cannot be used" } else { "it is not JSON" };
         warn(&format!(
             "cannot decode a message of {} bytes on {}: {what} ({error}): {}{hint}; further ones are only counted",
             payload.len(),
@@ -341,7 +340,9 @@ impl Notices {
                 // A broken network shows when verdicts are published.
                 let _ = sinks::publish(&self.sinks, notice.json().to_string().as_bytes());
             }
-            if self.reported.insert((notice.kind, notice.topic.map_or(u32::MAX, |topic| topic.0))) {
+            let is_first =
+                self.reported.insert((notice.kind, notice.topic.map_or(u32::MAX, |topic| topic.0)));
+            if is_first || notice.is_single() {
                 warn(&sentence(&notice));
             }
         }
@@ -352,7 +353,8 @@ impl Notices {
 pub fn sentence(notice: &Notice) -> String {
     let name = notice.topic_name.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
     let mut times = TimeText::default();
-    format!("{name}{}; further ones are only counted", notice.text(&mut |time| times.text(time)))
+    let further = if notice.is_single() { "" } else { "; further ones are only counted" };
+    format!("{name}{}{further}", notice.text(&mut |time| times.text(time)))
 }
 
 /// A part of a payload around an offset.

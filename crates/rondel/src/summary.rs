@@ -65,6 +65,11 @@ pub fn missing(summary: &Summary, received: bool) -> Vec<String> {
         let messages = counted(topic.refused, "message", "messages");
         sentences.push(format!("{messages}{name} refused: the times are too far from the clock"));
     }
+    for topic in summary.topics.iter().filter(|topic| topic.oversized > 0) {
+        let name = if topic.name.is_empty() { String::new() } else { format!(" on {}", topic.name) };
+        sentences
+            .push(format!("{}{name} refused: too large", counted(topic.oversized, "message", "messages")));
+    }
     sentences
 }
 

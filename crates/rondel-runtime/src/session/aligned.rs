@@ -18,6 +18,7 @@ use crate::clock::{Clock, NO_TIME, Ticks};
 use crate::explanation::Explainer;
 use crate::notice::{AlignmentStatistics, Notice, of_order, of_sets};
 use crate::options::Emit;
+use crate::reached::Reached;
 use crate::saved::{Known, Saved, StartError, Waiting};
 use crate::specification::{Specification, trace_topics};
 use crate::statistics::{MissingFields, Summary, omissions};
@@ -47,6 +48,8 @@ struct Group {
     monitor: AlignedMonitor,
     /// For every topic the slots of its fields in the block of the intake.
     sources: Vec<Vec<Slot>>,
+    /// The limits of instances that were not reached yet.
+    reached: Reached,
     evaluated: Evaluated,
     missing_fields: MissingFields,
     /// Whether time alone brings reports.
@@ -218,8 +221,9 @@ impl Aligned {
         self.intake.renew();
         for group in &mut self.groups {
             if std::mem::take(&mut group.is_fresh) {
-                let Group { monitor, evaluated, .. } = group;
+                let Group { monitor, evaluated, reached, specification, .. } = group;
                 monitor.run(&mut |block, monitor| shared.emitter.take(block, monitor, evaluated));
+                reached.look(monitor.monitor(), &specification.spec, |notice| shared.notice(notice));
             }
         }
         self.notices(shared);
@@ -361,6 +365,7 @@ impl Group {
         let names = specification.spec.properties.iter().map(|property| property.name.clone());
         Ok(Group {
             names: if several { names.collect() } else { Vec::new() },
+            reached: Reached::new(monitor.monitor()),
             monitor,
             sources: Vec::new(),
             evaluated: Evaluated { properties, explainer },

@@ -16,6 +16,7 @@ use crate::clock::{NO_TIME, SourceClock, Ticks};
 use crate::limits::{Clocks, Limits};
 use crate::notice::Notice;
 use crate::options::{Emit, Input, TimeSource};
+use crate::reached::Reached;
 use crate::saved::{Known, Saved, StartError};
 use crate::specification::{Specification, trace_topics};
 use crate::statistics::{Backwards, MissingFields, Summary, omissions};
@@ -41,6 +42,8 @@ pub(super) struct Direct {
     time: Timestamp,
     block: Block,
     monitor: Monitor,
+    /// The limits of instances that were not reached yet.
+    reached: Reached,
     evaluated: Evaluated,
     /// The time at the source, where properties change with time alone.
     clock: Option<SourceClock>,
@@ -99,6 +102,7 @@ impl Direct {
             missing,
             time: Timestamp::from_nanos(known.time),
             block: Block::new(program.layout()),
+            reached: Reached::new(&monitor),
             monitor,
             evaluated: Evaluated { properties, explainer: plan.explainer.clone() },
             clock: specification.is_timed().then(SourceClock::default),
@@ -124,9 +128,7 @@ impl Direct {
         let mut arrival = self.reads_arrivals.then(|| stamp.arrival(&*shared.clock));
         let (time, is_own) = match self.inputs[topic.index()].time {
             TimeSource::Source => (stamp.source.unwrap_or_else(|| stamp.arrival(&*shared.clock)), true),
-            TimeSource::Arrival => {
-                (*arrival.get_or_insert_with(|| stamp.arrival(&*shared.clock)), false)
-            }
+            TimeSource::Arrival => (*arrival.get_or_insert_with(|| stamp.arrival(&*shared.clock)), false),
             TimeSource::Field(_) => (NO_TIME, true),
         };
         if let Err(error) = self.decoders[topic.index()].decode(payload, time, &mut self.block) {
@@ -298,6 +300,7 @@ impl Direct {
         }
         self.limits.renew();
         self.monitor.step(&self.block);
+        self.reached.look(&self.monitor, &self.specification.spec, |notice| shared.notice(notice));
         shared.emitter.take(Some((&self.block, first)), &self.monitor, &mut self.evaluated);
         self.block.clear();
     }

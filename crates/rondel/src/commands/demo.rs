@@ -11,7 +11,7 @@ use rondel_net::zenoh;
 use rondel_runtime::alignment::Policy;
 use rondel_runtime::{Alignment, Clock, Emit, Input, SystemClock, TimeSource};
 
-use crate::deployment::{Address, AlignmentSection, Binding, Deployment, Encoding};
+use crate::deployment::{Address, AlignmentSection, Binding, Deployment, Encoding, Limits};
 use crate::live::{Options, Running};
 use crate::networks::{self, NetworkSettings};
 use crate::output::Format;
@@ -134,6 +134,7 @@ impl Demo {
             emit: Emit::Change,
             sinks: vec![vec![Address::Stdout]; specification.program.properties().len()],
             exit_on_unreachable: true,
+            limits: Limits::default(),
             specification,
         };
         let publishers: Result<Vec<Box<dyn Publisher>>, String> =

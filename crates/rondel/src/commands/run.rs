@@ -225,6 +225,7 @@ impl Run {
             sources: bindings,
             sinks,
             exit_on_unreachable: self.network.exit_on_unreachable,
+            limits: deployment::Limits::default(),
         })
     }
 }
@@ -259,11 +260,11 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
         Ok(networks) => networks,
         Err(status) => return status,
     };
+    networks::show_listeners(settings);
     let every = Duration::from_secs(arguments.snapshot_every);
     let options = Options {
         format: arguments.format,
         colour: crate::terminal::colours_stdout(),
-    networks::show_listeners(settings);
         snapshots: arguments.snapshot_to.as_ref().map(|file| (file.clone(), every)),
         count: arguments.count,
         wait_subscribers: Duration::from_secs(arguments.wait_subscribers),

@@ -1,6 +1,7 @@
 //! Deployments: the networks, topics and sinks of a specification, from `rondel.yaml` or from arguments.
 
 mod alignment;
+mod limits;
 mod mqtt;
 mod networks;
 mod overview;
@@ -21,6 +22,8 @@ use crate::networks::NetworkSettings;
 use crate::specification::{Reading, Specification, Syntax, TimeModel, read_text};
 pub use alignment::Section as AlignmentSection;
 use alignment::{TopicSettings, alignment};
+pub use limits::Limits;
+use limits::limits;
 use mqtt::{OfTopic, mqtt_settings};
 use networks::{dds_settings, zenoh_settings};
 use places::{Place, Role};
@@ -83,6 +86,8 @@ pub struct Deployment {
     pub sinks: Vec<Vec<Address>>,
     /// Whether to exit when a network cannot be reached.
     pub exit_on_unreachable: bool,
+    /// The section `limits:`.
+    pub limits: Limits,
 }
 
 /// The source of a topic, and how its messages are read.
@@ -141,7 +146,8 @@ impl Deployment {
     /// rest.
     pub fn plan(&self, options: Options) -> SessionPlan {
         let (inputs, alignment) = (self.inputs(), self.alignment.alignment.clone());
-        let options = Options { inputs, alignment, emit: self.emit, ..options };
+        let largest_message = self.limits.message;
+        let options = Options { inputs, alignment, emit: self.emit, largest_message, ..options };
         match &self.synchronized {
             Some(_) => SessionPlan::synchronizer(self.specification.checked(), options),
             None => SessionPlan::of(self.specification.checked(), options),
@@ -206,6 +212,7 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     let alignment_item = members.get("alignment");
     let synchronize_item = members.get("synchronize");
     let unreachable = members.get("exit_on_unreachable");
+    let limits_item = members.get("limits");
     members.finish(SECTIONS, mistakes);
 
     let specification = match synchronize_item {
@@ -271,6 +278,7 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
         emit,
         sinks,
         exit_on_unreachable,
+        limits: limits_item.map(|item| limits(item, mistakes)).unwrap_or_default(),
     };
     deployment.addresses().for_each(|address| networks.need(address));
     deployment.networks = networks;
