@@ -118,20 +118,29 @@ impl<T> Order<T> {
 
     /// Adds an event of a topic with its time and origin, which arrived when the clock showed `now`.
     pub fn push(&mut self, topic: TopicId, time: Timestamp, origin: Option<Origin>, now: Timestamp, item: T) {
+        self.push_until(topic, time, origin, (now, now), item);
+    }
+
+    /// Like [`Order::push`] with a clock that the event itself sets forward: it showed `now` before the event and shows
+    /// `then` after it, and the topic is alive at `then`.
+    pub fn push_until(
+        &mut self,
+        topic: TopicId,
+        time: Timestamp,
+        origin: Option<Origin>,
+        (now, then): (Timestamp, Timestamp),
+        item: T,
+    ) {
         self.advance(now);
-        let Some(index) = self.hear(topic) else { return };
+        let Some(index) = self.hear(topic, then.as_nanos()) else { return };
         self.topics[index].counts.received += 1;
         if origin.is_some_and(|origin| self.is_duplicate(index, origin)) {
             return;
         }
         let time = time.as_nanos();
         if let Some(refused) = self.refusal(topic, time) {
-            self.topics[index].counts.refused += 1;
-            if self.settings.policy == OrderPolicy::EventTime {
-                self.receive(index, time);
-            }
+            self.refused(index, time);
             self.notice(refused);
-            self.release_due();
             return;
         }
         let delay = self.now.saturating_sub(time).max(0) as u64;
@@ -168,10 +177,27 @@ impl<T> Order<T> {
         self.release_due();
     }
 
+    /// Records that an event of a topic arrived which the caller has refused because of its time: a sign of life, and
+    /// an event that markers may count.
+    pub fn refuse(&mut self, topic: TopicId, time: Timestamp, now: Timestamp) {
+        self.advance(now);
+        let Some(index) = self.hear(topic, self.now) else { return };
+        self.topics[index].counts.received += 1;
+        self.refused(index, time.as_nanos());
+    }
+
+    fn refused(&mut self, index: usize, time: i64) {
+        self.topics[index].counts.refused += 1;
+        if self.settings.policy == OrderPolicy::EventTime {
+            self.receive(index, time);
+        }
+        self.release_due();
+    }
+
     /// Adds a progress marker of a topic.
     pub fn mark(&mut self, topic: TopicId, marker: &Marker, now: Timestamp) {
         self.advance(now);
-        let Some(index) = self.hear(topic) else { return };
+        let Some(index) = self.hear(topic, self.now) else { return };
         self.topics[index].counts.markers += 1;
         if self.settings.policy == OrderPolicy::Arrival {
             return;
@@ -340,8 +366,8 @@ impl<T> Order<T> {
         }
     }
 
-    /// Records that an event or marker of a topic arrived; `None` if the topic is unknown.
-    fn hear(&mut self, topic: TopicId) -> Option<usize> {
+    /// Records that an event or marker of a topic arrived, which is alive at `then`; `None` if the topic is unknown.
+    fn hear(&mut self, topic: TopicId, then: i64) -> Option<usize> {
         let index = topic.index();
         if index >= self.topics.len() {
             self.notice(Notice::UnknownTopic { topic });
@@ -358,7 +384,7 @@ impl<T> Order<T> {
         }
         let here = &mut self.topics[index];
         let after = self.now.saturating_sub(here.heard) as u64;
-        (here.heard, here.ever) = (self.now, true);
+        (here.heard, here.ever) = (self.now.max(then), true);
         let was_absent = std::mem::take(&mut here.absent);
         if here.absent_after.is_some() {
             self.absences.set(index, Position::event(here.absent_at(), index));

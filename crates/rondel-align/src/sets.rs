@@ -182,12 +182,24 @@ impl<T: Clone> Sets<T> {
     /// Stamps of a topic may be equal or step back: a step back is counted and reported, and the item is
     /// processed like any other.
     pub fn push(&mut self, topic: TopicId, time: Timestamp, now: Timestamp, item: T) {
+        self.push_until(topic, time, (now, now), item);
+    }
+
+    /// Like [`Sets::push`] with a clock that the item itself sets forward: it showed `now` before the item and shows
+    /// `then` after it, and the topic is alive at `then`.
+    pub fn push_until(
+        &mut self,
+        topic: TopicId,
+        time: Timestamp,
+        (now, then): (Timestamp, Timestamp),
+        item: T,
+    ) {
         self.advance(now);
         let Some((before, bound)) = self.before.get_mut(topic.index()) else {
             self.buffer.unknown(topic);
             return;
         };
-        self.presence.seen(topic.index(), self.now, &mut self.buffer);
+        self.presence.seen(topic.index(), self.now, then, &mut self.buffer);
         self.buffer.received(topic.index());
         let distance = time.as_nanos().abs_diff(self.now.as_nanos());
         let (limit, why) = match time > self.now {
@@ -207,6 +219,14 @@ impl<T: Clone> Sets<T> {
             PolicyState::Approximate(policy) => policy.push(i, time, item, buffer),
             PolicyState::Epsilon(policy) => policy.push(i, time, item, buffer),
             PolicyState::Latest(policy) => policy.push(i, time, self.now, item, buffer),
+        }
+    }
+
+    /// Records that an item of a topic arrived which the caller has refused: a sign of life.
+    pub fn refuse(&mut self, topic: TopicId, now: Timestamp) {
+        self.advance(now);
+        if topic.index() < self.before.len() {
+            self.presence.seen(topic.index(), self.now, self.now, &mut self.buffer);
         }
     }
 

@@ -336,6 +336,13 @@ impl Monitor {
         slices.map(|(sliced, instances)| instances.status(sliced))
     }
 
+    /// For every division by key how many events were left out because there were as many instances as allowed, and
+    /// how many because their key was too long, in the order of [`Monitor::slices`]. Costs less than that.
+    #[inline]
+    pub fn refused(&self) -> impl Iterator<Item = [u64; 2]> {
+        self.instances.iter().map(Instances::refused)
+    }
+
     /// For every property that is divided by key how many of its instances are inconclusive now; 0 for the
     /// others.
     pub fn waiting(&self) -> Vec<u64> {

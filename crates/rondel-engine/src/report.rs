@@ -87,6 +87,8 @@ pub struct SliceStatus<'a> {
     pub refused: u64,
     /// The key of the first of those.
     pub first_refused: Option<&'a [Value]>,
+    /// How many events have been left out in this run because their key was longer than 64 KiB.
+    pub too_long: u64,
 }
 
 /// Adds a report for every property and row in `rows` where its verdict has changed, and for all in `every`: in the

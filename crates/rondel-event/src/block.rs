@@ -106,6 +106,8 @@ impl Default for StringColumn {
 impl Block {
     /// Maximum number of events in a block: the bits of a [`Rows`].
     pub const CAPACITY: usize = 64;
+    /// The size of the text buffer in bytes beyond which it is given back: few messages are so large.
+    const KEPT_TEXT: usize = 4 << 20;
 
     /// Creates an empty block with these columns.
     pub fn new(layout: Layout) -> Block {
@@ -165,6 +167,9 @@ impl Block {
         }
         for c in &mut self.strings {
             (c.present, c.valid) = (0, 0);
+        }
+        if self.text.capacity() > Block::KEPT_TEXT {
+            self.text = Vec::new();
         }
         self.text.clear();
         self.text_before = 0;
@@ -315,6 +320,48 @@ impl Block {
         for c in &mut self.strings {
             (c.present, c.valid) = (c.present & keep, c.valid & keep);
         }
+    }
+
+    /// Keeps only the events in these rows, which move together in their order.
+    pub fn keep(&mut self, rows: Rows) {
+        let rows = rows & self.rows();
+        let compact = |mask: Rows| {
+            let (mut all, mut out, mut to) = (rows, 0, 0);
+            while all != 0 {
+                out |= (mask >> all.trailing_zeros() & 1) << to;
+                all &= all - 1;
+                to += 1;
+            }
+            out
+        };
+        let kept = || (0..Block::CAPACITY).filter(|row| rows >> row & 1 == 1).enumerate();
+        kept().for_each(|(to, from)| {
+            self.times[to] = self.times[from];
+            self.arrivals[to] = self.arrivals[from];
+        });
+        self.arrived = compact(self.arrived);
+        self.topics.iter_mut().for_each(|mask| *mask = compact(*mask));
+        for c in &mut self.bools {
+            *c = BoolColumn {
+                present: compact(c.present),
+                valid: compact(c.valid),
+                values: compact(c.values),
+            };
+        }
+        for c in &mut self.ints {
+            (c.present, c.valid) = (compact(c.present), compact(c.valid));
+            kept().for_each(|(to, from)| c.values[to] = c.values[from]);
+        }
+        for c in &mut self.floats {
+            (c.present, c.valid) = (compact(c.present), compact(c.valid));
+            kept().for_each(|(to, from)| c.values[to] = c.values[from]);
+        }
+        for c in &mut self.strings {
+            (c.present, c.valid) = (compact(c.present), compact(c.valid));
+            kept().for_each(|(to, from)| c.ranges[to] = c.ranges[from]);
+        }
+        self.len = rows.count_ones();
+        self.text_before = self.text.len();
     }
 
     /// Returns the time of the event in `row`.
@@ -641,6 +688,42 @@ mod tests {
         assert_eq!(block.text(0, 0), b"abc");
         assert_eq!(block.text(0, 1), b"");
         assert_eq!(block.topic(0), Some(TopicId(0)));
+    }
+
+    #[test]
+    fn kept_events_move_together_with_all_their_fields() {
+        let mut block = Block::new(Layout { topics: 2, bools: 1, ints: 1, floats: 1, strings: 1 });
+        for i in 0..64_i64 {
+            let row = block.push(TopicId((i % 2) as u32), Timestamp::from_nanos(i));
+            block.set_bool(0, row, i % 3 == 0);
+            block.set_int(0, row, i);
+            if i % 5 != 0 {
+                block.set_float(0, row, i as f64);
+            }
+            block.set_string(0, row, &format!("text {i}"));
+            if i % 7 == 0 {
+                block.set_arrival(row, Timestamp::from_nanos(i + 1));
+            }
+        }
+        let rows = 0x8421_f00f_0110_8002;
+        block.keep(rows);
+        let kept: Vec<i64> = (0..64).filter(|row| rows >> row & 1 == 1).collect();
+        assert_eq!((block.len(), block.rows().count_ones() as usize), (kept.len(), kept.len()));
+        for (row, i) in kept.into_iter().enumerate() {
+            assert_eq!(block.time(row), Timestamp::from_nanos(i));
+            assert_eq!(block.arrival(row), (i % 7 == 0).then(|| Timestamp::from_nanos(i + 1)));
+            assert_eq!(block.topic(row), Some(TopicId((i % 2) as u32)));
+            assert_eq!((block.bools(0).values >> row & 1 == 1, block.ints(0).values[row]), (i % 3 == 0, i));
+            let float = (block.floats(0).valid >> row & 1 == 1).then(|| block.floats(0).values[row]);
+            assert_eq!(float, (i % 5 != 0).then_some(i as f64));
+            assert_eq!(block.text(0, row), format!("text {i}").as_bytes());
+        }
+        // What is added afterwards goes behind.
+        let row = block.push(TopicId(0), Timestamp::ZERO);
+        block.set_string(0, row, "last");
+        assert_eq!((block.text(0, row), block.floats(0).present >> row), (&b"last"[..], 0));
+        block.keep(0);
+        assert!(block.is_empty() && block.topic_rows(TopicId(0)) == 0);
     }
 
     #[test]

@@ -5,6 +5,25 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rondel_event::{Origin, Timestamp, TopicId};
 
+/// Something that others can connect or send to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// The network and the endpoint.
+    pub place: String,
+    /// Whether what is sent there is encrypted.
+    pub encrypted: bool,
+    /// Whether those who send there must prove who they are.
+    pub authenticated: bool,
+}
+
+impl std::fmt::Display for Listener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let not = |is: bool| if is { "" } else { "not " };
+        let Listener { place, encrypted, authenticated } = self;
+        write!(f, "{place}: {}encrypted, {}authenticated", not(*encrypted), not(*authenticated))
+    }
+}
+
 /// A received message, not yet decoded.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample<'a> {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rondel_event::TopicId;
 
-use crate::adapter::{Publisher, Receiver, Subscription};
+use crate::adapter::{Listener, Publisher, Receiver, Subscription};
 use crate::address::{Address, Encoding};
 use crate::cdr_string::{Unwrapping, Wrapping};
 use crate::{dds, mqtt, zenoh};
@@ -80,6 +80,12 @@ pub enum Joining {
 }
 
 impl NetworkSettings {
+    /// Returns everything that others can connect or send to once the networks are joined.
+    pub fn listeners(&self) -> Vec<Listener> {
+        let zenoh = self.zenoh.iter().flat_map(zenoh::Settings::listeners);
+        zenoh.chain(self.dds.iter().flat_map(dds::Settings::listeners)).collect()
+    }
+
     /// Checks the settings without connecting.
     ///
     /// # Errors
@@ -243,6 +249,16 @@ impl Networks {
             }
             _ => Err(failed("it is not on a network that was joined".to_owned())),
         }
+    }
+
+    /// Returns how many published messages were refused so far, where the network tells only afterwards: MQTT does.
+    pub fn refused(&self) -> u64 {
+        self.mqtt.as_ref().map_or(0, |(session, _)| session.refused())
+    }
+
+    /// Returns why a network was given up, if one was: nothing more is received from it.
+    pub fn failure(&self) -> Option<String> {
+        self.mqtt.as_ref().and_then(|(session, _)| session.failure())
     }
 
     /// Leaves the networks once published messages are delivered. Returns whether all were.

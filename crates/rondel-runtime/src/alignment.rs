@@ -35,6 +35,8 @@ pub struct Alignment {
     pub ahead: Option<i64>,
     /// The limit of a message time behind the clock, in nanoseconds.
     pub behind: Option<i64>,
+    /// Whether these limits also hold for recordings that are checked in the order of arrival.
+    pub limited: bool,
     /// The topics that a property waits for.
     pub wait_for: WaitFor,
     /// Whether to report notices although no message has to wait.
@@ -141,6 +143,7 @@ impl Alignment {
             queue: QUEUE,
             ahead: Some(FAR),
             behind: Some(FAR),
+            limited: false,
             wait_for: WaitFor::Property,
             notices: false,
             topics: Vec::new(),
@@ -176,15 +179,10 @@ impl Alignment {
     pub(crate) fn rule(&self, topics: &[TopicId], keyed: bool) -> Rule {
         match self.set_settings(topics) {
             Some(settings) => {
-                Rule::Sets { sets: self.sets(settings), topics: topics.to_vec(), joined: !keyed }
+                Rule::Sets { sets: Sets::new(settings), topics: topics.to_vec(), joined: !keyed }
             }
             None => Rule::Order(Order::new(self.order_settings(topics))),
         }
-    }
-
-    /// Sets with these settings.
-    pub(crate) fn sets<T: Clone>(&self, settings: SetSettings) -> Sets<T> {
-        Sets::new(settings).with_limits(self.ahead.map(i64::unsigned_abs), self.behind.map(i64::unsigned_abs))
     }
 
     /// The settings of an order of messages of these topics.
@@ -208,8 +206,9 @@ impl Alignment {
             },
             topics: (0..).zip(&self.topics).map(topic).collect(),
             queue: self.queue,
-            ahead: self.ahead.map(i64::unsigned_abs),
-            behind: self.behind.map(i64::unsigned_abs),
+            // The intake of the session refuses messages, for all groups alike.
+            ahead: None,
+            behind: None,
             tardy: match self.late {
                 Late::Drop => Tardy::Drop,
                 Late::Late => Tardy::Late,

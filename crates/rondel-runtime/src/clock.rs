@@ -171,11 +171,13 @@ impl WaitClock {
         }
     }
 
-    /// Records that a message of this time came. It does not turn the clock back.
-    pub(crate) fn see(&mut self, time: Timestamp, clock: &dyn Clock, ticks: Ticks) {
-        if self.kind() == AlignmentClock::Messages && time > self.at(clock, ticks) {
+    /// Records that a message of this time came; returns whether it set the clock, which it does not turn back.
+    pub(crate) fn see(&mut self, time: Timestamp, clock: &dyn Clock, ticks: Ticks) -> bool {
+        let sets = self.kind() == AlignmentClock::Messages && time > self.at(clock, ticks);
+        if sets {
             self.latest = Some((time.max(self.before), ticks));
         }
+        sets
     }
 
     /// The ticks at which it shows this time, once it shows any.
@@ -185,24 +187,6 @@ impl WaitClock {
             (AlignmentClock::Messages, latest) => latest?,
         };
         Some(ticks_at(time, shown, at))
-    }
-}
-
-/// How far the times of messages may be from the clock, in nanoseconds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    pub(crate) ahead: Option<i64>,
-    pub(crate) behind: Option<i64>,
-}
-
-impl Limits {
-    /// Whether a message of this time may set a clock that shows `shown`.
-    pub(crate) fn allow(&self, time: Timestamp, shown: Timestamp) -> bool {
-        let (time, shown_ns) = (time.as_nanos(), shown.as_nanos());
-        let within = |distance: i64, limit: Option<i64>| limit.is_none_or(|limit| distance <= limit);
-        shown == NO_TIME
-            || within(time.saturating_sub(shown_ns), self.ahead)
-                && within(shown_ns.saturating_sub(time), self.behind)
     }
 }
 

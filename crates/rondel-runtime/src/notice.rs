@@ -7,7 +7,8 @@ use rondel_event::{Timestamp, TopicId};
 use serde_json::{Map, Value, json};
 
 use crate::missing::Vacuous;
-use crate::text::{counted, duration as shown};
+use crate::statistics::TopicStatistics;
+use crate::text::{counted, duration as shown, grouped, parameters_text, size};
 
 /// A notice about messages that were late, lost or refused.
 #[derive(Clone, Debug)]
@@ -84,6 +85,63 @@ impl Notice {
     pub(crate) fn unstamped(topic: TopicId, time: Timestamp) -> Notice {
         let sentence = "a message carries no time, or the time zero".to_owned();
         Notice::new("unstamped", Some(topic), vec![("time", seconds(time))], sentence)
+    }
+
+    /// A message that was refused because its time is too far from the clock.
+    pub(crate) fn refused(topic: TopicId, time: Timestamp, reason: Refusal, distance: u64) -> Notice {
+        let (kind, side) = match reason {
+            Refusal::Ahead => ("ahead", "after"),
+            Refusal::Behind => ("behind", "before"),
+        };
+        let sentence = format!(
+            "the time {time} is {} {side} the clock; the message was refused",
+            shown(distance),
+            time = At(time)
+        );
+        Notice::new(kind, Some(topic), vec![("time", seconds(time)), ("distance", span(distance))], sentence)
+    }
+
+    /// A limit of instances that a property has reached.
+    pub(crate) fn limit(property: &str, instances: u64, first: &[rondel_event::Value]) -> Notice {
+        let mut first = parameters_text(first);
+        if let Some((end, _)) = first.char_indices().nth(60) {
+            first.truncate(end);
+            first.push('…');
+        }
+        let sentence = format!(
+            "{property}: the limit of {} is reached; messages with a new parameter do not count, the first was {first}",
+            counted(instances, "instance", "instances")
+        );
+        let members =
+            vec![("property", json!(property)), ("instances", json!(instances)), ("first", json!(first))];
+        Notice::new("limit", None, members, sentence)
+    }
+
+    /// A message whose parameter is too long.
+    pub(crate) fn long_parameter(property: &str) -> Notice {
+        let sentence =
+            format!("{property}: a message has a parameter of more than 64 KiB, and does not count");
+        Notice::new("long_parameter", None, vec![("property", json!(property))], sentence)
+    }
+
+    /// A message that was refused because it is too large.
+    pub(crate) fn oversized(topic: TopicId, bytes: usize, limit: usize) -> Notice {
+        let sentence = format!(
+            "a message of {} bytes is larger than the limit of {}; it was refused",
+            grouped(bytes as u64),
+            size(limit)
+        );
+        Notice::new(
+            "oversized",
+            Some(topic),
+            vec![("bytes", json!(bytes)), ("limit", json!(limit))],
+            sentence,
+        )
+    }
+
+    /// Whether every notice of this kind is about something else, so that each is worth a line.
+    pub fn is_single(&self) -> bool {
+        matches!(self.kind, "limit" | "long_parameter" | "missing")
     }
 
     /// The first event whose time is before that of the event before it.
@@ -181,20 +239,7 @@ pub(crate) fn of_order(notice: &OrderNotice) -> Notice {
             ),
         ),
         OrderNotice::Refused { topic, time, reason, distance } => {
-            let (kind, side) = match reason {
-                Refusal::Ahead => ("ahead", "after"),
-                Refusal::Behind => ("behind", "before"),
-            };
-            new(
-                kind,
-                topic,
-                vec![("time", seconds(*time)), ("distance", span(*distance))],
-                format!(
-                    "the time {time} is {} {side} the clock; the message was refused",
-                    shown(*distance),
-                    time = At(*time)
-                ),
-            )
+            Notice::refused(*topic, *time, *reason, *distance)
         }
         OrderNotice::UnknownTopic { topic } => {
             new("unknown_topic", topic, Vec::new(), "the topic does not exist".to_owned())
@@ -466,6 +511,13 @@ impl AlignmentStatistics {
             report.order.absent = own.absent;
             let unused = Unused::ALL.iter().zip(own.unused).filter(|(_, count)| *count > 0);
             report.unused = unused.map(|(why, count)| (why.name(), count)).collect();
+        }
+    }
+
+    /// Takes over how many messages of each topic were refused because of their times.
+    pub(crate) fn refused(&mut self, topics: &[TopicStatistics]) {
+        for (own, topic) in self.topics.iter_mut().zip(topics) {
+            own.order.refused = topic.refused;
         }
     }
 

@@ -7,6 +7,9 @@ use rondel_event::{Path, TimeUnit};
 use crate::alignment::{Alignment, Policy};
 use crate::clock::{Clock, SystemClock};
 
+/// The largest payload of a message by default, in bytes.
+pub const LARGEST_MESSAGE: usize = 16 << 20;
+
 /// How a session reads messages, evaluates them and reports.
 #[derive(Clone)]
 pub struct Options {
@@ -27,6 +30,11 @@ pub struct Options {
     pub missing_after: Option<i64>,
     /// The clock that the session reads where neither a message nor the caller tells the time.
     pub clock: Arc<dyn Clock>,
+    /// The largest payload of a message in bytes; a larger one is refused.
+    pub largest_message: usize,
+    /// Whether messages come live, so that the clock shows the time of day: times too far from it are then
+    /// refused on every route ([`Alignment::ahead`], [`Alignment::behind`]).
+    pub live: bool,
 }
 
 impl Default for Options {
@@ -39,6 +47,8 @@ impl Default for Options {
             recording: None,
             missing_after: None,
             clock: Arc::new(SystemClock::default()),
+            largest_message: LARGEST_MESSAGE,
+            live: false,
         }
     }
 }

@@ -172,6 +172,7 @@ impl SessionPlan {
                 notices: Vec::new(),
                 dropped_notices: 0,
                 clock: Arc::clone(&self.options.clock),
+                largest_message: self.options.largest_message,
             },
             properties: Arc::clone(&self.properties),
             explains: self.options.explain,
@@ -228,6 +229,7 @@ struct Shared {
     /// How many notices were dropped since the last were taken, as too many waited.
     dropped_notices: u64,
     clock: Arc<dyn Clock>,
+    largest_message: usize,
 }
 
 /// The limit of notices that wait to be taken.
@@ -252,6 +254,24 @@ impl Shared {
         }
         self.notice(Notice::unstamped(topic, time));
     }
+
+    /// Counts a message that was refused because of its size.
+    #[cold]
+    fn oversized(&mut self, topic: TopicId, bytes: usize) {
+        self.counts.refused += 1;
+        if let Some(topic) = self.topics.get_mut(topic.index()) {
+            topic.oversized += 1;
+        }
+        self.notice(Notice::oversized(topic, bytes, self.largest_message));
+    }
+
+    /// Counts a message that was refused because of its time.
+    fn refuse(&mut self, topic: TopicId) {
+        self.counts.refused += 1;
+        if let Some(topic) = self.topics.get_mut(topic.index()) {
+            topic.refused += 1;
+        }
+    }
 }
 
 impl Session {
@@ -272,6 +292,10 @@ impl Session {
     #[inline]
     pub fn push(&mut self, topic: TopicId, stamp: Stamp, payload: &[u8]) -> Result<(), DecodeError> {
         self.shared.counts.received += 1;
+        if payload.len() > self.shared.largest_message {
+            self.shared.oversized(topic, payload.len());
+            return Ok(());
+        }
         match &mut self.route {
             Route::Direct(direct) => direct.push(topic, &stamp, payload, &mut self.shared),
             Route::Aligned(aligned) => aligned.push(topic, &stamp, payload, &mut self.shared),

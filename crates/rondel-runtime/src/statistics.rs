@@ -57,6 +57,7 @@ impl Summary {
         self.counts.received += counts.received;
         self.counts.checked += counts.checked;
         self.counts.undecodable += counts.undecodable;
+        self.counts.refused += counts.refused;
         self.counts.mistyped += counts.mistyped;
         self.backwards += backwards;
         self.omissions.extend(omissions);
@@ -67,6 +68,8 @@ impl Summary {
             self.properties.iter_mut().zip(properties).for_each(|(own, further)| own.merge(further));
             for (own, further) in self.topics.iter_mut().zip(topics) {
                 own.unstamped += further.unstamped;
+                own.refused += further.refused;
+                own.oversized += further.oversized;
                 own.stamped |= further.stamped;
             }
             self.missing.keep(&missing);
@@ -117,6 +120,8 @@ pub struct Counts {
     pub checked: u64,
     /// Messages that could not be decoded.
     pub undecodable: u64,
+    /// Messages refused because of their times or their sizes.
+    pub refused: u64,
     /// Values of another type than the specification reads.
     pub mistyped: u64,
 }
@@ -128,6 +133,10 @@ pub struct TopicStatistics {
     pub name: String,
     /// Messages without the time that they should carry.
     pub unstamped: u64,
+    /// Messages refused because their times are too far from the clock.
+    pub refused: u64,
+    /// Messages refused because they are too large.
+    pub oversized: u64,
     /// Whether some message carried its time, where it should.
     pub stamped: bool,
 }
@@ -336,6 +345,10 @@ pub(crate) fn omissions(monitor: &Monitor, spec: &Spec) -> Vec<String> {
             let messages = counted(slice.unkeyed, "message has", "messages have");
             sentences
                 .push(format!("{names}: {messages} no parameter, or one of another type, and did not count"));
+        }
+        if slice.too_long > 0 {
+            let messages = counted(slice.too_long, "message has", "messages have");
+            sentences.push(format!("{names}: {messages} a parameter of more than 64 KiB, and did not count"));
         }
         if slice.refused > 0 {
             let messages = counted(slice.refused, "message", "messages");

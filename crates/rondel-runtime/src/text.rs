@@ -67,6 +67,17 @@ pub fn write_parameters(values: &[Value], out: &mut Vec<u8>) {
     }
 }
 
+/// A size in bytes: `16 MiB`.
+pub fn size(bytes: usize) -> String {
+    match bytes {
+        0 => "0 B".to_owned(),
+        _ if bytes.is_multiple_of(1 << 30) => format!("{} GiB", bytes >> 30),
+        _ if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        _ if bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        _ => format!("{} B", grouped(bytes as u64)),
+    }
+}
+
 /// A count in groups of three digits: `1,234,567`.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();

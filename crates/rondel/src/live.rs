@@ -199,6 +199,11 @@ impl Running {
         })
     }
 
+    /// Why a network was given up, if one was.
+    pub fn failure(&self) -> Option<String> {
+        self.networks.failure()
+    }
+
     /// Ends gracefully: checks everything received and publishes its verdicts. `None` when a subscriber of
     /// the verdicts blocks.
     pub fn end(self, why: Stop) -> Option<RunSummary> {
@@ -236,7 +241,8 @@ impl Running {
             flushed &= publisher.flush(deadline.saturating_duration_since(Instant::now()));
         }
         drop(self.subscriptions);
-        let (summary, traffic) = self.pipeline.summary();
+        let (summary, mut traffic) = self.pipeline.summary();
+        traffic.unpublished += self.networks.refused();
         drop(publishers);
         flushed &= self.networks.close();
         Some(RunSummary {
@@ -300,6 +306,7 @@ impl RunSummary {
             "received": self.traffic.received,
             "checked": counts.checked,
             "undecodable": counts.undecodable + malformed,
+            "refused": counts.refused,
             "mistyped": counts.mistyped,
             "backwards": backwards,
             "unstamped": unstamped,
@@ -336,6 +343,7 @@ impl RunSummary {
             grouped(published),
         );
         for (count, what) in [
+            (counts.refused, "refused"),
             (counts.mistyped, "values of another type"),
             (*backwards, "times going backwards"),
             (incompatible, "publishers that do not match"),

@@ -181,6 +181,13 @@ pub fn open(
     })
 }
 
+/// Shows everything that others can connect or send to.
+pub fn show_listeners(settings: &NetworkSettings) {
+    for listener in settings.listeners() {
+        say(&format!("listening on {listener}"));
+    }
+}
+
 fn broker(text: &str) -> Result<mqtt::Broker, String> {
     text.parse().map_err(|error: mqtt::OpenError| error.to_string())
 }

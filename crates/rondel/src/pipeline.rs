@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rondel_decode::cdr;
 use rondel_event::{Timestamp, TopicId};
 use rondel_net::adapter::{Publisher, Receiver, Sample, now};
-use rondel_runtime::{Clock, Notice, Session, Stamp, Summary, Ticks};
+use rondel_runtime::{Clock, DecodeError, Notice, Session, Stamp, Summary, Ticks};
 
 use crate::sinks::{self, Sink, Sinks, publishers, release};
 use crate::time_text::TimeText;
@@ -259,7 +259,7 @@ impl State {
             let stamp =
                 Stamp { source: sample.source_time, arrival: sample.known_arrival(), origin: sample.origin };
             if let Err(error) = self.session.push(topic, stamp, sample.payload) {
-                self.undecodable(topic, sample.payload, error.offset, &error.to_string());
+                self.undecodable(topic, sample.payload, error);
             }
         }
         self.emit();
@@ -301,7 +301,7 @@ impl State {
 
     /// Warns of the first message that cannot be decoded.
     #[cold]
-    fn undecodable(&mut self, topic: TopicId, payload: &[u8], offset: usize, error: &str) {
+    fn undecodable(&mut self, topic: TopicId, payload: &[u8], error: DecodeError) {
         self.undecodable += 1;
         if self.undecodable > 1 {
             return;
@@ -311,12 +311,12 @@ impl State {
         } else {
             ""
         };
+        let what = if error.kind.is_about_time() { "its time cannot be used" } else { "it is not JSON" };
         warn(&format!(
-            "cannot decode a message of {} bytes on {}: it is not JSON ({error}): {}{hint}; further ones are only \
-             counted",
+            "cannot decode a message of {} bytes on {}: {what} ({error}): {}{hint}; further ones are only counted",
             payload.len(),
             self.topics[topic.index()],
-            excerpt(payload, offset)
+            excerpt(payload, error.offset)
         ));
     }
 
@@ -340,7 +340,9 @@ impl Notices {
                 // A broken network shows when verdicts are published.
                 let _ = sinks::publish(&self.sinks, notice.json().to_string().as_bytes());
             }
-            if self.reported.insert((notice.kind, notice.topic.map_or(u32::MAX, |topic| topic.0))) {
+            let is_first =
+                self.reported.insert((notice.kind, notice.topic.map_or(u32::MAX, |topic| topic.0)));
+            if is_first || notice.is_single() {
                 warn(&sentence(&notice));
             }
         }
@@ -351,8 +353,8 @@ impl Notices {
 pub fn sentence(notice: &Notice) -> String {
     let name = notice.topic_name.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
     let mut times = TimeText::default();
-    let more = if notice.kind == "missing" { "" } else { "; further ones are only counted" };
-    format!("{name}{}{more}", notice.text(&mut |time| times.text(time)))
+    let further = if notice.is_single() { "" } else { "; further ones are only counted" };
+    format!("{name}{}{further}", notice.text(&mut |time| times.text(time)))
 }
 
 /// A part of a payload around an offset.

@@ -152,6 +152,17 @@ pub fn unstamped(summary: &Summary) -> Vec<String> {
         let all = if topic.never_stamped() { "every message" } else { "some messages" };
         sentences.push(format!("{all}{name} ({}) came without a time", grouped(topic.unstamped)));
     }
+    // An alignment says it itself, among its own figures.
+    for topic in summary.topics.iter().filter(|topic| topic.refused > 0 && summary.alignment.is_none()) {
+        let name = if topic.name.is_empty() { String::new() } else { format!(" on {}", topic.name) };
+        let messages = counted(topic.refused, "message", "messages");
+        sentences.push(format!("{messages}{name} refused: the times are too far from the clock"));
+    }
+    for topic in summary.topics.iter().filter(|topic| topic.oversized > 0) {
+        let name = if topic.name.is_empty() { String::new() } else { format!(" on {}", topic.name) };
+        sentences
+            .push(format!("{}{name} refused: too large", counted(topic.oversized, "message", "messages")));
+    }
     sentences
 }
 

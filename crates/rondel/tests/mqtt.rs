@@ -147,3 +147,55 @@ fn what_is_refused() {
         .expect_stderr(&["# must be the whole last level"]);
     rondel(["publish", "--to", "mqtt:a/+"]).expect_status(2).expect_stderr(&["no wildcards"]);
 }
+
+/// Two monitors with one client id take over from each other: the cause is named.
+#[test]
+fn two_monitors_with_one_client_id_learn_why_their_connections_break() {
+    let test = "two_monitors_with_one_client_id_learn_why_their_connections_break";
+    let Some(broker) = Broker::start(test) else { return };
+    for version in ["3.1.1", "5"] {
+        let monitor = || {
+            let own = [
+                "run",
+                "-f",
+                "v",
+                "--topic",
+                "mqtt:a",
+                "--mqtt-client-id",
+                "same",
+                "--mqtt-version",
+                version,
+            ];
+            Process::rondel(arguments(&own, &at(&broker)))
+        };
+        let mut both = [monitor(), monitor()];
+        let line = both[0].wait_stderr("another client may use the client id 'same', too: give each its own");
+        assert!(line.contains("closed 3 connections in a row"), "{line}");
+    }
+}
+
+/// A monitor whose verdicts the broker does not accept says so: they are dropped, and the status is 5.
+#[test]
+fn verdicts_that_the_broker_refuses_are_dropped() {
+    let configure = |port: u16, folder: &broker::Folder| {
+        let list = folder.write("acl", "topic read #\ntopic write state\n");
+        format!("listener {port} 127.0.0.1\nallow_anonymous true\nacl_file {}\n", list.display())
+    };
+    let Some(broker) = Broker::with("verdicts_that_the_broker_refuses_are_dropped", configure) else {
+        return;
+    };
+    let own = ["run", "-f", "v", "--emit", "every", "--topic", "mqtt:state", "--publish", "mqtt:verdict"];
+    let mut run = Process::rondel(arguments(&[&own[..], &["--count", "3"]].concat(), &at(&broker)));
+    run.wait_stderr("ready");
+    let lines = "{\"v\":true}\n{\"v\":true}\n{\"v\":false}\n";
+    let mut publishing = broker
+        .client("mosquitto_pub", &["-q", "1", "-t", "state", "-l"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut publishing.stdin.take().unwrap(), lines.as_bytes()).unwrap();
+    assert!(publishing.wait().unwrap().success());
+    run.finish()
+        .expect_status(5)
+        .expect_stderr(&["received 3, checked 3, undecodable 0, dropped 3, verdicts 3"]);
+}

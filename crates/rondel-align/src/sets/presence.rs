@@ -45,7 +45,13 @@ impl Presence {
         Presence { due: Earliest::new(topics.len()), topics, begun: false }
     }
 
-    pub(super) fn seen<T>(&mut self, topic: usize, now: Timestamp, buffer: &mut SetBuffer<T>) {
+    pub(super) fn seen<T>(
+        &mut self,
+        topic: usize,
+        now: Timestamp,
+        then: Timestamp,
+        buffer: &mut SetBuffer<T>,
+    ) {
         if !self.begun {
             self.begun = true;
             for (i, topic) in self.topics.iter_mut().enumerate() {
@@ -57,7 +63,7 @@ impl Presence {
         let t = &mut self.topics[topic];
         let gap = now.as_nanos().saturating_sub(t.since).max(0) as u64;
         t.ever = true;
-        t.since = now.as_nanos();
+        t.since = now.max(then).as_nanos();
         if t.absent {
             t.absent = false;
             self.due.update(topic, t.due());

@@ -241,8 +241,11 @@ fn unsigned(kind: Kind, text: &[u8]) -> Option<u64> {
 
 /// The time that stands in a message.
 fn time(kind: Kind, text: &[u8], offset: usize, unit: TimeUnit) -> Result<Timestamp, JsonError> {
-    time::read(kind, text, unit, Meaning::Time)
-        .map_err(|what| JsonError { offset, kind: JsonErrorKind::Expected(what) })
+    time::read(kind, text, unit, Meaning::Time).map_err(|what| {
+        let is_range = time::is_range(what);
+        let kind = if is_range { JsonErrorKind::TimeOutOfRange } else { JsonErrorKind::NotATime };
+        JsonError { offset, kind: kind(what) }
+    })
 }
 
 fn elements_hold(quantifier: Quantifier, conditions: &[Condition], array: &[u8]) -> bool {

@@ -38,13 +38,18 @@ pub enum JsonErrorKind {
     TooDeep,
     /// Text after the value.
     TrailingText,
+    /// JSON without a time where this was expected.
+    NotATime(&'static str),
+    /// JSON with a time that 64 bits of nanoseconds cannot hold.
+    TimeOutOfRange(&'static str),
 }
 
 impl fmt::Display for JsonErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             JsonErrorKind::UnexpectedEnd => f.write_str("the text ends inside a value"),
-            JsonErrorKind::Expected(what) => write!(f, "expected {what}"),
+            JsonErrorKind::Expected(what) | JsonErrorKind::NotATime(what) => write!(f, "expected {what}"),
+            JsonErrorKind::TimeOutOfRange(why) => f.write_str(why),
             JsonErrorKind::BadNumber => f.write_str("not a number as JSON writes it"),
             JsonErrorKind::NotFinite => f.write_str("JSON has no NaN and no infinity"),
             JsonErrorKind::ControlCharacter => f.write_str("a control character inside a string"),
@@ -53,6 +58,13 @@ impl fmt::Display for JsonErrorKind {
             JsonErrorKind::TooDeep => write!(f, "nested deeper than {MAX_DEPTH} levels"),
             JsonErrorKind::TrailingText => f.write_str("more text after the value"),
         }
+    }
+}
+
+impl JsonErrorKind {
+    /// Whether the payload is JSON, but its time cannot be used.
+    pub fn is_about_time(self) -> bool {
+        matches!(self, JsonErrorKind::NotATime(_) | JsonErrorKind::TimeOutOfRange(_))
     }
 }
 

@@ -9,10 +9,13 @@ use super::scan::{Kind, Scanner, unescape};
 const TIME: &str = "a time: a number, {sec, nanosec}, a number with unit, or an ISO 8601 date";
 /// The forms of a duration, for error messages.
 const DURATION: &str = "a duration: a number, {sec, nanosec}, or a number with unit";
-/// The range of numbers, for error messages.
-const RANGE: &str = "a time within 292 years of zero; is the unit of time right (s, ms, us, ns)?";
-/// The range of dates, for error messages.
-const YEARS: &str = "a time in the years 1678 to 2261";
+/// The ends of the range of times, for error messages: of dates and of numbers.
+const LATE: &str = "the time lies beyond the year 2262";
+const EARLY: &str = "the time lies before the year 1678";
+const LATE_NUMBER: &str = "the time lies beyond the year 2262; is the unit of time right (s, ms, us, ns)?";
+const EARLY_NUMBER: &str = "the time lies before the year 1678; is the unit of time right (s, ms, us, ns)?";
+/// The same of durations.
+const LONG: &str = "the duration is longer than 292 years; is the unit of time right (s, ms, us, ns)?";
 
 const NS_PER_S: i64 = 1_000_000_000;
 
@@ -26,7 +29,7 @@ pub(crate) enum Meaning {
 /// The time that a well-formed JSON value of this kind holds; a plain number counts in `unit`.
 ///
 /// # Errors
-/// What was expected instead.
+/// What was expected instead, or that the time is out of range: see [`is_range`].
 pub(crate) fn read(
     kind: Kind,
     text: &[u8],
@@ -34,8 +37,8 @@ pub(crate) fn read(
     meaning: Meaning,
 ) -> Result<Timestamp, &'static str> {
     match kind {
-        Kind::Number => Timestamp::parse(text, unit).map_err(|error| meaning.message(error)),
-        Kind::Object => Parts::find(text).ok_or(meaning.expected())?.sum().ok_or(meaning.expected()),
+        Kind::Number => Timestamp::parse(text, unit).map_err(|error| meaning.message(error, text)),
+        Kind::Object => Parts::find(text).ok_or(meaning.expected())?.sum(meaning),
         Kind::String => string(&text[1..text.len() - 1], unit, meaning),
         _ => Err(meaning.expected()),
     }
@@ -59,8 +62,13 @@ pub(crate) fn string(raw: &[u8], unit: TimeUnit, meaning: Meaning) -> Result<Tim
         [b'0'..=b'9', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9', b'-', ..] if meaning == Meaning::Time => {
             date(text).ok_or(meaning.expected())?.map(Timestamp::from_nanos)
         }
-        _ => with_unit(text, unit).map(Timestamp::from_nanos).map_err(|error| meaning.message(error)),
+        _ => with_unit(text, unit).map(Timestamp::from_nanos).map_err(|error| meaning.message(error, text)),
     }
+}
+
+/// Whether an error of [`read`] says that a time is out of range.
+pub(crate) fn is_range(error: &str) -> bool {
+    [LATE, EARLY, LATE_NUMBER, EARLY_NUMBER, LONG].contains(&error)
 }
 
 impl Meaning {
@@ -71,10 +79,12 @@ impl Meaning {
         }
     }
 
-    fn message(self, error: ParseTimeError) -> &'static str {
+    fn message(self, error: ParseTimeError, number: &[u8]) -> &'static str {
         match error {
             ParseTimeError::NotANumber => self.expected(),
-            ParseTimeError::OutOfRange => RANGE,
+            ParseTimeError::OutOfRange if self == Meaning::Duration => LONG,
+            ParseTimeError::OutOfRange if number.starts_with(b"-") => EARLY_NUMBER,
+            ParseTimeError::OutOfRange => LATE_NUMBER,
         }
     }
 }
@@ -116,12 +126,19 @@ impl<'t> Parts<'t> {
     }
 
     /// The sum of both, in nanoseconds.
-    fn sum(self) -> Option<Timestamp> {
-        let (seconds, nanos) = (whole(self.seconds.1)?, whole(self.nanos.1)?);
+    fn sum(self, meaning: Meaning) -> Result<Timestamp, &'static str> {
+        let nanos = whole(self.nanos.1).filter(|nanos| (0..NS_PER_S).contains(nanos));
+        let too_far = || meaning.message(ParseTimeError::OutOfRange, self.seconds.1);
+        let (seconds, nanos) = match (whole(self.seconds.1), nanos) {
+            (Some(seconds), Some(nanos)) => (seconds, nanos),
+            (None, Some(_)) if self.seconds.1.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'-')) => {
+                return Err(too_far());
+            }
+            _ => return Err(meaning.expected()),
+        };
         // Both together can be in range where the seconds alone are not.
         let sum = i128::from(seconds) * i128::from(NS_PER_S) + i128::from(nanos);
-        let sum = i64::try_from(sum).ok().filter(|_| (0..NS_PER_S).contains(&nanos))?;
-        Some(Timestamp::from_nanos(sum))
+        i64::try_from(sum).map(Timestamp::from_nanos).map_err(|_| too_far())
     }
 
     /// The parts in the order in which they stand, each with its text.
@@ -242,7 +259,7 @@ fn date(text: &[u8]) -> Option<Result<i64, &'static str>> {
     let nanos = if digits.one_of(b".,").is_some() { digits.nanos()? } else { 0 };
     let offset_s = digits.offset()?;
     if !(1678..=2261).contains(&year) {
-        return Some(Err(YEARS));
+        return Some(Err(if year < 1678 { EARLY } else { LATE }));
     }
     // A leap second counts as the last nanosecond of its minute.
     let (second, nanos) = if second == 60 { (59, NS_PER_S - 1) } else { (second, nanos) };
@@ -401,8 +418,6 @@ mod tests {
             r#"{"sec":1,"nanosec":null}"#,
             r#"{"sec":1,"nanosec":-1}"#,
             r#"{"sec":1,"nanosec":1000000000}"#,
-            r#"{"sec":9223372037,"nanosec":0}"#,
-            r#"{"sec":99999999999999999999,"nanosec":0}"#,
             r#""""#,
             r#"" ""#,
             r#""s""#,
@@ -440,12 +455,20 @@ mod tests {
         ] {
             assert_eq!(time(json), Err(TIME), "{json}");
         }
-        for json in ["1e30", r#""9223372036.854775808 s""#, r#""1e99999999999 ns""#, r#""99999999999999 h""#]
+        for json in ["1e30", r#""9223372036.854775809 s""#, r#""1e99999999999 ns""#, r#""99999999999999 h""#]
         {
-            assert_eq!(time(json), Err(RANGE), "{json}");
+            assert_eq!(time(json), Err(LATE_NUMBER), "{json}");
+            let negative =
+                if json.starts_with('"') { json.replacen('"', "\"-", 1) } else { format!("-{json}") };
+            assert_eq!(time(&negative), Err(EARLY_NUMBER), "{negative}");
         }
-        for json in [r#""1677-12-31T23:59:59Z""#, r#""2262-01-01T00:00:00Z""#, r#""0000-01-01T00:00:00Z""#] {
-            assert_eq!(time(json), Err(YEARS), "{json}");
+        for seconds in ["9223372037", "99999999999999999999"] {
+            assert_eq!(time(&format!("{{\"sec\":{seconds},\"nanosec\":0}}")), Err(LATE_NUMBER));
+            assert_eq!(time(&format!("{{\"sec\":-{seconds},\"nanosec\":0}}")), Err(EARLY_NUMBER));
+        }
+        assert_eq!(time(r#""2262-01-01T00:00:00Z""#), Err(LATE));
+        for json in [r#""1677-12-31T23:59:59Z""#, r#""0000-01-01T00:00:00Z""#] {
+            assert_eq!(time(json), Err(EARLY), "{json}");
         }
     }
 
@@ -517,7 +540,8 @@ mod tests {
         ) {
             let plain = Timestamp::parse(number.as_bytes(), unit).map(Timestamp::as_nanos);
             let json = format!("\"{number}{space}{name}\"");
-            prop_assert_eq!(time(&json), plain.map_err(|_| RANGE), "{}", json);
+            let far = if number.starts_with('-') { EARLY_NUMBER } else { LATE_NUMBER };
+            prop_assert_eq!(time(&json), plain.map_err(|_| far), "{}", json);
         }
 
         #[test]

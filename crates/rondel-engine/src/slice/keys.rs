@@ -137,7 +137,12 @@ pub(crate) struct Keys {
     pub(crate) tags: [u32; Block::CAPACITY],
     ranges: [(u32, u32); Block::CAPACITY],
     parts: Vec<u64>,
+    /// The rows whose key is longer than any should be.
+    pub(crate) too_long: Rows,
 }
+
+/// The longest key in words: 64 KiB.
+const LONGEST: usize = 8 << 10;
 
 /// A key of several words that is kept: a short one in place.
 #[derive(Clone, Debug)]
@@ -191,6 +196,7 @@ impl Keys {
             tags: [0; Block::CAPACITY],
             ranges: [(0, 0); Block::CAPACITY],
             parts: Vec::new(),
+            too_long: 0,
         }
     }
 
@@ -208,7 +214,11 @@ impl Keys {
 
     /// Reads the keys of these rows of a block, and says which have one.
     pub(crate) fn read(&mut self, plan: &KeyPlan, block: &Block, of: Rows) -> Rows {
+        if self.parts.capacity() > Block::CAPACITY * LONGEST {
+            self.parts = Vec::new();
+        }
         self.parts.clear();
+        self.too_long = 0;
         let mut keyed = 0;
         for (topic, slots) in &plan.topics {
             let rows = block.topic_rows(*topic) & of;
@@ -261,6 +271,7 @@ impl Keys {
         add(&mut key);
         let hash = mix(key.hash ^ SEEDS[0], SEEDS[1]);
         self.ranges[row] = (start, self.parts.len() as u32);
+        self.too_long |= Rows::from(self.parts.len() - start as usize > LONGEST) << row;
         self.set_word(row, hash_word(hash));
     }
 }

@@ -107,6 +107,8 @@ struct Refusals {
     beyond_limit: u64,
     /// The key of the first of them.
     first: Option<Vec<Value>>,
+    /// Events with a key that is too long, since the start of this run.
+    too_long: u64,
 }
 
 /// All instances of a slice.
@@ -258,6 +260,11 @@ impl Instances {
         self.table.live().into()
     }
 
+    /// How many events were left out because there were as many instances as allowed, or their key was too long.
+    pub(crate) fn refused(&self) -> [u64; 2] {
+        [self.refusals.beyond_limit, self.refusals.too_long]
+    }
+
     /// How it is at the moment.
     pub(crate) fn status<'a>(&'a self, sliced: &'a Sliced) -> SliceStatus<'a> {
         let heap = self.changes.capacity() * size_of::<Reverse<(i64, u32)>>();
@@ -268,6 +275,7 @@ impl Instances {
             unkeyed: self.refusals.unkeyed,
             refused: self.refusals.beyond_limit,
             first_refused: self.refusals.first.as_deref(),
+            too_long: self.refusals.too_long,
         }
     }
 
@@ -332,6 +340,7 @@ impl Instances {
         let keyed = self.keys.read(&self.plan.keys, block, rows);
         let without_key = self.plan.keys.rows(block) & rows & !keyed;
         self.refusals.unkeyed += u64::from(without_key.count_ones());
+        let keyed = if self.keys.too_long == 0 { keyed } else { self.without_long(keyed) };
         let shared = self.plan.shared.iter().fold(0, |rows, &topic| rows | block.topic_rows(topic)) & rows;
         let mut rest = keyed | shared;
         while rest != 0 {
@@ -489,6 +498,14 @@ impl Instances {
             rest &= rest - 1;
         }
         (rows & !rest, waves, count)
+    }
+
+    /// Leaves out events whose keys are too long to be kept. Where every value counts, all are kept.
+    #[cold]
+    fn without_long(&mut self, keyed: Rows) -> Rows {
+        let long = if self.plan.limit == u64::MAX { 0 } else { keyed & self.keys.too_long };
+        self.refusals.too_long += u64::from(long.count_ones());
+        keyed & !long
     }
 
     fn refuse(&mut self, row: usize) {

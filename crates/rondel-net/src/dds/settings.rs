@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::adapter::Listener;
+
 /// Settings of a participant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -65,6 +67,19 @@ pub struct PublisherSettings {
 }
 
 impl Settings {
+    /// Returns what a participant listens on. CycloneDDS receives on all interfaces, whatever the interface that it
+    /// announces and joins multicast groups on.
+    pub fn listeners(&self) -> Vec<Listener> {
+        let multicast = if self.peers.is_empty() { " and multicast" } else { "" };
+        let announced = match &self.interface {
+            Some(interface) => format!(", announced on {interface} only"),
+            None => String::new(),
+        };
+        let place =
+            format!("dds domain {} on UDP ports of all interfaces{multicast}{announced}", self.domain);
+        vec![Listener { place, encrypted: false, authenticated: false }]
+    }
+
     /// Returns the settings as CycloneDDS's own configuration.
     pub(super) fn xml(&self) -> String {
         let mut general = String::new();

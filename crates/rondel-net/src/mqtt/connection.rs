@@ -1,7 +1,7 @@
 //! A connection with a broker that reconnects by itself.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,8 +16,17 @@ use crate::adapter::{Sample, now};
 const RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// After a connection has lasted this long, the delay starts at its first value again.
 const STEADY: Duration = Duration::from_secs(10);
+/// Number of times in a row that another client may take over the session before this one gives up.
+const TAKEOVERS: u32 = 6;
+/// Numbers of connections in a row that the broker closes soon and without a word, from which another client with the
+/// same id is suspected, and from which this one gives up. Version 3.1.1 has no word for it, and some brokers do not
+/// say it in version 5.
+const SUSPICION: (u32, u32) = (3, 12);
 /// Interval of attempts to take a lock before a deadline.
 const POLL: Duration = Duration::from_millis(1);
+
+/// Reason of a broken connection that the broker has closed without a word.
+const CLOSED: &str = "the broker closed the connection";
 
 /// Purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +59,10 @@ pub(super) struct Connection {
     link: Mutex<Option<Arc<Link>>>,
     closing: AtomicBool,
     breaks: Arc<AtomicU64>,
+    /// Whether the broker ended this link because another client took over the session.
+    pub(super) taken_over: AtomicBool,
+    /// Why the connection was given up.
+    failure: OnceLock<String>,
 }
 
 impl Connection {
@@ -84,6 +97,8 @@ impl Connection {
             link: Mutex::new(Some(Arc::clone(&link))),
             closing: AtomicBool::new(false),
             breaks,
+            taken_over: AtomicBool::new(false),
+            failure: OnceLock::new(),
         });
         let failed = |e: std::io::Error| OpenError::Setting(format!("cannot start a thread: {e}"));
         let reading = Arc::clone(&connection);
@@ -116,11 +131,46 @@ impl Connection {
         !self.settings.clean_start && self.role == Role::Subscriptions
     }
 
+    /// Returns why the connection was given up, if it was.
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
+    }
+
+    /// Counts the connections in a row that ended because another client has the same id, or that may have. Returns
+    /// whether to give up.
+    fn is_contested(&self, since: Instant, closed_quietly: bool, row: &mut u32) -> bool {
+        let taken_over = self.taken_over.swap(false, Ordering::Relaxed);
+        // Nobody else has an id that was generated.
+        let suspicious = closed_quietly && self.settings.client_id.is_some();
+        *row = if (taken_over || suspicious) && since.elapsed() < STEADY { *row + 1 } else { 0 };
+        let (broker, role, client) = (&self.settings.broker, self.role.as_str(), &self.client);
+        let guess = format!(
+            "the MQTT broker {broker} closed {row} connections in a row soon after they were opened; another client may \
+             use the client id '{client}', too: give each its own"
+        );
+        if !taken_over && *row == SUSPICION.0 {
+            tracing::warn!(role, "{guess}");
+        }
+        if *row < if taken_over { TAKEOVERS } else { SUSPICION.1 } {
+            return false;
+        }
+        let known = format!(
+            "another client has taken over the session '{client}' at the MQTT broker {broker} {row} times in a row: two \
+             clients use one client id; give each its own"
+        );
+        let reason = if taken_over { known } else { guess };
+        tracing::warn!(role, "giving up the connection with the MQTT broker: {reason}");
+        // Only this thread sets it, and only once.
+        let _ = self.failure.set(reason);
+        true
+    }
+
     // ---- receiving
 
     /// Reads until the connection is closed; reconnects when it breaks.
     fn run(&self, mut link: Arc<Link>, mut inbox: Inbox) {
         let mut wait = RETRY.0;
+        let mut contested = 0;
         loop {
             let since = Instant::now();
             let reason = self.read(&link, &mut inbox);
@@ -130,6 +180,9 @@ impl Connection {
                 break;
             }
             self.breaks.fetch_add(1, Ordering::Relaxed);
+            if self.is_contested(since, reason == CLOSED, &mut contested) {
+                break;
+            }
             let (broker, role) = (&self.settings.broker, self.role.as_str());
             tracing::warn!(%broker, role, "the connection with the MQTT broker broke: {reason}; reconnecting");
             if since.elapsed() >= STEADY {
@@ -185,7 +238,7 @@ impl Connection {
                 Err(Malformed) => return "the broker sent a malformed packet".to_owned(),
             }
             match link.read(inbox) {
-                Ok(0) => return "the broker closed the connection".to_owned(),
+                Ok(0) => return CLOSED.to_owned(),
                 Ok(_) => {}
                 Err(error) => return link::describe(&error),
             }

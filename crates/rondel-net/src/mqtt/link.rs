@@ -17,6 +17,9 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// Number of bytes read at once.
 const PIECE: usize = 64 << 10;
 
+/// The size of a buffer in bytes beyond which it is given back once it is empty: few messages are so large.
+const KEPT: usize = 4 << 20;
+
 /// An open connection. One thread reads; any thread may write.
 #[derive(Debug)]
 pub(super) struct Link {
@@ -61,6 +64,9 @@ impl Buffer {
 
     /// Returns at least `length` bytes of free space behind the content.
     fn room(&mut self, length: usize) -> &mut [u8] {
+        if self.start == self.end && self.data.len() > KEPT {
+            *self = Buffer::default();
+        }
         if self.start > 0 {
             self.data.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);

@@ -111,6 +111,7 @@ impl Connection {
             }
             Packet::PingResp => out.answered += 1,
             Packet::Disconnect(code, reason) => {
+                self.taken_over.store(code == packet::TAKEN_OVER, Ordering::Relaxed);
                 return Ok(Some(packet::reason(self.version(), code, &reason)));
             }
             // Only allowed as the first packet.
@@ -139,7 +140,7 @@ impl Connection {
         trace_message("published", topic, payload);
         let mut out = self.out();
         let qos = loop {
-            if self.is_closing() {
+            if self.is_closing() || out.ended {
                 return Err(PublishError::Closed);
             }
             let allowed = qos.min(out.allowed.maximum_qos);
@@ -185,7 +186,7 @@ impl Connection {
 
     /// Waits up to `limit` for the connection. Returns whether it is open.
     pub(super) fn wait_connected(&self, limit: Duration) -> bool {
-        let waiting = |out: &mut Outgoing| out.link.is_none() && !self.is_closing();
+        let waiting = |out: &mut Outgoing| out.link.is_none() && !self.is_closing() && !out.ended;
         let waited = self.changed.wait_timeout_while(self.out(), limit, waiting);
         waited.unwrap_or_else(PoisonError::into_inner).0.link.is_some()
     }

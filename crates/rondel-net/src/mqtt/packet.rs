@@ -24,6 +24,8 @@ const UNSUBACK: u8 = 0xb0;
 const PINGREQ: u8 = 0xc0;
 const PINGRESP: u8 = 0xd0;
 const DISCONNECT: u8 = 0xe0;
+/// Reason code of DISCONNECT: another client with the same id took over the session.
+pub(super) const TAKEN_OVER: u8 = 0x8e;
 /// DUP flag in the first byte of PUBLISH: the message may have been sent before.
 pub(super) const DUP: u8 = 0x08;
 

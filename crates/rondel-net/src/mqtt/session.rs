@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rondel_event::TopicId;
 
-use super::connection::{Connection, Role};
+use super::connection::{Connection, Role, lock_until};
 use super::{
     DeclareError, OpenError, Publisher, PublisherSettings, Settings, Subscription, SubscriptionSettings,
     check_filter, check_topic,
@@ -18,6 +18,8 @@ use crate::adapter::Receiver;
 
 /// Interval of connection attempts while the broker does not answer.
 const RETRY: Duration = Duration::from_secs(1);
+/// Time limit of reading the counters of a connection.
+const POLL_LIMIT: Duration = Duration::from_millis(100);
 /// Time limit of closing in `Drop`.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
@@ -168,6 +170,22 @@ impl Session {
     /// Returns how many connections broke so far.
     pub fn breaks(&self) -> u64 {
         self.breaks.load(Ordering::Relaxed)
+    }
+
+    /// Returns how many published messages the broker refused so far, in its acknowledgements.
+    pub fn refused(&self) -> u64 {
+        // A publisher that blocks holds the lock.
+        let counted = |connection: &Arc<Connection>| {
+            lock_until(&connection.out, Instant::now() + POLL_LIMIT).map_or(0, |out| out.refused)
+        };
+        lock(&self.outgoing).as_ref().map_or(0, counted)
+    }
+
+    /// Returns why a connection was given up, if one was: another client uses the same client id.
+    pub fn failure(&self) -> Option<String> {
+        let outgoing = lock(&self.outgoing);
+        let incoming = lock(&self.incoming);
+        incoming.iter().chain(&*outgoing).find_map(|connection| connection.failure()).map(str::to_owned)
     }
 
     /// Stops publishing, sends buffered messages, waits for their acknowledgement, and disconnects.

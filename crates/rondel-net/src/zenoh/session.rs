@@ -44,6 +44,32 @@ pub enum OpenError {
         /// Its port.
         port: String,
     },
+    /// An endpoint without encryption, although TLS or credentials are configured.
+    #[error(
+        "{what} is configured, but the session {verb} {endpoint}, which is not encrypted; write tls/HOST:PORT, or remove \
+         the settings of {what}"
+    )]
+    Plaintext {
+        /// What is configured.
+        what: &'static str,
+        /// What the session does with the endpoint.
+        verb: &'static str,
+        /// The endpoint.
+        endpoint: String,
+    },
+    /// The same, where the endpoint is Zenoh's default.
+    #[error(
+        "{what} is configured, but without `listen` the mode {mode} listens on {endpoint}, which is not encrypted; set \
+         `listen` to tls/HOST:PORT, or only `connect`"
+    )]
+    PlaintextByDefault {
+        /// What is configured.
+        what: &'static str,
+        /// The mode.
+        mode: &'static str,
+        /// The default endpoint.
+        endpoint: String,
+    },
     /// A setting that Zenoh does not accept.
     #[error("Zenoh setting {key}: {reason}")]
     Setting {

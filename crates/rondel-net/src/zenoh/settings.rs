@@ -7,6 +7,8 @@ use ::zenoh::Config;
 pub use ::zenoh::qos::Priority;
 
 use super::OpenError;
+use super::exposure::Exposure;
+use crate::adapter::Listener;
 use rondel_decode::json::quoted;
 
 /// Role of a session in a Zenoh network.
@@ -38,14 +40,14 @@ pub struct Settings {
     pub mode: Option<Mode>,
     /// Endpoints to connect to, such as `tcp/192.0.2.1:7447` or `tls/router:7447`.
     pub connect: Vec<String>,
-    /// Endpoints to listen on. Default: TCP port 7447 for a router, a free port for a peer, none for a
-    /// client.
+    /// Endpoints to listen on. Default: TCP port 7447 for a router; a free port for a peer that has no endpoints to
+    /// connect to, otherwise none; none for a client.
     pub listen: Vec<String>,
     /// Configuration file in Zenoh's own format (JSON5), for TLS, user names, access control and all
     /// other settings.
     pub config_file: Option<PathBuf>,
-    /// Whether to discover other sessions by multicast. Default: as in the configuration file; without
-    /// a file, only if there are no endpoints to connect to or to listen on.
+    /// Whether to discover other sessions by multicast. Default: as in the configuration file; if it says nothing,
+    /// only if there are no endpoints to connect to or to listen on, no TLS and no credentials.
     pub multicast_scouting: Option<bool>,
     /// Whether to use Zenoh's low-latency transport: about half the latency, but no priorities, and both
     /// sides must use it.
@@ -93,8 +95,17 @@ impl Settings {
         self.config().map(drop)
     }
 
+    /// Returns what a session with these settings listens on; nothing if they cannot be used.
+    pub fn listeners(&self) -> Vec<Listener> {
+        self.configured().map_or_else(|_| Vec::new(), |(config, exposure)| exposure.listeners(&config))
+    }
+
     /// Returns the settings as Zenoh's own configuration.
     pub(super) fn config(&self) -> Result<Config, OpenError> {
+        self.configured().map(|(config, _)| config)
+    }
+
+    fn configured(&self) -> Result<(Config, Exposure), OpenError> {
         for (endpoints, listen) in [(&self.connect, false), (&self.listen, true)] {
             endpoints.iter().try_for_each(|endpoint| check_endpoint(endpoint, listen))?;
         }
@@ -117,10 +128,23 @@ impl Settings {
         if !self.listen.is_empty() {
             set("listen/endpoints", &json_strings(&self.listen))?;
         }
-        let alone = self.connect.is_empty() && self.listen.is_empty() && self.config_file.is_none();
-        let scouting = self.multicast_scouting.or(self.config_file.is_none().then_some(alone));
+        let mut exposure = Exposure::of(&config, self);
+        let mut set = |key: &'static str, value: &str| {
+            config.insert_json5(key, value).map_err(|e| OpenError::Setting { key, reason: super::reason(e) })
+        };
+        if exposure.listens_unasked() {
+            set("listen/endpoints", "[]")?;
+            exposure.close();
+        }
+        exposure.check()?;
+        let scouting =
+            self.multicast_scouting.or((!exposure.says_scouting()).then(|| exposure.scouts_by_default()));
         if let Some(on) = scouting {
             set("scouting/multicast/enabled", if on { "true" } else { "false" })?;
+        }
+        if exposure.restricts_protocols() {
+            // A session that is discovered may offer others.
+            set("transport/link/protocols", &Exposure::protocols())?;
         }
         if self.low_latency {
             set("transport/unicast/qos/enabled", "false")?;
@@ -140,7 +164,7 @@ impl Settings {
                 .insert_json5(block, &micros)
                 .map_err(|e| OpenError::Setting { key: block, reason: super::reason(e) })?;
         }
-        Ok(config)
+        Ok((config, exposure))
     }
 }
 

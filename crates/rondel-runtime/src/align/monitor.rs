@@ -90,27 +90,39 @@ impl AlignedMonitor {
         now: Timestamp,
     ) {
         let slots = self.slots.get(topic.index()).cloned().unwrap_or_default();
-        self.push_from((block, &slots), row, topic, origin, now);
+        self.push_from((block, &slots), row, topic, origin, (now, now));
     }
 
     /// Takes an event from a block of another layout: `slots` are those of the topic's fields, in the order of the
-    /// program's projection.
+    /// program's projection. The clock showed `now` before the event, which sets it to `then`.
     pub fn push_from(
         &mut self,
         (block, slots): (&Block, &[Slot]),
         row: usize,
         topic: TopicId,
         origin: Option<Origin>,
-        now: Timestamp,
+        clock: (Timestamp, Timestamp),
     ) {
         let mut event = self.free.pop().unwrap_or_default();
         Arc::make_mut(&mut event).copy(block, row, topic, slots);
         let time = block.time(row);
         match &mut self.rule {
-            Rule::Order(order) => order.push(topic, time, origin, now, event),
+            Rule::Order(order) => order.push_until(topic, time, origin, clock, event),
             Rule::Sets { sets, topics, .. } => {
                 if let Ok(position) = topics.binary_search(&topic) {
-                    sets.push(TopicId(position as u32), time, now, event);
+                    sets.push_until(TopicId(position as u32), time, clock, event);
+                }
+            }
+        }
+    }
+
+    /// Notes a message that was refused because of its time: its topic is alive.
+    pub fn refuse(&mut self, topic: TopicId, time: Timestamp, now: Timestamp) {
+        match &mut self.rule {
+            Rule::Order(order) => order.refuse(topic, time, now),
+            Rule::Sets { sets, topics, .. } => {
+                if let Ok(position) = topics.binary_search(&topic) {
+                    sets.refuse(TopicId(position as u32), now);
                 }
             }
         }

@@ -18,6 +18,7 @@ use crate::clock::{Clock, NO_TIME, Ticks};
 use crate::explanation::Explainer;
 use crate::notice::{AlignmentStatistics, Notice, of_order, of_sets};
 use crate::options::Emit;
+use crate::reached::Reached;
 use crate::saved::{Known, Saved, StartError, Waiting};
 use crate::specification::{Specification, trace_topics};
 use crate::statistics::{Summary, omissions};
@@ -45,6 +46,8 @@ struct Group {
     monitor: AlignedMonitor,
     /// For every topic the slots of its fields in the block of the intake.
     sources: Vec<Vec<Slot>>,
+    /// The limits of instances that were not reached yet.
+    reached: Reached,
     evaluated: Evaluated,
     /// Whether time alone brings reports.
     is_timed: bool,
@@ -109,6 +112,9 @@ impl Aligned {
 
     /// Hands a message to the groups that read its topic.
     fn route(&mut self, topic: TopicId, taken: &Taken, origin: Option<Origin>, shared: &mut Shared) {
+        if taken.refused.is_some() {
+            return self.refuse(topic, taken);
+        }
         shared.counts.checked += 1;
         self.resume(taken.now);
         let Aligned { groups, readers, intake, .. } = self;
@@ -121,7 +127,22 @@ impl Aligned {
                 monitor.run_before(topic, time, taken.now, told);
             }
             let slots = &group.sources[topic.index()];
-            group.monitor.push_from((&intake.block, slots), taken.row, topic, origin, taken.now);
+            let clock = (taken.now, taken.then);
+            group.monitor.push_from((&intake.block, slots), taken.row, topic, origin, clock);
+            group.is_fresh = true;
+        }
+    }
+
+    /// Tells the groups that a message was refused because of its time.
+    fn refuse(&mut self, topic: TopicId, taken: &Taken) {
+        // Before any message with a time there is nothing that time could pass from.
+        if taken.now == NO_TIME {
+            return;
+        }
+        self.resume(taken.now);
+        for &group in &self.readers[topic.index()] {
+            let group = &mut self.groups[group];
+            group.monitor.refuse(topic, taken.time, taken.now);
             group.is_fresh = true;
         }
     }
@@ -191,10 +212,12 @@ impl Aligned {
     pub(super) fn step(&mut self, shared: &mut Shared) {
         self.unstepped = 0;
         shared.missing.see(&self.intake.block);
+        self.intake.renew();
         for group in &mut self.groups {
             if std::mem::take(&mut group.is_fresh) {
-                let Group { monitor, evaluated, .. } = group;
+                let Group { monitor, evaluated, reached, specification, .. } = group;
                 monitor.run(&mut |block, monitor| shared.emitter.take(block, monitor, evaluated));
+                reached.look(monitor.monitor(), &specification.spec, |notice| shared.notice(notice));
             }
         }
         self.notices(shared);
@@ -268,6 +291,7 @@ impl Aligned {
                 Rule::Sets { sets, topics, .. } => alignment.sets(sets.statistics(), topics),
             }
         }
+        alignment.refused(&summary.topics);
         summary.alignment = Some(alignment);
     }
 
@@ -333,6 +357,7 @@ impl Group {
         let leaps = monitor.monitor().leaps();
         Ok(Group {
             names: if several { names.collect() } else { Vec::new() },
+            reached: Reached::new(monitor.monitor()),
             monitor,
             sources: Vec::new(),
             evaluated: Evaluated { properties, explainer },

@@ -10,10 +10,13 @@ use rondel_spec::TimeModel;
 
 use super::emitter::Evaluated;
 use super::{DecodeError, SessionPlan, Shared, Stamp};
+use crate::alignment::Alignment;
 use crate::chains::ChainStatistics;
 use crate::clock::{NO_TIME, SourceClock, Ticks};
+use crate::limits::{Clocks, Limits};
 use crate::notice::Notice;
 use crate::options::{Emit, Input, TimeSource};
+use crate::reached::Reached;
 use crate::saved::{Known, Saved, StartError};
 use crate::specification::{Specification, trace_topics};
 use crate::statistics::{Backwards, Summary, omissions};
@@ -31,10 +34,16 @@ pub(super) struct Direct {
     measures_time: bool,
     /// The topics of lines that should carry a time and have not carried one yet.
     unstamped: Vec<TopicId>,
+    /// Which times of messages are refused.
+    limits: Limits,
+    /// The same in lines.
+    line_limits: Limits,
     /// The time of the last event.
     time: Timestamp,
     block: Block,
     monitor: Monitor,
+    /// The limits of instances that were not reached yet.
+    reached: Reached,
     evaluated: Evaluated,
     /// The time at the source, where properties change with time alone.
     clock: Option<SourceClock>,
@@ -80,15 +89,21 @@ impl Direct {
         let properties = (0..specification.spec.properties.len() as u32).collect();
         let measures_time = specification.spec.properties.iter().any(|p| p.time != TimeModel::Steps);
         let needs_time = |topic: &TopicId| measures_time || inputs[topic.index()].time.field().is_some();
+        let Alignment { limited, .. } = plan.options.alignment;
+        let limits = |is_live| Limits::new(&plan.options.alignment, is_live);
         Ok(Direct {
             unstamped: (0..specification.spec.topics.len() as u32).map(TopicId).filter(needs_time).collect(),
             decoders,
+            // Where nothing measures time, a time decides nothing.
+            limits: limits(true).only_if(plan.options.live && measures_time || limited),
+            line_limits: limits(false).only_if(limited),
             reads_arrivals: program.reads_arrivals(),
             reads_time_fields: inputs.iter().any(|input| input.time.field().is_some()),
             measures_time,
             inputs,
             time: Timestamp::from_nanos(known.time),
             block: Block::new(program.layout()),
+            reached: Reached::new(&monitor),
             monitor,
             evaluated: Evaluated { properties, explainer: plan.explainer.clone() },
             clock: specification.is_timed().then(SourceClock::default),
@@ -112,10 +127,10 @@ impl Direct {
     ) -> Result<(), DecodeError> {
         // The clock is read at most once for a message.
         let mut arrival = self.reads_arrivals.then(|| stamp.arrival(&*shared.clock));
-        let time = match self.inputs[topic.index()].time {
-            TimeSource::Source => stamp.source.unwrap_or_else(|| stamp.arrival(&*shared.clock)),
-            TimeSource::Arrival => *arrival.get_or_insert_with(|| stamp.arrival(&*shared.clock)),
-            TimeSource::Field(_) => NO_TIME,
+        let (time, is_own) = match self.inputs[topic.index()].time {
+            TimeSource::Source => (stamp.source.unwrap_or_else(|| stamp.arrival(&*shared.clock)), true),
+            TimeSource::Arrival => (*arrival.get_or_insert_with(|| stamp.arrival(&*shared.clock)), false),
+            TimeSource::Field(_) => (NO_TIME, true),
         };
         if let Err(error) = self.decoders[topic.index()].decode(payload, time, &mut self.block) {
             shared.counts.undecodable += 1;
@@ -126,11 +141,12 @@ impl Direct {
         let time = self.block.time(row);
         if time == NO_TIME {
             self.unstamped(row, topic, shared);
-        } else {
-            self.time = time;
-            if self.reads_time_fields {
-                shared.topics[topic.index()].stamped = true;
-            }
+        } else if !is_own || self.limits.admit(time) {
+            self.stamped(time, topic, shared);
+        } else if !self.is_accepted(row, time, topic, shared) {
+            shared.counts.checked -= 1;
+            self.block.pop();
+            return Ok(());
         }
         if let Some(arrival) = arrival.filter(|_| self.reads_arrivals) {
             self.block.set_arrival(row, arrival);
@@ -139,6 +155,41 @@ impl Direct {
             self.step(shared);
         }
         Ok(())
+    }
+
+    #[inline(always)]
+    fn stamped(&mut self, time: Timestamp, topic: TopicId, shared: &mut Shared) {
+        self.time = time;
+        if self.reads_time_fields {
+            shared.topics[topic.index()].stamped = true;
+        }
+    }
+
+    /// Reads the clock, and decides whether a message of this time is accepted: once for each block, and for
+    /// every time that may be too far away.
+    #[cold]
+    fn is_accepted(&mut self, row: usize, time: Timestamp, topic: TopicId, shared: &mut Shared) -> bool {
+        // A time of zero was never set, unless the time of the system begins at zero.
+        let is_unset = time == Timestamp::ZERO;
+        if !is_unset || self.limits.have_time() {
+            let day = shared.clock.now();
+            let accepted = shared.counts.checked - 1;
+            let clocks = Clocks { shown: self.limits.shown_at(day), day: Some(day), accepted };
+            match self.limits.check(time, clocks) {
+                None => {}
+                Some(_) if is_unset => {
+                    self.unstamped(row, topic, shared);
+                    return true;
+                }
+                Some(refused) => {
+                    shared.refuse(topic);
+                    shared.notice(Notice::refused(topic, time, refused.side, refused.distance));
+                    return false;
+                }
+            }
+        }
+        self.stamped(time, topic, shared);
+        true
     }
 
     /// Sets the time of an event without one to that of the previous event.
@@ -171,17 +222,52 @@ impl Direct {
         let decoded = lines.decode(text, at, end, &mut self.block);
         let came = (self.block.len() - before) as u64;
         shared.counts.received += came;
-        shared.counts.checked += came;
-        self.time = lines.time();
+        let mut untimed = lines.take_untimed();
+        if self.line_limits.are_active() {
+            untimed = self.refuse_lines(before, untimed, shared);
+        } else {
+            self.time = lines.time();
+        }
+        shared.counts.checked += (self.block.len() - before) as u64;
         self.mistyped = lines.mistyped();
         self.undecodable = lines.undecodable();
         if self.reads_time_fields || self.measures_time {
-            self.look_for_times(before, lines.take_untimed(), shared);
+            self.look_for_times(before, untimed, shared);
         }
         if self.block.is_full() || decoded.is_err() {
             self.step(shared);
         }
         decoded
+    }
+
+    /// Removes the events from this row on whose times are too far from those before them; returns which of
+    /// the others have no time of their own.
+    fn refuse_lines(&mut self, from: usize, untimed: Rows, shared: &mut Shared) -> Rows {
+        let (mut keep, mut kept_untimed) = (self.block.rows(), 0);
+        for row in from..self.block.len() {
+            let Some(topic) = self.block.topic(row) else { continue };
+            let time = self.block.time(row);
+            if untimed >> row & 1 == 1 {
+                // The decoder took the time of a line before it, which may have been refused.
+                self.block.set_time(row, self.time);
+                kept_untimed |= 1 << (keep & ((1 << row) - 1)).count_ones();
+                continue;
+            }
+            let clocks = Clocks { shown: NO_TIME, day: None, accepted: 0 };
+            let is_own = self.inputs[topic.index()].time != TimeSource::Arrival;
+            match is_own.then(|| self.line_limits.check(time, clocks)).flatten() {
+                Some(refused) => {
+                    keep &= !(1 << row);
+                    shared.refuse(topic);
+                    shared.notice(Notice::refused(topic, time, refused.side, refused.distance));
+                }
+                None => self.time = time,
+            }
+        }
+        if keep != self.block.rows() {
+            self.block.keep(keep);
+        }
+        kept_untimed
     }
 
     /// Counts the events from this row on that have no time of their own where they should.
@@ -220,7 +306,9 @@ impl Direct {
             let latest = (0..self.block.len()).map(|row| self.block.time(row)).max();
             clock.set(latest.unwrap_or(self.time), shared.clock.ticks());
         }
+        self.limits.renew();
         self.monitor.step(&self.block);
+        self.reached.look(&self.monitor, &self.specification.spec, |notice| shared.notice(notice));
         self.take(Some(first), shared);
         self.block.clear();
     }

@@ -9,7 +9,9 @@ use rondel_event::{Block, Layout, Projection, Rows, Timestamp, TopicId};
 
 use super::{DecodeError, SessionPlan, Shared, Stamp};
 use crate::alignment::Alignment;
-use crate::clock::{Clock, Limits, NO_TIME, Ticks, WaitClock};
+use crate::clock::{Clock, NO_TIME, Ticks, WaitClock};
+use crate::limits::{Clocks, Limits, Refused};
+use crate::notice::Notice;
 use crate::options::{Input, TimeSource};
 use crate::progress::Progress;
 use crate::saved::Waiting;
@@ -22,6 +24,7 @@ pub(super) struct Intake {
     pub(super) block: Block,
     pub(super) clock: WaitClock,
     limits: Limits,
+    is_live: bool,
     pub(super) progress: Progress,
     /// Whether the session continues from a snapshot, and no clock has shown yet how long the pause was.
     resumes: bool,
@@ -42,7 +45,14 @@ pub(super) struct Taken {
     pub(super) row: usize,
     pub(super) time: Timestamp,
     pub(super) now: Timestamp,
+    /// The time of the clock once the message has set it.
+    pub(super) then: Timestamp,
+    /// Why it is refused, if it is.
+    pub(super) refused: Option<Refused>,
 }
+
+/// The beginning of the year 2001.
+const THIS_CENTURY: Timestamp = Timestamp::from_nanos(978_307_200_000_000_000);
 
 /// The clock at the time at which a recorded message arrived.
 struct RecordedClock {
@@ -70,7 +80,7 @@ impl Intake {
         resumes: bool,
     ) -> Intake {
         let inputs = plan.options.inputs.clone();
-        let Alignment { clock, ahead, behind, .. } = plan.options.alignment;
+        let Alignment { clock, .. } = plan.options.alignment;
         let decoder = |(i, (projection, input)): (usize, (&Projection, &Input))| {
             JsonDecoder::new(TopicId(i as u32), projection, input.time.field(), input.time_unit)
         };
@@ -80,7 +90,8 @@ impl Intake {
             decoders: projections.iter().zip(&inputs).enumerate().map(decoder).collect(),
             block: Block::new(layout),
             clock: WaitClock::new(clock).after(waiting.clock),
-            limits: Limits { ahead, behind },
+            limits: Limits::new(&plan.options.alignment, plan.options.live).after(waiting.clock),
+            is_live: plan.options.live,
             progress: Progress::new(names.zip(units).collect()).after(waiting),
             resumes,
             arrived: None,
@@ -121,7 +132,7 @@ impl Intake {
             self.block.set_arrival(row, arrival);
         }
         let clock = Arc::clone(&shared.clock);
-        Ok(self.stamp(topic, row, stamp, (&*clock, true), shared))
+        Ok(self.stamp(topic, row, stamp, (&*clock, true, self.is_live), shared))
     }
 
     /// The time of the message in a row, and what the clock shows.
@@ -130,7 +141,7 @@ impl Intake {
         topic: TopicId,
         row: usize,
         stamp: &Stamp,
-        (clock, tells_arrival): (&dyn Clock, bool),
+        (clock, tells_arrival, shows_day): (&dyn Clock, bool, bool),
         shared: &mut Shared,
     ) -> Taken {
         let ticks = clock.ticks();
@@ -149,13 +160,31 @@ impl Intake {
                 shared.topics[topic.index()].stamped = true;
             }
         }
+        let mut refused = None;
+        if is_known && !self.limits.admit(time) {
+            let day = shows_day.then(|| clock.now());
+            refused = self.limits.check(time, Clocks { shown, day, accepted: shared.counts.checked });
+        }
+        if let Some(Refused { side, distance }) = refused {
+            shared.refuse(topic);
+            shared.notice(Notice::refused(topic, time, side, distance));
+            return Taken { row, time, now: shown, then: shown, refused };
+        }
         // The clock is set by the first message with a time.
         let now = self.clock.shown_or(shown, time);
-        if is_known && self.limits.allow(time, shown) {
-            self.clock.see(time, clock, ticks);
+        let mut then = now;
+        if is_known {
+            if self.clock.see(time, clock, ticks) {
+                then = now.max(time);
+            }
             self.latest = self.latest.max(Some(time));
         }
-        Taken { row, time, now }
+        Taken { row, time, now, then, refused }
+    }
+
+    /// Reads the clock again for the limits of times.
+    pub(super) fn renew(&mut self) {
+        self.limits.renew();
     }
 
     /// Whether the clock shows a time for the first time since the session continues from a snapshot.
@@ -199,7 +228,9 @@ impl Intake {
         self.arrived = self.arrived.max(arrival);
         let clock = RecordedClock { arrival, latest: self.arrived };
         let stamp = Stamp { arrival, ..Stamp::default() };
-        Some((topic, self.stamp(topic, row, &stamp, (&clock, arrival.is_some()), shared)))
+        // Times of arrival may count from anything; those of this century are times of day.
+        let shows_day = arrival.is_some_and(|arrival| arrival > THIS_CENTURY);
+        Some((topic, self.stamp(topic, row, &stamp, (&clock, arrival.is_some(), shows_day), shared)))
     }
 
     /// What the recording lacks for the settings of the alignment, in a sentence.

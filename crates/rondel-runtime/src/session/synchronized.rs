@@ -38,7 +38,7 @@ impl Rule {
     fn new(topics: usize, alignment: &Alignment) -> Rule {
         let all: Vec<TopicId> = (0..topics as u32).map(TopicId).collect();
         match alignment.set_settings(&all) {
-            Some(settings) => Rule::Sets(alignment.sets(settings)),
+            Some(settings) => Rule::Sets(Sets::new(settings)),
             None => Rule::Order(Order::new(alignment.order_settings(&all))),
         }
     }
@@ -109,13 +109,23 @@ impl Synchronized {
     ) -> Result<(), DecodeError> {
         self.intake.block.clear();
         let taken = self.intake.take(topic, stamp, payload, false, shared)?;
-        shared.counts.checked += 1;
         shared.missing.see(&self.intake.block);
-        let Taken { time, now, .. } = taken;
+        let Taken { time, now, then, refused, .. } = taken;
         self.resume(now);
+        if refused.is_some() {
+            match &mut self.rule {
+                _ if now == NO_TIME => {}
+                Rule::Order(order) => order.refuse(topic, time, now),
+                Rule::Sets(sets) => sets.refuse(topic, now),
+            }
+            return Ok(());
+        }
+        shared.counts.checked += 1;
         match &mut self.rule {
-            Rule::Order(order) => order.push(topic, time, stamp.origin, now, Arc::from(payload)),
-            Rule::Sets(sets) => sets.push(topic, time, now, Arc::from(payload)),
+            Rule::Order(order) => {
+                order.push_until(topic, time, stamp.origin, (now, then), Arc::from(payload))
+            }
+            Rule::Sets(sets) => sets.push_until(topic, time, (now, then), Arc::from(payload)),
         }
         Ok(())
     }
@@ -153,6 +163,7 @@ impl Synchronized {
 
     /// Collects notices. Released messages are taken one by one.
     pub(super) fn step(&mut self, shared: &mut Shared) {
+        self.intake.renew();
         match &mut self.rule {
             Rule::Order(order) => order.notices().for_each(|notice| shared.notice(of_order(&notice))),
             Rule::Sets(sets) => {
@@ -211,6 +222,7 @@ impl Synchronized {
             Rule::Order(order) => alignment.order(&order.statistics(), &all),
             Rule::Sets(sets) => alignment.sets(sets.statistics(), &all),
         }
+        alignment.refused(&summary.topics);
         summary.alignment = Some(alignment);
     }
 

@@ -356,7 +356,8 @@ impl Checking<'_> {
         }
         if session.has_notices() {
             for notice in session.notices() {
-                if reported.insert((notice.kind, notice.topic.map(|topic| topic.0))) {
+                let is_first = reported.insert((notice.kind, notice.topic.map(|topic| topic.0)));
+                if is_first || notice.is_single() {
                     warn(&pipeline::sentence(&notice));
                 }
             }
@@ -472,6 +473,7 @@ impl Checking<'_> {
             "skipped": self.skipped,
             "cut": self.cut,
             "undecodable": counts.undecodable,
+            "refused": counts.refused,
             "mistyped": counts.mistyped,
             "backwards": backwards,
             "left_out": omissions,

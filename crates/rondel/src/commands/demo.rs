@@ -11,7 +11,7 @@ use rondel_net::zenoh;
 use rondel_runtime::alignment::Policy;
 use rondel_runtime::{Alignment, Clock, Emit, Input, SystemClock, TimeSource};
 
-use crate::deployment::{Address, AlignmentSection, Binding, Deployment, Encoding};
+use crate::deployment::{Address, AlignmentSection, Binding, Deployment, Encoding, Limits};
 use crate::live::{Options, Running};
 use crate::networks::{self, NetworkSettings};
 use crate::output::Format;
@@ -135,6 +135,7 @@ impl Demo {
             sinks: vec![vec![Address::Stdout]; specification.program.properties().len()],
             exit_on_unreachable: true,
             missing_after: None,
+            limits: Limits::default(),
             specification,
         };
         let publishers: Result<Vec<Box<dyn Publisher>>, String> =
@@ -143,6 +144,7 @@ impl Demo {
         let clock = Arc::new(SystemClock::default());
         let plan = deployment.plan(rondel_runtime::Options {
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
+            live: true,
             ..rondel_runtime::Options::default()
         });
         let session = plan.start().map_err(|error| error.to_string())?;

@@ -20,6 +20,9 @@ use crate::specification::{Reading, Specification, Syntax, TimeModel};
 use crate::summary::status;
 use crate::{complain, exit, say, signals, warn};
 
+/// How often to look whether a network was given up.
+const CHECK: Duration = Duration::from_secs(1);
+
 /// Check a live network and publish verdicts
 ///
 /// Reads a deployment file (rondel.yaml), or in short form --topic and --publish. SIGINT and SIGTERM end
@@ -235,6 +238,7 @@ impl Run {
             sinks,
             exit_on_unreachable: self.network.exit_on_unreachable,
             missing_after: Some(deployment::MISSING_AFTER),
+            limits: deployment::Limits::default(),
         })
     }
 }
@@ -245,6 +249,7 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
         explain: arguments.explain,
         missing_after: deployment.missing_after,
         clock: Arc::clone(&clock) as Arc<dyn rondel_runtime::Clock>,
+        live: true,
         ..rondel_runtime::Options::default()
     });
     let session = match arguments.session(&plan) {
@@ -269,6 +274,7 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
         Ok(networks) => networks,
         Err(status) => return status,
     };
+    networks::show_listeners(settings);
     let every = Duration::from_secs(arguments.snapshot_every);
     let options = Options {
         format: arguments.format,
@@ -292,7 +298,7 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
         started.elapsed().as_millis(),
         deployment.sources.iter().map(|b| b.address.to_string()).collect::<Vec<_>>().join(", ")
     ));
-    let why = stopped.recv().unwrap_or(Stop::Asked);
+    let (why, failed) = wait(&running, &stopped);
     let Some(summary) = running.end(why) else {
         complain("a subscriber of the verdicts does not accept them: the last verdicts are lost");
         // Dropping the publishers would wait for this subscriber again.
@@ -304,11 +310,27 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
     });
     if !summary.kept {
         exit::TRACE
-    } else if !summary.flushed || summary.traffic.unpublished > 0 {
+    } else if !summary.flushed || summary.traffic.unpublished > 0 || failed {
         exit::NETWORK
     } else if arguments.strict {
         status(&summary.summary, true)
     } else {
         exit::SATISFIED
+    }
+}
+
+/// Waits for the end of a run; returns its reason, and whether a network was given up.
+fn wait(running: &Running, stopped: &mpsc::Receiver<Stop>) -> (Stop, bool) {
+    loop {
+        match stopped.recv_timeout(CHECK) {
+            Ok(why) => return (why, false),
+            Err(mpsc::RecvTimeoutError::Disconnected) => return (Stop::Asked, false),
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                if let Some(reason) = running.failure() {
+                    complain(&reason);
+                    return (Stop::Asked, true);
+                }
+            }
+        }
     }
 }

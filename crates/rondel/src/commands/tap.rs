@@ -16,7 +16,7 @@ use rondel_runtime::text::counted;
 use rondel_runtime::{Clock, Emit, Input, SystemClock};
 
 use super::deployment_file as is_deployment;
-use crate::deployment::{Address, AlignmentSection, Binding, Deployment, time_source, time_unit};
+use crate::deployment::{Address, AlignmentSection, Binding, Deployment, Limits, time_source, time_unit};
 use crate::live::{Options, Running};
 use crate::networks::{NetworkArguments, NetworkSettings};
 use crate::output::Format;
@@ -201,6 +201,7 @@ impl Tap {
             sinks: Vec::new(),
             exit_on_unreachable: self.network.exit_on_unreachable,
             missing_after: None,
+            limits: Limits::default(),
         })
     }
 
@@ -235,6 +236,7 @@ impl Tap {
             let clock = Arc::new(SystemClock::default());
             let plan = deployment.plan(rondel_runtime::Options {
                 clock: Arc::clone(&clock) as Arc<dyn Clock>,
+                live: true,
                 ..rondel_runtime::Options::default()
             });
             let session = plan.start().map_err(|error| network(error.to_string()))?;

@@ -207,8 +207,10 @@ pub(super) fn alignment<'y>(
     if let Some(queue) = members.get("queue").and_then(|item| item.integer("queue", 1..=1 << 30, mistakes)) {
         alignment.queue = queue as usize;
     }
-    for (name, limit) in [("ahead", &mut alignment.ahead), ("behind", &mut alignment.behind)] {
+    let Alignment { ahead, behind, limited, .. } = &mut alignment;
+    for (name, limit) in [("ahead", ahead), ("behind", behind)] {
         if let Some(item) = members.get(name) {
+            *limited = true;
             *limit = match item.text(name, mistakes).as_deref() {
                 Some("never") => None,
                 _ => duration(item, (name, "10 s", " or `never`"), mistakes),

@@ -1,6 +1,7 @@
 //! Deployments: the networks, topics and sinks of a specification, from `rondel.yaml` or from arguments.
 
 mod alignment;
+mod limits;
 mod mqtt;
 mod networks;
 mod overview;
@@ -21,6 +22,8 @@ use crate::networks::NetworkSettings;
 use crate::specification::{Reading, Specification, Syntax, TimeModel, read_text};
 pub use alignment::Section as AlignmentSection;
 use alignment::{TopicSettings, alignment, duration};
+pub use limits::Limits;
+use limits::limits;
 use mqtt::{OfTopic, mqtt_settings};
 use networks::{dds_settings, zenoh_settings};
 use places::{Place, Role};
@@ -85,6 +88,8 @@ pub struct Deployment {
     pub exit_on_unreachable: bool,
     /// How long after the start missing topics and fields are reported, in nanoseconds; `None` for never.
     pub missing_after: Option<i64>,
+    /// The section `limits:`.
+    pub limits: Limits,
 }
 
 /// The usual [`Deployment::missing_after`].
@@ -146,7 +151,8 @@ impl Deployment {
     /// rest.
     pub fn plan(&self, options: Options) -> SessionPlan {
         let (inputs, alignment) = (self.inputs(), self.alignment.alignment.clone());
-        let options = Options { inputs, alignment, emit: self.emit, ..options };
+        let largest_message = self.limits.message;
+        let options = Options { inputs, alignment, emit: self.emit, largest_message, ..options };
         match &self.synchronized {
             Some(_) => SessionPlan::synchronizer(self.specification.checked(), options),
             None => SessionPlan::of(self.specification.checked(), options),
@@ -212,6 +218,7 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     let synchronize_item = members.get("synchronize");
     let unreachable = members.get("exit_on_unreachable");
     let missing_item = members.get("missing_after");
+    let limits_item = members.get("limits");
     members.finish(SECTIONS, mistakes);
 
     let specification = match synchronize_item {
@@ -285,6 +292,7 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
         sinks,
         exit_on_unreachable,
         missing_after,
+        limits: limits_item.map(|item| limits(item, mistakes)).unwrap_or_default(),
     };
     deployment.addresses().for_each(|address| networks.need(address));
     deployment.networks = networks;

@@ -129,6 +129,7 @@ fn zenoh_row(settings: &zenoh::Settings) -> Vec<String> {
         (_, Some(file)) => file.clone(),
         (Some(zenoh::Mode::Client), None) => "nothing".to_owned(),
         (Some(zenoh::Mode::Router), None) => "TCP port 7447".to_owned(),
+        (Some(zenoh::Mode::Peer) | None, None) if !connect.is_empty() => "nothing".to_owned(),
         (Some(zenoh::Mode::Peer) | None, None) => "a free TCP port".to_owned(),
     };
     let connects = if connects.is_empty() { "nothing".to_owned() } else { connects.join(", ") };

@@ -186,7 +186,8 @@ impl Process {
         }
     }
 
-    fn all_stderr_so_far(&mut self) -> String {
+    /// All that it wrote on standard error so far.
+    pub fn all_stderr_so_far(&mut self) -> String {
         while let Ok(line) = self.stderr.coming.try_recv() {
             self.stderr.seen.push(line);
         }

@@ -1,0 +1,74 @@
+//! The section `limits:` of a deployment.
+
+use rondel_runtime::LARGEST_MESSAGE;
+
+use super::yaml::{Item, Mistakes, Synonyms};
+
+/// Names that people write for limits.
+const SYNONYMS: Synonyms = &[
+    (&["payload", "message_size", "max_message", "max_message_size", "packet"], "write `message`"),
+    (&["ahead", "behind", "queue"], "write it in the section `alignment:`"),
+];
+
+/// The section `limits:`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The largest payload of a message, in bytes.
+    pub message: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { message: LARGEST_MESSAGE }
+    }
+}
+
+/// Reads the section.
+pub(super) fn limits(item: Item<'_>, mistakes: &mut Mistakes) -> Limits {
+    let mut limits = Limits::default();
+    let mut members = item.members("limits", mistakes);
+    if let Some(item) = members.get("message")
+        && let Some(text) = item.text("message", mistakes)
+    {
+        match bytes(&text) {
+            Some(bytes) => limits.message = bytes,
+            None => mistakes.at(item, "`message` must be a size from 1 B to 4 GiB, such as 16 MiB"),
+        }
+    }
+    members.finish(SYNONYMS, mistakes);
+    limits
+}
+
+/// Reads `16 MiB`, `64kB` and the like.
+fn bytes(text: &str) -> Option<usize> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let factor: usize = match unit.trim() {
+        "B" => 1,
+        "kB" | "KB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return None,
+    };
+    let bytes = number.parse::<usize>().ok()?.checked_mul(factor)?;
+    (1..=4 << 30).contains(&bytes).then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bytes;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(bytes("16 MiB"), Some(16 << 20));
+        assert_eq!(bytes("64kB"), Some(64_000));
+        assert_eq!(bytes("1 B"), Some(1));
+        for wrong in ["", "16", "MiB", "-1 B", "0 B", "1.5 MiB", "5 GiB", "99999999999999999999 GiB", "1 TB"]
+        {
+            assert_eq!(bytes(wrong), None, "{wrong}");
+        }
+    }
+}
