@@ -42,7 +42,7 @@ fn direct() -> Alignment {
 
 /// What a session says: its verdicts with their times, and its notices.
 fn said(session: &mut Session) -> Vec<String> {
-    let reports = session.reports().map(|report| format!("{} {}", report.verdict.as_str(), report.time));
+    let reports = session.reports().map(|report| format!("{} {}", report.verdict().as_str(), report.time()));
     let mut said: Vec<String> = reports.collect();
     for notice in session.notices() {
         said.push(format!("{}: {}", notice.json(), notice.text(&mut |time| time.to_string())));
