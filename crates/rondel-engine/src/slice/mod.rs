@@ -17,6 +17,7 @@ mod delayed;
 pub(crate) mod divide;
 mod ending;
 mod index;
+mod key_tests;
 pub(crate) mod keys;
 mod lanes;
 mod parallel;
