@@ -662,7 +662,8 @@ impl Monitor {
                     self.reports.push(report);
                 }
                 if after.changed >> row & 1 == 1 {
-                    let order = report.order + 1;
+                    // Where [`Monitor::span`] puts it if this is the last moment of a block.
+                    let order = before(next_event[row + 1].into()) + 1;
                     let verdict = after.verdict(row);
                     let robustness = serial.robustness(section, formula, row, 1, verdict);
                     let (row, at_event, after, changed) = (None, false, true, true);

@@ -153,7 +153,7 @@ fn timed<'a>(events: &'a [Event], gaps: &[i64]) -> Vec<(i64, &'a Event)> {
 }
 
 /// Adds what random formulas do not have: measurements, and the key as a value. Where events without key
-/// come before an instance, what they had to do with its key is unknown to it, so the key is asked for only
+/// come before an instance, what their fields had to do with its key is unknown to it, so the two are compared only
 /// beside them.
 fn enrich(spec: &mut Spec, keys: &[(&'static str, ValueType)], keyed: u32, over: u64) {
     let mut add = |expr| {
@@ -186,6 +186,25 @@ fn enrich(spec: &mut Spec, keys: &[(&'static str, ValueType)], keyed: u32, over:
         let field = add(field(1, name, value_type));
         let is = add(Expr::Compare(Comparison::Equal, key, field));
         formulas.push(is);
+        // On the key alone, also where events without key come before.
+        let value = match value_type {
+            ValueType::Bool => Value::Bool(true),
+            ValueType::Int => Value::Int(1),
+            ValueType::Time => Value::Time(1),
+            _ => Value::String("a".into()),
+        };
+        let value = add(Expr::Literal(value));
+        let comparison = match value_type {
+            ValueType::Int | ValueType::Time => Comparison::LessOrEqual,
+            _ => Comparison::Equal,
+        };
+        let test = add(Expr::Compare(comparison, key, value));
+        let fact = Expr::Field { topic: TopicId(2), path: Path::keys(["b"]), value_type: ValueType::Bool };
+        let fact = add(fact);
+        let either = add(Expr::Or(test, fact));
+        formulas.push(add(Expr::Once(Bounds { lower: 1, upper: Some(5) }, either)));
+        let neither = add(Expr::Not(either));
+        formulas.push(add(Expr::Since(Bounds::ALL, neither, test)));
         if keyed == 7 {
             formulas.push(add(Expr::Once(Bounds { lower: 1, upper: Some(5) }, is)));
             let prev = add(Expr::Prev(field));

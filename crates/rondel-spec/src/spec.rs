@@ -536,7 +536,8 @@ impl Expr {
         operands.into_iter().flatten()
     }
 
-    pub(crate) fn operands_mut(&mut self) -> impl Iterator<Item = &mut ExprId> {
+    /// Returns the operands, to be replaced.
+    pub fn operands_mut(&mut self) -> impl Iterator<Item = &mut ExprId> {
         let operands = match self {
             Expr::Literal(_)
             | Expr::Field { .. }

@@ -61,6 +61,29 @@ fn verdicts_of_one_time_come_in_the_order_of_properties_and_keys() {
 }
 
 #[test]
+fn the_order_does_not_depend_on_where_a_trace_is_cut() {
+    let folder = Folder::new();
+    let text = "topic m { id: string }  topic flag { on: bool }\n\
+        property ahead for each id in m.id = always[0, 1 s] not flag.on\n\
+        property back = once[0.5 s, 1 s] on(flag)\n";
+    let (spec, snapshot) = (folder.file("cut.rondel", text), folder.path("cut.snapshot"));
+    let lines = [
+        "{\"topic\": \"m\", \"time\": 0, \"id\": \"a\"}\n",
+        "{\"topic\": \"flag\", \"time\": 1, \"on\": false}\n",
+        "{\"topic\": \"m\", \"time\": 2, \"id\": \"a\"}\n",
+        "{\"topic\": \"m\", \"time\": 4, \"id\": \"a\"}\n",
+    ];
+    let all = verdicts(&check(&[&spec], &lines.concat()).stdout);
+    assert!(all.iter().filter(|line| line.contains("\"time\":2")).count() > 1, "{all:?}");
+    assert_eq!(verdicts(&check(&["--explain", &spec], &lines.concat()).stdout), all);
+    for cut in 0..lines.len() {
+        let one = check(&["--snapshot-to", &snapshot, &spec], &lines[..cut].concat());
+        let two = check(&["--resume", &snapshot, &spec], &lines[cut..].concat());
+        assert_eq!(verdicts(&(one.stdout + &two.stdout)), all, "{cut}");
+    }
+}
+
+#[test]
 fn a_violation_that_goes_on_is_explained_where_every_verdict_is_printed() {
     let lines = "{\"v\": 1}\n{\"v\": 5}\n{\"v\": 6}\n{\"v\": 7}\n";
     let every = check(&["--explain", "--emit", "every", "-f", "v < 3"], lines);

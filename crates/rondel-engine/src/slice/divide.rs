@@ -8,6 +8,7 @@ use rondel_spec::{ExprId, Property, Slice, Spec, TimeModel};
 use crate::program::Binding;
 use crate::quantifier::Quantifier;
 use crate::section::{Moments, Ordered};
+use crate::slice::key_tests::decided;
 use crate::slice::keys::KeyPlan;
 use crate::slice::{DEFAULT_LIMIT, SlicePlan, Sliced};
 use crate::translate::{FieldRead, Translator};
@@ -104,6 +105,10 @@ impl Division<'_> {
         let until = spec.properties.len() as u32;
         spec.properties
             .extend(slice.until.map(|formula| Property { time: first, ..Property::new("until", formula) }));
+        for p in properties.iter().copied().chain(slice.until.map(|_| until)) {
+            let formula = spec.properties[p as usize].formula;
+            spec.properties[p as usize].formula = decided(&mut spec, formula);
+        }
         let mut translator = Translator::divided(&spec, &types, fields.len() + shared.len());
         // Formulas are in the order in which they are added.
         let mut ordered = Vec::new();

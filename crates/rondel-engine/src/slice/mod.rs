@@ -18,6 +18,7 @@ mod delayed;
 pub(crate) mod divide;
 mod ending;
 mod index;
+mod key_tests;
 pub(crate) mod keys;
 mod lanes;
 mod parallel;

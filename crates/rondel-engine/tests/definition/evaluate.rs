@@ -23,6 +23,8 @@ pub struct Evaluator<'a> {
     /// which no key is known.
     pub keys: &'a [Value],
     pub begin: usize,
+    /// Whether conditions on the keys alone are known even before: not in machines, nor in formulas with quantifiers.
+    pub knows_keys: bool,
     /// Whether numbers run straight between messages.
     pub linear: bool,
     /// The data of a machine before the transition of each sample, while it is being worked out.
@@ -39,6 +41,7 @@ impl<'a> Evaluator<'a> {
             timeline,
             keys,
             begin: 0,
+            knows_keys: false,
             linear: false,
             open: None,
             variables: HashMap::new(),
@@ -82,13 +85,50 @@ impl<'a> Evaluator<'a> {
     /// What the machine did.
     pub fn run(&mut self, id: MachineId) -> Rc<Run> {
         if !self.runs.contains_key(&id) {
-            let run = machine::run(self, id);
+            // Of a machine that has begun before its instance the guards have not known the keys.
+            let mut before = Evaluator { columns: HashMap::new(), knows_keys: false, ..self.clone() };
+            let run = machine::run(&mut before, id);
             self.runs.insert(id, Rc::new(run));
         }
         self.runs[&id].clone()
     }
 
+    /// Whether a node is a condition on keys and constants alone: that is known also before the instance begins.
+    fn is_key_test(&self, id: ExprId) -> bool {
+        let spec = self.spec;
+        let mut open = vec![id];
+        let mut keyed = false;
+        while let Some(id) = open.pop() {
+            let node = &spec.nodes[id.index()];
+            keyed |= matches!(node, Expr::Key(..));
+            let is_pure = matches!(
+                node,
+                Expr::Literal(_)
+                    | Expr::Key(..)
+                    | Expr::ToFloat(_)
+                    | Expr::Unary(..)
+                    | Expr::Binary(..)
+                    | Expr::Compare(..)
+                    | Expr::StartsWith(..)
+                    | Expr::If(..)
+                    | Expr::Not(_)
+                    | Expr::And(..)
+                    | Expr::Or(..)
+                    | Expr::Definitely(_)
+            );
+            if !is_pure {
+                return false;
+            }
+            open.extend(node.operands());
+        }
+        keyed && spec.value_type(id) == ValueType::Bool
+    }
+
     fn compute(&mut self, id: ExprId) -> Vec<Datum> {
+        if self.begin > 0 && self.knows_keys && self.is_key_test(id) {
+            let mut begun = Evaluator { columns: HashMap::new(), begin: 0, ..self.clone() };
+            return begun.column(id).to_vec();
+        }
         let expr = &self.spec.nodes[id.index()];
         let samples = 0..self.timeline.samples.len();
         match expr {
@@ -173,6 +213,19 @@ impl<'a> Evaluator<'a> {
             }
         }
         result.into_iter().map(Datum::Truth).collect()
+    }
+
+    /// Whether the conditions on keys in a formula are known before the instance begins.
+    pub fn know_keys(&mut self, formula: ExprId) {
+        let mut seen = BTreeSet::from([formula]);
+        let mut open = vec![formula];
+        while let Some(id) = open.pop() {
+            open.extend(self.spec.nodes[id.index()].operands().filter(|operand| seen.insert(*operand)));
+        }
+        let quantified = |id: &ExprId| {
+            matches!(self.spec.nodes[id.index()], Expr::Exists(..) | Expr::ForAll(..) | Expr::Bind { .. })
+        };
+        self.knows_keys = !seen.iter().any(quantified);
     }
 
     pub fn datum(&self, x: ExprId, sample: usize) -> &Datum {

@@ -57,6 +57,12 @@ pub fn of_properties(
                 evaluator = Evaluator::new(spec, &timeline, keys);
                 evaluator.linear = spec.properties[p].linear;
             }
+            if begin > 0 {
+                let linear = evaluator.linear;
+                evaluator = Evaluator::new(spec, &timeline, keys);
+                (evaluator.begin, evaluator.linear) = (begin, linear);
+                evaluator.know_keys(spec.properties[p].formula);
+            }
             let column = evaluator.column(spec.properties[p].formula);
             let spots = timeline.samples.iter().zip(column.iter()).map(|(sample, datum)| Spot {
                 time: match sample.event {

@@ -117,6 +117,7 @@ fn over(
     let timeline = Timeline::new(model, part, now, &critical(spec, part, now));
     let mut evaluator = Evaluator::new(spec, &timeline, keys);
     evaluator.begin = begin;
+    evaluator.know_keys(until);
     let column = evaluator.column(until);
     timeline.events().map(|k| column[k].truth() == Truth::TRUE).collect()
 }
