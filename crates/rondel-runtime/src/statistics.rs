@@ -5,6 +5,7 @@ use rondel_event::{Block, Path, Projection, Rows, Slot, Timestamp, TopicId, Valu
 use rondel_spec::{Property, Spec, TimeModel};
 use serde::{Deserialize, Serialize};
 
+use crate::account::Account;
 use crate::chains::ChainStatistics;
 use crate::notice::AlignmentStatistics;
 use crate::specification::{Specification, looks_ahead, may_look_ahead};
@@ -19,6 +20,8 @@ pub struct Summary {
     pub properties: Vec<PropertyStatistics>,
     /// The messages of each topic, in the order of the specification.
     pub topics: Vec<TopicStatistics>,
+    /// What became of the messages of each topic; lines of recordings are not among them.
+    pub accounts: Vec<Account>,
     /// The number of events with an earlier time than the previous event.
     pub backwards: u64,
     /// The fields that the specification reads and no message carried.
@@ -34,8 +37,17 @@ pub struct Summary {
 impl Summary {
     /// Adds the summary of a further recording.
     pub fn merge(&mut self, further: Summary) {
-        let Summary { counts, properties, topics, backwards, missing_fields, omissions, chains, alignment } =
-            further;
+        let Summary {
+            counts,
+            properties,
+            topics,
+            backwards,
+            missing_fields,
+            omissions,
+            chains,
+            alignment,
+            ..
+        } = further;
         self.counts.received += counts.received;
         self.counts.checked += counts.checked;
         self.counts.undecodable += counts.undecodable;
@@ -70,6 +82,11 @@ impl Summary {
         let doubtful = |p: &PropertyStatistics| p.inconclusive > 0 && !self.missing_fields.is_empty();
         self.properties.iter().any(|p| open(p) || doubtful(p))
             || self.topics.iter().any(TopicStatistics::never_stamped)
+    }
+
+    /// The number of messages that are missing by the numbers of their publishers.
+    pub fn lost(&self) -> u64 {
+        self.accounts.iter().map(|account| account.lost).sum()
     }
 
     /// Whether a property was violated.

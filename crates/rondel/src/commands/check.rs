@@ -433,8 +433,17 @@ impl Checking<'_> {
 
     /// One JSON object.
     fn json(&self, elapsed: Duration) -> String {
-        let Summary { counts, properties, backwards, missing_fields, omissions, chains, alignment, topics } =
-            &self.summary;
+        let Summary {
+            counts,
+            properties,
+            backwards,
+            missing_fields,
+            omissions,
+            chains,
+            alignment,
+            topics,
+            ..
+        } = &self.summary;
         let verdicts = self.plan.properties().iter().zip(properties);
         let verdicts = verdicts.map(|(property, statistics)| {
             serde_json::json!({
