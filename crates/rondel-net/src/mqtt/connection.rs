@@ -1,6 +1,6 @@
 //! A connection with a broker that reconnects by itself.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,6 +9,7 @@ use super::incoming::Routes;
 use super::link::{self, Inbox, Link};
 use super::outgoing::{Outgoing, PendingRequest};
 use super::packet::{self, ConnAck, Malformed, Packet};
+use super::session::Breaks;
 use super::{OpenError, Qos, Settings, Version};
 use crate::adapter::{Sample, now};
 
@@ -49,7 +50,7 @@ pub(super) struct Connection {
     /// The same link as in `out`, so that it can be cut while a writer holds that lock.
     link: Mutex<Option<Arc<Link>>>,
     closing: AtomicBool,
-    breaks: Arc<AtomicU64>,
+    breaks: Arc<Breaks>,
 }
 
 impl Connection {
@@ -58,7 +59,7 @@ impl Connection {
         settings: Arc<Settings>,
         client: String,
         role: Role,
-        breaks: Arc<AtomicU64>,
+        breaks: Arc<Breaks>,
     ) -> Result<Arc<Connection>, OpenError> {
         let clean = settings.clean_start || role == Role::Publishers;
         let (link, inbox, allowed) = Link::open(&settings, &client, clean)?;
@@ -129,17 +130,18 @@ impl Connection {
             if self.is_closing() {
                 break;
             }
-            self.breaks.fetch_add(1, Ordering::Relaxed);
+            self.breaks.count.fetch_add(1, Ordering::Relaxed);
             let (broker, role) = (&self.settings.broker, self.role.as_str());
             tracing::warn!(%broker, role, "the connection with the MQTT broker broke: {reason}; reconnecting");
             if since.elapsed() >= STEADY {
                 wait = RETRY.0;
             }
-            let broke = Instant::now();
+            let (broke, broke_at) = (Instant::now(), now());
             match self.reconnect(&mut wait) {
                 Some((new, rest, resumed)) => {
                     (link, inbox) = (new, rest);
                     let seconds = broke.elapsed().as_secs_f64();
+                    self.breaks.restored(&format!("{broker} ({role})"), broke_at);
                     match (self.role, resumed) {
                         (Role::Subscriptions, true) => tracing::info!(
                             %broker, role,

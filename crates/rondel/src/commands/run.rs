@@ -210,7 +210,8 @@ impl Run {
             return Err(wrong(format!("--publish: {error}")));
         }
         let used = bindings.iter().map(|b| &b.address).chain(sinks.iter().flatten());
-        let networks = self.network.settings(used).map_err(wrong)?;
+        let network = self.network.with_wait();
+        let networks = network.settings(used).map_err(wrong)?;
         Ok(Deployment {
             networks,
             specification,
@@ -221,6 +222,7 @@ impl Run {
             synchronized: None,
             sources: bindings,
             sinks,
+            slow_consumer: network.slow_consumer.unwrap_or_default(),
             exit_on_unreachable: self.network.exit_on_unreachable,
         })
     }
@@ -290,7 +292,7 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
     });
     if !summary.kept {
         exit::TRACE
-    } else if summary.flushed && summary.traffic.unpublished == 0 {
+    } else if summary.is_complete() {
         exit::SATISFIED
     } else {
         exit::NETWORK
