@@ -5,7 +5,7 @@
 mod support;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::process::{Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -50,6 +50,19 @@ fn publishing(to: &str, own: &[&str], options: &[String], count: usize) -> std::
     std::thread::spawn(move || support::rondel_with_input(arguments, &messages(count)))
 }
 
+/// A publisher that stays when it has published everything, until its input is dropped: what a publisher that
+/// ends has in its buffers may be lost.
+fn staying(own: &[&str], options: &[String], count: usize) -> (Process, std::thread::JoinHandle<ChildStdin>) {
+    let own = [&["publish", "--to", "zenoh:state", "--rate", "2000", "--wait", "60"], own].concat();
+    let mut publisher = Process::rondel(arguments(&own, options));
+    let mut input = publisher.take_input();
+    let writer = std::thread::spawn(move || {
+        input.write_all(&messages(count)).unwrap();
+        input
+    });
+    (publisher, writer)
+}
+
 /// Asks a monitor to end, and returns the time that it took and its summary.
 fn end(run: Process) -> (Duration, Option<i32>, Value) {
     let began = Instant::now();
@@ -70,18 +83,17 @@ fn a_stopped_zenoh_consumer_loses_its_verdicts_and_nobody_elses() {
     let peer = zenoh("peer", &endpoint);
     let mut stopped = tap("zenoh", &zenoh("client", &endpoint));
     let mut healthy = tap("zenoh", &zenoh("client", &endpoint));
-    let publisher = publishing("zenoh:state", &["--rate", "2000"], &peer, COUNT);
+    let (publisher, writer) = staying(&[], &peer, COUNT);
     stopped.take_stdout(10);
     stopped.signal("STOP");
-    // The others get every verdict: the monitor has checked every message.
-    let verdicts = healthy.take_stdout(COUNT);
-    assert!(
-        verdicts
-            .iter()
-            .zip(0..)
-            .all(|(line, step)| { serde_json::from_str::<Value>(line).unwrap()["data"]["step"] == step })
-    );
-    publisher.join().unwrap().expect_status(0);
+    // The other gets every verdict from its first one on: the monitor goes on checking.
+    let mut step = || {
+        let line = healthy.take_stdout(1).remove(0);
+        serde_json::from_str::<Value>(&line).unwrap()["data"]["step"].as_u64().unwrap()
+    };
+    (step() + 1..COUNT as u64).for_each(|expected| assert_eq!(step(), expected));
+    drop(writer.join().unwrap());
+    publisher.finish().expect_status(0);
     stopped.signal("CONT");
     let (took, status, summary) = end(run);
     assert!(took < END, "{took:?}");
@@ -174,8 +186,7 @@ fn what_a_stopped_monitor_misses_is_counted() {
     let (folder, endpoint) = (Folder::new(), free_endpoint());
     let listening = zenoh_listening("peer", &endpoint);
     // The publisher listens: it cuts off a monitor that it reaches directly.
-    let publisher =
-        publishing("zenoh:state", &["--rate", "2000", "--slow-consumer", "500 ms"], &listening, COUNT);
+    let (publisher, writer) = staying(&["--slow-consumer", "500 ms"], &listening, COUNT);
     let specification = folder.file("p.rondel", SPECIFICATION);
     let own = ["run", &specification, "--emit", "every", "--topic", "zenoh:state", "--summary", "json"];
     let mut run = Process::rondel(arguments(&own, &zenoh("peer", &endpoint)));
@@ -185,9 +196,11 @@ fn what_a_stopped_monitor_misses_is_counted() {
     std::thread::sleep(Duration::from_millis(2500));
     run.signal("CONT");
     run.wait_stderr("by the sequence numbers of a publisher");
-    publisher.join().unwrap();
-    // Everything that is on its way has arrived when nothing comes any more.
-    while run.stdout_within(Duration::from_secs(1)).is_some() {}
+    let input = writer.join().unwrap();
+    // Everything has arrived when nothing comes any more.
+    while run.stdout_within(Duration::from_secs(2)).is_some() {}
+    drop(input);
+    publisher.finish();
     let (took, status, summary) = end(run);
     assert!(took < END, "{took:?}");
     assert_eq!(status, Some(5), "{summary}");
