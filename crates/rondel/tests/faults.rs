@@ -6,6 +6,8 @@ mod support;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{ChildStdin, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -52,8 +54,8 @@ fn publishing(to: &str, own: &[&str], options: &[String], count: usize) -> std::
 
 /// A publisher that stays when it has published everything, until its input is dropped: what a publisher that
 /// ends has in its buffers may be lost.
-fn staying(own: &[&str], options: &[String], count: usize) -> (Process, std::thread::JoinHandle<ChildStdin>) {
-    let own = [&["publish", "--to", "zenoh:state", "--rate", "2000", "--wait", "60"], own].concat();
+fn staying(options: &[String], count: usize) -> (Process, std::thread::JoinHandle<ChildStdin>) {
+    let own = ["publish", "--to", "zenoh:state", "--rate", "2000", "--wait", "60"];
     let mut publisher = Process::rondel(arguments(&own, options));
     let mut input = publisher.take_input();
     let writer = std::thread::spawn(move || {
@@ -83,7 +85,7 @@ fn a_stopped_zenoh_consumer_loses_its_verdicts_and_nobody_elses() {
     let peer = zenoh("peer", &endpoint);
     let mut stopped = tap("zenoh", &zenoh("client", &endpoint));
     let mut healthy = tap("zenoh", &zenoh("client", &endpoint));
-    let (publisher, writer) = staying(&[], &peer, COUNT);
+    let (publisher, writer) = staying(&peer, COUNT);
     stopped.take_stdout(10);
     stopped.signal("STOP");
     // The other gets every verdict from its first one on: the monitor goes on checking.
@@ -131,13 +133,15 @@ fn a_stopped_zenoh_consumer_does_not_keep_the_monitor_from_ending() {
 fn a_stopped_dds_consumer_does_not_stop_the_monitor() {
     const COUNT: usize = 3000;
     let (folder, domain) = (Folder::new(), dds_domain());
-    let mut run = monitor(&folder, "dds", &dds(&domain));
+    let to_see = arguments(&["--publish", "stdout"], &dds(&domain));
+    let mut run = monitor(&folder, "dds", &to_see);
     let mut stopped = tap("dds", &dds(&domain));
     let publisher = publishing("dds:state", &["--rate", "2000"], &dds(&domain), COUNT);
     stopped.take_stdout(10);
     stopped.signal("STOP");
     run.wait_stderr("does not acknowledge messages");
     publisher.join().unwrap().expect_status(0);
+    run.take_stdout(COUNT);
     stopped.signal("CONT");
     let (took, status, summary) = end(run);
     assert!(took < END, "{took:?}");
@@ -182,11 +186,24 @@ fn a_tap_that_nobody_reads_does_not_hold_up_the_publisher() {
 
 #[test]
 fn what_a_stopped_monitor_misses_is_counted() {
-    const COUNT: usize = 8000;
     let (folder, endpoint) = (Folder::new(), free_endpoint());
     let listening = zenoh_listening("peer", &endpoint);
     // The publisher listens: it cuts off a monitor that it reaches directly.
-    let (publisher, writer) = staying(&["--slow-consumer", "500 ms"], &listening, COUNT);
+    let own =
+        ["publish", "--to", "zenoh:state", "--rate", "2000", "--wait", "60", "--slow-consumer", "500 ms"];
+    let mut publisher = Process::rondel(arguments(&own, &listening));
+    let mut input = publisher.take_input();
+    let noticed = Arc::new(AtomicBool::new(false));
+    let until = Arc::clone(&noticed);
+    // Goes on until the gap is noticed: a later number shows it.
+    let writer = std::thread::spawn(move || {
+        let (messages, mut count) = (messages(100), 0);
+        while !until.load(Ordering::Relaxed) {
+            input.write_all(&messages).unwrap();
+            count += 100;
+        }
+        (input, count)
+    });
     let specification = folder.file("p.rondel", SPECIFICATION);
     let own = ["run", &specification, "--emit", "every", "--topic", "zenoh:state", "--summary", "json"];
     let mut run = Process::rondel(arguments(&own, &zenoh("peer", &endpoint)));
@@ -196,7 +213,8 @@ fn what_a_stopped_monitor_misses_is_counted() {
     std::thread::sleep(Duration::from_millis(2500));
     run.signal("CONT");
     run.wait_stderr("by the sequence numbers of a publisher");
-    let input = writer.join().unwrap();
+    noticed.store(true, Ordering::Relaxed);
+    let (input, count) = writer.join().unwrap();
     // Everything has arrived when nothing comes any more.
     while run.stdout_within(Duration::from_secs(2)).is_some() {}
     drop(input);
@@ -207,7 +225,7 @@ fn what_a_stopped_monitor_misses_is_counted() {
     let topic = &summary["topics"][0];
     let number = |name: &str| topic[name].as_u64().unwrap_or_else(|| panic!("{name} in {summary}"));
     assert!(number("lost") > 0, "{summary}");
-    assert_eq!(number("received") + number("lost"), COUNT as u64, "{summary}");
+    assert_eq!(number("received") + number("lost"), count, "{summary}");
     assert!(topic["lost_from"].as_f64().unwrap() < topic["lost_until"].as_f64().unwrap(), "{summary}");
     // It was connected again; afterwards the publisher has left.
     let outage = &summary["outages"][0];
