@@ -9,8 +9,8 @@ mod saved;
 mod sets;
 
 pub use order::{
-    Lateness, Marker, MaxWait, Notice, Order, OrderPolicy, OrderSettings, OrderStatistics, Refusal, Released,
-    Tardy, TopicOrder,
+    Lateness, Marker, MaxWait, Notice, NumberOutcome, Order, OrderPolicy, OrderSettings, OrderStatistics,
+    Refusal, Released, SequenceNumbers, Tardy, TopicOrder,
 };
 pub use rondel_event::{Origin, SnapshotError};
 pub use sets::{SetNotice, SetPolicy, SetSettings, SetStatistics, SetTime, SetTopicStatistics, Sets, Unused};

@@ -19,7 +19,7 @@ use rondel_event::{Timestamp, TopicId};
 use self::frontier::{ENDLESS, Frontiers};
 use self::markers::MarkerOutcome;
 pub use self::notice::{Notice, OrderStatistics, Refusal};
-use self::origins::NumberOutcome;
+pub use self::origins::{NumberOutcome, Origins as SequenceNumbers};
 pub use self::settings::{
     Lateness, Marker, MaxWait, OrderPolicy, OrderSettings, Released, Tardy, TopicOrder,
 };

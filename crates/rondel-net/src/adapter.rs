@@ -1,6 +1,9 @@
 //! The common interface of all networks: samples arrive on the network's own thread, payloads leave
-//! through publishers, and both directions block instead of losing a message.
+//! through publishers. Both directions block instead of losing a message; publishing blocks for a limited
+//! time where a limit is set, and counts what it then drops.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rondel_event::{Origin, Timestamp, TopicId};
@@ -148,6 +151,44 @@ pub trait Publisher: Send + Sync {
     fn flush(&self, _limit: Duration) -> bool {
         true
     }
+
+    /// Returns the counter of payloads that did not reach every consumer, which outlives the publisher;
+    /// `None` where nothing is dropped.
+    fn drops(&self) -> Option<Arc<Drops>> {
+        None
+    }
+}
+
+/// Counter of payloads that a publisher dropped, with the times of the first and the last.
+#[derive(Debug, Default)]
+pub struct Drops {
+    count: AtomicU64,
+    /// Nanoseconds since the Unix epoch; 0 before the first.
+    first: AtomicI64,
+    last: AtomicI64,
+}
+
+impl Drops {
+    /// Counts payloads that were dropped up to now, the first of them at `since`.
+    pub fn add(&self, count: u64, since: Timestamp) {
+        if count > 0 {
+            // Unless an earlier one has set it.
+            _ = self.first.compare_exchange(0, since.as_nanos(), Ordering::Relaxed, Ordering::Relaxed);
+            self.last.store(now().as_nanos(), Ordering::Relaxed);
+            self.count.fetch_add(count, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the number of payloads dropped so far.
+    pub fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Returns the times of the first and the last payload dropped, if there was one.
+    pub fn span(&self) -> Option<(Timestamp, Timestamp)> {
+        let at = |time: &AtomicI64| Timestamp::from_nanos(time.load(Ordering::Relaxed));
+        (self.count() > 0).then(|| (at(&self.first), at(&self.last)))
+    }
 }
 
 /// Counters of problems that do not stop a subscription. The first one of each kind is logged, further
@@ -169,12 +210,28 @@ pub struct Problems {
     pub breaks: u64,
 }
 
+/// A connection that was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// The network: `zenoh`, `dds` or `mqtt`.
+    pub network: &'static str,
+    /// The neighbour or broker, if it is known.
+    pub neighbour: Option<String>,
+    /// When the connection was lost.
+    pub from: Timestamp,
+    /// When it was restored; `None` while it is not.
+    pub until: Option<Timestamp>,
+}
+
 /// Error of publishing a payload.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     /// The session or participant was closed.
     #[error("the network session is closed")]
     Closed,
+    /// No consumer accepted the payload within the time that a slow consumer is waited for.
+    #[error("a consumer does not accept it in time")]
+    Slow,
     /// The network cannot carry the payload, such as a string with a zero byte on DDS.
     #[error("the payload cannot be sent on this network: {0}")]
     Payload(&'static str),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rondel_event::TopicId;
 
-use crate::adapter::{Problems, PublishError, Publisher, Receiver, Sample, Subscription};
+use crate::adapter::{Drops, Problems, PublishError, Publisher, Receiver, Sample, Subscription};
 
 /// Number of samples delivered at a time.
 const BATCH: usize = 64;
@@ -143,6 +143,10 @@ impl Publisher for Wrapping {
 
     fn flush(&self, limit: Duration) -> bool {
         self.publisher.flush(limit)
+    }
+
+    fn drops(&self) -> Option<Arc<Drops>> {
+        self.publisher.drops()
     }
 }
 

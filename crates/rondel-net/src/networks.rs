@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rondel_event::TopicId;
 
-use crate::adapter::{Listener, Publisher, Receiver, Subscription};
+use crate::adapter::{Listener, Outage, Publisher, Receiver, Subscription};
 use crate::address::{Address, Encoding};
 use crate::cdr_string::{Unwrapping, Wrapping};
 use crate::{dds, mqtt, zenoh};
@@ -26,6 +26,20 @@ pub struct NetworkSettings {
 }
 
 impl NetworkSettings {
+    /// Sets how long publishing waits for a consumer that accepts nothing, on every network that has settings.
+    /// On Zenoh the connection with it is then closed, on DDS and MQTT messages are dropped.
+    pub fn limit_slow_consumers(&mut self, wait: Duration) {
+        if let Some(zenoh) = &mut self.zenoh {
+            zenoh.slow_consumer = Some(wait);
+        }
+        if let Some(dds) = &mut self.dds {
+            dds.slow_consumer = Some(wait);
+        }
+        if let Some(mqtt) = &mut self.mqtt {
+            mqtt.settings.slow_consumer = Some(wait);
+        }
+    }
+
     /// Adds default settings for the network of this address, unless it has settings.
     pub fn need(&mut self, address: &Address) {
         match address {
@@ -234,6 +248,7 @@ impl Networks {
                 };
                 let settings = zenoh::PublisherSettings {
                     encoding: Some(encoding.to_owned()),
+                    numbered: true,
                     ..zenoh::PublisherSettings::default()
                 };
                 let made = session.publisher(key, &settings).map_err(|e| failed(e.to_string()))?;
@@ -261,11 +276,26 @@ impl Networks {
         self.mqtt.as_ref().and_then(|(session, _)| session.failure())
     }
 
+    /// Returns the connections that were lost and restored so far.
+    pub fn outages(&self) -> Vec<Outage> {
+        let mut outages = self.zenoh.as_ref().map(zenoh::Session::outages).unwrap_or_default();
+        outages.extend(self.dds.iter().flat_map(dds::Participant::outages));
+        outages.extend(self.mqtt.iter().flat_map(|(session, _)| session.outages()));
+        outages
+    }
+
     /// Leaves the networks once published messages are delivered. Returns whether all were.
     pub fn close(self) -> bool {
-        let dds = self.dds.as_ref().is_none_or(|participant| participant.close(FLUSH));
-        let zenoh = self.zenoh.as_ref().is_none_or(|session| session.close_within(FLUSH).is_ok());
-        let mqtt = self.mqtt.as_ref().is_none_or(|(session, _)| session.close_within(FLUSH));
+        self.close_within(FLUSH)
+    }
+
+    /// Leaves the networks like [`Networks::close`], within a time limit for all of them.
+    pub fn close_within(self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        let left = || deadline.saturating_duration_since(Instant::now());
+        let dds = self.dds.as_ref().is_none_or(|participant| participant.close(left()));
+        let zenoh = self.zenoh.as_ref().is_none_or(|session| session.close_within(left()).is_ok());
+        let mqtt = self.mqtt.as_ref().is_none_or(|(session, _)| session.close_within(left()));
         if !(dds && zenoh && mqtt) {
             // Dropping it would wait once more, and the process is about to end.
             std::mem::forget(self);

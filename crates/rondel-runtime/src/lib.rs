@@ -26,6 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod account;
 pub mod align;
 pub mod alignment;
 mod chains;
@@ -46,6 +47,7 @@ mod statistics;
 pub mod testing;
 pub mod text;
 
+pub use account::Account;
 pub use alignment::Alignment;
 pub use chains::ChainStatistics;
 pub use clock::{AlignmentClock, Clock, ManualClock, SystemClock, Ticks};

@@ -74,11 +74,75 @@ impl Notice {
         Value::Object(object)
     }
 
+    /// Messages that consumers of a sink did not accept: the count since the last such notice and of all, and the
+    /// times of the first and the last.
+    pub fn undelivered(
+        sink: &str,
+        (count, all): (u64, u64),
+        (first, last): (Timestamp, Timestamp),
+    ) -> Notice {
+        let sentence = format!(
+            "{} dropped, as a consumer did not accept them in time",
+            counted(count, "message on ", "messages on ") + sink
+        );
+        let members = vec![
+            ("sink", json!(sink)),
+            ("count", json!(count)),
+            ("all", json!(all)),
+            ("first", seconds(first)),
+            ("last", seconds(last)),
+        ];
+        Notice::new("undelivered", None, members, sentence)
+    }
+
+    /// A connection that was lost, and is restored unless there is no time `until`.
+    pub fn outage(
+        network: &str,
+        neighbour: Option<&str>,
+        from: Timestamp,
+        until: Option<Timestamp>,
+    ) -> Notice {
+        let with = neighbour.map(|neighbour| format!(" with {neighbour}")).unwrap_or_default();
+        let end =
+            until.map_or_else(|| " and is not restored".to_owned(), |until| format!(" to {}", At(until)));
+        let sentence = format!("{network}: the connection{with} was lost from {}{end}", At(from));
+        let members = vec![
+            ("network", json!(network)),
+            ("neighbour", json!(neighbour)),
+            ("from", seconds(from)),
+            ("until", until.map_or(Value::Null, seconds)),
+        ];
+        Notice::new("outage", None, members, sentence)
+    }
+
     /// Notices that were dropped because too many waited to be taken.
     pub(crate) fn dropped(count: u64) -> Notice {
         let sentence =
             format!("{} dropped because too many waited", counted(count, "notice was", "notices were"));
         Notice::new("unsaid", None, vec![("count", json!(count))], sentence)
+    }
+
+    /// Messages that are missing by the numbers of a publisher, or of several.
+    pub(crate) fn lost(
+        topic: TopicId,
+        count: u64,
+        publisher: Option<u64>,
+        (from, until): (Timestamp, Timestamp),
+    ) -> Notice {
+        let messages = counted(count, "message was", "messages were");
+        let sentence = format!(
+            "{messages} lost between {} and {}, by the sequence numbers of {}",
+            At(from),
+            At(until),
+            if publisher.is_some() { "a publisher" } else { "several publishers" }
+        );
+        let members = vec![
+            ("count", json!(count)),
+            ("publisher", json!(publisher.map(|publisher| format!("{publisher:016x}")))),
+            ("from", seconds(from)),
+            ("until", seconds(until)),
+        ];
+        Notice::new("lost", Some(topic), members, sentence)
     }
 
     /// A message without the time that it should carry.

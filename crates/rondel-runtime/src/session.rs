@@ -15,6 +15,7 @@ use rondel_engine::CompileError;
 use rondel_event::{Origin, Projection, TimeUnit, Timestamp, TopicId};
 use rondel_spec::Spec;
 
+use crate::account::Accounts;
 use crate::alignment::{Alignment, TopicAlignment};
 use crate::clock::{Clock, Ticks};
 use crate::explanation::Explainer;
@@ -166,6 +167,7 @@ impl SessionPlan {
                 emitter,
                 counts: Counts::default(),
                 checked_before: saved.map_or(0, |saved| saved.known.events),
+                accounts: Accounts::new(topics.len()),
                 topics,
                 missing,
                 needed: Arc::clone(&self.needed),
@@ -225,6 +227,7 @@ struct Shared {
     topics: Vec<TopicStatistics>,
     missing: Missing,
     needed: Arc<Needed>,
+    accounts: Accounts,
     notices: Vec<Notice>,
     /// How many notices were dropped since the last were taken, as too many waited.
     dropped_notices: u64,
@@ -292,15 +295,20 @@ impl Session {
     #[inline]
     pub fn push(&mut self, topic: TopicId, stamp: Stamp, payload: &[u8]) -> Result<(), DecodeError> {
         self.shared.counts.received += 1;
+        self.shared.accounts.receive(topic, stamp.origin, &*self.shared.clock);
         if payload.len() > self.shared.largest_message {
             self.shared.oversized(topic, payload.len());
             return Ok(());
         }
-        match &mut self.route {
+        let taken = match &mut self.route {
             Route::Direct(direct) => direct.push(topic, &stamp, payload, &mut self.shared),
             Route::Aligned(aligned) => aligned.push(topic, &stamp, payload, &mut self.shared),
             Route::Synchronized(synchronized) => synchronized.push(topic, &stamp, payload, &mut self.shared),
+        };
+        if taken.is_err() {
+            self.shared.accounts.undecodable(topic);
         }
+        taken
     }
 
     /// A decoder for JSON lines, each a message with its topic and time: see [`Session::push_lines`]. `unit` is
@@ -351,6 +359,7 @@ impl Session {
             Route::Aligned(aligned) => aligned.step(&mut self.shared),
             Route::Synchronized(synchronized) => synchronized.step(&mut self.shared),
         }
+        self.shared.accounts.pause(&*self.shared.clock);
     }
 
     /// Evaluates all messages, and the verdicts that time alone decides, up to the session's clock. Returns the
@@ -435,6 +444,17 @@ impl Session {
         self.shared.notices.drain(..).chain(dropped)
     }
 
+    /// Takes notices of messages that were lost by the numbers of their publishers since the last call, one for
+    /// each topic.
+    pub fn losses(&mut self) -> Vec<Notice> {
+        let mut losses = self.shared.accounts.losses();
+        for notice in &mut losses {
+            let topic = notice.topic.and_then(|topic| self.shared.topics.get(topic.index()));
+            notice.topic_name = topic.map(|topic| topic.name.clone());
+        }
+        losses
+    }
+
     /// Takes the next message or set that a [synchronizer](SessionPlan::synchronizer) has released, as a JSON
     /// object: the time, and under the names of the topics the messages as received.
     pub fn released(&mut self) -> Option<&[u8]> {
@@ -484,9 +504,10 @@ impl Session {
 
     /// The session in numbers, from its beginning.
     pub fn summary(&self) -> Summary {
-        let Shared { emitter, counts, topics, missing, needed, .. } = &self.shared;
+        let Shared { emitter, counts, topics, accounts, missing, needed, .. } = &self.shared;
         let mut summary = Summary {
             counts: *counts,
+            accounts: accounts.all(),
             properties: emitter.statistics.clone(),
             topics: topics.clone(),
             missing: missing.clone(),

@@ -8,6 +8,7 @@ use rondel_event::{Block, Rows, Timestamp, TopicId, Value, Verdict};
 use rondel_spec::{Property, Spec, TimeModel};
 use serde::{Deserialize, Serialize};
 
+use crate::account::Account;
 use crate::chains::ChainStatistics;
 use crate::missing::{Missing, Needed, Vacuous, VacuousKind};
 use crate::notice::AlignmentStatistics;
@@ -23,6 +24,8 @@ pub struct Summary {
     pub properties: Vec<PropertyStatistics>,
     /// The messages of each topic, in the order of the specification.
     pub topics: Vec<TopicStatistics>,
+    /// What became of the messages of each topic; lines of recordings are not among them.
+    pub accounts: Vec<Account>,
     /// The number of events with an earlier time than the previous event.
     pub backwards: u64,
     /// The topics and fields that never came.
@@ -53,6 +56,7 @@ impl Summary {
             omissions,
             chains,
             alignment,
+            ..
         } = further;
         self.counts.received += counts.received;
         self.counts.checked += counts.checked;
@@ -103,6 +107,11 @@ impl Summary {
             p.undecided() || p.open || self.vacuous(i).iter().any(counts)
         };
         self.properties.iter().enumerate().any(open) || self.topics.iter().any(TopicStatistics::never_stamped)
+    }
+
+    /// The number of messages that are missing by the numbers of their publishers.
+    pub fn lost(&self) -> u64 {
+        self.accounts.iter().map(|account| account.lost).sum()
     }
 
     /// Whether a property was violated.

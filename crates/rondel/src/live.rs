@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rondel_event::{TopicId, Verdict};
-use rondel_net::adapter::{Problems, Subscription};
+use rondel_net::adapter::{Outage, Problems, Subscription};
 use rondel_runtime::text::{counted, grouped};
 use rondel_runtime::{
     AlignmentStatistics, ChainStatistics, Clock, Session, SessionPlan, Summary, SystemClock,
@@ -15,25 +15,28 @@ use rondel_runtime::{
 use rondel_spec::Spec;
 use serde_json::json;
 
+use crate::console::Console;
 use crate::deployment::{Address, Binding, Deployment};
+use crate::losses::{Undelivered, Watcher, lost_text, outage_json, outage_text, topic_json};
 use crate::networks::Networks;
 use crate::output::{Format, VerdictWriter, colour_of};
 use crate::pipeline::{Parts, Pipeline, Stop, Traffic};
 use crate::resume;
 use crate::sinks::{Sink, Sinks};
 use crate::summary::{Reasons, first_violation};
+use crate::time_text::TimeText;
 use crate::{complain, warn};
 
+/// How long ending may take. Containers are killed after ten seconds, and a service may have less.
+const END: Duration = Duration::from_millis(4400);
 /// How long to wait at the end for messages that are on their way.
-const DRAIN: Duration = Duration::from_secs(2);
+const DRAIN: Duration = Duration::from_millis(1500);
 /// How long no message must come for a subscription to be drained.
 const QUIET: Duration = Duration::from_millis(20);
-/// How long a receiver may take to return from its last sample.
-const CLOSE: Duration = Duration::from_secs(3);
-/// How long a publisher that was woken may take to return.
-const WAKE: Duration = Duration::from_millis(500);
-/// How long publishers wait at the end for acknowledgements.
-const FLUSH: Duration = Duration::from_secs(2);
+/// How long of [`END`] is kept for closing the networks, whatever takes longer before.
+const LEAVE: Duration = Duration::from_millis(700);
+/// How long a publisher that was woken may take to return, at least.
+const WAKE: Duration = Duration::from_millis(300);
 
 /// The options of a run beside its deployment.
 pub struct Options {
@@ -55,7 +58,10 @@ pub struct Options {
 
 /// A deployment that is running.
 pub struct Running {
-    networks: Networks,
+    networks: Arc<Networks>,
+    /// What consumers did not accept.
+    undelivered: Undelivered,
+    losses: Watcher,
     pipeline: Arc<Pipeline>,
     subscriptions: Vec<Box<dyn Subscription>>,
     /// The thread that keeps time, if time alone decides verdicts.
@@ -124,14 +130,22 @@ impl Running {
         options: Options,
         asked: impl Fn() -> bool,
     ) -> Result<Running, String> {
-        let sink = |address: &Address| match address {
-            Address::Stdout => Ok(Sink::Stdout),
-            address => networks.publisher(address, true).map(Sink::Network),
+        let mut undelivered = Undelivered::default();
+        let mut all = |places: &[Address]| {
+            let sink = |address: &Address| match address {
+                Address::Stdout => Ok(Sink::Stdout),
+                address => {
+                    let publisher = networks.publisher(address, true)?;
+                    undelivered.add(address.to_string(), publisher.drops());
+                    Ok(Sink::Network(publisher))
+                }
+            };
+            places.iter().map(sink).collect::<Result<Vec<Sink>, String>>()
         };
-        let all = |places: &[Address]| places.iter().map(sink).collect::<Result<Vec<Sink>, String>>();
         let sinks: Vec<Vec<Sink>> =
             deployment.sinks.iter().map(|places| all(places)).collect::<Result<_, _>>()?;
-        let mut released = deployment.synchronized.as_deref().map(all).transpose()?.unwrap_or_default();
+        let synchronized = deployment.synchronized.as_deref().map(&mut all);
+        let mut released = synchronized.transpose()?.unwrap_or_default();
         let notices = all(&deployment.alignment.reports)?;
         if !options.wait_subscribers.is_zero() {
             let deadline = Instant::now() + options.wait_subscribers;
@@ -149,15 +163,20 @@ impl Running {
                 }
             }
         }
+        if let Some(Sink::Network(screen)) = &options.screen {
+            undelivered.add(Address::Stdout.to_string(), screen.drops());
+        }
         released.extend(options.screen);
         let writer = VerdictWriter::new(plan.properties(), options.format, options.colour);
         let topics = deployment.specification.spec.topics.iter().zip(&deployment.sources);
         let topics = topics.map(|(topic, binding)| format!("'{}' ({})", topic.name, binding.address));
+        let stdout = Console::new(deployment.slow_consumer);
+        undelivered.add(Address::Stdout.to_string(), Some(stdout.drops()));
         let pipeline = Arc::new(Pipeline::new(Parts {
             session,
             clock: clock as Arc<dyn Clock>,
             topics: topics.collect(),
-            sinks: Sinks::new(sinks, writer),
+            sinks: Sinks::new(sinks, writer, stdout),
             released,
             notices,
             batching: deployment.addresses().any(Address::holds_back),
@@ -184,7 +203,12 @@ impl Running {
             Snapshots::start(Arc::clone(&pipeline), file, every)
                 .map_err(|error| format!("cannot start a thread: {error}"))
         });
+        let networks = Arc::new(networks);
+        let losses = Watcher::start(Arc::clone(&pipeline), Arc::clone(&networks), undelivered.clone())
+            .map_err(|error| format!("cannot start a thread: {error}"))?;
         Ok(Running {
+            losses,
+            undelivered,
             snapshots: snapshots.transpose()?,
             subscriptions,
             keeper: keeper.transpose()?,
@@ -207,6 +231,7 @@ impl Running {
     /// Ends gracefully: checks everything received and publishes its verdicts. `None` when a subscriber of
     /// the verdicts blocks.
     pub fn end(self, why: Stop) -> Option<RunSummary> {
+        let end = Instant::now() + END;
         if why == Stop::Asked {
             let drained = Instant::now() + DRAIN;
             for subscription in &self.subscriptions {
@@ -215,9 +240,11 @@ impl Running {
         }
         let mut problems = Problems::default();
         let mut closed = true;
-        let deadline = Instant::now() + CLOSE;
+        let deadline = end - LEAVE;
+        // On DDS a subscription ends when nothing more waits. Messages may come faster than they are checked.
+        let closing = deadline - WAKE;
         for subscription in &self.subscriptions {
-            closed &= subscription.close(deadline.saturating_duration_since(Instant::now()));
+            closed &= subscription.close(closing.saturating_duration_since(Instant::now()));
             let seen = subscription.problems();
             problems.malformed += seen.malformed;
             problems.empty += seen.empty;
@@ -229,22 +256,27 @@ impl Running {
         if !closed {
             self.networks.wake();
         }
-        let publishers = self.pipeline.end(self.snapshots.is_some(), WAKE)?;
+        let left = deadline.saturating_duration_since(Instant::now()).max(WAKE);
+        let publishers = self.pipeline.end(self.snapshots.is_some(), left)?;
+        self.losses.end();
         if let Some(keeper) = self.keeper {
             // A panic of the thread has been reported.
             let _ = keeper.join();
         }
         let kept = self.snapshots.is_none_or(|snapshots| snapshots.end(&self.pipeline));
         let mut flushed = closed;
-        let deadline = Instant::now() + FLUSH;
+        let deadline = end - LEAVE;
         for publisher in &publishers {
             flushed &= publisher.flush(deadline.saturating_duration_since(Instant::now()));
         }
         drop(self.subscriptions);
-        let (summary, mut traffic) = self.pipeline.summary();
-        traffic.unpublished += self.networks.refused();
         drop(publishers);
-        flushed &= self.networks.close();
+        let (outages, refused) = (self.networks.outages(), self.networks.refused());
+        let left = end.saturating_duration_since(Instant::now());
+        flushed &= Arc::into_inner(self.networks).is_some_and(|networks| networks.close_within(left));
+        // After closing: until then a consumer may be cut off.
+        let (summary, mut traffic) = self.pipeline.summary();
+        traffic.unpublished += refused;
         Some(RunSummary {
             summary,
             traffic,
@@ -254,6 +286,8 @@ impl Running {
             spec: self.spec,
             kept,
             flushed,
+            undelivered: self.undelivered,
+            outages,
         })
     }
 }
@@ -274,12 +308,26 @@ pub struct RunSummary {
     pub kept: bool,
     /// Whether every verdict was delivered.
     pub flushed: bool,
+    /// What consumers did not accept.
+    undelivered: Undelivered,
+    /// The connections that were lost.
+    outages: Vec<Outage>,
 }
 
 impl RunSummary {
     /// Why properties are vacuous.
     fn reasons(&self) -> Reasons<'_> {
         Reasons { summary: &self.summary, spec: &self.spec, unused: None }
+    }
+
+    /// Whether nothing is known to be lost, neither on the way to the session nor on the way to consumers.
+    pub fn is_complete(&self) -> bool {
+        self.flushed
+            && self.traffic.unpublished == 0
+            && self.undelivered.count() == 0
+            && self.summary.lost() + self.problems.lost == 0
+            // DDS drops what was not acknowledged when a participant is lost; its messages have no numbers.
+            && self.outages.iter().all(|outage| outage.network != "dds")
     }
 
     fn seconds(&self) -> Option<f64> {
@@ -289,7 +337,8 @@ impl RunSummary {
 
     /// One JSON object, with `seconds` from the first message received to the last.
     pub fn json(&self) -> String {
-        let Summary { counts, topics, backwards, missing, omissions, chains, alignment, .. } = &self.summary;
+        let Summary { counts, topics, accounts, backwards, missing, omissions, chains, alignment, .. } =
+            &self.summary;
         let Problems { malformed, lost, incompatible, .. } = self.problems;
         let reasons = self.reasons();
         let properties = self.spec.properties.iter().zip(&self.summary.properties).enumerate();
@@ -316,7 +365,11 @@ impl RunSummary {
             "incompatible": incompatible,
             "duplicates": self.problems.duplicates,
             "breaks": self.problems.breaks,
-            "dropped": lost + self.traffic.unpublished,
+            "dropped": lost + self.traffic.unpublished + self.undelivered.count(),
+            "lost": self.summary.lost(),
+            "topics": topics.iter().zip(accounts).map(|(topic, account)| topic_json(&topic.name, account)).collect::<Vec<_>>(),
+            "undelivered": self.undelivered.json(),
+            "outages": self.outages.iter().map(outage_json).collect::<Vec<_>>(),
             self.published: self.traffic.published,
             "seconds": self.seconds().unwrap_or(0.0),
             "flushed": self.flushed,
@@ -338,12 +391,13 @@ impl RunSummary {
             grouped(received),
             grouped(counts.checked),
             grouped(counts.undecodable + malformed),
-            grouped(lost + unpublished),
+            grouped(lost + unpublished + self.undelivered.count()),
             self.published,
             grouped(published),
         );
         for (count, what) in [
             (counts.refused, "refused"),
+            (self.summary.lost(), "lost"),
             (counts.mistyped, "values of another type"),
             (*backwards, "times going backwards"),
             (incompatible, "publishers that do not match"),
@@ -364,6 +418,16 @@ impl RunSummary {
         }
         if !self.flushed {
             text += "; NOT everything could be handed over in time";
+        }
+        let mut times = TimeText::default();
+        for (topic, account) in self.summary.topics.iter().zip(&self.summary.accounts) {
+            if let Some(sentence) = lost_text(&topic.name, account, &mut times) {
+                text += &format!("\n  {sentence}");
+            }
+        }
+        let outages = self.outages.iter().map(|outage| outage_text(outage, &mut times));
+        for sentence in self.undelivered.sentences().into_iter().chain(outages) {
+            text += &format!("\n  {sentence}");
         }
         let reasons = self.reasons();
         for (i, (property, statistics)) in

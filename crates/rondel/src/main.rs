@@ -4,9 +4,11 @@
 #![allow(unreachable_pub)]
 
 mod commands;
+mod console;
 mod deployment;
 mod exit;
 mod live;
+mod losses;
 mod networks;
 mod output;
 mod pipeline;

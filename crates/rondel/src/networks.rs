@@ -7,7 +7,7 @@ use rondel_net::networks::{JoinError, Joining};
 pub use rondel_net::networks::{Mqtt, NetworkSettings, Networks};
 use rondel_net::{dds, mqtt, zenoh};
 
-use crate::deployment::Address;
+use crate::deployment::{Address, SLOW_CONSUMER_WAIT, slow_consumer_wait};
 use crate::{complain, exit, say, warn};
 
 /// How long to try to reach a network with `--exit-on-unreachable`.
@@ -69,6 +69,10 @@ pub struct NetworkArguments {
     /// The MQTT client identifier (default: a random one)
     #[arg(long, value_name = "NAME")]
     pub mqtt_client_id: Option<String>,
+    /// How long to wait for a consumer that does not accept messages, before it is cut off or they are
+    /// dropped (default: 3 s; publish: 10 s)
+    #[arg(long, value_name = "DURATION", value_parser = slow_consumer_wait)]
+    pub slow_consumer: Option<Duration>,
     /// Exit with status 5 if a network cannot be reached within 5 seconds
     #[arg(long)]
     pub exit_on_unreachable: bool,
@@ -87,6 +91,14 @@ impl NetworkArguments {
             listen: self.zenoh_listen.clone(),
             config_file: self.zenoh_config.clone(),
             ..zenoh::Settings::default()
+        }
+    }
+
+    /// These arguments with the usual wait for slow consumers, unless they have one.
+    pub fn with_wait(&self) -> NetworkArguments {
+        NetworkArguments {
+            slow_consumer: Some(self.slow_consumer.unwrap_or(SLOW_CONSUMER_WAIT)),
+            ..self.clone()
         }
     }
 
@@ -131,11 +143,14 @@ impl NetworkArguments {
         addresses: impl Iterator<Item = &'a Address> + Clone,
     ) -> Result<NetworkSettings, String> {
         let on = |which: fn(&Address) -> bool| addresses.clone().any(which);
-        let settings = NetworkSettings {
+        let mut settings = NetworkSettings {
             zenoh: on(|a| matches!(a, Address::Zenoh(..))).then(|| self.zenoh()),
             dds: on(|a| matches!(a, Address::Dds(..))).then(|| self.dds()),
             mqtt: on(|a| matches!(a, Address::Mqtt(..))).then(|| self.mqtt()),
         };
+        if let Some(wait) = self.slow_consumer {
+            settings.limit_slow_consumers(wait);
+        }
         settings.check().map_err(|error| error.to_string())?;
         Ok(settings)
     }

@@ -2,6 +2,7 @@
 //! the networks' own threads.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
@@ -11,6 +12,7 @@ use rondel_event::{Timestamp, TopicId};
 use rondel_net::adapter::{Publisher, Receiver, Sample, now};
 use rondel_runtime::{Clock, DecodeError, Notice, Session, Stamp, Summary, Ticks};
 
+use crate::console::Console;
 use crate::sinks::{self, Sink, Sinks, publishers, release};
 use crate::time_text::TimeText;
 use crate::warn;
@@ -54,6 +56,8 @@ pub struct Pipeline {
     /// Wakes [`Pipeline::keep_time`] for a deadline before the one that it waits for.
     sooner: Condvar,
     clock: Arc<dyn Clock>,
+    /// Set when the run ends: messages that still come are not taken, or they would keep the lock busy.
+    ending: AtomicBool,
     batching: bool,
     stop_after: u64,
     stop: Sender<Stop>,
@@ -118,6 +122,7 @@ impl Pipeline {
             state: Mutex::new(state),
             sooner: Condvar::new(),
             clock,
+            ending: AtomicBool::new(false),
             batching,
             stop_after: stop_after.unwrap_or(u64::MAX),
             stop,
@@ -148,6 +153,7 @@ impl Pipeline {
     /// verdicts about waiting messages and open obligations. `None` when a sink blocks for longer than `limit`.
     pub fn end(&self, resumable: bool, limit: Duration) -> Option<Vec<Box<dyn Publisher>>> {
         let deadline = Instant::now() + limit;
+        self.ending.store(true, Ordering::Relaxed);
         let mut state = loop {
             match self.state.try_lock() {
                 Ok(state) => break state,
@@ -163,6 +169,8 @@ impl Pipeline {
             state.session.finish();
         }
         state.emit();
+        let inner = &mut *state;
+        inner.notices.take(inner.session.losses().into_iter(), &mut inner.sinks.stdout);
         state.traffic.last.get_or_insert_with(now);
         state.ended = true;
         self.sooner.notify_all();
@@ -170,6 +178,19 @@ impl Pipeline {
         all.extend(publishers(std::mem::take(&mut state.notices.sinks)));
         all.extend(publishers(std::mem::take(&mut state.released)));
         Some(all)
+    }
+
+    /// Takes notices from outside of the session, and those of lost messages.
+    pub fn report_losses(&self, notices: Vec<Notice>) {
+        let state = &mut *self.state();
+        let losses = state.session.losses();
+        if losses.is_empty() && notices.is_empty() {
+            return;
+        }
+        state.notices.take(losses.into_iter().chain(notices), &mut state.sinks.stdout);
+        if self.batching {
+            state.notices.sinks.iter().for_each(release);
+        }
     }
 
     /// A snapshot of the session, from which another run can continue.
@@ -223,6 +244,9 @@ impl Pipeline {
 
 impl Receiver for Pipeline {
     fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
+        if self.ending.load(Ordering::Relaxed) {
+            return;
+        }
         let mut state = self.state();
         if topic == self.progress {
             samples.iter().for_each(|sample| state.session.progress(sample.payload));
@@ -283,11 +307,11 @@ impl State {
             self.sinks.take(self.session.reports());
         }
         if self.session.has_notices() {
-            self.notices.take(self.session.notices());
+            self.notices.take(self.session.notices(), &mut self.sinks.stdout);
         }
         if !self.released.is_empty() {
             while let Some(line) = self.session.released() {
-                let (taken, failure) = sinks::publish(&self.released, line);
+                let (taken, failure) = sinks::publish(&self.released, line, &mut self.sinks.stdout);
                 self.traffic.published += taken;
                 if let Some(error) = failure {
                     self.traffic.unpublished += 1;
@@ -334,11 +358,11 @@ struct Notices {
 }
 
 impl Notices {
-    fn take(&mut self, notices: impl Iterator<Item = Notice>) {
+    fn take(&mut self, notices: impl Iterator<Item = Notice>, stdout: &mut Console) {
         for notice in notices {
             if !self.sinks.is_empty() {
                 // A broken network shows when verdicts are published.
-                let _ = sinks::publish(&self.sinks, notice.json().to_string().as_bytes());
+                let _ = sinks::publish(&self.sinks, notice.json().to_string().as_bytes(), stdout);
             }
             let is_first =
                 self.reported.insert((notice.kind, notice.topic.map_or(u32::MAX, |topic| topic.0)));

@@ -1,11 +1,10 @@
 //! Sinks of verdicts: topics and standard output.
 
-use std::io;
-
-use rondel_net::adapter::Publisher;
+use rondel_net::adapter::{PublishError, Publisher};
 use rondel_runtime::Report;
 
-use crate::output::{Output, VerdictWriter};
+use crate::console::Console;
+use crate::output::VerdictWriter;
 use crate::warn;
 
 /// A destination of verdicts.
@@ -22,26 +21,19 @@ pub struct Sinks {
     /// For each property its sinks.
     sinks: Vec<Vec<Sink>>,
     text: Vec<u8>,
-    stdout: Output<io::Stdout>,
+    /// Standard output.
+    pub stdout: Console,
     stdout_failed: bool,
     /// Verdicts published or printed, counted per sink.
     pub verdicts: u64,
-    /// Verdicts that could not be published.
+    /// Verdicts that could not be published, without those that a slow consumer did not accept.
     pub unpublished: u64,
 }
 
 impl Sinks {
     /// The sinks of each property, and the form of verdicts on standard output.
-    pub fn new(sinks: Vec<Vec<Sink>>, writer: VerdictWriter) -> Sinks {
-        Sinks {
-            writer,
-            sinks,
-            text: Vec::new(),
-            stdout: Output::new(io::stdout()),
-            stdout_failed: false,
-            verdicts: 0,
-            unpublished: 0,
-        }
+    pub fn new(sinks: Vec<Vec<Sink>>, writer: VerdictWriter, stdout: Console) -> Sinks {
+        Sinks { writer, sinks, text: Vec::new(), stdout, stdout_failed: false, verdicts: 0, unpublished: 0 }
     }
 
     /// Sends reports to the sinks of their properties.
@@ -85,6 +77,8 @@ impl Sinks {
             };
             match done {
                 Ok(()) => *verdicts += 1,
+                // Its publisher counts it, and says so.
+                Err(Some(PublishError::Slow)) => {}
                 Err(error) => {
                     *unpublished += 1;
                     if *unpublished == 1
@@ -127,15 +121,20 @@ pub fn publishers(sinks: impl IntoIterator<Item = Sink>) -> Vec<Box<dyn Publishe
     sinks.into_iter().filter_map(publisher).collect()
 }
 
-/// Publishes a line, a set or a notice, on these sinks. Returns the number of successes and the first error.
-pub fn publish(sinks: &[Sink], line: &[u8]) -> (u64, Option<String>) {
+/// Publishes a line, a set or a notice, on these sinks. Returns the number of successes and the first error,
+/// without lines that a slow consumer did not accept, which its publisher counts.
+pub fn publish(sinks: &[Sink], line: &[u8], stdout: &mut Console) -> (u64, Option<String>) {
     let (mut taken, mut failure) = (0, None);
     for sink in sinks {
         let sent = match sink {
-            Sink::Network(publisher) => publisher.publish(line).map_err(|e| e.to_string()),
+            Sink::Network(publisher) => match publisher.publish(line) {
+                Err(PublishError::Slow) => continue,
+                sent => sent.map_err(|e| e.to_string()),
+            },
             Sink::Stdout => {
-                let line = [line, b"\n"].concat();
-                io::Write::write_all(&mut io::stdout(), &line).map_err(|e| e.to_string())
+                stdout.write(&[line, b"\n"].concat());
+                stdout.flush();
+                stdout.failure().map_or(Ok(()), |e| Err(e.to_string()))
             }
         };
         match sent {

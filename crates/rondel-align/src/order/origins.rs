@@ -14,7 +14,7 @@ const PUBLISHERS: usize = 4096;
 
 /// The publishers of a topic with their sequence numbers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Origins {
+pub struct Origins {
     publishers: BTreeMap<u64, PublisherNumbers>,
     /// Number of events with an origin.
     heard: u64,
@@ -40,7 +40,7 @@ struct PublisherNumbers {
 
 /// Result of checking a sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NumberOutcome {
+pub enum NumberOutcome {
     /// The next number.
     Next,
     /// A duplicate.
@@ -62,7 +62,7 @@ impl Origins {
     }
 
     /// Checks and records the sequence number of an event.
-    pub(super) fn number(&mut self, origin: Origin) -> NumberOutcome {
+    pub fn number(&mut self, origin: Origin) -> NumberOutcome {
         self.heard += 1;
         let Some(publisher) = self.publishers.get_mut(&origin.publisher) else {
             self.forget();
@@ -71,6 +71,30 @@ impl Origins {
         };
         publisher.heard = self.heard;
         publisher.number(origin.number)
+    }
+
+    /// Records that a publisher's numbers up to this one were received, after the highest one so far.
+    pub fn receive_through(&mut self, publisher: u64, number: u64) {
+        let Some(publisher) = self.publishers.get_mut(&publisher) else { return };
+        if number > publisher.highest {
+            self.heard += number - publisher.highest;
+            publisher.heard = self.heard;
+            (number.saturating_sub(WINDOW - 1).max(publisher.highest + 1)..=number)
+                .for_each(|n| publisher.note(n));
+            publisher.highest = number;
+        }
+    }
+
+    /// Whether this is the first number of its publisher that was received.
+    pub fn is_first(&self, origin: Origin) -> bool {
+        self.publishers
+            .get(&origin.publisher)
+            .is_some_and(|p| p.first == origin.number && p.highest == p.first)
+    }
+
+    /// Returns the number of publishers that are remembered.
+    pub fn publishers(&self) -> usize {
+        self.publishers.len()
     }
 
     /// Records the time of an event. Returns whether the times of its publisher are in order.

@@ -2,11 +2,12 @@
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_void};
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, Once, PoisonError};
 
 use super::entity::Entity;
 use super::{DeclareError, Settings};
+use crate::adapter::Outage;
 
 /// One instance of CycloneDDS with its own sockets, threads and participant.
 ///
@@ -18,6 +19,8 @@ pub(super) struct Domain {
     _domain: Entity,
     /// Set to make blocked publishers return.
     closing: AtomicBool,
+    /// Matches that were lost and returned.
+    outages: Mutex<Vec<Outage>>,
 }
 
 impl Domain {
@@ -47,11 +50,29 @@ impl Domain {
         // SAFETY: null is allowed for the QoS and the listener.
         let participant = unsafe { cyclors::dds_create_participant(id, std::ptr::null(), std::ptr::null()) };
         let participant = Entity::own(participant, "DDS participant")?;
-        Ok(Domain { participant, _domain: domain, closing: AtomicBool::new(false) })
+        Ok(Domain {
+            participant,
+            _domain: domain,
+            closing: AtomicBool::new(false),
+            outages: Mutex::default(),
+        })
     }
 
     pub(super) fn participant(&self) -> i32 {
         self.participant.handle()
+    }
+
+    /// Adds a match that was lost and returned; at most 1,024 are remembered.
+    pub(super) fn add_outage(&self, outage: Outage) {
+        let mut outages = self.outages.lock().unwrap_or_else(PoisonError::into_inner);
+        if outages.len() < 1024 {
+            outages.push(outage);
+        }
+    }
+
+    /// Returns the matches that were lost and returned.
+    pub(super) fn outages(&self) -> Vec<Outage> {
+        self.outages.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn is_closing(&self) -> bool {

@@ -11,11 +11,13 @@
 
 mod domain;
 mod entity;
+mod matches;
 mod matching;
 mod participant;
 mod publisher;
 mod publishers;
 mod settings;
+mod slow;
 mod subscription;
 mod topic;
 

@@ -8,7 +8,7 @@ use rondel_event::TopicId;
 use super::domain::Domain;
 use super::publisher::{self, Publisher};
 use super::{DeclareError, Matching, PublisherSettings, Settings, StringType, Subscription};
-use crate::adapter::Receiver;
+use crate::adapter::{Outage, Receiver};
 
 /// The largest domain id whose ports are below 65,536.
 const LAST_DOMAIN: u32 = 230;
@@ -137,10 +137,21 @@ impl Participant {
         let mut state = self.state()?;
         let ParticipantState { spare, output, .. } = &mut *state;
         let domain = Arc::clone(take_or_open(output, spare, &self.settings)?);
-        let publisher = Publisher::create(domain, name, string_type, settings)?;
+        let publisher = Publisher::create(domain, name, string_type, settings, self.settings.slow_consumer)?;
         state.writers.retain(|w| w.strong_count() > 0);
         state.writers.push(publisher.writer());
         Ok(publisher)
+    }
+
+    /// Returns the participants that were lost for longer than their lease and have returned, by topic.
+    pub fn outages(&self) -> Vec<Outage> {
+        let Ok(state) = self.state() else { return Vec::new() };
+        state
+            .writers
+            .iter()
+            .filter_map(|writer| writer.upgrade())
+            .for_each(|writer| writer.look_at_matches());
+        state.input.iter().chain(&state.output).flat_map(|domain| domain.outages()).collect()
     }
 
     /// Stops publishing, wakes blocked publishers, sends buffered samples and waits for their

@@ -3,15 +3,17 @@
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use cyclors::{dds_entity_t, ddsi_sertype, ddsrt_iovec_t};
 
 use super::domain::Domain;
 use super::entity::{Entity, Qos, check, duration, message, policy_name};
+use super::matches::{self, Matches};
+use super::slow::SlowConsumer;
 use super::{DeclareError, PublisherSettings, StringType, topic};
-use crate::adapter::{self, PublishError};
+use crate::adapter::{self, Drops, PublishError};
 use rondel_decode::cdr;
 
 /// Time after which a blocked write checks whether the participant is closing.
@@ -36,6 +38,8 @@ pub(super) struct Writer {
     writer: Entity,
     /// Argument of the listener's callbacks: dropped after `writer`, whose deletion waits for them.
     log: Box<WriterLog>,
+    slow: SlowConsumer,
+    matches: Mutex<Matches>,
     _topic: Entity,
     /// Dropped last: see the order of the fields.
     domain: Arc<Domain>,
@@ -54,6 +58,7 @@ impl Publisher {
         name: &str,
         string_type: &StringType,
         settings: PublisherSettings,
+        slow_consumer: Option<Duration>,
     ) -> Result<Publisher, DeclareError> {
         let topic = topic::create(&domain, name, string_type)?;
         let log = Box::new(WriterLog { topic: name.to_owned(), warned: AtomicBool::new(false) });
@@ -83,7 +88,10 @@ impl Publisher {
         // SAFETY: a live handle and a place for a pointer.
         let code = unsafe { cyclors::dds_get_entity_sertype(writer.handle(), &mut serialised_type) };
         check(code, "DDS type")?;
-        Ok(Publisher { writer: Arc::new(Writer { serialised_type, writer, log, _topic: topic, domain }) })
+        let slow = SlowConsumer::new(name, slow_consumer);
+        let writer =
+            Writer { serialised_type, writer, log, slow, matches: Mutex::default(), _topic: topic, domain };
+        Ok(Publisher { writer: Arc::new(writer) })
     }
 
     pub(super) fn writer(&self) -> Weak<Writer> {
@@ -159,6 +167,14 @@ impl Writer {
         &self.log.topic
     }
 
+    /// Looks for subscribers that were lost and returned.
+    pub(super) fn look_at_matches(&self) {
+        let mut matches = self.matches.lock().unwrap_or_else(PoisonError::into_inner);
+        matches.update(&matches::readers(&self.writer), |from, until| {
+            self.domain.add_outage(matches::outage(self.name(), (from, until)));
+        });
+    }
+
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
         adapter::trace_message("published", self.name(), payload);
         let header = cdr::header(payload).map_err(PublishError::Payload)?;
@@ -167,6 +183,7 @@ impl Writer {
             |bytes: &[u8]| ddsrt_iovec_t { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
         let parts = [part(&header), part(payload), part(tail)];
         let size = header.len() + payload.len() + tail.len();
+        self.slow.admit()?;
         loop {
             if self.domain.is_closing() {
                 return Err(PublishError::Closed);
@@ -189,9 +206,12 @@ impl Writer {
             // it returns.
             match unsafe { cyclors::dds_writecdr(self.writer.handle(), data) } {
                 // Nothing was written: readers have not acknowledged enough samples yet.
-                cyclors::DDS_RETCODE_TIMEOUT => {}
+                cyclors::DDS_RETCODE_TIMEOUT => self.slow.waited(BLOCK)?,
                 code if code < 0 => return Err(PublishError::Network(message(code))),
-                _ => return Ok(()),
+                _ => {
+                    self.slow.accepted(size);
+                    return Ok(());
+                }
             }
         }
     }
@@ -250,5 +270,9 @@ impl adapter::Publisher for Publisher {
 
     fn flush(&self, limit: Duration) -> bool {
         self.writer.flush(limit)
+    }
+
+    fn drops(&self) -> Option<Arc<Drops>> {
+        Some(Arc::clone(self.writer.slow.drops()))
     }
 }

@@ -1,6 +1,7 @@
 //! Settings of participants and publishers, and the type of topics.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use crate::adapter::Listener;
 
@@ -17,11 +18,14 @@ pub struct Settings {
     /// Number of samples that a reader's cache can hold. When it is full, publishers are held back.
     /// CycloneDDS retries a full cache after 10 ms, so a queue that empties faster costs throughput.
     pub reader_queue: u32,
+    /// How long publishing waits for a subscriber that does not acknowledge samples, before samples are
+    /// dropped. Default: without limit, until the subscriber's lease of 10 s has expired.
+    pub slow_consumer: Option<Duration>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { domain: 0, interface: None, peers: Vec::new(), reader_queue: 65_536 }
+        Settings { domain: 0, interface: None, peers: Vec::new(), reader_queue: 65_536, slow_consumer: None }
     }
 }
 
@@ -58,7 +62,7 @@ impl Default for StringType {
 }
 
 /// Settings of a publisher. Publishers are always reliable, keep every sample until it is acknowledged,
-/// and block.
+/// and block, for a limited time if [`Settings::slow_consumer`] is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PublisherSettings {
     /// Whether samples are buffered until they fill a packet or are

@@ -11,6 +11,7 @@ use rondel_event::{Timestamp, TopicId};
 
 use super::domain::Domain;
 use super::entity::{Entity, Qos, check, duration};
+use super::matches::{self, Matches};
 use super::publishers::PublisherWatch;
 use super::{DeclareError, StringType, topic};
 use crate::adapter::{self, Problems, Receiver, Sample};
@@ -112,7 +113,8 @@ impl Subscription {
             waitset,
             _topic: topic,
             _stop: Arc::clone(&stop),
-            _domain: domain,
+            domain,
+            matches: Matches::default(),
             state: Arc::clone(&state),
             name: name.to_owned(),
             topic_id,
@@ -183,7 +185,8 @@ struct Worker {
     publishers: PublisherWatch,
     _topic: Entity,
     _stop: Arc<Entity>,
-    _domain: Arc<Domain>,
+    domain: Arc<Domain>,
+    matches: Matches,
     state: Arc<SubscriptionState>,
     name: String,
     topic_id: TopicId,
@@ -310,6 +313,10 @@ impl Worker {
         if code >= 0 && (matched.total_count_change != 0 || matched.current_count_change != 0) {
             let publishers = matched.current_count;
             tracing::debug!(topic = %self.name, publishers, "the number of matching publishers changed");
+            let Worker { matches, reader, domain, name, .. } = self;
+            matches.update(&matches::writers(reader), |from, until| {
+                domain.add_outage(matches::outage(name, (from, until)));
+            });
         }
         // SAFETY: plain numbers, for which all zero is a value.
         let mut lost: cyclors::dds_sample_lost_status_t = unsafe { std::mem::zeroed() };

@@ -1,6 +1,6 @@
 //! A connection with a broker that reconnects by itself.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,6 +9,7 @@ use super::incoming::Routes;
 use super::link::{self, Inbox, Link};
 use super::outgoing::{Outgoing, PendingRequest};
 use super::packet::{self, ConnAck, Malformed, Packet};
+use super::session::Breaks;
 use super::{OpenError, Qos, Settings, Version};
 use crate::adapter::{Sample, now};
 
@@ -58,7 +59,7 @@ pub(super) struct Connection {
     /// The same link as in `out`, so that it can be cut while a writer holds that lock.
     link: Mutex<Option<Arc<Link>>>,
     closing: AtomicBool,
-    breaks: Arc<AtomicU64>,
+    breaks: Arc<Breaks>,
     /// Whether the broker ended this link because another client took over the session.
     pub(super) taken_over: AtomicBool,
     /// Why the connection was given up.
@@ -71,7 +72,7 @@ impl Connection {
         settings: Arc<Settings>,
         client: String,
         role: Role,
-        breaks: Arc<AtomicU64>,
+        breaks: Arc<Breaks>,
     ) -> Result<Arc<Connection>, OpenError> {
         let clean = settings.clean_start || role == Role::Publishers;
         let (link, inbox, allowed) = Link::open(&settings, &client, clean)?;
@@ -179,7 +180,7 @@ impl Connection {
             if self.is_closing() {
                 break;
             }
-            self.breaks.fetch_add(1, Ordering::Relaxed);
+            self.breaks.count.fetch_add(1, Ordering::Relaxed);
             if self.is_contested(since, reason == CLOSED, &mut contested) {
                 break;
             }
@@ -188,11 +189,12 @@ impl Connection {
             if since.elapsed() >= STEADY {
                 wait = RETRY.0;
             }
-            let broke = Instant::now();
+            let (broke, broke_at) = (Instant::now(), now());
             match self.reconnect(&mut wait) {
                 Some((new, rest, resumed)) => {
                     (link, inbox) = (new, rest);
                     let seconds = broke.elapsed().as_secs_f64();
+                    self.breaks.restored(&format!("{broker} ({role})"), broke_at);
                     match (self.role, resumed) {
                         (Role::Subscriptions, true) => tracing::info!(
                             %broker, role,

@@ -227,7 +227,8 @@ impl Link {
         // The broker answers pings, so a longer silence means that the connection is lost.
         let silence = Duration::from_millis(u64::from(settings.keep_alive) * 1500);
         link.socket.set_read_timeout(Some(silence)).map_err(failed)?;
-        link.socket.set_write_timeout(Some(silence)).map_err(failed)?;
+        let patience = settings.slow_consumer.map_or(silence, |wait| wait.min(silence));
+        link.socket.set_write_timeout(Some(patience)).map_err(failed)?;
         Ok((link, inbox, answer))
     }
 

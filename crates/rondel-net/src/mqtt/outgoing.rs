@@ -10,7 +10,7 @@ use super::incoming::SubscriptionCounts;
 use super::link::Link;
 use super::packet::{self, ConnAck, Malformed, Packet};
 use super::{Qos, Version};
-use crate::adapter::{PublishError, trace_message};
+use crate::adapter::{Drops, PublishError, now, trace_message};
 
 /// Limit of unacknowledged messages; the broker may set a lower one.
 const WINDOW: usize = 256;
@@ -40,6 +40,8 @@ pub(super) struct Outgoing {
     pub(super) written: Instant,
     /// Whether the connection is closed.
     pub(super) ended: bool,
+    /// Whether the broker was waited for in vain, and has accepted nothing since.
+    stalled: bool,
 }
 
 /// A request that waits for the broker's answer.
@@ -128,7 +130,8 @@ impl Connection {
         }
     }
 
-    /// Publishes a message; waits while the connection is broken or the window is full.
+    /// Publishes a message; waits while the connection is broken or the window is full. Once it has waited for
+    /// as long as the settings allow, messages are dropped until the broker accepts one again.
     pub(super) fn publish(
         &self,
         topic: &str,
@@ -136,9 +139,11 @@ impl Connection {
         retained: bool,
         payload: &[u8],
         hold: bool,
+        drops: &Drops,
     ) -> Result<(), PublishError> {
         trace_message("published", topic, payload);
         let mut out = self.out();
+        let mut deadline = None;
         let qos = loop {
             if self.is_closing() || out.ended {
                 return Err(PublishError::Closed);
@@ -152,8 +157,21 @@ impl Connection {
                 // The messages that fill the window may still be in the buffer.
                 out.send();
             }
-            out = self.changed.wait(out).unwrap_or_else(PoisonError::into_inner);
+            let Some(wait) = self.settings.slow_consumer else {
+                out = self.changed.wait(out).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let left = deadline.get_or_insert_with(|| Instant::now() + wait);
+            let left = left.saturating_duration_since(Instant::now());
+            if out.stalled || left.is_zero() {
+                return Err(self.drop_one(&mut out, drops));
+            }
+            out = self.changed.wait_timeout(out, left).unwrap_or_else(PoisonError::into_inner).0;
         };
+        if out.stalled {
+            out.stalled = false;
+            tracing::warn!(broker = %self.settings.broker, "the MQTT broker accepts messages again");
+        }
         let mut message = packet::Publish { duplicate: false, retained, qos, topic, id: 0, payload };
         let length = packet::publish_length(self.version(), &message);
         if length > packet::LONGEST || length + 5 > out.allowed.maximum_packet {
@@ -171,6 +189,19 @@ impl Connection {
             out.send();
         }
         Ok(())
+    }
+
+    /// Counts a message that the broker was not ready for in time.
+    #[cold]
+    fn drop_one(&self, out: &mut Outgoing, drops: &Drops) -> PublishError {
+        if !std::mem::replace(&mut out.stalled, true) {
+            tracing::warn!(
+                broker = %self.settings.broker,
+                "the MQTT broker does not accept messages; they are dropped until it does"
+            );
+        }
+        drops.add(1, now());
+        PublishError::Slow
     }
 
     /// Returns the limit of unacknowledged messages for sending one of this quality of service.
@@ -235,6 +266,7 @@ impl Outgoing {
             refused: 0,
             written: Instant::now(),
             ended: false,
+            stalled: false,
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Qos;
 use super::connection::Connection;
-use crate::adapter::{self, PublishError};
+use crate::adapter::{self, Drops, PublishError};
 
 /// A publisher on one topic of a broker.
 pub struct Publisher {
@@ -14,6 +14,7 @@ pub struct Publisher {
     pub(super) qos: Qos,
     pub(super) retain: bool,
     pub(super) batching: bool,
+    pub(super) drops: Arc<Drops>,
 }
 
 impl std::fmt::Debug for Publisher {
@@ -27,9 +28,9 @@ impl std::fmt::Debug for Publisher {
 
 impl adapter::Publisher for Publisher {
     /// Publishes a payload; blocks while the connection is broken or the limit of unacknowledged
-    /// messages is reached.
+    /// messages is reached, at most for as long as the settings allow.
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
-        self.connection.publish(&self.topic, self.qos, self.retain, payload, self.batching)
+        self.connection.publish(&self.topic, self.qos, self.retain, payload, self.batching, &self.drops)
     }
 
     fn release(&self) {
@@ -49,5 +50,9 @@ impl adapter::Publisher for Publisher {
     /// `limit`, or if the broker refused any message.
     fn flush(&self, limit: Duration) -> bool {
         self.connection.flush(limit)
+    }
+
+    fn drops(&self) -> Option<Arc<Drops>> {
+        Some(Arc::clone(&self.drops))
     }
 }

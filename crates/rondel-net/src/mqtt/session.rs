@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rondel_event::TopicId;
+use rondel_event::{Timestamp, TopicId};
 
 use super::connection::{Connection, Role, lock_until};
 use super::{
     DeclareError, OpenError, Publisher, PublisherSettings, Settings, Subscription, SubscriptionSettings,
     check_filter, check_topic,
 };
-use crate::adapter::Receiver;
+use crate::adapter::{Outage, Receiver, now};
 
 /// Interval of connection attempts while the broker does not answer.
 const RETRY: Duration = Duration::from_secs(1);
@@ -34,9 +34,27 @@ pub struct Session {
     client: String,
     incoming: Mutex<Vec<Arc<Connection>>>,
     outgoing: Mutex<Option<Arc<Connection>>>,
-    breaks: Arc<AtomicU64>,
+    breaks: Arc<Breaks>,
     /// Number of subscriptions made so far.
     subscribed: AtomicU64,
+}
+
+/// Broken connections of a session.
+#[derive(Debug, Default)]
+pub(super) struct Breaks {
+    pub(super) count: AtomicU64,
+    outages: Mutex<Vec<Outage>>,
+}
+
+impl Breaks {
+    /// Adds a connection that broke and was restored.
+    pub(super) fn restored(&self, broker: &str, from: Timestamp) {
+        let mut outages = lock(&self.outages);
+        if outages.len() < 1024 {
+            let neighbour = Some(broker.to_owned());
+            outages.push(Outage { network: "mqtt", neighbour, from, until: Some(now()) });
+        }
+    }
 }
 
 impl std::fmt::Debug for Session {
@@ -57,7 +75,7 @@ impl Session {
             let random = RandomState::new().build_hasher().finish() as u32;
             format!("rondel-{random:08x}")
         });
-        let (settings, breaks) = (Arc::new(settings.clone()), Arc::new(AtomicU64::new(0)));
+        let (settings, breaks) = (Arc::new(settings.clone()), Arc::<Breaks>::default());
         let first = Connection::open(
             Arc::clone(&settings),
             client.clone(),
@@ -164,12 +182,18 @@ impl Session {
                 maximum_qos as u8, qos as u8, maximum_qos as u8
             );
         }
-        Ok(Publisher { connection, topic: topic.to_owned(), qos, retain, batching })
+        let topic = topic.to_owned();
+        Ok(Publisher { connection, topic, qos, retain, batching, drops: Arc::default() })
     }
 
     /// Returns how many connections broke so far.
     pub fn breaks(&self) -> u64 {
-        self.breaks.load(Ordering::Relaxed)
+        self.breaks.count.load(Ordering::Relaxed)
+    }
+
+    /// Returns when connections were broken; at most 1,024 are remembered.
+    pub fn outages(&self) -> Vec<Outage> {
+        lock(&self.breaks.outages).clone()
     }
 
     /// Returns how many published messages the broker refused so far, in its acknowledgements.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 use super::{OpenError, link};
 
@@ -205,6 +206,9 @@ pub struct Settings {
     pub session_expiry: u32,
     /// Keep-alive interval in seconds; a connection that is silent for 1.5 intervals counts as broken.
     pub keep_alive: u16,
+    /// How long publishing waits for a broker that accepts nothing or cannot be reached, before messages are
+    /// dropped. Default: without limit.
+    pub slow_consumer: Option<Duration>,
 }
 
 impl Default for Settings {
@@ -220,6 +224,7 @@ impl Default for Settings {
             clean_start: true,
             session_expiry: 300,
             keep_alive: 30,
+            slow_consumer: None,
         }
     }
 }

@@ -8,6 +8,7 @@ use rondel_event::TopicId;
 
 use super::connection::Connection;
 use super::incoming::{Deliver, Route, SubscriptionCounts};
+use super::session::Breaks;
 use super::{DeclareError, Qos, SubscriptionSettings};
 use crate::adapter::{self, Problems, Receiver, Sample};
 
@@ -18,7 +19,7 @@ pub struct Subscription {
     key: Mutex<Option<u64>>,
     counts: Arc<SubscriptionCounts>,
     /// Reconnections of the session, reported by its first subscription only.
-    breaks: Option<Arc<AtomicU64>>,
+    breaks: Option<Arc<Breaks>>,
 }
 
 impl std::fmt::Debug for Subscription {
@@ -52,7 +53,7 @@ impl Subscription {
         settings: SubscriptionSettings,
         topic: TopicId,
         receiver: Arc<R>,
-        breaks: Option<Arc<AtomicU64>>,
+        breaks: Option<Arc<Breaks>>,
     ) -> Result<Subscription, DeclareError> {
         let counts = Arc::new(SubscriptionCounts::default());
         let route = Route {
@@ -93,7 +94,7 @@ impl adapter::Subscription for Subscription {
             empty: count(&self.counts.empty),
             duplicates: count(&self.counts.duplicates),
             incompatible: count(&self.counts.refused),
-            breaks: self.breaks.as_deref().map_or(0, count),
+            breaks: self.breaks.as_ref().map_or(0, |breaks| count(&breaks.count)),
             ..Problems::default()
         }
     }

@@ -9,6 +9,7 @@ mod publisher;
 mod session;
 mod settings;
 mod subscription;
+mod watch;
 
 pub use publisher::Publisher;
 pub use session::{Connections, OpenError, Session};

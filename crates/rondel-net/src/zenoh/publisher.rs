@@ -1,6 +1,6 @@
 //! Publishers on Zenoh.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,8 +10,9 @@ use ::zenoh::key_expr::KeyExpr;
 use ::zenoh::qos::CongestionControl;
 use ::zenoh::sample::SourceInfo;
 
+use super::watch::{Sent, Watch};
 use super::{DeclareError, PublisherSettings};
-use crate::adapter::{self, PublishError};
+use crate::adapter::{self, Drops, PublishError};
 
 /// Polling interval of closing.
 const POLL: Duration = Duration::from_millis(1);
@@ -21,10 +22,10 @@ const POLL: Duration = Duration::from_millis(1);
 pub struct Publisher {
     session: ::zenoh::Session,
     publisher: ::zenoh::pubsub::Publisher<'static>,
-    matched: Arc<MatchedState>,
     gate: Arc<PublishGate>,
-    /// Sequence number of the next message; `None` without numbering.
-    next: Option<AtomicU32>,
+    sent: Arc<Sent>,
+    /// Whether messages carry their sequence number.
+    numbered: bool,
 }
 
 /// Counts threads that are publishing, to close Zenoh only when there are none. Closing while a
@@ -33,7 +34,10 @@ pub struct Publisher {
 #[derive(Debug, Default)]
 pub(super) struct PublishGate {
     closed: AtomicBool,
-    publishing: AtomicU64,
+    /// Calls of `pass` so far.
+    entered: AtomicU64,
+    /// Calls that have returned.
+    returned: AtomicU64,
 }
 
 impl PublishGate {
@@ -42,34 +46,49 @@ impl PublishGate {
     fn pass<T>(&self, publish: impl FnOnce() -> T) -> Option<T> {
         // Sequentially consistent, here and in `close`: either this thread sees that the gate is closed,
         // or `close` sees that this thread is publishing.
-        self.publishing.fetch_add(1, Ordering::SeqCst);
+        self.entered.fetch_add(1, Ordering::SeqCst);
         let result = if self.closed.load(Ordering::SeqCst) { None } else { Some(publish()) };
-        self.publishing.fetch_sub(1, Ordering::SeqCst);
+        self.returned.fetch_add(1, Ordering::SeqCst);
         result
+    }
+
+    /// Returns the number of calls so far, and how many of them have returned.
+    pub(super) fn calls(&self) -> (u64, u64) {
+        // In this order: calls that begin in between count as running.
+        let returned = self.returned.load(Ordering::SeqCst);
+        (self.entered.load(Ordering::SeqCst), returned)
     }
 
     /// Refuses further publishing and waits for threads that are publishing. Returns whether they
     /// finished before the deadline.
     pub(super) fn close(&self, deadline: Instant) -> bool {
         self.closed.store(true, Ordering::SeqCst);
-        while self.publishing.load(Ordering::SeqCst) > 0 {
+        loop {
+            let (entered, returned) = self.calls();
+            if entered == returned {
+                return true;
+            }
             if Instant::now() >= deadline {
                 return false;
             }
             std::thread::sleep(POLL);
         }
-        true
     }
 }
 
 /// Whether a publisher has matching subscribers.
 #[derive(Debug, Default)]
-struct MatchedState {
+pub(super) struct MatchedState {
     now: Mutex<bool>,
     changed: Condvar,
 }
 
 impl MatchedState {
+    /// Whether there are matching subscribers.
+    pub(super) fn get(&self) -> bool {
+        *self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn set(&self, matching: bool) {
         *self.now.lock().unwrap_or_else(PoisonError::into_inner) = matching;
         self.changed.notify_all();
@@ -82,6 +101,7 @@ impl Publisher {
         key: KeyExpr<'static>,
         settings: &PublisherSettings,
         gate: Arc<PublishGate>,
+        watch: &Watch,
     ) -> Result<Publisher, DeclareError> {
         let name = key.to_string();
         let network = |e: ::zenoh::Error| {
@@ -113,25 +133,24 @@ impl Publisher {
             encoding = settings.encoding.as_deref().unwrap_or("none"), congestion_control = "block",
             "publisher declared"
         );
-        Ok(Publisher {
-            session: session.clone(),
-            publisher,
-            matched,
-            gate,
-            next: settings.numbered.then(AtomicU32::default),
-        })
+        let sent = Sent { count: AtomicU64::new(0), matched, drops: Arc::default() };
+        let sent = Arc::new(sent);
+        watch.add(&sent);
+        Ok(Publisher { session: session.clone(), publisher, gate, sent, numbered: settings.numbered })
     }
 }
 
 impl adapter::Publisher for Publisher {
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
         adapter::trace_message("published", self.publisher.key_expr().as_str(), payload);
-        let sent = self.gate.pass(|| match &self.next {
-            None => self.publisher.put(payload).wait(),
-            Some(next) => {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                let info = SourceInfo::new(self.publisher.id(), number);
+        let sent = self.gate.pass(|| {
+            let number = self.sent.count.fetch_add(1, Ordering::Relaxed);
+            if self.numbered {
+                // Zenoh's numbers have 32 bits, and begin again at zero.
+                let info = SourceInfo::new(self.publisher.id(), number as u32);
                 self.publisher.put(payload).source_info(info).wait()
+            } else {
+                self.publisher.put(payload).wait()
             }
         });
         sent.ok_or(PublishError::Closed)?.map_err(|e| {
@@ -144,12 +163,17 @@ impl adapter::Publisher for Publisher {
     }
 
     fn is_matched(&self) -> bool {
-        *self.matched.now.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sent.matched.get()
     }
 
     fn wait_matched(&self, limit: Duration) -> bool {
-        let now = self.matched.now.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.matched.changed.wait_timeout_while(now, limit, |now| !*now);
+        let matched = &self.sent.matched;
+        let now = matched.now.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = matched.changed.wait_timeout_while(now, limit, |now| !*now);
         *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn drops(&self) -> Option<Arc<Drops>> {
+        Some(Arc::clone(&self.sent.drops))
     }
 }

@@ -9,8 +9,9 @@ use ::zenoh::Wait;
 use rondel_event::TopicId;
 
 use super::publisher::PublishGate;
+use super::watch::Watch;
 use super::{DeclareError, Mode, Publisher, PublisherSettings, Settings, Subscription, parse_key};
-use crate::adapter::Receiver;
+use crate::adapter::{Outage, Receiver};
 
 /// Polling interval of waits. Zenoh reports connections only through an unstable interface.
 const POLL: Duration = Duration::from_millis(5);
@@ -116,6 +117,7 @@ pub struct Session {
     session: ::zenoh::Session,
     connect: Vec<String>,
     gate: Arc<PublishGate>,
+    watch: Arc<Watch>,
 }
 
 impl Session {
@@ -126,6 +128,7 @@ impl Session {
     /// [`OpenError`]; [`OpenError::Unreachable`] only as a client.
     pub fn open(settings: &Settings) -> Result<Session, OpenError> {
         let config = settings.config()?;
+        let block_limit = super::settings::block_limit(&config);
         let client = settings.mode == Some(Mode::Client)
             || config.get_json("mode").is_ok_and(|mode| mode.contains(Mode::Client.as_str()));
         let session = ::zenoh::open(config).wait().map_err(|e| {
@@ -153,7 +156,10 @@ impl Session {
             zid = %session.zid(), mode = settings.mode.map_or(default_mode, Mode::as_str), connect = ?settings.connect,
             listen = ?settings.listen, config_file = ?settings.config_file, "opened the Zenoh session"
         );
-        Ok(Session { session, connect: settings.connect.clone(), gate: Arc::default() })
+        let gate = Arc::<PublishGate>::default();
+        let watch = Watch::start(&session, Arc::clone(&gate), block_limit, !settings.connect.is_empty())
+            .map_err(|e| OpenError::Network(super::reason(e)))?;
+        Ok(Session { session, connect: settings.connect.clone(), gate, watch })
     }
 
     /// Joins the network and, if there are endpoints to connect to, waits until one is connected.
@@ -240,7 +246,12 @@ impl Session {
     /// # Errors
     /// [`DeclareError`]
     pub fn publisher(&self, key: &str, settings: &PublisherSettings) -> Result<Publisher, DeclareError> {
-        Publisher::declare(&self.session, parse_key(key)?, settings, Arc::clone(&self.gate))
+        Publisher::declare(&self.session, parse_key(key)?, settings, Arc::clone(&self.gate), &self.watch)
+    }
+
+    /// Returns the connections that were lost and restored so far, and the one that is not restored yet.
+    pub fn outages(&self) -> Vec<Outage> {
+        self.watch.outages()
     }
 
     /// Closes the session like [`close_within`](Session::close_within) with a limit of 5 s.
@@ -265,6 +276,7 @@ impl Session {
             OpenError::Network(text.to_owned())
         };
         let deadline = Instant::now() + limit;
+        self.watch.end();
         if !self.gate.close(deadline) {
             return Err(timed_out());
         }

@@ -52,10 +52,13 @@ pub struct Settings {
     /// Whether to use Zenoh's low-latency transport: about half the latency, but no priorities, and both
     /// sides must use it.
     pub low_latency: bool,
+    /// How long publishing waits for a neighbour that accepts nothing, before the connection with it is
+    /// closed and its messages are lost. Default: 10 s, after which it has missed its keep-alives too.
+    pub slow_consumer: Option<Duration>,
 }
 
-/// Settings of a publisher. Publishers are always reliable and block on congestion: no message is
-/// dropped.
+/// Settings of a publisher. Publishers are always reliable and block on congestion: messages are lost only
+/// with a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublisherSettings {
     /// Whether each message is sent at once in a packet of its own. Default: off. Zenoh then puts
@@ -82,9 +85,19 @@ const SCOUTING_DELAY: Duration = Duration::from_millis(500);
 /// message is not published before the connection exists.
 const CONNECT_DELAY: Duration = Duration::from_millis(50);
 /// Time that a publisher may block on one message before Zenoh closes the connection and loses the
-/// queued messages. A subscriber under back-pressure easily exceeds Zenoh's default of 5 s. Missing
-/// keep-alives detect a neighbour that is really gone.
-const BLOCK_LIMIT: Duration = Duration::from_secs(24 * 3600);
+/// queued messages. Until then the publisher's thread holds the lock that closing needs: with a longer limit
+/// than the lease of 10 s, a neighbour that is gone freezes the whole session.
+const BLOCK_LIMIT: Duration = Duration::from_secs(10);
+/// The same limit of routers and other neighbours, unless it was set: Zenoh's default.
+const NEIGHBOUR_LIMIT: Duration = Duration::from_secs(5);
+/// The name of the limit in Zenoh's configuration, where it is in microseconds.
+const BLOCK: &str = "transport/link/tx/queue/congestion_control/block/wait_before_close";
+
+/// Returns the time that a publisher may block on one message.
+pub(super) fn block_limit(config: &Config) -> Duration {
+    let micros = config.get_json(BLOCK).ok().and_then(|text| text.trim().parse().ok());
+    micros.map_or(BLOCK_LIMIT, Duration::from_micros)
+}
 
 impl Settings {
     /// Checks these settings and the configuration file without connecting.
@@ -98,6 +111,14 @@ impl Settings {
     /// Returns what a session with these settings listens on; nothing if they cannot be used.
     pub fn listeners(&self) -> Vec<Listener> {
         self.configured().map_or_else(|_| Vec::new(), |(config, exposure)| exposure.listeners(&config))
+    }
+
+    /// Returns the time that a publisher may block on one message, unless the configuration file has another.
+    fn block_limit(&self) -> Duration {
+        let limit = self.slow_consumer.unwrap_or(BLOCK_LIMIT);
+        // Behind a router the router waits for its consumers: it must be the first to lose patience, or the
+        // connection with the router is closed because of one of them.
+        if self.listen.is_empty() && !self.connect.is_empty() { limit.max(NEIGHBOUR_LIMIT) } else { limit }
     }
 
     /// Returns the settings as Zenoh's own configuration.
@@ -157,12 +178,11 @@ impl Settings {
             set("connect/retry", "{ period_init_ms: 100, period_max_ms: 1000, period_increase_factor: 2 }")?;
         }
         // A value in the file that differs from Zenoh's default is intended.
-        let block = "transport/link/tx/queue/congestion_control/block/wait_before_close";
-        if config.get_json(block).ok() == Config::default().get_json(block).ok() {
-            let micros = BLOCK_LIMIT.as_micros().to_string();
+        if config.get_json(BLOCK).ok() == Config::default().get_json(BLOCK).ok() {
+            let micros = self.block_limit().as_micros().to_string();
             config
-                .insert_json5(block, &micros)
-                .map_err(|e| OpenError::Setting { key: block, reason: super::reason(e) })?;
+                .insert_json5(BLOCK, &micros)
+                .map_err(|e| OpenError::Setting { key: BLOCK, reason: super::reason(e) })?;
         }
         Ok((config, exposure))
     }

@@ -133,6 +133,7 @@ impl Demo {
             networks: monitor_side,
             emit: Emit::Change,
             sinks: vec![vec![Address::Stdout]; specification.program.properties().len()],
+            slow_consumer: crate::deployment::SLOW_CONSUMER_WAIT,
             exit_on_unreachable: true,
             missing_after: None,
             limits: Limits::default(),

@@ -225,7 +225,8 @@ impl Run {
             return Err(wrong(format!("--publish: {error}")));
         }
         let used = bindings.iter().map(|b| &b.address).chain(sinks.iter().flatten());
-        let networks = self.network.settings(used).map_err(wrong)?;
+        let network = self.network.with_wait();
+        let networks = network.settings(used).map_err(wrong)?;
         Ok(Deployment {
             networks,
             specification,
@@ -236,6 +237,7 @@ impl Run {
             synchronized: None,
             sources: bindings,
             sinks,
+            slow_consumer: network.slow_consumer.unwrap_or_default(),
             exit_on_unreachable: self.network.exit_on_unreachable,
             missing_after: Some(deployment::MISSING_AFTER),
             limits: deployment::Limits::default(),
@@ -310,7 +312,7 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
     });
     if !summary.kept {
         exit::TRACE
-    } else if !summary.flushed || summary.traffic.unpublished > 0 || failed {
+    } else if !summary.is_complete() || failed {
         exit::NETWORK
     } else if arguments.strict {
         status(&summary.summary, true)

@@ -16,6 +16,7 @@ use rondel_runtime::text::counted;
 use rondel_runtime::{Clock, Emit, Input, SystemClock};
 
 use super::deployment_file as is_deployment;
+use crate::console::Console;
 use crate::deployment::{Address, AlignmentSection, Binding, Deployment, Limits, time_source, time_unit};
 use crate::live::{Options, Running};
 use crate::networks::{NetworkArguments, NetworkSettings};
@@ -187,7 +188,8 @@ impl Tap {
                 input: Input { time: time_source(time), time_unit: unit, address: None },
             });
         }
-        let networks = self.network.settings(sources.iter().map(|binding| &binding.address))?;
+        let network = self.network.with_wait();
+        let networks = network.settings(sources.iter().map(|binding| &binding.address))?;
         let names = self.sources.iter().cloned();
         Ok(Deployment {
             specification: Specification::of_topics(names).map_err(|_| String::new())?,
@@ -199,6 +201,7 @@ impl Tap {
             synchronized: Some(Vec::new()),
             sources,
             sinks: Vec::new(),
+            slow_consumer: network.slow_consumer.unwrap_or_default(),
             exit_on_unreachable: self.network.exit_on_unreachable,
             missing_after: None,
             limits: Limits::default(),
@@ -218,12 +221,14 @@ impl Tap {
         let topics: Vec<String> =
             deployment.specification.spec.topics.iter().map(|topic| topic.name.clone()).collect();
         let view = View::new(form, terminal::colours_stdout(), &self.field, &topics);
+        let out = Console::new(deployment.slow_consumer);
+        let dropped = out.drops();
         let Deployment { networks, exit_on_unreachable, sources, .. } = &deployment;
         let networks = crate::networks::open(networks, *exit_on_unreachable, || asked.yet())?;
         let addresses =
             sources.iter().map(|binding| binding.address.to_string()).collect::<Vec<_>>().join(", ");
         if self.aligned {
-            let screen = Screen::new(view, stop.clone());
+            let screen = Screen::new(view, out, stop.clone());
             let options = Options {
                 format: Format::Text,
                 colour: false,
@@ -250,10 +255,10 @@ impl Tap {
             say(&summary.text(terminal::colours_stderr()));
             let (missing, failure) = screen.end();
             missing.iter().for_each(|sentence| say(&format!("  {sentence}")));
-            return Ok(status(failure, summary.flushed));
+            return Ok(status(failure, summary.is_complete()));
         }
         let count = self.count.unwrap_or(u64::MAX);
-        let printer = Arc::new(Printer::new(view, topics, sources, self.once, count, stop));
+        let printer = Arc::new(Printer::new((view, out), topics, sources, self.once, count, stop));
         let subscribe = |(i, binding): (usize, &Binding)| {
             let topic = TopicId(i as u32);
             match &binding.address {
@@ -300,9 +305,16 @@ impl Tap {
         let of_network: String = of_network
             .map(|(count, what)| format!(", {} {what}", counted(*count, "message", "messages")))
             .collect();
-        say(&format!("{received}{of_network}"));
+        let unread = match dropped.count() {
+            0 => String::new(),
+            count => format!(
+                ", {} dropped because nobody read standard output",
+                counted(count, "message", "messages")
+            ),
+        };
+        say(&format!("{received}{of_network}{unread}"));
         missing.iter().for_each(|sentence| say(&format!("  {sentence}")));
-        Ok(status(failure, true))
+        Ok(status(failure, dropped.count() == 0))
     }
 }
 

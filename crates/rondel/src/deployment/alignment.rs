@@ -267,7 +267,7 @@ pub(super) fn duration(
 }
 
 /// Reads `50 ms`, `1.5s` and the like.
-fn nanoseconds(text: &str) -> Option<i64> {
+pub(super) fn nanoseconds(text: &str) -> Option<i64> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let factor = match unit.trim() {

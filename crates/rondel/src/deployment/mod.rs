@@ -7,10 +7,12 @@ mod networks;
 mod overview;
 mod places;
 mod schema;
+mod slow_consumer;
 mod types;
 mod yaml;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::ValueEnum;
 use rondel_event::{Path as FieldPath, TimeUnit};
@@ -28,6 +30,8 @@ use mqtt::{OfTopic, mqtt_settings};
 use networks::{dds_settings, zenoh_settings};
 use places::{Place, Role};
 pub use schema::check_time_field;
+use slow_consumer::slow_consumer;
+pub use slow_consumer::{WAIT as SLOW_CONSUMER_WAIT, slow_consumer_wait};
 use types::DdsType;
 pub use yaml::Mistake;
 use yaml::{Item, Mistakes, Synonyms, suggest};
@@ -84,6 +88,8 @@ pub struct Deployment {
     pub emit: Emit,
     /// The sinks of the verdicts of each property, in the order of the properties.
     pub sinks: Vec<Vec<Address>>,
+    /// How long a consumer that accepts nothing is waited for.
+    pub slow_consumer: Duration,
     /// Whether to exit when a network cannot be reached.
     pub exit_on_unreachable: bool,
     /// How long after the start missing topics and fields are reported, in nanoseconds; `None` for never.
@@ -219,6 +225,7 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     let unreachable = members.get("exit_on_unreachable");
     let missing_item = members.get("missing_after");
     let limits_item = members.get("limits");
+    let slow_consumer_item = members.get("slow_consumer");
     members.finish(SECTIONS, mistakes);
 
     let specification = match synchronize_item {
@@ -239,6 +246,7 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
         dds: dds_item.map(|item| dds_settings(item, mistakes)),
         mqtt: mqtt_item.map(|item| mqtt_settings(item, folder, mistakes)),
     };
+    let slow_consumer = slow_consumer_item.map_or(SLOW_CONSUMER_WAIT, |item| slow_consumer(item, mistakes));
     let exit_on_unreachable =
         unreachable.and_then(|item| item.boolean("exit_on_unreachable", mistakes)).unwrap_or(false);
     let missing_after = match missing_item {
@@ -290,11 +298,13 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
         synchronized,
         emit,
         sinks,
+        slow_consumer,
         exit_on_unreachable,
         missing_after,
         limits: limits_item.map(|item| limits(item, mistakes)).unwrap_or_default(),
     };
     deployment.addresses().for_each(|address| networks.need(address));
+    networks.limit_slow_consumers(slow_consumer);
     deployment.networks = networks;
     Some(deployment)
 }

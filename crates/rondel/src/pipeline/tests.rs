@@ -42,11 +42,12 @@ fn pipeline_of(spec: Spec, clock: Arc<dyn Clock>) -> (Pipeline, mpsc::Receiver<S
     let plan = SessionPlan::of(Specification::new(spec).unwrap(), options);
     let (published, verdicts) = mpsc::channel();
     let sinks = vec![vec![Sink::Network(Box::new(Published(published)))]];
+    let stdout = Console::new(Duration::from_secs(3));
     let pipeline = Pipeline::new(Parts {
         session: plan.start().unwrap(),
         clock,
         topics: vec!["beat".into()],
-        sinks: Sinks::new(sinks, VerdictWriter::new(plan.properties(), Format::Json, false)),
+        sinks: Sinks::new(sinks, VerdictWriter::new(plan.properties(), Format::Json, false), stdout),
         released: Vec::new(),
         notices: Vec::new(),
         batching: false,

@@ -90,6 +90,11 @@ impl Process {
         stdin.write_all(bytes).and_then(|()| stdin.flush()).unwrap();
     }
 
+    /// Its standard input, to be written on another thread.
+    pub fn take_input(&mut self) -> ChildStdin {
+        self.stdin.take().expect("standard input is open")
+    }
+
     /// Closes its standard input.
     pub fn close_input(&mut self) {
         self.stdin = None;

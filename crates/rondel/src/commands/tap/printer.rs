@@ -1,23 +1,22 @@
 //! Printing messages on standard output.
 
-use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use rondel_decode::json::JsonDecoder;
 use rondel_event::{Block, Layout, Projection, Timestamp, TopicId};
-use rondel_net::adapter::{PublishError, Publisher, Receiver, Sample};
+use rondel_net::adapter::{Drops, PublishError, Publisher, Receiver, Sample};
 use rondel_runtime::TimeSource;
 use rondel_runtime::text::counted;
 
 use super::view::{Message, View};
+use crate::console::Console;
 use crate::deployment::Binding;
-use crate::output::Output;
 use crate::pipeline::Stop;
 use crate::warn;
 
 /// Standard output with a view that writes messages.
 struct Paper {
-    out: Output<io::Stdout>,
+    out: Console,
     view: View,
     text: Vec<u8>,
     stop: mpsc::Sender<Stop>,
@@ -26,8 +25,8 @@ struct Paper {
 }
 
 impl Paper {
-    fn new(view: View, stop: mpsc::Sender<Stop>) -> Paper {
-        Paper { out: Output::new(io::stdout()), view, text: Vec::new(), stop, stopped: false }
+    fn new(view: View, out: Console, stop: mpsc::Sender<Stop>) -> Paper {
+        Paper { out, view, text: Vec::new(), stop, stopped: false }
     }
 
     /// Prints `text`, and sends `stop` if `done` or if the output cannot be written.
@@ -72,10 +71,10 @@ struct State {
 }
 
 impl Printer {
-    /// A printer for these topics. It sends `stop` after `count` messages, or with `once` after the first of every
+    /// A printer of these topics on `out`. It sends `stop` after `count` messages, or with `once` after the first of every
     /// topic.
     pub fn new(
-        view: View,
+        (view, out): (View, Console),
         topics: Vec<String>,
         bindings: &[Binding],
         once: bool,
@@ -87,7 +86,7 @@ impl Printer {
             JsonDecoder::new(TopicId(i as u32), &Projection::default(), input.time.field(), input.time_unit)
         });
         let state = State {
-            paper: Paper::new(view, stop),
+            paper: Paper::new(view, out, stop),
             decoders: decoders.collect(),
             block: Block::new(Layout { topics: topics.len(), ..Layout::default() }),
             seen: vec![false; topics.len()],
@@ -197,8 +196,8 @@ pub struct Screen(Arc<Mutex<Paper>>);
 
 impl Screen {
     /// A screen, which sends `stop` when the output cannot be written.
-    pub fn new(view: View, stop: mpsc::Sender<Stop>) -> Screen {
-        Screen(Arc::new(Mutex::new(Paper::new(view, stop))))
+    pub fn new(view: View, out: Console, stop: mpsc::Sender<Stop>) -> Screen {
+        Screen(Arc::new(Mutex::new(Paper::new(view, out, stop))))
     }
 
     fn paper(&self) -> MutexGuard<'_, Paper> {
@@ -217,5 +216,9 @@ impl Publisher for Screen {
         paper.view.released(payload, &mut paper.text);
         paper.print(false);
         Ok(())
+    }
+
+    fn drops(&self) -> Option<Arc<Drops>> {
+        Some(self.paper().out.drops())
     }
 }

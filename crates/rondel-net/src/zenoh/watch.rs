@@ -1,0 +1,259 @@
+//! Neighbours that stop taking messages or lose their connection.
+//!
+//! A publisher blocks while a neighbour takes nothing. After the session's wait Zenoh closes the connection
+//! with this neighbour, and publishing goes on. Zenoh reports neither: a thread looks every 100 ms for a call
+//! that does not return, and follows the events of connections. A call that returned after the wait, and a
+//! connection that was closed then, are a consumer that was cut off. What is published until it connects
+//! again is counted as dropped. Publishing itself only counts.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
+use std::time::{Duration, Instant};
+
+use ::zenoh::Wait;
+use ::zenoh::sample::SampleKind;
+use ::zenoh::session::ZenohId;
+use rondel_event::Timestamp;
+
+use super::publisher::{MatchedState, PublishGate};
+use crate::adapter::{Drops, Outage, now};
+
+/// Interval at which the thread looks.
+const TICK: Duration = Duration::from_millis(100);
+/// Time that Zenoh takes at most to close a connection that it has given up.
+const CLOSING: Duration = Duration::from_secs(10);
+/// A consumer that does not connect again within this time has left; nothing more is counted for it.
+const LEFT: Duration = Duration::from_secs(60);
+/// Limits of remembered neighbours and outages.
+const NEIGHBOURS: usize = 1024;
+
+/// Messages of a publisher, counted.
+#[derive(Debug)]
+pub(super) struct Sent {
+    /// Messages published so far: the next one's sequence number.
+    pub(super) count: AtomicU64,
+    pub(super) matched: Arc<MatchedState>,
+    pub(super) drops: Arc<Drops>,
+}
+
+/// Counts what neighbours miss, for one session.
+#[derive(Debug)]
+pub(super) struct Watch {
+    gate: Arc<PublishGate>,
+    wait: Duration,
+    /// Whether the session connects to others, so that being alone is a loss.
+    connects: bool,
+    state: Mutex<WatchState>,
+}
+
+#[derive(Debug)]
+struct WatchState {
+    publishers: Vec<Weak<Sent>>,
+    events: mpsc::Receiver<(SampleKind, ZenohId)>,
+    /// The call that did not return between the last two looks.
+    blocked: Option<Blocked>,
+    /// The last call that blocked for the whole wait, until the connection that was closed is known.
+    gave_up: Option<(Instant, Blocked)>,
+    cut: Vec<CutOff>,
+    /// When the connection with a neighbour was lost.
+    lost: BTreeMap<ZenohId, Timestamp>,
+    /// Number of connections now.
+    connected: usize,
+    /// When the last connection was lost, while there is none.
+    alone_since: Option<Timestamp>,
+    outages: Vec<Outage>,
+    closing: bool,
+}
+
+/// A call that does not return.
+#[derive(Debug)]
+struct Blocked {
+    since: Instant,
+    at: Timestamp,
+    /// Calls that had returned before.
+    returned: u64,
+    /// Every publisher with a subscriber and what it had published before.
+    marks: Vec<(Arc<Sent>, u64)>,
+    said: bool,
+}
+
+/// A consumer that was cut off.
+#[derive(Debug)]
+struct CutOff {
+    neighbour: ZenohId,
+    at: Timestamp,
+    since: Instant,
+    marks: Vec<(Arc<Sent>, u64)>,
+}
+
+impl Watch {
+    /// Starts to watch a session, whose connections Zenoh closes after `wait`.
+    pub(super) fn start(
+        session: &::zenoh::Session,
+        gate: Arc<PublishGate>,
+        wait: Duration,
+        connects: bool,
+    ) -> Result<Arc<Watch>, ::zenoh::Error> {
+        let (sender, events) = mpsc::channel();
+        session
+            .info()
+            .transport_events_listener()
+            .history(true)
+            .callback(move |event| _ = sender.send((event.kind(), *event.transport().zid())))
+            .background()
+            .wait()?;
+        let state = WatchState {
+            publishers: Vec::new(),
+            events,
+            blocked: None,
+            gave_up: None,
+            cut: Vec::new(),
+            lost: BTreeMap::new(),
+            connected: 0,
+            alone_since: None,
+            outages: Vec::new(),
+            closing: false,
+        };
+        let watch = Arc::new(Watch { gate, wait, connects, state: Mutex::new(state) });
+        let watched = Arc::downgrade(&watch);
+        let look = move || {
+            loop {
+                std::thread::sleep(TICK);
+                let Some(watch) = watched.upgrade() else { break };
+                watch.look();
+            }
+        };
+        std::thread::Builder::new().name("zenoh watch".to_owned()).spawn(look)?;
+        Ok(watch)
+    }
+
+    fn state(&self) -> MutexGuard<'_, WatchState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a publisher.
+    pub(super) fn add(&self, sent: &Arc<Sent>) {
+        self.state().publishers.push(Arc::downgrade(sent));
+    }
+
+    /// Returns the connections that were lost so far; at most 1,024 are remembered.
+    pub(super) fn outages(&self) -> Vec<Outage> {
+        self.look();
+        let state = self.state();
+        let open =
+            state.alone_since.map(|from| Outage { network: "zenoh", neighbour: None, from, until: None });
+        state.outages.iter().cloned().chain(open).collect()
+    }
+
+    /// Counts up to now, and takes connections that are closed from here on for intended.
+    pub(super) fn end(&self) {
+        self.look();
+        self.state().closing = true;
+    }
+
+    fn look(&self) {
+        let state = &mut *self.state();
+        state.watch_calls(&self.gate, self.wait);
+        while let Ok((kind, neighbour)) = state.events.try_recv() {
+            match kind {
+                SampleKind::Put => state.opened(neighbour),
+                SampleKind::Delete => state.closed(neighbour, self.wait, self.connects),
+            }
+        }
+        state.count();
+    }
+}
+
+impl WatchState {
+    /// Looks whether the call that was blocked at the last look has returned.
+    fn watch_calls(&mut self, gate: &PublishGate, wait: Duration) {
+        let (entered, returned) = gate.calls();
+        if let Some(blocked) = &mut self.blocked {
+            if blocked.returned == returned {
+                if !blocked.said && blocked.since.elapsed() >= wait / 3 {
+                    blocked.said = true;
+                    tracing::info!("publishing waits for a Zenoh neighbour that does not accept messages");
+                }
+                return;
+            }
+            // It may have begun and ended up to one look away from what was seen.
+            if let Some(blocked) = self.blocked.take()
+                && blocked.since.elapsed() + TICK * 2 >= wait
+            {
+                self.gave_up = Some((Instant::now(), blocked));
+            }
+        }
+        if entered > returned {
+            self.publishers.retain(|publisher| publisher.strong_count() > 0);
+            let matched = self.publishers.iter().filter_map(Weak::upgrade).filter(|sent| sent.matched.get());
+            let marks = matched.map(|sent| (Arc::clone(&sent), sent.count.load(Ordering::Relaxed))).collect();
+            self.blocked = Some(Blocked { since: Instant::now(), at: now(), returned, marks, said: false });
+        }
+    }
+
+    fn opened(&mut self, neighbour: ZenohId) {
+        self.connected += 1;
+        let (alone, lost) = (self.alone_since.take(), self.lost.remove(&neighbour));
+        // A neighbour that was restarted has another id.
+        if let Some(from) = lost.or(alone) {
+            let neighbour = lost.map(|_| neighbour.to_string());
+            self.outage(Outage { network: "zenoh", neighbour, from, until: Some(now()) });
+        }
+        self.count();
+        self.cut.retain(|cut| {
+            if cut.neighbour == neighbour {
+                let seconds = cut.since.elapsed().as_secs_f64();
+                tracing::warn!(%neighbour, "the Zenoh consumer that was cut off is connected again after {seconds:.1} s");
+            }
+            cut.neighbour != neighbour
+        });
+    }
+
+    fn closed(&mut self, neighbour: ZenohId, wait: Duration, connects: bool) {
+        self.connected = self.connected.saturating_sub(1);
+        if self.closing {
+            return;
+        }
+        let at = now();
+        if self.lost.len() < NEIGHBOURS {
+            self.lost.insert(neighbour, at);
+        }
+        if connects && self.connected == 0 {
+            tracing::warn!(%neighbour, "the last Zenoh connection was lost; connecting again");
+            self.alone_since = Some(at);
+        }
+        // A call that is still blocked has held the lock that closing needs.
+        if let Some((since, blocked)) = self.gave_up.take_if(|(since, _)| since.elapsed() <= CLOSING) {
+            tracing::warn!(
+                %neighbour,
+                "a Zenoh consumer accepted nothing for {:.1} s and was cut off; it misses messages until it connects \
+                 again",
+                wait.as_secs_f64()
+            );
+            self.cut.push(CutOff { neighbour, at: blocked.at, since, marks: blocked.marks });
+        }
+    }
+
+    /// Counts what was published while consumers were cut off.
+    fn count(&mut self) {
+        self.cut.retain_mut(|cut| {
+            for (sent, mark) in &mut cut.marks {
+                let count = sent.count.load(Ordering::Relaxed);
+                sent.drops.add(count - *mark, cut.at);
+                *mark = count;
+            }
+            let has_left = cut.since.elapsed() >= LEFT;
+            if has_left {
+                tracing::info!(neighbour = %cut.neighbour, "the consumer that was cut off has left");
+            }
+            !has_left
+        });
+    }
+
+    fn outage(&mut self, outage: Outage) {
+        if self.outages.len() < NEIGHBOURS {
+            self.outages.push(outage);
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! What is known about the messages of each topic: how many came, and, where publishers number their messages,
+//! how many were lost or came twice.
+
+use rondel_align::{NumberOutcome, SequenceNumbers};
+use rondel_event::{Origin, Timestamp, TopicId};
+
+use crate::clock::Clock;
+use crate::notice::Notice;
+
+/// The messages of one topic.
+#[derive(Clone, Debug, Default)]
+pub struct Account {
+    /// Messages received.
+    pub received: u64,
+    /// Messages that could not be decoded.
+    pub undecodable: u64,
+    /// Messages that are missing by the sequence numbers of their publishers.
+    pub lost: u64,
+    /// Messages that came more than once, by the same numbers.
+    pub duplicated: u64,
+    /// When messages were lost: since the last that came before the first loss, until the first that came
+    /// after the last one.
+    pub lost_between: Option<(Timestamp, Timestamp)>,
+    /// Publishers given up because there were too many: their losses are not known.
+    pub forgotten: u64,
+}
+
+/// The account of one topic, as messages come.
+#[derive(Debug, Default)]
+struct Entry {
+    account: Account,
+    /// The publisher of the last numbered message, and the number that follows.
+    last: Option<Origin>,
+    numbers: SequenceNumbers,
+    /// Losses of which no notice was made yet.
+    pending: Option<Loss>,
+}
+
+/// Successive losses.
+#[derive(Clone, Copy, Debug)]
+struct Loss {
+    count: u64,
+    /// The publisher, unless there were several.
+    publisher: Option<u64>,
+    between: (Timestamp, Timestamp),
+}
+
+/// The accounts of all topics.
+#[derive(Debug)]
+pub(crate) struct Accounts {
+    entries: Vec<Entry>,
+    /// A time not after the last message of any topic; `None` before the first numbered message.
+    seen: Option<Timestamp>,
+    is_pending: bool,
+}
+
+impl Accounts {
+    /// Accounts of so many topics.
+    pub(crate) fn new(topics: usize) -> Accounts {
+        let entries = (0..topics).map(|_| Entry::default()).collect();
+        Accounts { entries, seen: None, is_pending: false }
+    }
+
+    /// Counts a message. With a number, the usual case is one comparison: the publisher of the last message, and
+    /// the number after that one's.
+    #[inline]
+    pub(crate) fn receive(&mut self, topic: TopicId, origin: Option<Origin>, clock: &dyn Clock) {
+        let Some(entry) = self.entries.get_mut(topic.index()) else { return };
+        entry.account.received += 1;
+        let Some(origin) = origin else { return };
+        if entry.last == Some(origin) {
+            entry.last = Some(Origin { number: origin.number.wrapping_add(1), ..origin });
+        } else {
+            self.number(topic, origin, clock);
+        }
+    }
+
+    /// Counts a message that could not be decoded.
+    #[cold]
+    pub(crate) fn undecodable(&mut self, topic: TopicId) {
+        if let Some(entry) = self.entries.get_mut(topic.index()) {
+            entry.account.undecodable += 1;
+        }
+    }
+
+    /// Checks the number of a message that is not simply the next one.
+    #[cold]
+    fn number(&mut self, topic: TopicId, origin: Origin, clock: &dyn Clock) {
+        let now = clock.now();
+        let since = *self.seen.get_or_insert(now);
+        let Some(entry) = self.entries.get_mut(topic.index()) else { return };
+        if let Some(last) = entry.last {
+            // Those that took the short way.
+            entry.numbers.receive_through(last.publisher, last.number.wrapping_sub(1));
+        }
+        let known = entry.numbers.publishers();
+        let outcome = entry.numbers.number(origin);
+        if matches!(outcome, NumberOutcome::Next | NumberOutcome::Gap(_) | NumberOutcome::Anew(_)) {
+            entry.last = Some(Origin { number: origin.number.wrapping_add(1), ..origin });
+        }
+        let account = &mut entry.account;
+        match outcome {
+            NumberOutcome::Next => {
+                let is_new = entry.numbers.is_first(origin);
+                account.forgotten += u64::from(is_new && entry.numbers.publishers() == known);
+            }
+            NumberOutcome::Old | NumberOutcome::Anew(_) => {}
+            NumberOutcome::Again => account.duplicated += 1,
+            NumberOutcome::Found => account.lost = account.lost.saturating_sub(1),
+            NumberOutcome::Gap(count) => {
+                account.lost = account.lost.saturating_add(count);
+                account.lost_between = Some((account.lost_between.map_or(since, |(from, _)| from), now));
+                let loss = Loss { count, publisher: Some(origin.publisher), between: (since, now) };
+                entry.pending = Some(entry.pending.map_or(loss, |pending| pending.and(loss)));
+                self.is_pending = true;
+            }
+        }
+    }
+
+    /// Notes that all messages that had come were evaluated.
+    #[inline]
+    pub(crate) fn pause(&mut self, clock: &dyn Clock) {
+        if let Some(seen) = &mut self.seen {
+            *seen = clock.now();
+        }
+    }
+
+    /// Notices of the losses since the last call, one for each topic.
+    pub(crate) fn losses(&mut self) -> Vec<Notice> {
+        if !std::mem::take(&mut self.is_pending) {
+            return Vec::new();
+        }
+        let notice = |(topic, entry): (u32, &mut Entry)| {
+            let Loss { count, publisher, between } = entry.pending.take()?;
+            Some(Notice::lost(TopicId(topic), count, publisher, between))
+        };
+        (0..).zip(&mut self.entries).filter_map(notice).collect()
+    }
+
+    /// The accounts, in the order of the topics.
+    pub(crate) fn all(&self) -> Vec<Account> {
+        self.entries.iter().map(|entry| entry.account.clone()).collect()
+    }
+}
+
+impl Loss {
+    /// This loss and a later one.
+    fn and(self, later: Loss) -> Loss {
+        Loss {
+            count: self.count.saturating_add(later.count),
+            publisher: self.publisher.filter(|publisher| Some(*publisher) == later.publisher),
+            between: (self.between.0, later.between.1),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::clock::ManualClock;
+
+    const TOPIC: TopicId = TopicId(0);
+
+    struct Heard {
+        accounts: Accounts,
+        clock: ManualClock,
+        notices: Vec<Notice>,
+    }
+
+    impl Heard {
+        fn new() -> Heard {
+            let clock = ManualClock::default();
+            Heard { accounts: Accounts::new(1), clock, notices: Vec::new() }
+        }
+
+        fn at(&mut self, seconds: i64, publisher: u64, numbers: impl IntoIterator<Item = u64>) {
+            self.clock.set(Timestamp::from_nanos(seconds * 1_000_000_000));
+            for number in numbers {
+                self.accounts.receive(TOPIC, Some(Origin { publisher, number }), &self.clock);
+            }
+            self.accounts.pause(&self.clock);
+            self.notices.extend(self.accounts.losses());
+        }
+
+        fn account(&self) -> Account {
+            self.accounts.all().remove(0)
+        }
+    }
+
+    #[test]
+    fn gaps_and_repetitions_are_counted_with_their_times() {
+        let mut heard = Heard::new();
+        heard.at(1, 7, 100..2_000);
+        assert_eq!((heard.account().lost, heard.account().duplicated), (0, 0));
+        heard.at(2, 7, 2_010..2_020);
+        let account = heard.account();
+        assert_eq!((account.received, account.lost, account.duplicated), (1_910, 10, 0));
+        let seconds = |s: i64| Timestamp::from_nanos(s * 1_000_000_000);
+        assert_eq!(account.lost_between, Some((seconds(1), seconds(2))));
+        // Late ones are found again; those that took the short way are known too.
+        heard.at(3, 7, (2_000..2_010).chain([2_019, 1_999]));
+        assert_eq!((heard.account().lost, heard.account().duplicated), (0, 2));
+        heard.at(9, 7, [2_020, 2_022]);
+        assert_eq!(heard.account().lost_between, Some((seconds(1), seconds(9))));
+        assert_eq!(heard.notices.iter().map(|notice| notice.kind).collect::<Vec<_>>(), ["lost", "lost"]);
+    }
+
+    #[test]
+    fn publishers_in_turn_lose_nothing() {
+        let mut heard = Heard::new();
+        for i in 0..1_000 {
+            heard.at(i, 1 + i as u64 % 3, [i as u64 / 3]);
+        }
+        let account = heard.account();
+        assert_eq!((account.received, account.lost, account.duplicated), (1_000, 0, 0));
+    }
+
+    #[test]
+    fn losses_between_two_looks_are_one_notice() {
+        let mut heard = Heard::new();
+        heard.at(1, 7, (0..=100).map(|i| 2 * i));
+        heard.at(2, 7, [201, 203]);
+        heard.at(3, 7, [204]);
+        let count = |i: usize| heard.notices[i].members[0].1.clone();
+        assert_eq!((heard.notices.len(), count(0), count(1)), (2, 100.into(), 1.into()));
+        assert_eq!(heard.account().lost, 101);
+    }
+
+    #[test]
+    fn publishers_beyond_the_limit_are_given_up_and_counted() {
+        let mut heard = Heard::new();
+        (0..5_000).for_each(|publisher| heard.at(1, publisher, [0]));
+        assert_eq!(heard.account().forgotten, 5_000 - 4_096);
+    }
+}

@@ -1,0 +1,265 @@
+//! Standard output of live commands: its reader is waited for only so long.
+//!
+//! Messages arrive on the threads of the networks, and the same threads print. A reader that does not read (a
+//! stopped pager, a full pipe) would hold up the publishers. After the wait, messages are dropped and counted
+//! until the reader reads again. What is printed stays whole: the rest of a message that was begun comes first.
+
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rondel_net::adapter::{Drops, now};
+use rondel_runtime::text::counted;
+
+use crate::warn;
+
+/// Bytes that a pipe takes without blocking once it is ready: POSIX guarantees 512, Linux one page.
+const PIPE: usize = 4096;
+/// The same for a terminal, which is ready when fewer than so many bytes wait.
+const TERMINAL: usize = 256;
+/// Bytes from which messages are written without waiting for [`Console::flush`].
+const FULL: usize = 1 << 16;
+
+/// Standard output that drops messages instead of waiting for ever.
+pub struct Console {
+    out: Result<File, io::Error>,
+    /// Bytes to write at a time, after asking whether they can be; `None` where writing never waits.
+    portion: Option<usize>,
+    wait: Duration,
+    pending: Vec<u8>,
+    /// Where the messages in `pending` end.
+    ends: Vec<usize>,
+    /// Whether `pending` begins with the rest of a message.
+    begun: bool,
+    /// Whether the reader was waited for in vain, and has read nothing since.
+    stalled: bool,
+    drops: Arc<Drops>,
+}
+
+impl Console {
+    /// Standard output, whose reader is waited for so long.
+    pub fn new(wait: Duration) -> Console {
+        let stdout = io::stdout();
+        let out = stdout.as_fd().try_clone_to_owned().map(File::from);
+        Console::of(out, if stdout.is_terminal() { TERMINAL } else { PIPE }, wait)
+    }
+
+    fn of(out: io::Result<File>, portion: usize, wait: Duration) -> Console {
+        let is_file = out.as_ref().is_ok_and(|out| out.metadata().is_ok_and(|metadata| metadata.is_file()));
+        Console {
+            out,
+            portion: (!is_file).then_some(portion),
+            wait,
+            pending: Vec::new(),
+            ends: Vec::new(),
+            begun: false,
+            stalled: false,
+            drops: Arc::default(),
+        }
+    }
+
+    /// The counter of dropped messages.
+    pub fn drops(&self) -> Arc<Drops> {
+        Arc::clone(&self.drops)
+    }
+
+    /// Adds a message with its line break. It is written at [`Console::flush`], or when enough wait.
+    pub fn write(&mut self, message: &[u8]) {
+        if self.out.is_err() || message.is_empty() {
+            return;
+        }
+        self.pending.extend_from_slice(message);
+        self.ends.push(self.pending.len());
+        if self.pending.len() >= FULL {
+            self.flush();
+        }
+    }
+
+    /// Writes all messages, or drops them when the reader does not read in time.
+    pub fn flush(&mut self) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let mut written = 0;
+        let mut deadline = None;
+        while written < self.pending.len() {
+            let Ok(out) = &mut self.out else { break };
+            let portion = match self.portion {
+                None => self.pending.len() - written,
+                Some(portion) => {
+                    let left = match deadline {
+                        _ if self.stalled => Duration::ZERO,
+                        None => Duration::ZERO,
+                        Some(deadline) => Instant::saturating_duration_since(&deadline, Instant::now()),
+                    };
+                    match is_ready(out, left) {
+                        Ok(true) => portion.min(self.pending.len() - written),
+                        Ok(false) if !self.stalled && deadline.is_none() => {
+                            deadline = Some(Instant::now() + self.wait);
+                            continue;
+                        }
+                        Ok(false) if !self.stalled && !left.is_zero() => continue,
+                        Ok(false) => return self.give_up(written),
+                        Err(error) => {
+                            self.out = Err(error);
+                            break;
+                        }
+                    }
+                }
+            };
+            match out.write(&self.pending[written..written + portion]) {
+                Ok(count) => written += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => self.out = Err(error),
+            }
+        }
+        if self.stalled && self.out.is_ok() {
+            self.stalled = false;
+            warn(&format!(
+                "standard output is read again; {} dropped so far",
+                counted(self.drops.count(), "message was", "messages were")
+            ));
+        }
+        self.begun = false;
+        self.pending.clear();
+        self.ends.clear();
+    }
+
+    /// Drops what was not begun.
+    #[cold]
+    fn give_up(&mut self, written: usize) {
+        let is_whole = if written == 0 { !self.begun } else { self.ends.contains(&written) };
+        let kept = if is_whole {
+            written
+        } else {
+            self.ends.iter().copied().find(|end| *end > written).unwrap_or(self.pending.len())
+        };
+        let dropped = self.ends.iter().filter(|end| **end > kept).count() as u64;
+        self.pending.truncate(kept);
+        self.pending.drain(..written);
+        self.ends.clear();
+        if !self.pending.is_empty() {
+            self.ends.push(self.pending.len());
+        }
+        self.begun = !self.pending.is_empty();
+        if !std::mem::replace(&mut self.stalled, true) {
+            warn("nobody reads standard output: messages are dropped until somebody does");
+        }
+        self.drops.add(dropped, now());
+    }
+
+    /// The first failure, if there was one.
+    pub fn failure(&self) -> Option<&io::Error> {
+        self.out.as_ref().err()
+    }
+
+    /// Whether the reader has closed its end, so that there is no use in continuing.
+    pub fn is_closed(&self) -> bool {
+        self.failure().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+/// Waits until something can be written, up to `limit`. Returns whether it can.
+fn is_ready(out: &File, limit: Duration) -> io::Result<bool> {
+    // Rounded up: a rest below a millisecond must not spin.
+    let millis = limit.as_micros().div_ceil(1000).min(u128::from(u16::MAX)) as u16;
+    match poll(&mut [PollFd::new(out.as_fd(), PollFlags::POLLOUT)], PollTimeout::from(millis)) {
+        Ok(count) => Ok(count > 0),
+        Err(Errno::EINTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    fn pipe() -> (io::PipeReader, Console) {
+        let (reader, writer) = io::pipe().unwrap();
+        let file = File::from(std::os::fd::OwnedFd::from(writer));
+        (reader, Console::of(Ok(file), PIPE, Duration::from_millis(50)))
+    }
+
+    #[test]
+    fn messages_are_dropped_whole_while_nobody_reads() {
+        let (mut reader, mut console) = pipe();
+        let message = |i: usize| format!("{i} {}\n", "x".repeat(999));
+        for i in 0..200 {
+            console.write(message(i).as_bytes());
+            console.flush();
+        }
+        let dropped = console.drops().count();
+        assert!(dropped > 100 && dropped < 200, "{dropped}");
+        assert!(console.drops().span().is_some());
+        // Once it has waited, it does not wait again.
+        let began = Instant::now();
+        (200..300).for_each(|i| {
+            console.write(message(i).as_bytes());
+            console.flush();
+        });
+        assert!(began.elapsed() < Duration::from_millis(2500), "{:?}", began.elapsed());
+        let read = std::thread::spawn(move || {
+            let mut text = String::new();
+            reader.read_to_string(&mut text).unwrap();
+            text
+        });
+        // The reader empties the pipe.
+        while console.stalled {
+            console.write(message(300).as_bytes());
+            console.flush();
+        }
+        console.write(b"last\n");
+        console.flush();
+        let dropped = console.drops().count();
+        drop(console);
+        let text = read.join().unwrap();
+        assert!(text.ends_with("last\n"));
+        let mut lines = 0;
+        for line in text.lines() {
+            assert!(line == "last" || line.len() > 1000 && line.ends_with('x'), "{line}");
+            lines += 1;
+        }
+        assert!(lines + dropped > 300);
+    }
+
+    #[test]
+    fn a_reader_that_reads_gets_everything() {
+        let (mut reader, mut console) = pipe();
+        let read = std::thread::spawn(move || {
+            let mut text = Vec::new();
+            reader.read_to_end(&mut text).unwrap();
+            text
+        });
+        let mut sent = Vec::new();
+        for i in 0..20_000 {
+            let message = format!("{i} {}\n", "y".repeat(i % 300));
+            console.write(message.as_bytes());
+            sent.extend_from_slice(message.as_bytes());
+            if i % 7 == 0 {
+                console.flush();
+            }
+        }
+        console.flush();
+        assert_eq!(console.drops().count(), 0);
+        drop(console);
+        assert!(read.join().unwrap() == sent);
+    }
+
+    #[test]
+    fn a_reader_that_is_gone_is_a_failure() {
+        let (reader, mut console) = pipe();
+        drop(reader);
+        console.write(b"a\n");
+        console.flush();
+        assert!(console.is_closed());
+        console.write(b"b\n");
+        console.flush();
+    }
+}
