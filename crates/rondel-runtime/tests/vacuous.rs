@@ -181,8 +181,8 @@ proptest! {
         let mut session = plan.start().unwrap();
         let mut tried = false;
         let mut take = |session: &mut Session| {
-            let negations = session.reports().filter(|report| report.property.position == 1);
-            tried |= negations.fold(false, |tried, report| tried | (report.verdict != Verdict::Satisfied));
+            let negations = session.reports().filter(|report| report.property().position == 1);
+            tried |= negations.fold(false, |tried, report| tried | (report.verdict() != Verdict::Satisfied));
         };
         let mut now = 0;
         let begin: [Message; 2] = [(true, 0, 0, Some(false), 0), (false, 0, 0, None, 0)];
