@@ -23,6 +23,7 @@ mod duration;
 mod format;
 mod graph;
 mod lexer;
+mod part;
 mod places;
 mod print;
 mod rye;

@@ -148,3 +148,36 @@ impl Needed {
         part
     }
 }
+
+#[cfg(test)]
+mod tests {
+    /// Each part prints as the property does in the whole, with what it needs and no more.
+    #[test]
+    fn a_part_says_the_same() {
+        let text = "topic a { id: int, x: float } topic b { id: int }
+            let high = a.x > 3.0
+            property p = high -> once[0, 4] on(b)
+            property q = forall i. b{id: i} -> once[0, 2 s] a{id: i}
+            property r for each id in (a.id, b.id) = on(a) -> high
+            machine m { initial u var n: int = 0 u -> v when high do n := n + 1 v -> u after 1 s error v }
+            property uses = in(m, v) -> high
+            chain c = a -> b by id within 1 s
+            property w = exists j. a{id: j} and once[0, 3] b{id: j}";
+        let outcome = crate::parse(text);
+        let whole = outcome.spec.clone().unwrap_or_else(|| panic!("{}", outcome.render("", text, false)));
+        for property in &whole.properties {
+            let (part, nodes) = whole.part(property);
+            assert_eq!(part.nodes.len(), nodes.len());
+            assert!(part.nodes.len() < whole.nodes.len(), "{}", property.name);
+            let variables = |text: String| text.split(|c: char| c.is_ascii_digit()).collect::<String>();
+            let printed = |spec: &crate::Spec, id| variables(spec.print(id).to_string());
+            assert_eq!(printed(&part, part.properties[0].formula), printed(&whole, property.formula));
+            for (node, id) in part.nodes.iter().zip(0..) {
+                assert!(node.operands().all(|operand| operand.0 < id));
+            }
+        }
+        let machines: Vec<usize> =
+            whole.properties.iter().map(|property| whole.part(property).0.machines.len()).collect();
+        assert_eq!(machines.iter().sum::<usize>(), 2);
+    }
+}
