@@ -1,5 +1,8 @@
 //! One property of a specification as a specification of its own.
 
+use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
+
 use crate::places::Places;
 use crate::spec::{ChainId, Expr, ExprId, Machine, MachineId, Property, SliceId, Spec, VariableId};
 
@@ -61,13 +64,10 @@ struct Needed {
     open: Vec<ExprId>,
 }
 
-type Set<T> = std::collections::BTreeSet<T>;
+type Set<T> = BTreeSet<T>;
 
 /// The position of an item of a set, from 0 in order.
-fn places<T: Ord + Copy>(set: &Set<T>) -> std::collections::HashMap<T, u32>
-where
-    T: std::hash::Hash,
-{
+fn places<T: Ord + Copy + Hash>(set: &Set<T>) -> HashMap<T, u32> {
     set.iter().copied().zip(0..).collect()
 }
 
