@@ -24,6 +24,7 @@ mod format;
 mod graph;
 mod lexer;
 mod needs;
+mod part;
 mod places;
 mod print;
 mod rye;

@@ -93,12 +93,7 @@ impl Specification {
     /// [`Refused`], after every mistake was shown on standard error.
     pub fn from_file(path: &Path, reading: Reading) -> Result<Specification, Refused> {
         let source = path.display().to_string();
-        let read = if path == Path::new("-") {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).map(|_| text).map_err(|error| error.to_string())
-        } else {
-            read_text(path)
-        };
+        let read = if path == Path::new("-") { text_of(std::io::stdin().lock()) } else { read_text(path) };
         let text = match read {
             Ok(text) => text,
             Err(error) => {
@@ -221,8 +216,16 @@ pub fn read_text(path: &Path) -> Result<String, String> {
         let size = rondel_runtime::text::grouped(metadata.len());
         return Err(format!("it has {size} bytes, and the limit is 16 MiB"));
     }
+    text_of(file)
+}
+
+/// Reads at most 16 MiB of text.
+///
+/// # Errors
+/// The reason.
+pub fn text_of(source: impl Read) -> Result<String, String> {
     let mut bytes = Vec::new();
-    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    source.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     if bytes.len() as u64 > LARGEST {
         return Err("it has more than 16 MiB, which is the limit".to_owned());
     }

@@ -213,3 +213,25 @@ fn a_failed_test_says_why() {
                     \x20     once[0, 2 s] on(emergency)      false\n";
     assert!(finished.expect_status(1).stdout.contains(expected), "{}", finished.stdout);
 }
+
+#[test]
+fn a_part_that_many_share_names_the_first_of_them() {
+    let folder = Folder::new();
+    let properties: String = (0..20).map(|i| format!("property p{i} = a.x > {i}\n")).collect();
+    let file = folder.file("many.rondel", format!("topic a {{ x: int }}\n{properties}"));
+    let finished = rondel(["explain", &file]);
+    let shares = "shares        a.x  with p0, p1, p2, p3, p4, p5, p6, p7 and 11 others\n";
+    assert!(finished.expect_status(0).stdout.contains(shares), "{}", finished.stdout);
+    let at_most = finished.stdout.lines().map(str::len).max();
+    assert!(at_most < Some(120), "{at_most:?}");
+}
+
+#[test]
+fn no_more_than_a_limit_is_read_from_standard_input() {
+    let text = vec![b' '; (16 << 20) + 1];
+    for arguments in [&["fmt", "-"][..], &["explain", "-"]] {
+        let finished = rondel_with_input(arguments, &text);
+        assert_ne!(finished.status, Some(0));
+        finished.expect_stderr(&["it has more than 16 MiB, which is the limit"]);
+    }
+}

@@ -50,7 +50,7 @@ impl Explain {
         let loaded = Specification::from_arguments(self.file.as_ref(), self.formula.as_deref(), reading);
         let Ok(specification) = loaded else { return exit::USAGE };
         let mut out = Output::new(BufWriter::new(io::stdout().lock()));
-        out.write(Plan::new(&specification).text().as_bytes());
+        Plan::new(&specification).write(|text| out.write(text.as_bytes()));
         let closed = out.is_closed();
         match out.finish() {
             Err(error) if !closed => {
@@ -66,23 +66,49 @@ impl Explain {
 struct Plan<'a> {
     spec: &'a Spec,
     program: &'a Program,
-    /// For every node the properties that use it.
-    users: Vec<BTreeSet<usize>>,
+    /// For every node the properties that use it, in order.
+    users: Vec<Vec<usize>>,
+}
+
+/// A property of the plan by itself.
+struct Alone {
+    spec: Spec,
+    /// The nodes of the whole specification that its nodes are.
+    nodes: Vec<ExprId>,
+    program: Option<Program>,
+}
+
+impl Alone {
+    fn new(whole: &Spec, property: &Property) -> Alone {
+        let (spec, nodes) = whole.part(property);
+        let program = Program::compile(&spec).ok();
+        Alone { spec, nodes, program }
+    }
+
+    fn property(&self) -> &Property {
+        &self.spec.properties[0]
+    }
+
+    fn slice(&self) -> Option<&Slice> {
+        self.spec.slices.get(self.property().slice?.0 as usize)
+    }
+
+    fn written(&self, node: ExprId) -> String {
+        shorten(&formula::written(&self.spec, node, self.property().time))
+    }
+
+    fn topic(&self, topic: TopicId) -> &str {
+        &self.spec.topics[topic.index()].name
+    }
 }
 
 impl<'a> Plan<'a> {
     fn new(specification: &'a Specification) -> Plan<'a> {
         let spec = &specification.spec;
-        let mut users = vec![BTreeSet::new(); spec.nodes.len()];
-        for (i, property) in spec.properties.iter().enumerate() {
-            for node in with_guards(spec, property.formula) {
-                users[node.index()].insert(i);
-            }
-        }
-        Plan { spec, program: &specification.program, users }
+        Plan { spec, program: &specification.program, users: vec![Vec::new(); spec.nodes.len()] }
     }
 
-    fn text(&self) -> String {
+    fn write(mut self, mut out: impl FnMut(&str)) {
         let mut text = String::new();
         for (i, topic) in self.spec.topics.iter().enumerate() {
             text += &format!("topic {}", topic.name);
@@ -95,19 +121,27 @@ impl<'a> Plan<'a> {
             text.push('\n');
             text += &self.fields(i);
         }
-        let mut alone = Vec::new();
         for (i, property) in self.spec.properties.iter().enumerate() {
-            let program = self.alone(property);
-            text += &self.property(i, property, program.as_ref());
-            alone.push(program.map(|program| program.node_count()));
+            let (part, nodes) = self.spec.part(property);
+            for node in with_guards(&part, part.properties[0].formula) {
+                self.users[nodes[node.index()].index()].push(i);
+            }
         }
+        out(&text);
+        let mut alone = Some(0);
+        for (i, property) in self.spec.properties.iter().enumerate() {
+            let own = Alone::new(self.spec, property);
+            out(&self.property(i, &own));
+            alone = alone.zip(own.program).map(|(sum, program)| sum + program.node_count());
+        }
+        text = String::new();
         let properties = counted(self.spec.properties.len() as u64, "property", "properties");
         let together = self.program.node_count();
         text += &format!(
             "\n{properties}, {} for up to 64 events",
             counted(together as u64, "instruction", "instructions")
         );
-        if let Some(sum) = alone.into_iter().sum::<Option<usize>>().filter(|sum| *sum > together) {
+        if let Some(sum) = alone.filter(|sum| *sum > together) {
             text += &format!(" ({sum} without sharing)");
         }
         text.push('\n');
@@ -120,7 +154,7 @@ impl<'a> Plan<'a> {
             }
             text += &format!("{} together for {names}\n", kept(memory));
         }
-        text
+        out(&text);
     }
 
     /// The fields that are read of a topic.
@@ -142,21 +176,15 @@ impl<'a> Plan<'a> {
         lines.iter().map(line).collect()
     }
 
-    /// The program of a property by itself.
-    fn alone(&self, property: &Property) -> Option<Program> {
-        let alone = Spec { properties: vec![property.clone()], tests: Vec::new(), ..self.spec.clone() };
-        Program::compile(&alone).ok()
-    }
-
-    fn property(&self, i: usize, property: &Property, alone: Option<&Program>) -> String {
+    fn property(&self, i: usize, own: &Alone) -> String {
+        let (property, alone) = (own.property(), own.program.as_ref());
         let mut text = format!("\nproperty {}\n", property.name);
         let mut line = |what: &str, value: &str| {
             // Writing to a String does not fail.
             let _ = writeln!(text, "  {what:<12}  {value}");
         };
-        let written = |node: ExprId| shorten(&formula::written(self.spec, node, property.time));
-        line("formula", &written(property.formula));
-        if let Some(machine) = self.spec.machines.iter().find(|machine| machine.name == property.name) {
+        line("formula", &own.written(property.formula));
+        if let Some(machine) = own.spec.machines.iter().find(|machine| machine.name == property.name) {
             line("states", &states(machine));
             machine.transitions.iter().for_each(|transition| line("transition", &transition.text));
         }
@@ -174,26 +202,26 @@ impl<'a> Plan<'a> {
             },
         );
         let topics: Vec<&str> =
-            self.spec.topics_of(property.formula).into_iter().map(|topic| self.topic(topic)).collect();
+            own.spec.topics_of(property.formula).into_iter().map(|topic| own.topic(topic)).collect();
         let reads = if topics.is_empty() { "nothing".to_owned() } else { topics.join(", ") };
         line("reads", &reads);
-        if let Some(slice) = property.slice.and_then(|slice| self.spec.slices.get(slice.0 as usize)) {
-            line("for each", &self.slice(slice, property.time));
+        if let Some(slice) = own.slice() {
+            line("for each", &own.parameters(slice));
         }
         let memory = alone.and_then(|program| program.memory().into_iter().next());
-        line("evaluated", &self.moments(property, &topics, memory.as_ref()));
-        for clock in self.clocks(property, &topics).iter().take(SHARED) {
+        line("evaluated", &own.moments(&topics, memory.as_ref()));
+        for clock in own.clocks(&topics).iter().take(SHARED) {
             line("clock", clock);
         }
-        for plan in self.quantifiers(property, alone).iter().take(SHARED) {
+        for plan in own.quantifiers().iter().take(SHARED) {
             line("quantifiers", plan);
         }
         let next: Vec<String> = alone
             .map_or(&[][..], |program| program.waits_for(0))
             .iter()
-            .map(|(topic, path)| formula::field(self.spec, *topic, path))
+            .map(|(topic, path)| formula::field(&own.spec, *topic, path))
             .collect();
-        let waits = match self.wait(property.formula) {
+        let waits = match own.wait(property.formula) {
             (_, true) => Some("until it is certain, without a limit".to_owned()),
             (0, false) => None,
             (longest, false) => Some(format!("at most {}", span(longest, property.time))),
@@ -207,7 +235,7 @@ impl<'a> Plan<'a> {
                 (Some(waits), false) => format!("{waits}, and then for the next {}", next.join(" and ")),
             },
         );
-        match self.reach(property.formula) {
+        match own.reach(property.formula) {
             (_, true) => line("looks back", "to the beginning"),
             (0, false) => {}
             (longest, false) => line("looks back", &span(longest, property.time)),
@@ -221,10 +249,17 @@ impl<'a> Plan<'a> {
         if let Some(alone) = alone {
             line("size", &counted(alone.node_count() as u64, "instruction", "instructions"));
         }
-        let shared = self.shared(i, property.formula);
-        for (node, others) in shared.iter().take(SHARED) {
-            let names: Vec<&str> = others.iter().map(|i| self.spec.properties[*i].name.as_str()).collect();
-            line("shares", &format!("{}  with {}", written(*node), names.join(", ")));
+        let shared = self.shared(own);
+        for node in shared.iter().take(SHARED) {
+            let users = &self.users[own.nodes[node.index()].index()];
+            let others = users.iter().filter(|user| **user != i).take(NAMED);
+            let names: Vec<&str> = others.map(|i| self.spec.properties[*i].name.as_str()).collect();
+            let mut names = names.join(", ");
+            let more = (users.len() - 1).saturating_sub(NAMED) as u64;
+            if more > 0 {
+                names += &format!(" and {}", counted(more, "other", "others"));
+            }
+            line("shares", &format!("{}  with {names}", own.written(*node)));
         }
         if shared.len() > SHARED {
             line("", &format!("and {} more", shared.len() - SHARED));
@@ -232,9 +267,29 @@ impl<'a> Plan<'a> {
         text
     }
 
-    /// The time points at which a property that reads these topics is evaluated.
-    fn moments(&self, property: &Property, topics: &[&str], memory: Option<&Memory>) -> String {
-        let mut text = match property.slice.and_then(|slice| self.spec.slices.get(slice.0 as usize)) {
+    /// The largest parts that a property shares with others.
+    fn shared(&self, own: &Alone) -> Vec<ExprId> {
+        let mut found = Vec::new();
+        let formula = own.property().formula;
+        let mut seen = BTreeSet::from([formula]);
+        let mut open = vec![formula];
+        while let Some(id) = open.pop() {
+            let node = &own.spec.nodes[id.index()];
+            if self.users[own.nodes[id.index()].index()].len() < 2 {
+                let operands: Vec<ExprId> = parts(&own.spec, node).collect();
+                open.extend(operands.into_iter().rev().filter(|operand| seen.insert(*operand)));
+            } else if !matches!(node, Expr::Literal(_)) {
+                found.push(id);
+            }
+        }
+        found
+    }
+}
+
+impl Alone {
+    /// The time points at which it is evaluated, if it reads these topics.
+    fn moments(&self, topics: &[&str], memory: Option<&Memory>) -> String {
+        let mut text = match self.slice() {
             None => "at every message".to_owned(),
             Some(slice) => {
                 let keyed: Vec<&str> = slice
@@ -260,28 +315,28 @@ impl<'a> Plan<'a> {
     }
 
     /// For each `prev`, the topics whose messages it counts, if the property reads other topics too.
-    fn clocks(&self, property: &Property, topics: &[&str]) -> Vec<String> {
-        let mut nodes = with_guards(self.spec, property.formula);
+    fn clocks(&self, topics: &[&str]) -> Vec<String> {
+        let mut nodes = with_guards(&self.spec, self.property().formula);
         nodes.sort_unstable();
         let clock = |node: ExprId| match self.spec.nodes[node.index()] {
             Expr::Prev(_) => {
                 let own: Vec<&str> =
                     self.spec.topics_of(node).into_iter().map(|topic| self.topic(topic)).collect();
-                let written = shorten(&formula::written(self.spec, node, property.time));
-                (own.len() < topics.len()).then(|| format!("{written} counts messages on {}", own.join(", ")))
+                let on = || format!("{} counts messages on {}", self.written(node), own.join(", "));
+                (own.len() < topics.len()).then(on)
             }
             _ => None,
         };
         nodes.into_iter().filter_map(clock).collect()
     }
 
-    /// How quantified formulas in a property are evaluated.
-    fn quantifiers(&self, property: &Property, alone: Option<&Program>) -> Vec<String> {
+    /// How its quantified formulas are evaluated.
+    fn quantifiers(&self) -> Vec<String> {
         let mut found = Vec::new();
-        let mut needed = BTreeSet::from([property.formula]);
+        let mut needed = BTreeSet::from([self.property().formula]);
         while let Some(node) = needed.pop_last() {
             let expr = &self.spec.nodes[node.index()];
-            if matches!(expr, Expr::Exists(..) | Expr::ForAll(..)) && looks_ahead(self.spec, node) {
+            if matches!(expr, Expr::Exists(..) | Expr::ForAll(..)) && looks_ahead(&self.spec, node) {
                 found.push(
                     "by relations; future operators stay pending for each value until they are certain"
                         .to_owned(),
@@ -290,8 +345,7 @@ impl<'a> Plan<'a> {
             }
             needed.extend(expr.operands());
         }
-        let written = |node: ExprId| shorten(&formula::written(self.spec, node, property.time));
-        for quantifier in alone.map_or(&[][..], Program::quantifiers) {
+        for quantifier in self.program.as_ref().map_or(&[][..], Program::quantifiers) {
             let how = match &quantifier.evaluation {
                 Evaluation::ByValue(variables) => {
                     let place = |(topic, path): &(TopicId, rondel_event::Path)| {
@@ -309,7 +363,7 @@ impl<'a> Plan<'a> {
                 }
                 Evaluation::Relations { node, why } => format!(
                     "by relations: values are kept as long as they matter; not by value because of {}: {why}",
-                    written(*node)
+                    self.written(*node)
                 ),
             };
             found.push(how);
@@ -317,11 +371,7 @@ impl<'a> Plan<'a> {
         found
     }
 
-    fn topic(&self, topic: TopicId) -> &'a str {
-        &self.spec.topics[topic.index()].name
-    }
-
-    fn slice(&self, slice: &Slice, time: Model) -> String {
+    fn parameters(&self, slice: &Slice) -> String {
         let key = |key: &rondel_spec::Key| {
             let place =
                 |(topic, path): &(TopicId, rondel_event::Path)| format!("{}.{path}", self.topic(*topic));
@@ -330,7 +380,7 @@ impl<'a> Plan<'a> {
         };
         let mut text = slice.keys.iter().map(key).collect::<Vec<_>>().join("; ");
         if let Some(until) = slice.until {
-            text += &format!(", until {}", shorten(&formula::written(self.spec, until, time)));
+            text += &format!(", until {}", self.written(until));
         }
         if let Some(limit) = slice.limit {
             text += &format!(", at most {limit}");
@@ -368,32 +418,13 @@ impl<'a> Plan<'a> {
         // The guards of a machine may read another one, but not in a circle.
         for _ in 0..=self.spec.machines.len() {
             for (i, node) in self.spec.nodes.iter().enumerate() {
-                let operands = parts(self.spec, node).map(|operand| sums[operand.index()]);
+                let operands = parts(&self.spec, node).map(|operand| sums[operand.index()]);
                 let (sum, endless) = operands.fold((0, false), larger);
                 let (own, without_end) = adds(node).unwrap_or((0, false));
                 sums[i] = (sum.saturating_add(own), endless | without_end);
             }
         }
         sums[formula.index()]
-    }
-
-    /// The largest parts that a property shares with others, with these.
-    fn shared(&self, property: usize, formula: ExprId) -> Vec<(ExprId, Vec<usize>)> {
-        let mut found = Vec::new();
-        let mut seen = BTreeSet::from([formula]);
-        let mut open = vec![formula];
-        while let Some(id) = open.pop() {
-            let node = &self.spec.nodes[id.index()];
-            let others: Vec<usize> =
-                self.users[id.index()].iter().copied().filter(|user| *user != property).collect();
-            if others.is_empty() {
-                let operands: Vec<ExprId> = parts(self.spec, node).collect();
-                open.extend(operands.into_iter().rev().filter(|operand| seen.insert(*operand)));
-            } else if !matches!(node, Expr::Literal(_)) {
-                found.push((id, others));
-            }
-        }
-        found
     }
 }
 

@@ -1,11 +1,12 @@
 //! `rondel fmt`: formats specifications.
 
-use std::io::{self, IsTerminal, Read as _};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use crate::output::Output;
+use crate::specification::{read_text, text_of};
 use crate::{complain, exit, say};
 
 /// Format specifications
@@ -58,12 +59,7 @@ impl Fmt {
             ));
             return Err(exit::USAGE);
         }
-        let read = if from_input {
-            let mut text = String::new();
-            io::stdin().read_to_string(&mut text).map(|_| text)
-        } else {
-            std::fs::read_to_string(file)
-        };
+        let read = if from_input { text_of(io::stdin().lock()) } else { read_text(file) };
         let text = read.map_err(|error| {
             complain(&format!("cannot read {name}: {error}"));
             exit::TRACE
