@@ -26,6 +26,7 @@ impl Spec {
         needed.machine(self, own_machine.map(|at| MachineId(at as u32)));
         needed.slice(self, property.slice);
         needed.open.push(property.formula);
+        needed.open.extend(&property.premises);
         while let Some(id) = needed.open.pop() {
             let Some(node) = self.nodes.get(id.index()) else { continue };
             if !needed.nodes.insert(id) {
@@ -114,6 +115,7 @@ impl Needed {
         };
         let mut property = property.clone();
         node(&mut property.formula);
+        property.premises.iter_mut().for_each(node);
         property.slice.iter_mut().for_each(slice);
         let mut part = Spec {
             topics: whole.topics.clone(),
