@@ -99,12 +99,12 @@ impl Summary {
         topics.filter(|(id, _)| self.missing.topic(*id)).map(|(_, topic)| topic.name.as_str()).collect()
     }
 
-    /// Whether a property is inconclusive at the end, was never decided, or needs a topic or field that never came;
+    /// Whether a property is inconclusive at the end, was never decided, ignored parameters, or needs a topic or field that never came;
     /// or a topic never carried the time that it should. If `strict`, also whether a premise was never true.
     pub fn is_inconclusive(&self, strict: bool) -> bool {
         let counts = |reason: &Vacuous| strict || reason.kind != VacuousKind::Premise;
         let open = |(i, p): (usize, &PropertyStatistics)| {
-            p.undecided() || p.open || self.vacuous(i).iter().any(counts)
+            p.undecided() || p.open || p.unchecked > 0 || self.vacuous(i).iter().any(counts)
         };
         self.properties.iter().enumerate().any(open) || self.topics.iter().any(TopicStatistics::never_stamped)
     }
@@ -178,6 +178,8 @@ pub struct PropertyStatistics {
     pub by_steps: bool,
     /// Whether it has parameters.
     pub by_key: bool,
+    /// The messages that did not count, as their parameters were too many or too long.
+    pub unchecked: u64,
     /// Whether it was ever satisfied or violated.
     decided: bool,
     /// The time that the last verdict is about, and whether it was reported later. Verdicts may be
@@ -270,6 +272,7 @@ impl PropertyStatistics {
         self.last = further.last.or(self.last);
         self.open |= further.open;
         self.decided |= further.decided;
+        self.unchecked += further.unchecked;
     }
 
     /// Counts the steps before this one.
@@ -284,7 +287,7 @@ impl PropertyStatistics {
     pub fn verdict(&self) -> Option<Verdict> {
         match self.last {
             Some(_) if self.by_key && self.violations > 0 => Some(Verdict::Violated),
-            Some(_) if self.by_key && self.open => Some(Verdict::Inconclusive),
+            Some(_) if self.by_key && (self.open || self.unchecked > 0) => Some(Verdict::Inconclusive),
             last => last,
         }
     }
@@ -333,6 +336,15 @@ impl PropertyStatistics {
         self.last = all.into_iter().find(|verdict| last.as_deref() == Some(verdict.as_str()));
         self.about = about.map(|(at, is_later)| (time(at), is_later));
     }
+}
+
+/// For the properties with parameters of a monitor, how many messages did not count because of a limit.
+pub(crate) fn unchecked(monitor: &Monitor) -> impl Iterator<Item = (u32, u64)> {
+    let slices = monitor.slices();
+    slices.flat_map(|slice| {
+        let ignored = slice.refused + slice.too_long;
+        slice.properties.iter().map(move |property| (*property, ignored))
+    })
 }
 
 /// The limits that a monitor reached, as sentences.

@@ -29,6 +29,9 @@ pub fn standing(statistics: &PropertyStatistics) -> (Verdict, String) {
         (Verdict::Inconclusive, "never decided".to_owned())
     } else if statistics.open {
         (Verdict::Inconclusive, "pending at the end".to_owned())
+    } else if statistics.unchecked > 0 {
+        let messages = counted(statistics.unchecked, "message", "messages");
+        (Verdict::Inconclusive, format!("{messages} with ignored parameters"))
     } else if statistics.inconclusive > 0 {
         let (at, one, many) =
             if statistics.by_steps { ("at ", "step", "steps") } else { ("", "time", "times") };

@@ -164,3 +164,24 @@ fn a_violated_quantifier_names_its_values() {
     assert!(text.stdout.contains("forall z. forall r."), "{}", text.stdout);
     assert!(!text.stdout.contains("carried("), "{}", text.stdout);
 }
+
+#[test]
+fn a_property_that_ignored_parameters_is_not_satisfied() {
+    let folder = Folder::new();
+    let specification =
+        folder.file("l.rondel", "topic a { id: int }\n@limit(2) property p for each i in a.id = a.id < 9");
+    let trace = |ids: &[i64]| ids.iter().map(|id| format!("{{\"id\":{id}}}\n")).collect::<String>();
+    let check = |ids: &[i64]| rondel_with_input(["check", &specification, "-"], trace(ids).as_bytes());
+    check(&[1, 2, 1, 2]).expect_status(0);
+    let found = check(&[1, 2, 3, 4]);
+    found.expect_status(4);
+    assert!(
+        found
+            .stdout
+            .contains("inconclusive  p                                2 messages with ignored parameters"),
+        "{}",
+        found.stdout
+    );
+    // What was seen to be violated is.
+    check(&[1, 10, 3]).expect_status(1);
+}

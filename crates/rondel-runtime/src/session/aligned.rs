@@ -21,7 +21,7 @@ use crate::options::Emit;
 use crate::reached::Reached;
 use crate::saved::{Known, Saved, StartError, Waiting};
 use crate::specification::{Specification, trace_topics};
-use crate::statistics::{Summary, omissions};
+use crate::statistics::{Summary, omissions, unchecked};
 
 /// Alignment groups: the properties of each wait for the same topics. A message is decoded once, for all.
 pub(super) struct Aligned {
@@ -282,6 +282,12 @@ impl Aligned {
             let of_all =
                 |(own, number): (u32, u32)| Some((*group.evaluated.properties.get(own as usize)?, number));
             summary.untried.extend(monitor.untried().filter_map(of_all));
+            for (own, messages) in unchecked(monitor) {
+                // The parts watched for explanations are not among them.
+                if let Some(property) = group.evaluated.properties.get(own as usize) {
+                    summary.properties[*property as usize].unchecked += messages;
+                }
+            }
             let spec = &group.specification.spec;
             summary.omissions.extend(omissions(monitor, spec));
             let all: Vec<u32> = (0..spec.properties.len() as u32).collect();

@@ -19,7 +19,7 @@ use crate::options::{Emit, Input, TimeSource};
 use crate::reached::Reached;
 use crate::saved::{Known, Saved, StartError};
 use crate::specification::{Specification, trace_topics};
-use crate::statistics::{Backwards, Summary, omissions};
+use crate::statistics::{Backwards, Summary, omissions, unchecked};
 
 /// One monitor, and the decoders that fill its block.
 pub(super) struct Direct {
@@ -382,6 +382,12 @@ impl Direct {
         let steps = self.monitor.position();
         for (statistics, waiting) in summary.properties.iter_mut().zip(self.monitor.waiting()) {
             statistics.end(steps, waiting);
+        }
+        for (property, messages) in unchecked(&self.monitor) {
+            // The parts watched for explanations are not among them.
+            if let Some(statistics) = summary.properties.get_mut(property as usize) {
+                statistics.unchecked += messages;
+            }
         }
         summary.backwards = self.backwards.count;
         summary.untried = self.monitor.untried().collect();
