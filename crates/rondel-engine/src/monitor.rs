@@ -353,7 +353,7 @@ impl Monitor {
         waiting
     }
 
-    /// The premises that were not possibly true at any time point so far, in no instance: the property by its
+    /// The premises that were not certainly true at any time point so far, in no instance: the property by its
     /// position in the specification, and the place among its [premises](rondel_spec::Property::premises).
     pub fn untried(&self) -> impl Iterator<Item = (u32, u32)> {
         let sections = self.program.sections.iter().zip(&self.sections);

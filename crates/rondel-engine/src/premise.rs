@@ -1,5 +1,5 @@
-//! Premises of implications that were not possibly true at any moment so far. Each is looked for once in a block until
-//! it was possibly true, and costs nothing from then on.
+//! Premises of implications that were at no moment certainly true so far. Each is looked for once in a block until
+//! it was true, and costs nothing from then on.
 
 use rondel_event::Rows;
 use serde::{Deserialize, Serialize};
@@ -13,11 +13,11 @@ pub(crate) struct Premise {
     pub(crate) property: u32,
     /// Its place among the premises of the property.
     pub(crate) number: u32,
-    /// Where it is possibly true.
-    pub(crate) possible: Sides,
+    /// Where it is certainly true.
+    pub(crate) certain: Sides,
 }
 
-/// The premises of a section that were not possibly true so far, by their places.
+/// The premises of a section that were not certainly true so far, by their places.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Untried(Vec<u32>);
 
@@ -32,11 +32,11 @@ impl Untried {
         self.0.is_empty()
     }
 
-    /// Takes out what is possibly true at these moments, or on the spans after those. `word` reads a wire.
+    /// Takes out what is certainly true at these moments, or on the spans after those. `word` reads a wire.
     pub(crate) fn look(&mut self, premises: &[Premise], [at, after]: [Rows; 2], word: impl Fn(Wire) -> Rows) {
         self.0.retain(|&place| {
-            let Some(Premise { possible, .. }) = premises.get(place as usize) else { return false };
-            word(possible.at) & at == 0 && (after == 0 || word(possible.after) & after == 0)
+            let Some(Premise { certain, .. }) = premises.get(place as usize) else { return false };
+            word(certain.at) & at == 0 && (after == 0 || word(certain.after) & after == 0)
         });
     }
 

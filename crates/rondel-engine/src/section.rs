@@ -225,9 +225,9 @@ impl Ordered {
                 Moments::Dense => [*at, *after].concat(),
             },
         });
-        let premises = translation.premises.iter().flat_map(|Premise { possible, .. }| {
-            let after = if moments == Moments::Dense { possible.after } else { possible.at };
-            [possible.at.node(), after.node()]
+        let premises = translation.premises.iter().flat_map(|Premise { certain, .. }| {
+            let after = if moments == Moments::Dense { certain.after } else { certain.at };
+            [certain.at.node(), after.node()]
         });
         let outputs = outputs.chain(levels).chain(premises);
         let graph = &translation.graph;
@@ -350,9 +350,9 @@ fn section(
     let rails = |rails: Rails| Rails { certain: place(rails.certain), possible: place(rails.possible) };
     let formulas =
         formulas.iter().map(|truth| Truth { at: rails(truth.at), after: rails(truth.after) }).collect();
-    for Premise { possible, .. } in &mut premises {
-        let after = if moments == Moments::Dense { possible.after } else { possible.at };
-        *possible = Sides { at: place(possible.at), after: place(after) };
+    for Premise { certain, .. } in &mut premises {
+        let after = if moments == Moments::Dense { certain.after } else { certain.at };
+        *certain = Sides { at: place(certain.at), after: place(after) };
     }
     let columns = |nodes: [NodeId; 2]| nodes.map(|node| assembly.column[node.index()]);
     let robust = robust.iter().map(|robustness| match (*robustness)? {

@@ -70,7 +70,7 @@ pub enum VacuousKind {
     Topic,
     /// A message with a value for a field.
     Field,
-    /// A time point at which the premise of an implication was possibly true.
+    /// A time point at which the premise of an implication was certainly true.
     Premise,
 }
 
@@ -260,7 +260,7 @@ impl Missing {
     }
 
     /// Why a property, by its position, is vacuous; empty if it is not. `untried` are the premises that were not
-    /// possibly true at any time point.
+    /// certainly true at any time point.
     pub(crate) fn vacuous(
         &self,
         property: usize,

@@ -32,7 +32,7 @@ pub struct Summary {
     pub missing: Missing,
     /// What the properties need.
     pub(crate) needed: Arc<Needed>,
-    /// The premises that were not possibly true at any time point: the property, and the place among its premises.
+    /// The premises that were not certainly true at any time point: the property, and the place among its premises.
     pub(crate) untried: BTreeSet<(u32, u32)>,
     /// The limits that were reached, as sentences.
     pub omissions: Vec<String>,

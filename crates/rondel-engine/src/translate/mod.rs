@@ -330,7 +330,7 @@ impl<'a> Translator<'a> {
         for &property in properties {
             for (number, premise) in (0..).zip(&spec.properties[property as usize].premises) {
                 if let Some(Some((Meaning::Truth(truth), _))) = self.done.get(premise.index()) {
-                    self.premises.push(Premise { property, number, possible: truth.possible() });
+                    self.premises.push(Premise { property, number, certain: truth.certain() });
                 }
             }
         }
