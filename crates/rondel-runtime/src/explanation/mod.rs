@@ -276,7 +276,8 @@ impl Explainer {
             self.part(report, &parameters_text(&monitor.key(report)));
         }
         for report in monitor.reports().iter().filter(|r| (r.property as usize) < own) {
-            let is_violation = report.verdict == Verdict::Violated;
+            // Only where it begins: what is kept is cut down to what makes a verdict change.
+            let is_violation = report.changed && report.verdict == Verdict::Violated;
             let explained =
                 is_violation.then(|| self.explain(report, &parameters_text(&monitor.key(report))));
             emit(report, explained.flatten());
