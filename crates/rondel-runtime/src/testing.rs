@@ -137,7 +137,8 @@ impl Outcome {
         self.came.extend(changed.map(|report| Came::new(&report, message)));
     }
 
-    /// Whether an expectation is met. An expectation about an instance that never existed is not.
+    /// Whether an expectation is met. An expectation about an instance that never existed is not, nor one that
+    /// something never happened to a property without any verdict.
     pub fn meets(&self, expectation: &Expectation) -> bool {
         let Expectation { never, verdict, at, .. } = expectation;
         if self.other_keys(expectation).is_some() {
@@ -152,7 +153,7 @@ impl Outcome {
 
     /// The parameters of the property's instances, if an expectation is about an instance that never existed.
     pub fn other_keys(&self, expectation: &Expectation) -> Option<Vec<&[Value]>> {
-        if expectation.keys.is_empty() || self.of(expectation).next().is_some() {
+        if self.of(expectation).next().is_some() || expectation.keys.is_empty() && !expectation.never {
             return None;
         }
         let mut keys: Vec<&[Value]> = Vec::new();

@@ -181,8 +181,7 @@ impl Shown<'_> {
             undecodable.iter().map(|message| format!("cannot decode the message {message}")).collect();
         if *mistyped > 0 {
             let values = counted(*mistyped, "value has", "values have");
-            problems
-                .push(format!("{values} another type than the specification reads, and count as unknown"));
+            problems.push(format!("{values} another type than the specification reads: unknown"));
         }
         if *endless {
             problems.push("time alone changes verdicts without end; end the test with `end at …`".to_owned());
@@ -225,6 +224,9 @@ impl Shown<'_> {
     /// A sentence about an expectation of an instance that never existed.
     fn unknown_key(&self, expectation: &Expectation) -> Option<String> {
         let keys = self.ran.other_keys(expectation)?;
+        if expectation.keys.is_empty() {
+            return Some("the property has no verdict: no message was one for it".to_owned());
+        }
         let mut sentence = format!("no message had the key {}", parameters_text(&expectation.keys));
         let shown: Vec<String> = keys.iter().take(KEYS).map(|key| parameters_text(key)).collect();
         if !shown.is_empty() {
