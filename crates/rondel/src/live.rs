@@ -320,6 +320,11 @@ impl RunSummary {
         Reasons { summary: &self.summary, spec: &self.spec, unused: None }
     }
 
+    /// Whether a connection was lost meanwhile.
+    pub fn was_cut_off(&self) -> bool {
+        !self.outages.is_empty()
+    }
+
     /// Whether nothing is known to be lost, neither on the way to the session nor on the way to consumers.
     pub fn is_complete(&self) -> bool {
         self.flushed

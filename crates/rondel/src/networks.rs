@@ -187,7 +187,10 @@ pub fn open(
     };
     Networks::open(settings, exit_on_unreachable.then_some(PATIENCE), stopped, report).map_err(|error| {
         let status = match error {
-            JoinError::Stopped => return exit::SATISFIED,
+            JoinError::Stopped => {
+                complain("stopped before the network was joined: nothing was received or published");
+                return exit::NETWORK;
+            }
             JoinError::Setting(_) => exit::USAGE,
             JoinError::Unreachable(_) => exit::NETWORK,
         };

@@ -315,7 +315,11 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
     } else if !summary.is_complete() || failed {
         exit::NETWORK
     } else if arguments.strict {
-        status(&summary.summary, true)
+        match status(&summary.summary, true) {
+            // What came meanwhile is not known.
+            exit::SATISFIED if summary.was_cut_off() => exit::INCONCLUSIVE,
+            status => status,
+        }
     } else {
         exit::SATISFIED
     }
