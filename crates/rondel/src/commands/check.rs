@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rondel_decode::lines::Lines;
-use rondel_event::TimeUnit;
+use rondel_event::{TimeUnit, Verdict};
 use rondel_recording::{Piece, ReadError, TraceReader};
 use rondel_runtime::text::counted;
 use rondel_runtime::{
@@ -115,6 +115,10 @@ struct Checking<'a> {
     skipped: u64,
     /// The compressed recordings that were cut or damaged, and checked up to there.
     cut: Vec<String>,
+    /// Whether a recording has only messages on other topics.
+    unusable: bool,
+    /// The name of the recording, if it stands before its first verdict.
+    unnamed: Option<String>,
     /// The topics of the recordings that the specification does not read.
     unused: Unused,
 }
@@ -169,6 +173,8 @@ impl Check {
             unread: Vec::new(),
             skipped: 0,
             cut: Vec::new(),
+            unusable: false,
+            unnamed: None,
             unused: Unused::new(),
         };
         let mut stopped = false;
@@ -252,8 +258,12 @@ impl Checking<'_> {
             Stopped
         };
         let mut reader = TraceReader::open(path).map_err(unreadable)?;
-        if several && self.options.format == Format::Text && !self.options.quiet {
-            self.out.write(format!("{name}\n").as_bytes());
+        if several && self.options.format == Format::Text {
+            if self.options.quiet {
+                self.unnamed = Some(name.clone());
+            } else {
+                self.out.write(format!("{name}\n").as_bytes());
+            }
         }
         let mut session = match restored {
             Some(session) => session,
@@ -351,6 +361,11 @@ impl Checking<'_> {
     ) {
         if session.has_reports() {
             session.reports().for_each(|report| writer.write(&report, text));
+            if !text.is_empty()
+                && let Some(name) = self.unnamed.take()
+            {
+                self.out.write(format!("{name}\n").as_bytes());
+            }
             self.out.write(text);
             text.clear();
         }
@@ -368,8 +383,9 @@ impl Checking<'_> {
     fn remarks(&mut self, name: &str, summary: &Summary, lines: &mut Lines) {
         if summary.counts.mistyped > 0 {
             let values = counted(summary.counts.mistyped, "value has", "values have");
+            let count = if summary.counts.mistyped == 1 { "counts" } else { "count" };
             warn(&format!(
-                "{name}: {values} another type than the specification reads, and count as unknown"
+                "{name}: {values} another type than the specification reads, and {count} as unknown"
             ));
         }
         if let Some((line, why)) = lines.take_first_undecodable() {
@@ -383,6 +399,10 @@ impl Checking<'_> {
         }
         for sentence in &summary.omissions {
             warn(&format!("{name}: {sentence}"));
+        }
+        if summary.counts.received == 0 && lines.other_topics().next().is_some() {
+            warn(&format!("{name}: no line is on a topic of the specification"));
+            self.unusable = true;
         }
         for (topic, count) in lines.other_topics() {
             *self.unused.entry(topic.to_owned()).or_default() += count;
@@ -425,7 +445,12 @@ impl Checking<'_> {
         if self.options.quiet {
             let reasons = self.reasons();
             let sentences = reasons.sentences(self.options.strict).into_iter().chain(reasons.unused());
-            sentences.for_each(|sentence| warn(&sentence));
+            // Other verdicts show this.
+            let undecided = match self.options.emit {
+                Some(Emit::Violations) => self.undecided(),
+                _ => Vec::new(),
+            };
+            sentences.chain(undecided).for_each(|sentence| warn(&sentence));
         } else if !(stopped && self.events == 0) {
             let json = self.options.summary == Format::Json;
             let summary = if json { self.json(elapsed) } else { self.text(elapsed) };
@@ -442,8 +467,21 @@ impl Checking<'_> {
                 exit::TRACE
             }
             _ if stopped => exit::TRACE,
-            _ => status(&self.summary, self.options.strict),
+            _ => match status(&self.summary, self.options.strict) {
+                exit::SATISFIED if self.unusable => exit::INCONCLUSIVE,
+                status => status,
+            },
         }
+    }
+
+    /// A sentence for each property that is inconclusive at the end.
+    fn undecided(&self) -> Vec<String> {
+        let all = self.plan.properties().iter().zip(&self.summary.properties);
+        let sentences = all.filter_map(|(property, statistics)| match standing(statistics) {
+            (Verdict::Inconclusive, detail) => Some(format!("{}: {detail}", property.name)),
+            _ => None,
+        });
+        sentences.collect()
     }
 
     /// Why properties are vacuous.
