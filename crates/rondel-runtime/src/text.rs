@@ -101,8 +101,11 @@ pub fn duration(nanos: u64) -> String {
     match nanos {
         0..10_000 => format!("{nanos} ns"),
         10_000..10_000_000 => format!("{:.1} us", nanos as f64 / 1e3),
-        10_000_000..10_000_000_000 => format!("{:.1} ms", nanos as f64 / 1e6),
-        _ => format!("{:.1} s", nanos as f64 / 1e9),
+        10_000_000..1_000_000_000 => format!("{:.1} ms", nanos as f64 / 1e6),
+        1_000_000_000..10_000_000_000 => format!("{} s", (nanos as f64 / 1e6).round() / 1e3),
+        10_000_000_000..7_200_000_000_000 => format!("{:.1} s", nanos as f64 / 1e9),
+        7_200_000_000_000..172_800_000_000_000 => format!("{:.1} h", nanos as f64 / 3.6e12),
+        _ => format!("{} days", grouped((nanos as f64 / 8.64e13).round() as u64)),
     }
 }
 

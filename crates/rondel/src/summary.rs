@@ -28,7 +28,7 @@ pub fn standing(statistics: &PropertyStatistics) -> (Verdict, String) {
     } else if statistics.undecided() {
         (Verdict::Inconclusive, "never decided".to_owned())
     } else if statistics.open {
-        (Verdict::Inconclusive, "pending at the end".to_owned())
+        (Verdict::Inconclusive, "inconclusive at the end".to_owned())
     } else if statistics.unchecked > 0 {
         let messages = counted(statistics.unchecked, "message", "messages");
         (Verdict::Inconclusive, format!("{messages} with ignored parameters"))

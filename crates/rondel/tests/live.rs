@@ -24,7 +24,8 @@ fn publish(to: &str, network: &[String], input: impl AsRef<[u8]>) {
     let input = input.as_ref();
     let finished = rondel_with_input(arguments(&["publish", "--to", to, "--wait", "60"], network), input);
     let lines = input.split_inclusive(|&byte| byte == b'\n').count();
-    finished.expect_status(0).expect_stderr(&[&format!("published {} messages", grouped(lines))]);
+    let noun = if lines == 1 { "message" } else { "messages" };
+    finished.expect_status(0).expect_stderr(&[&format!("published {} {noun}", grouped(lines))]);
 }
 
 /// A number as people read it: `3,000`.

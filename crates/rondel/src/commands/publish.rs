@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use rondel_recording::{Piece, TraceReader};
-use rondel_runtime::text::grouped;
+use rondel_runtime::text::{counted, grouped};
 
 use crate::deployment::Address;
 use crate::networks::NetworkArguments;
@@ -132,7 +132,7 @@ impl Publish {
         drop(publisher);
         let left = networks.close();
         let failures = if failed > 0 { format!(", {} failed", grouped(failed)) } else { String::new() };
-        say(&format!("published {} messages in {seconds:.3} s{failures}", grouped(published)));
+        say(&format!("published {} in {seconds:.3} s{failures}", counted(published, "message", "messages")));
         if failed > 0 || !(taken && left) {
             complain("the subscribers did not take every message");
             return Ok(exit::NETWORK);
