@@ -666,3 +666,23 @@ fn broken_lines_and_a_cut_end_can_be_skipped_and_are_counted() {
         finished.expect_status(0);
     }
 }
+
+#[test]
+fn quiet_names_recordings_and_what_makes_the_status() {
+    let folder = Folder::new();
+    let specification = folder.file("p.rondel", "topic m { v: int }\nproperty p = m.v > 0\n");
+    let line = |topic: &str, v: &str| format!("{{\"topic\":\"{topic}\",\"v\":{v}}}\n");
+    let (good, bad) = (folder.file("good.jsonl", line("m", "1")), folder.file("bad.jsonl", line("m", "0")));
+    let other = folder.file("other.jsonl", line("n", "1"));
+    let quiet = ["check", "-q", "-e", "violations", &specification];
+    let found = rondel([&quiet[..], &[&good, &bad]].concat());
+    found.expect_status(1);
+    assert!(found.stdout.starts_with(&format!("{bad}\nviolated ")), "{}", found.stdout);
+    let found = rondel([&quiet[..], &[&good, &other]].concat());
+    found.expect_status(4).expect_stderr(&["other.jsonl: no line is on a topic of the specification"]);
+    assert_eq!(found.stdout, "");
+    let unknown = folder.file("unknown.jsonl", line("m", "1") + &line("m", "null"));
+    rondel([&quiet[..], &[&unknown]].concat())
+        .expect_status(4)
+        .expect_stderr(&["warning: p: inconclusive at the end"]);
+}

@@ -111,3 +111,15 @@ fn log_lines_have_a_time_and_a_level() {
     };
     old.expect_status(0).expect_stderr(&["RONDEL_LOG is now called RUST_LOG"]);
 }
+
+#[test]
+fn a_run_that_is_stopped_before_it_joined_says_so() {
+    // Nobody listens on this port.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let broker = listener.local_addr().unwrap().to_string();
+    drop(listener);
+    let mut run = Process::rondel(["run", "-f", "v", "-t", "mqtt:a", "--mqtt-broker", &broker, "--strict"]);
+    run.wait_stderr("trying again");
+    run.terminate();
+    run.finish().expect_status(5).expect_stderr(&["stopped before the network was joined"]);
+}

@@ -304,6 +304,13 @@ fn a_test_of_an_instance_that_never_existed() {
     let json = json(&rondel(["test", "--format", "json", &spec]).stdout);
     let reason = "no message had the key [\"aa\"]; the keys that came are [\"ab\"], [\"ac\"]";
     assert_eq!(json["failed"][0]["reason"], reason);
+    let none = folder.file(
+        "b.rondel",
+        "topic task { id: string }\nproperty p for each id in task.id = on(task)\n\
+         test \"nothing\" {\n    end at 3 s\n    expect p never violated\n}\n",
+    );
+    let finished = rondel(["test", &none]);
+    assert!(finished.expect_status(1).stdout.contains("the property has no verdict"), "{}", finished.stdout);
 }
 
 #[test]
