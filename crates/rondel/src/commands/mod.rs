@@ -31,7 +31,8 @@ pub struct Arguments {
     /// Colour the output
     #[arg(long, value_enum, value_name = "WHEN", default_value = "auto", global = true)]
     color: Color,
-    /// Log events of the networks from this level on (default: RUST_LOG, or warn)
+    /// Log events of the networks from this level on (default: RUST_LOG, or Rondel's own warnings
+    /// and all errors)
     #[arg(long, value_enum, value_name = "LEVEL", global = true)]
     log: Option<LogLevel>,
     #[command(subcommand)]
