@@ -29,6 +29,7 @@
 mod account;
 pub mod align;
 pub mod alignment;
+mod alignment_statistics;
 mod chains;
 mod clock;
 mod explanation;
@@ -49,11 +50,12 @@ pub mod text;
 
 pub use account::Account;
 pub use alignment::Alignment;
+pub use alignment_statistics::AlignmentStatistics;
 pub use chains::ChainStatistics;
 pub use clock::{AlignmentClock, Clock, ManualClock, SystemClock, Ticks};
 pub use explanation::{Explanation, TimePoint};
 pub use missing::{Missing, Vacuous, VacuousKind};
-pub use notice::{AlignmentStatistics, Notice};
+pub use notice::Notice;
 pub use options::{Emit, Input, LARGEST_MESSAGE, Options, TimeSource};
 pub use report::{PropertyInfo, Report};
 pub use saved::StartError;

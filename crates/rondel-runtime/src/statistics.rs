@@ -9,9 +9,9 @@ use rondel_spec::{Property, Spec, TimeModel};
 use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
+use crate::alignment_statistics::AlignmentStatistics;
 use crate::chains::ChainStatistics;
 use crate::missing::{Missing, Needed, Vacuous, VacuousKind};
-use crate::notice::AlignmentStatistics;
 use crate::specification::{looks_ahead, may_look_ahead};
 use crate::text::{counted, parameters_text};
 
