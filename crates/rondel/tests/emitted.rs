@@ -20,6 +20,19 @@ fn verdicts(text: &str) -> Vec<String> {
     text.lines().map(cut).collect()
 }
 
+/// Checks that explanations, and a snapshot after any line, change no verdict.
+#[track_caller]
+fn assert_same_otherwise(spec: &str, folder: &Folder, lines: &[impl AsRef<str>], all: &[String]) {
+    let text = |lines: &[_]| lines.iter().map(AsRef::as_ref).collect::<String>();
+    assert_eq!(verdicts(&check(&["--explain", spec], &text(lines)).stdout), all);
+    let snapshot = folder.path("cut.snapshot");
+    for cut in 0..lines.len() {
+        let one = check(&["--snapshot-to", &snapshot, spec], &text(&lines[..cut]));
+        let two = check(&["--resume", &snapshot, spec], &text(&lines[cut..]));
+        assert_eq!(verdicts(&(one.stdout + &two.stdout)), all, "{cut}");
+    }
+}
+
 const SHARED: &str = r#"
 topic m { id: string, v: int }
 topic flag { on: bool }
@@ -33,7 +46,6 @@ property r = not flag.on
 fn verdicts_of_one_time_come_in_the_order_of_properties_and_keys() {
     let folder = Folder::new();
     let spec = folder.file("shared.rondel", SHARED);
-    let snapshot = folder.path("shared.snapshot");
     let mut lines = vec!["{\"topic\": \"flag\", \"data\": {\"on\": false}}\n".to_owned()];
     for id in ["delta", "a longer name", "b", "c"] {
         lines.push(format!("{{\"topic\": \"m\", \"data\": {{\"id\": \"{id}\", \"v\": 1}}}}\n"));
@@ -52,12 +64,7 @@ fn verdicts_of_one_time_come_in_the_order_of_properties_and_keys() {
     order.extend(keys.iter().map(|id| expected("q", id)));
     order.push("{\"property\":\"r\",\"time\":0,\"step\":5,\"verdict\":\"violated\"".to_owned());
     assert_eq!(last, order);
-    assert_eq!(verdicts(&check(&["--explain", &spec], &lines.concat()).stdout), all);
-    for cut in 0..lines.len() {
-        let one = check(&["--snapshot-to", &snapshot, &spec], &lines[..cut].concat());
-        let two = check(&["--resume", &snapshot, &spec], &lines[cut..].concat());
-        assert_eq!(verdicts(&(one.stdout + &two.stdout)), all, "{cut}");
-    }
+    assert_same_otherwise(&spec, &folder, &lines, &all);
 }
 
 #[test]
@@ -66,7 +73,7 @@ fn the_order_does_not_depend_on_where_a_trace_is_cut() {
     let text = "topic m { id: string }  topic flag { on: bool }\n\
         property ahead for each id in m.id = always[0, 1 s] not flag.on\n\
         property back = once[0.5 s, 1 s] on(flag)\n";
-    let (spec, snapshot) = (folder.file("cut.rondel", text), folder.path("cut.snapshot"));
+    let spec = folder.file("cut.rondel", text);
     let lines = [
         "{\"topic\": \"m\", \"time\": 0, \"id\": \"a\"}\n",
         "{\"topic\": \"flag\", \"time\": 1, \"on\": false}\n",
@@ -75,12 +82,7 @@ fn the_order_does_not_depend_on_where_a_trace_is_cut() {
     ];
     let all = verdicts(&check(&[&spec], &lines.concat()).stdout);
     assert!(all.iter().filter(|line| line.contains("\"time\":2")).count() > 1, "{all:?}");
-    assert_eq!(verdicts(&check(&["--explain", &spec], &lines.concat()).stdout), all);
-    for cut in 0..lines.len() {
-        let one = check(&["--snapshot-to", &snapshot, &spec], &lines[..cut].concat());
-        let two = check(&["--resume", &snapshot, &spec], &lines[cut..].concat());
-        assert_eq!(verdicts(&(one.stdout + &two.stdout)), all, "{cut}");
-    }
+    assert_same_otherwise(&spec, &folder, &lines, &all);
 }
 
 #[test]
