@@ -172,6 +172,14 @@ fn plaintext_is_refused_beside_tls_and_credentials() {
     rondel(["validate", &deployment]).expect_status(2).expect_stderr(&["3:8", "which is not encrypted"]);
 }
 
+#[test]
+fn a_client_that_only_listens_is_refused() {
+    let run = ["run", "-f", "v", "--topic", "zenoh:a", "--zenoh-mode", "client", "--zenoh-listen"];
+    rondel([&run[..], &["tcp/127.0.0.1:1"]].concat())
+        .expect_status(2)
+        .expect_stderr(&["the mode client only connects, and cannot wait for others on tcp/127.0.0.1:1"]);
+}
+
 /// CycloneDDS receives on all interfaces: what cannot be closed is said.
 #[test]
 fn dds_says_that_it_receives_on_all_interfaces() {

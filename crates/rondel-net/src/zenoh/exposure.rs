@@ -111,8 +111,15 @@ impl Exposure {
         format!("{PROTECTED:?}")
     }
 
-    /// Refuses endpoints without encryption where TLS or credentials are configured.
+    /// Refuses clients that only listen, and endpoints without encryption where TLS or credentials are configured.
     pub(super) fn check(&self) -> Result<(), OpenError> {
+        if self.mode == Mode::Client
+            && !self.by_default
+            && self.connect.is_empty()
+            && let Some(endpoint) = self.listen.first()
+        {
+            return Err(OpenError::ClientListens { endpoint: endpoint.clone() });
+        }
         if !self.is_protected() {
             return Ok(());
         }

@@ -71,6 +71,14 @@ pub enum OpenError {
         /// The default endpoint.
         endpoint: String,
     },
+    /// A client is to listen, and has nothing to connect to.
+    #[error(
+        "the mode client only connects, and cannot wait for others on {endpoint}; set `connect`, or use the mode peer or router"
+    )]
+    ClientListens {
+        /// The endpoint.
+        endpoint: String,
+    },
     /// A setting that Zenoh does not accept.
     #[error("Zenoh setting {key}: {reason}")]
     Setting {

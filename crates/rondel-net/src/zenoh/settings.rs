@@ -239,9 +239,9 @@ mod tests {
         let mut settings = Settings { config_file: Some(path.clone()), ..Settings::default() };
         assert_eq!(get(&settings, "mode"), "\"router\"");
         assert_eq!(get(&settings, "listen/endpoints"), "[\"tcp/127.0.0.1:1\"]");
-        settings.mode = Some(Mode::Client);
+        settings.mode = Some(Mode::Peer);
         settings.listen = vec!["tcp/127.0.0.1:2".into()];
-        assert_eq!(get(&settings, "mode"), "\"client\"");
+        assert_eq!(get(&settings, "mode"), "\"peer\"");
         assert_eq!(get(&settings, "listen/endpoints"), "[\"tcp/127.0.0.1:2\"]");
         std::fs::remove_file(&path).unwrap();
         assert!(matches!(settings.config(), Err(OpenError::ConfigFile { .. })));
