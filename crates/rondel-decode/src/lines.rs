@@ -92,6 +92,10 @@ pub struct Lines {
     undecodable: u64,
     /// The line of the first payload that could not be decoded, and why.
     first_undecodable: Option<(u64, String)>,
+    /// The largest payload that is read, in bytes.
+    largest: usize,
+    /// The topics and sizes of the larger ones of the last call.
+    oversized: Vec<(TopicId, usize)>,
     /// Whether lines that cannot be used are passed over.
     skips: bool,
     /// How many were, and the first.
@@ -340,10 +344,19 @@ impl Lines {
             mistyped: 0,
             undecodable: 0,
             first_undecodable: None,
+            largest: usize::MAX,
+            oversized: Vec::new(),
             skips: false,
             skipped: (0, None),
             few: MOST_FEW,
         }
+    }
+
+    /// Refuses larger payloads than this, in bytes: see [`Lines::take_oversized`].
+    #[must_use]
+    pub fn with_largest(mut self, largest: usize) -> Lines {
+        self.largest = largest;
+        self
     }
 
     /// Skips and counts lines that cannot be used, instead of ending at the first.
@@ -408,6 +421,7 @@ impl Lines {
     ) -> Result<usize, LineError> {
         self.untimed = 0;
         self.origins.clear();
+        self.oversized.clear();
         let mut starts = [0; STARTS];
         let mut at = at;
         while at < end && !block.is_full() {
@@ -423,7 +437,17 @@ impl Lines {
             let found = found.min(Block::CAPACITY - block.len());
             let mut done = 0;
             while done < found {
-                let read = self.shapes.read(text, &starts[done..=found], block, self.time);
+                let few = match self.largest {
+                    usize::MAX => found,
+                    largest => fitting(&starts[done..=found], largest) + done,
+                };
+                if few == done {
+                    let line = &text[starts[done]..starts[done + 1]];
+                    self.counted(line, block)?;
+                    done += 1;
+                    continue;
+                }
+                let read = self.shapes.read(text, &starts[done..=few], block, self.time);
                 done += read.lines;
                 self.lines += read.lines as u64;
                 self.mistyped += read.mistyped;
@@ -434,20 +458,8 @@ impl Lines {
                 if !read.refused {
                     continue;
                 }
-                self.lines += 1;
-                let line = &text[starts[done]..starts[done + 1]];
-                if let Err((column, kind)) = self.line(line, block) {
-                    let error = LineError { line: self.lines, column: column + 1, kind };
-                    if !self.skips {
-                        return Err(error);
-                    }
-                    self.skipped.0 += 1;
-                    self.skipped.1.get_or_insert(error);
-                }
+                self.counted(&text[starts[done]..starts[done + 1]], block)?;
                 done += 1;
-                if let Some(last) = block.len().checked_sub(1) {
-                    self.time = block.time(last);
-                }
             }
             if found == 0 {
                 break;
@@ -455,6 +467,26 @@ impl Lines {
             at = starts[found];
         }
         Ok(at)
+    }
+
+    /// Decodes a line, given with its line break, and counts it.
+    ///
+    /// # Errors
+    /// [`LineError`] unless such lines are skipped.
+    fn counted(&mut self, line: &[u8], block: &mut Block) -> Result<(), LineError> {
+        self.lines += 1;
+        if let Err((column, kind)) = self.line(line, block) {
+            let error = LineError { line: self.lines, column: column + 1, kind };
+            if !self.skips {
+                return Err(error);
+            }
+            self.skipped.0 += 1;
+            self.skipped.1.get_or_insert(error);
+        }
+        if let Some(last) = block.len().checked_sub(1) {
+            self.time = block.time(last);
+        }
+        Ok(())
     }
 
     /// Decodes a line, given with its line break.
@@ -502,6 +534,13 @@ impl Lines {
             Form::Escaped(payload) => (&roots.data, Some(payload)),
         };
         let (id, time_unit) = (TopicId(index as u32), roots.time_unit);
+        // Without a frame the whole line is the payload.
+        let framed = payload.or(members.data.filter(|_| matches!(form, Form::Data(_))));
+        let size = framed.map_or(line.len(), |payload| payload.end - payload.start);
+        if size > self.largest {
+            self.oversized.push((id, size));
+            return Ok(());
+        }
         let row = block.push(id, self.time);
         let mut writer = Writer { block, row, time_unit, time: None, origin: (None, None), mistyped: 0 };
         let mut scanner = Scanner::new(line);
@@ -588,6 +627,11 @@ impl Lines {
         self.origins.get(at).map(|(_, origin)| *origin)
     }
 
+    /// Takes the topics and sizes of the payloads of the last call that were too large.
+    pub fn take_oversized(&mut self) -> Vec<(TopicId, usize)> {
+        std::mem::take(&mut self.oversized)
+    }
+
     /// Values that had another type than the program reads.
     pub fn mistyped(&self) -> u64 {
         self.mistyped
@@ -607,6 +651,12 @@ impl Lines {
     pub fn take_first_undecodable(&mut self) -> Option<(u64, String)> {
         self.first_undecodable.take()
     }
+}
+
+/// How many of the first lines are not longer than this; `starts` has the end of the last one, too.
+fn fitting(starts: &[usize], largest: usize) -> usize {
+    let long = starts.windows(2).position(|line| line[1] - line[0] > largest);
+    long.unwrap_or(starts.len() - 1)
 }
 
 /// The reason for which a text is not decoded.

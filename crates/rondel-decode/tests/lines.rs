@@ -670,3 +670,31 @@ fn times_of_arrival_are_read_in_every_form_that_has_them() {
         }
     }
 }
+
+#[test]
+fn large_payloads_are_refused_in_every_form_and_shape() {
+    let body = |pad: usize| format!(r#"{{"b":true,"i":5,"pad":"{}"}}"#, "x".repeat(pad));
+    let line = |form: usize, pad: usize| match form {
+        0 => format!("{{\"topic\":\"two\",{}\n", &body(pad)[1..]),
+        1 => format!("{{\"topic\":\"two\",\"data\":{}}}\n", body(pad)),
+        2 => format!("{{\"topic\":\"two\",\"arrival\":1,\"message\":{}}}\n", body(pad)),
+        _ => format!("{{\"topic\":\"two\",\"tst\":1,\"payload\":{}}}\n", body(pad)),
+    };
+    for form in 0..4 {
+        // Long ones among short ones of a known shape, at every place.
+        for place in 0..70 {
+            let text: String = (0..70).map(|i| line(form, if i == place { 200 } else { 20 })).collect();
+            let mut lines = Lines::new(&topics(), false, TimeUnit::Seconds).with_largest(150);
+            let (rows, undecodable, _) = read(&mut lines, &text);
+            assert_eq!((rows.len(), undecodable), (69, 0), "form {form}, place {place}");
+            assert_eq!(lines.lines(), 70);
+        }
+        let text = line(form, 10) + &line(form, 300);
+        let mut lines = Lines::new(&topics(), false, TimeUnit::Seconds).with_largest(150);
+        let mut block = Block::new(LAYOUT);
+        assert_eq!(lines.decode(text.as_bytes(), 0, text.len(), &mut block), Ok(text.len()));
+        let [(topic, size)] = lines.take_oversized()[..] else { panic!("one is too large") };
+        assert!(topic == TopicId(1) && size > 300, "{size}");
+        assert_eq!(block.len(), 1);
+    }
+}

@@ -314,11 +314,12 @@ impl Session {
     /// A decoder for JSON lines, each a message with its topic and time: see [`Session::push_lines`]. `unit` is
     /// the unit of the times beside the payload.
     pub fn lines(&self, unit: TimeUnit) -> Lines {
-        match &self.route {
+        let lines = match &self.route {
             Route::Direct(direct) => direct.lines(unit),
             Route::Aligned(aligned) => aligned.lines(unit),
             Route::Synchronized(synchronized) => synchronized.lines(unit),
-        }
+        };
+        lines.with_largest(self.shared.largest_message)
     }
 
     /// Takes whole lines, `text[at..end]`, up to 64 at a time; returns where the first line begins that was
@@ -333,13 +334,18 @@ impl Session {
         at: usize,
         end: usize,
     ) -> Result<usize, LineError> {
-        match &mut self.route {
+        let taken = match &mut self.route {
             Route::Direct(direct) => direct.push_lines(lines, (text, at, end), &mut self.shared),
             Route::Aligned(aligned) => aligned.push_lines(lines, (text, at, end), &mut self.shared),
             Route::Synchronized(synchronized) => {
                 synchronized.push_lines(lines, (text, at, end), &mut self.shared)
             }
+        };
+        for (topic, bytes) in lines.take_oversized() {
+            self.shared.counts.received += 1;
+            self.shared.oversized(topic, bytes);
         }
+        taken
     }
 
     /// Takes a progress marker of a publisher: `{"topic":"gear","complete":12.5}`.

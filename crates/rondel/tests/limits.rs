@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use support::network::{arguments, free_endpoint, zenoh};
 use support::process::Process;
-use support::{Folder, rondel_with_input};
+use support::{Folder, rondel, rondel_with_input};
 
 const SPECIFICATION: &str = "topic door { t: time, request: bool, answer: bool }
 property answered = rising(door.request) -> eventually[0, 200 ms] door.answer
@@ -77,4 +77,19 @@ fn limits_are_settings() {
         "\"refused\":1",
         "\"checked\":1",
     ]);
+}
+
+#[test]
+fn a_recording_is_held_to_the_size_limit_of_its_deployment() {
+    let folder = Folder::new();
+    let text = "formula: v > 1\nlimits: { message: 1 KiB }\ntopics: { trace: zenoh:l }\n";
+    let deployment = folder.file("limits.yaml", text);
+    let lines = format!("{{\"v\":5}}\n{{\"v\":0,\"pad\":\"{}\"}}\n{{\"v\":7}}\n", "x".repeat(3000));
+    let trace = folder.file("trace.jsonl", lines);
+    rondel(["check", "-f", "v > 1", &trace]).expect_status(1);
+    let found = rondel(["check", &deployment, &trace]);
+    found
+        .expect_status(0)
+        .expect_stderr(&["a message of 3,016 bytes is larger", "1 message on trace refused: too large"]);
+    assert!(found.stdout.contains("2 events checked"), "{}", found.stdout);
 }

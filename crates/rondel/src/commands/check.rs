@@ -197,6 +197,8 @@ impl Check {
             explain: self.explain,
             // Recorded times of arrival set the clock.
             clock: Arc::new(ManualClock::default()),
+            // A deployment has its limit; a recording by itself has none.
+            largest_message: usize::MAX,
             ..Options::default()
         };
         if let Some(file) = self.first.as_deref().filter(|file| deployment_file(file)) {
