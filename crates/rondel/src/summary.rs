@@ -20,6 +20,13 @@ pub fn first_violation(first: &FirstViolation) -> String {
     }
 }
 
+/// What becomes of values that have another type than the specification reads.
+pub fn mistyped_values(count: u64) -> String {
+    let values = counted(count, "value has", "values have");
+    let verb = if count == 1 { "counts" } else { "count" };
+    format!("{values} another type than the specification reads, and {verb} as unknown")
+}
+
 /// The verdict of a property over all recordings, and a remark.
 pub fn standing(statistics: &PropertyStatistics) -> (Verdict, String) {
     if let Some(first) = &statistics.first {

@@ -681,6 +681,10 @@ fn quiet_names_recordings_and_what_makes_the_status() {
     let found = rondel([&quiet[..], &[&good, &other]].concat());
     found.expect_status(4).expect_stderr(&["other.jsonl: no line is on a topic of the specification"]);
     assert_eq!(found.stdout, "");
+    let empty = folder.file("empty.jsonl", "");
+    rondel([&quiet[..], &[&good, &empty]].concat())
+        .expect_status(4)
+        .expect_stderr(&["empty.jsonl: the recording has no message"]);
     let unknown = folder.file("unknown.jsonl", line("m", "1") + &line("m", "null"));
     rondel([&quiet[..], &[&unknown]].concat())
         .expect_status(4)

@@ -21,7 +21,7 @@ use super::{NotShortForm, deployment_file};
 use crate::deployment::{Deployment, check_time_field, time_source, time_unit};
 use crate::output::{Emit, Format, Output, VerdictWriter, colour_of};
 use crate::specification::{Reading, Specification, Syntax, TimeModel};
-use crate::summary::{Reasons, Unused, standing, status, unstamped};
+use crate::summary::{Reasons, Unused, mistyped_values, standing, status, unstamped};
 use crate::{complain, exit, pipeline, resume, terminal, warn};
 
 /// Check recordings of JSON lines
@@ -115,7 +115,7 @@ struct Checking<'a> {
     skipped: u64,
     /// The compressed recordings that were cut or damaged, and checked up to there.
     cut: Vec<String>,
-    /// Whether a recording has only messages on other topics.
+    /// Whether one of several recordings has no message, or one has messages on other topics only.
     unusable: bool,
     /// The name of the recording, if it stands before its first verdict.
     unnamed: Option<String>,
@@ -346,6 +346,7 @@ impl Checking<'_> {
         self.skipped += lines.skipped().0;
         if summary.counts.received == 0 && lines.other_topics().next().is_none() && stopped.is_ok() {
             warn(&format!("{name}: the recording has no message"));
+            self.unusable |= several;
         }
         self.remarks(&name, &summary, &mut lines);
         self.summary.merge(summary);
@@ -384,11 +385,7 @@ impl Checking<'_> {
     /// Warns of values and messages that could not be used, and notes the topics that are not read.
     fn remarks(&mut self, name: &str, summary: &Summary, lines: &mut Lines) {
         if summary.counts.mistyped > 0 {
-            let values = counted(summary.counts.mistyped, "value has", "values have");
-            let count = if summary.counts.mistyped == 1 { "counts" } else { "count" };
-            warn(&format!(
-                "{name}: {values} another type than the specification reads, and {count} as unknown"
-            ));
+            warn(&format!("{name}: {}", mistyped_values(summary.counts.mistyped)));
         }
         if let Some((line, why)) = lines.take_first_undecodable() {
             let messages = counted(lines.undecodable(), "message", "messages");

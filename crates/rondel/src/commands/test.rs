@@ -16,6 +16,7 @@ use super::explain::with_guards;
 
 use crate::output::{Format, Output, colour_of};
 use crate::specification::{Reading, Specification, TimeModel};
+use crate::summary::mistyped_values;
 use crate::{complain, exit, terminal};
 
 /// The number of characters of a message that are shown.
@@ -180,8 +181,7 @@ impl Shown<'_> {
         let mut problems: Vec<String> =
             undecodable.iter().map(|message| format!("cannot decode the message {message}")).collect();
         if *mistyped > 0 {
-            let values = counted(*mistyped, "value has", "values have");
-            problems.push(format!("{values} another type than the specification reads: unknown"));
+            problems.push(mistyped_values(*mistyped));
         }
         if *endless {
             problems.push("time alone changes verdicts without end; end the test with `end at …`".to_owned());
