@@ -24,6 +24,8 @@
 
 mod names;
 
+pub use names::is_pattern;
+
 use std::fmt;
 
 use rondel_event::{Block, Origin, Path, Projection, Rows, TimeUnit, Timestamp, TopicId};

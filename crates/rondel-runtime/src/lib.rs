@@ -36,6 +36,7 @@ mod explanation;
 pub mod formula;
 mod limits;
 mod missing;
+mod mixtures;
 mod notice;
 mod options;
 mod progress;

@@ -20,6 +20,7 @@ use crate::alignment::{Alignment, TopicAlignment};
 use crate::clock::{Clock, Ticks};
 use crate::explanation::Explainer;
 use crate::missing::{Missing, Needed};
+use crate::mixtures;
 use crate::notice::Notice;
 use crate::options::{Input, Options};
 use crate::report::{PropertyInfo, Report};
@@ -107,6 +108,11 @@ impl SessionPlan {
     /// The properties, in the order of the specification.
     pub fn properties(&self) -> &[PropertyInfo] {
         &self.properties
+    }
+
+    /// Sentences about topics whose address is a pattern, where properties cannot tell apart the topics that match.
+    pub fn mixtures(&self) -> Vec<String> {
+        mixtures::sentences(&self.specification.spec, &self.options.inputs)
     }
 
     /// The alignment of the sessions.

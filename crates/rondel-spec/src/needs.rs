@@ -51,13 +51,24 @@ impl Spec {
         Needs { topics: topics.into_iter().collect(), fields: in_order(fields) }
     }
 
+    /// Returns the topics of which a property reads the latest values, whoever published them: neither `for each`
+    /// nor a quantifier keeps those of one publisher apart from those of another.
+    pub fn undivided(&self, property: &Property) -> Vec<TopicId> {
+        let mut topics = BTreeSet::new();
+        if property.slice.is_none() {
+            self.visit([property.formula], |node| {
+                if let Expr::Field { topic, .. } = node {
+                    topics.insert(*topic);
+                }
+            });
+        }
+        topics.into_iter().collect()
+    }
+
     /// The fields that nodes read, directly or through their operands, machines and chains.
     fn fields_of(&self, roots: impl IntoIterator<Item = ExprId>) -> Vec<NeededField> {
-        let mut open: Vec<ExprId> = roots.into_iter().collect();
-        let mut seen: HashSet<ExprId> = open.iter().copied().collect();
         let mut fields = Vec::new();
-        while let Some(id) = open.pop() {
-            let node = &self.nodes[id.index()];
+        self.visit(roots, |node| {
             let mut add = |topic: TopicId, path: &Path, value: bool| {
                 fields.push(NeededField { topic, path: path.clone(), value });
             };
@@ -71,16 +82,28 @@ impl Spec {
                     let links = self.chains.get(chain.0 as usize).into_iter().flat_map(|chain| &chain.links);
                     links.for_each(|(topic, path)| add(*topic, path, true));
                 }
-                Expr::InState(machine, _) | Expr::Ambiguous(machine) | Expr::MachineVariable(machine, ..) => {
-                    let machine = self.machines.get(machine.0 as usize);
-                    let parts = machine.into_iter().flat_map(Machine::conditions);
-                    open.extend(parts.filter(|part| seen.insert(*part)));
-                }
                 _ => {}
+            }
+        });
+        fields
+    }
+
+    /// Visits nodes with their operands, and with the conditions of the machines that they read, each once.
+    fn visit(&self, roots: impl IntoIterator<Item = ExprId>, mut visit: impl FnMut(&Expr)) {
+        let mut open: Vec<ExprId> = roots.into_iter().collect();
+        let mut seen: HashSet<ExprId> = open.iter().copied().collect();
+        while let Some(id) = open.pop() {
+            let node = &self.nodes[id.index()];
+            visit(node);
+            if let Expr::InState(machine, _) | Expr::Ambiguous(machine) | Expr::MachineVariable(machine, ..) =
+                node
+            {
+                let machine = self.machines.get(machine.0 as usize);
+                let parts = machine.into_iter().flat_map(Machine::conditions);
+                open.extend(parts.filter(|part| seen.insert(*part)));
             }
             open.extend(node.operands().filter(|operand| seen.insert(*operand)));
         }
-        fields
     }
 }
 

@@ -824,3 +824,35 @@ fn a_line_that_is_cut() {
         assert!(checked.stdout.contains(&format!("{before} events checked")), "{}", checked.stdout);
     }
 }
+
+/// Robots that share a pattern are one stream: said where a property cannot tell them apart.
+#[test]
+fn a_pattern_mixes_what_it_matches() {
+    let folder = Folder::new();
+    let schema = "{ x: float, robot: int }";
+    let properties = "property fast = pose.x < 5\nproperty each for each r in (pose.robot) = pose.x < 5\n\
+                      property known = forall r. pose{robot: r} -> once[0, 9 s] pose{robot: r}\nproperty seen = on(pose)\n";
+    let specification =
+        folder.file("a.rondel", format!("topic pose \"fleet/+/pose\" {schema}\n{properties}"));
+    let trace = folder.file(
+        "a.jsonl",
+        "{\"topic\":\"fleet/r1/pose\",\"time\":1,\"data\":{\"x\":6,\"robot\":1}}\n\
+         {\"topic\":\"fleet/r2/pose\",\"time\":2,\"data\":{\"x\":1,\"robot\":2}}\n",
+    );
+    let warning = "warning: pose is the pattern fleet/+/pose: where several topics match, a message of one replaces \
+                   the values of another in fast; `for each` over a field keeps them apart\n";
+    let checked = rondel(["check", "-q", &specification, &trace]);
+    assert!(checked.stderr.starts_with(warning), "{}", checked.stderr);
+    let deployment = folder.file(
+        "rondel.yaml",
+        "specification: b.rondel\nmqtt: { broker: 127.0.0.1 }\ntopics: { pose: \"mqtt:fleet/+/pose\" }\n",
+    );
+    folder.file("b.rondel", format!("topic pose {schema}\n{properties}"));
+    rondel(["validate", &deployment]).expect_status(0).expect_stderr(&[warning]);
+    folder.file(
+        "b.rondel",
+        "topic pose { x: float, robot: int } property each for each r in (pose.robot) = pose.x < 5\n",
+    );
+    let quiet = rondel(["validate", &deployment]);
+    assert_eq!(quiet.expect_status(0).stderr, "");
+}

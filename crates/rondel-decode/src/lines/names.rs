@@ -28,6 +28,11 @@ fn without_slash(name: &str) -> &str {
     name.strip_prefix('/').unwrap_or(name)
 }
 
+/// Whether a name stands for many topics: a key expression of Zenoh or a filter of MQTT with wildcards.
+pub fn is_pattern(name: &str) -> bool {
+    is_key_expression(name) || is_filter(name)
+}
+
 /// Whether a pattern matches a name; no leading slash of either counts, except that it is a level of MQTT.
 fn is_matched(pattern: &str, name: &str) -> bool {
     let matches = |pattern: &str, name: &str| {

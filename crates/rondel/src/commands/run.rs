@@ -254,6 +254,7 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
         live: true,
         ..rondel_runtime::Options::default()
     });
+    plan.mixtures().iter().for_each(|sentence| warn(sentence));
     let session = match arguments.session(&plan) {
         Ok(session) => session,
         Err(error) => {

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use rondel_runtime::Options;
 use rondel_runtime::text::counted;
 
 use crate::deployment::{self, Deployment};
-use crate::exit;
+use crate::{exit, warn};
 
 /// Find every mistake in a deployment file and its specification, without connecting
 ///
@@ -24,6 +25,8 @@ impl Validate {
     /// Checks, and returns the exit status.
     pub fn run(self) -> u8 {
         let Ok(deployment) = Deployment::validate(&self.file) else { return exit::USAGE };
+        let plan = deployment.plan(Options::default());
+        plan.mixtures().iter().for_each(|sentence| warn(sentence));
         let topics = counted(deployment.sources.len() as u64, "topic", "topics");
         let purpose = match deployment.synchronized {
             Some(_) => format!("synchronizes {topics}"),
