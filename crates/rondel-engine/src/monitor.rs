@@ -376,6 +376,9 @@ impl Monitor {
     /// [`Monitor::advance`] does something.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let sections = self.program.sections.iter().zip(&self.sections).zip(&self.linear);
+        let moves = |section: &Section, serial: &Serial| {
+            section.has_levels && (0..section.robust.len()).any(|formula| serial.moves(section, formula))
+        };
         let next = sections.filter_map(|((section, serial), linear)| {
             // What waits for events is brought on by no time.
             if linear.as_ref().is_some_and(|linear| !linear.is_free()) {
@@ -385,7 +388,9 @@ impl Monitor {
             // Where there is truth at events only, what is measured between them is seen at the next.
             let past = match section.moments {
                 Moments::Events => None,
-                Moments::Dense if serial.has_span() => Some(serial.time),
+                Moments::Dense if serial.has_span() || self.every && moves(section, serial) => {
+                    Some(serial.time)
+                }
                 Moments::Dense => serial.next_change(section),
             };
             let futures = section.futures.iter().zip(&serial.pending);
@@ -509,25 +514,31 @@ impl Monitor {
         let every = if self.every { block.rows() } else { 0 };
         let (serial, position) = (&self.sections[i], self.position);
         let outcomes = self.outcomes.iter().map(|(formula, outcome)| (*formula, outcome));
-        in_order(outcomes, every, block.rows(), &mut self.reports, |row, formula, outcome| {
-            let formula = formula as usize;
-            let verdict = outcome.verdict(row);
-            Report {
-                property: section.properties[formula],
-                verdict,
-                changed: outcome.changed >> row & 1 == 1,
-                row: Some(row as u8),
-                step: position + row as u64,
-                at_event: true,
-                time: block.time(row),
-                about: None,
-                after: false,
-                back: 0,
-                robustness: serial.robustness(section, formula, row, 0, verdict),
-                key: None,
-                order: at(row),
-            }
-        });
+        in_order(
+            outcomes,
+            |_| every,
+            block.rows(),
+            &mut self.reports,
+            |row, formula, outcome| {
+                let formula = formula as usize;
+                let verdict = outcome.verdict(row);
+                Report {
+                    property: section.properties[formula],
+                    verdict,
+                    changed: outcome.changed >> row & 1 == 1,
+                    row: Some(row as u8),
+                    step: position + row as u64,
+                    at_event: true,
+                    time: block.time(row),
+                    about: None,
+                    after: false,
+                    back: 0,
+                    robustness: serial.robustness(section, formula, row, 0, verdict),
+                    key: None,
+                    order: at(row),
+                }
+            },
+        );
         self.future_events(i, section, block);
     }
 
@@ -636,7 +647,11 @@ impl Monitor {
         for (formula, &property) in section.properties.iter().enumerate() {
             let [now, after] = serial.outcomes(section, formula, len as u32, together);
             let every = if self.every { events & !crossings } else { 0 };
-            let mut reported = now.changed | after.changed | every;
+            // A robustness may change at any of them, and on the span after it.
+            let levels = self.every && section.robust[formula].is_some();
+            let rows = if levels { crate::words::low(len as u64) } else { 0 };
+            let spans = !together >> 1 & rows >> 1;
+            let mut reported = now.changed | after.changed | every | rows;
             while reported != 0 {
                 let row = reported.trailing_zeros() as usize;
                 reported &= reported - 1;
@@ -658,25 +673,30 @@ impl Monitor {
                     key: None,
                     order: if is_event { at(next) } else { before(next) },
                 };
-                if report.changed || every >> row & 1 == 1 {
+                let moved = levels && serial.tells(formula, report.robustness);
+                if report.changed || every >> row & 1 == 1 || moved {
                     self.reports.push(report);
                 }
-                if after.changed >> row & 1 == 1 {
+                let changed = after.changed >> row & 1 == 1;
+                if changed || spans >> row & 1 == 1 {
                     // Where [`Monitor::span`] puts it if this is the last moment of a block.
                     let order = before(next_event[row + 1].into()) + 1;
                     let verdict = after.verdict(row);
                     let robustness = serial.robustness(section, formula, row, 1, verdict);
-                    let (row, at_event, after, changed) = (None, false, true, true);
-                    self.reports.push(Report {
-                        verdict,
-                        changed,
-                        row,
-                        at_event,
-                        after,
-                        robustness,
-                        order,
-                        ..report
-                    });
+                    let moved = levels && serial.tells(formula, robustness);
+                    let (row, at_event, after) = (None, false, true);
+                    if changed || moved {
+                        self.reports.push(Report {
+                            verdict,
+                            changed,
+                            row,
+                            at_event,
+                            after,
+                            robustness,
+                            order,
+                            ..report
+                        });
+                    }
                 }
             }
         }
@@ -692,11 +712,18 @@ impl Monitor {
         }
         serial.time_passes(section);
         for (formula, &property) in section.properties.iter().enumerate() {
-            if let Some(verdict) = serial.span(formula) {
+            let changed = serial.span(formula);
+            let levels = self.every && section.robust[formula].is_some();
+            if changed.is_some() || levels && serial.moves(section, formula) {
+                let verdict = changed.unwrap_or_else(|| serial.last_verdict(formula));
+                let robustness = serial.robustness(section, formula, serial.last_row(), 1, verdict);
+                if levels {
+                    serial.tells(formula, robustness);
+                }
                 self.reports.push(Report {
                     property,
                     verdict,
-                    changed: true,
+                    changed: changed.is_some(),
                     row: None,
                     step,
                     at_event: false,
@@ -704,7 +731,7 @@ impl Monitor {
                     about: None,
                     after: true,
                     back: 0,
-                    robustness: serial.robustness(section, formula, serial.last_row(), 1, verdict),
+                    robustness,
                     key: None,
                     order: order + 1,
                 });

@@ -91,21 +91,21 @@ pub struct SliceStatus<'a> {
     pub too_long: u64,
 }
 
-/// Adds a report for every property and row in `rows` where its verdict has changed, and for all in `every`: in the
-/// order of the rows and, in one row, of the properties. Costs what there are properties and reports; the
+/// Adds a report for every property and row in `rows` where its verdict has changed, and for all that `every` has for
+/// the number of the property: in the order of the rows and, in one row, of the properties. Costs what there are properties and reports; the
 /// properties are not asked for every row again.
 pub(crate) fn in_order<'a>(
     outcomes: impl Iterator<Item = (u32, &'a Outcome)> + Clone,
-    every: Rows,
+    every: impl Fn(u32) -> Rows,
     rows: Rows,
     reports: &mut Vec<Report>,
     mut make: impl FnMut(usize, u32, &Outcome) -> Report,
 ) {
-    let wanted = |outcome: &Outcome| (outcome.changed | every) & rows;
+    let wanted = |i: u32, outcome: &Outcome| (outcome.changed | every(i)) & rows;
     let (mut any, mut total, mut count) = (0, 0, 0);
-    for (_, outcome) in outcomes.clone() {
-        any |= wanted(outcome);
-        total += wanted(outcome).count_ones() as usize;
+    for (i, outcome) in outcomes.clone() {
+        any |= wanted(i, outcome);
+        total += wanted(i, outcome).count_ones() as usize;
         count += 1;
     }
     if any == 0 {
@@ -117,14 +117,14 @@ pub(crate) fn in_order<'a>(
         while any != 0 {
             let row = any.trailing_zeros() as usize;
             any &= any - 1;
-            let here = outcomes.clone().filter(|(_, outcome)| wanted(outcome) >> row & 1 == 1);
+            let here = outcomes.clone().filter(|(i, outcome)| wanted(*i, outcome) >> row & 1 == 1);
             reports.extend(here.map(|(i, outcome)| make(row, i, outcome)));
         }
         return;
     }
     let mut next = [0_usize; Block::CAPACITY];
-    for (_, outcome) in outcomes.clone() {
-        let mut wanted = wanted(outcome);
+    for (i, outcome) in outcomes.clone() {
+        let mut wanted = wanted(i, outcome);
         while wanted != 0 {
             next[wanted.trailing_zeros() as usize] += 1;
             wanted &= wanted - 1;
@@ -137,7 +137,7 @@ pub(crate) fn in_order<'a>(
     }
     reports.resize(end, Report::at_event(Verdict::Inconclusive, 0, Timestamp::ZERO));
     for (i, outcome) in outcomes {
-        let mut wanted = wanted(outcome);
+        let mut wanted = wanted(i, outcome);
         while wanted != 0 {
             let row = wanted.trailing_zeros() as usize;
             wanted &= wanted - 1;

@@ -65,6 +65,8 @@ pub(crate) struct Section {
     pub(crate) windows: Vec<Operands>,
     /// For every property its robustness, where it is asked for.
     pub(crate) robust: Vec<Option<Margin>>,
+    /// Whether that is a number for any of them.
+    pub(crate) has_levels: bool,
     /// The columns of dense robustness, each for both sides.
     pub(crate) robust_operands: Vec<[[u32; 2]; 2]>,
     pub(crate) relations: Vec<Quantified>,
@@ -359,7 +361,8 @@ fn section(
         Robustness::Truth(_) => Some(Margin::Truth),
         Robustness::Levels { at, after } => Some(Margin::Levels([at, after].map(columns))),
     });
-    let robust = robust.collect();
+    let robust: Vec<_> = robust.collect();
+    let has_levels = robust.iter().any(|margin| matches!(margin, Some(Margin::Levels(_))));
     let is_keeper =
         |i: &&Instruction| matches!(i, Instruction::HeldText { .. } | Instruction::LatchText { .. });
     let reads_time = |i: &Instruction| match i {
@@ -391,6 +394,7 @@ fn section(
         machines: assembly.machines,
         windows: assembly.windows,
         robust,
+        has_levels,
         robust_operands: assembly.robust_operands,
         relations: assembly.relations,
         by_value: assembly.by_value,

@@ -45,6 +45,8 @@ pub(crate) struct Serial {
     last: Vec<[u64; 2]>,
     /// The same on the span after the last moment, which may turn out to be empty.
     last_after: Vec<[u64; 2]>,
+    /// For every property whose robustness is asked for the one that was told last, where every change of it is told.
+    levels: Vec<Option<f64>>,
     /// What the properties that look ahead have pending.
     pub(crate) pending: Vec<Pending>,
     /// The same of those whose robustness is asked for.
@@ -126,6 +128,7 @@ pub(crate) struct SavedSerial {
     time: i64,
     last: Vec<[u64; 2]>,
     last_after: Vec<[u64; 2]>,
+    levels: Vec<Option<f64>>,
     /// The registers at the last row: what they say of the span after it may still be reported.
     words: Vec<u64>,
     ints: Vec<i64>,
@@ -156,6 +159,7 @@ impl Serial {
             time: self.time,
             last: self.last.clone(),
             last_after: self.last_after.clone(),
+            levels: self.levels.clone(),
             ints: self.registers.columns.ints.iter().map(|column| column[row]).collect(),
             floats: self.registers.columns.floats.iter().map(|column| column[row]).collect(),
             untried: self.untried.clone(),
@@ -165,7 +169,7 @@ impl Serial {
     /// Takes over what was saved; false if it does not belong to this section.
     pub(crate) fn restore(&mut self, section: &Section, saved: SavedSerial) -> bool {
         let SavedSerial { mut state, pending, delayed, scout, position, time, last, last_after, .. } = saved;
-        let SavedSerial { words, ints, floats, divided, untried, .. } = saved;
+        let SavedSerial { levels, words, ints, floats, divided, untried, .. } = saved;
         let scouts = match (&mut self.scout, &section.scout, scout) {
             (None, None, None) => true,
             (Some(scout), Some(section), Some(saved)) => scout.restore(section, *saved),
@@ -181,6 +185,7 @@ impl Serial {
             && delayed.len() == self.delayed.len()
             && delayed.iter().zip(&self.delayed).all(|(saved, own)| saved.fits(own))
             && (last.len(), last_after.len()) == (self.last.len(), self.last_after.len())
+            && levels.len() == self.levels.len()
             && (words.len(), ints.len(), floats.len())
                 == (own_words.len(), columns.ints.len(), columns.floats.len())
             && divided.len() == self.divided.len()
@@ -198,7 +203,7 @@ impl Serial {
         columns.floats.iter_mut().zip(floats).for_each(|(own, value)| own[0] = value);
         (self.state, self.pending, self.delayed) = (state, pending, delayed);
         (self.position, self.time) = (position, time);
-        (self.last, self.last_after, self.last_row) = (last, last_after, 0);
+        (self.last, self.last_after, self.last_row, self.levels) = (last, last_after, 0, levels);
         self.settled = None;
         true
     }
@@ -214,6 +219,7 @@ impl Serial {
             last_row: 0,
             last: vec![[1, 1]; section.formulas.len()],
             last_after: vec![[1, 1]; section.formulas.len()],
+            levels: vec![None; section.robust.len()],
             pending: section
                 .futures
                 .iter()
@@ -487,6 +493,21 @@ impl Serial {
             let floats = &self.registers.columns.floats;
             sides[side].map(|column| floats[column as usize][row])
         })
+    }
+
+    /// Takes note that a robustness is told. Whether it is another than the one that was told last.
+    #[inline]
+    pub(crate) fn tells(&mut self, property: usize, level: Option<f64>) -> bool {
+        std::mem::replace(&mut self.levels[property], level) != level
+    }
+
+    /// Whether the robustness of a property is another on the span after the last moment than the one told last.
+    pub(crate) fn moves(&self, section: &Section, property: usize) -> bool {
+        let Some(Margin::Levels(_)) = section.robust[property].filter(|_| self.time != i64::MIN) else {
+            return false;
+        };
+        let level = self.robustness(section, property, self.last_row(), 1, Verdict::Inconclusive);
+        level != self.levels[property]
     }
 
     /// Whether and by how much something holds in a row that was evaluated last, at it (side 0) or on the span that

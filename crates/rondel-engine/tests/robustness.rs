@@ -193,10 +193,10 @@ fn agree_later(
         let is_known = i < known.pieces;
         let expected = if is_known { *expected } else { Value3::of(None) };
         let expected = (expected.verdict(), expected.robustness());
-        if !piece.happens && last == Some(expected.0) {
+        if !piece.happens && last == Some(expected) {
             continue;
         }
-        last = Some(expected.0);
+        last = Some(expected);
         let Some(report) = found.next() else { panic!("{expected:?} is not reported of {piece:?}") };
         let about = report.about.unwrap_or(report.time).as_nanos();
         prop_assert_eq!(
@@ -234,10 +234,10 @@ fn agree(
             _ => trace[piece.event].0,
         };
         let expected = (expected.verdict(), expected.robustness());
-        if !piece.happens && Some(expected.0) == last {
+        if !piece.happens && Some(expected) == last {
             continue;
         }
-        last = Some(expected.0);
+        last = Some(expected);
         let here =
             |report: &&&&Report| report.row.is_some() == piece.happens && report.time.as_nanos() == time;
         let Some(report) = found.next_if(|report| here(&report)) else {

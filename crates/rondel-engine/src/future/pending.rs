@@ -27,6 +27,8 @@ pub(crate) struct Decision {
     pub(crate) robustness: Option<f64>,
     /// It is another than the one about the nearest earlier place about which there is one yet.
     pub(crate) changed: bool,
+    /// So is its robustness.
+    pub(crate) moved: bool,
     /// What it is about begins with a moment, or with the time after one; otherwise it goes on with
     /// what the verdict before was about.
     pub(crate) is_fresh: bool,
@@ -455,8 +457,18 @@ impl Pending {
                     let changed = self.queues[k].give(verdict);
                     if !chunk.is_echo {
                         let Chunk { from, to, is_fresh, tag, .. } = chunk;
-                        let robustness = None;
-                        out.push(Decision { from, to, verdict, robustness, changed, is_fresh, certain, tag });
+                        let (robustness, moved) = (None, false);
+                        out.push(Decision {
+                            from,
+                            to,
+                            verdict,
+                            robustness,
+                            changed,
+                            moved,
+                            is_fresh,
+                            certain,
+                            tag,
+                        });
                     }
                 }
             }
@@ -504,8 +516,8 @@ fn tell(queue: &Queue, places: &mut [Key], certain: Key, out: &mut Vec<Decision>
             Some(last) if !entry.is_fresh && !changed && last.to + 1 == from => last.to = entry.to,
             _ => {
                 let Entry { to, is_fresh, tag, .. } = *entry;
-                let robustness = None;
-                out.push(Decision { from, to, verdict, robustness, changed, is_fresh, certain, tag });
+                let (robustness, moved) = (None, false);
+                out.push(Decision { from, to, verdict, robustness, changed, moved, is_fresh, certain, tag });
             }
         }
     }

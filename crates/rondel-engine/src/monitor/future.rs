@@ -197,7 +197,7 @@ impl Monitor {
         for decision in decisions.drain(..) {
             let is_event = model != TimeModel::Dense
                 || decision.is_instant() && decision.is_fresh && decision.tag == EVENT;
-            let is_asked_for = self.every && is_event;
+            let is_asked_for = self.every && (is_event || decision.moved);
             if !(decision.changed || is_asked_for) {
                 continue;
             }

@@ -3,7 +3,6 @@
 use rondel_event::{Block, Rows};
 use rondel_spec::TimeModel;
 
-use crate::columns::Values;
 use crate::premise::Untried;
 use crate::run::{Step, read};
 use crate::section::{self, Deadline, Section};
@@ -13,6 +12,7 @@ use crate::slice::keys::{KeyPlan, Keys, for_each};
 use crate::slice::lanes::{Lanes, Words};
 use crate::slice::parallel::Frame;
 use crate::slice::record::{BITS, FREE, POSITION, UNPLANNED};
+use crate::slice::robust::Measured;
 use crate::slice::sides::Sides;
 use crate::slice::table::{TEMPLATE, Table};
 use crate::state::Registers;
@@ -38,7 +38,7 @@ pub(crate) struct Batch<'a> {
     pub(crate) lanes: &'a mut Lanes,
     pub(crate) registers: &'a mut Registers,
     /// For every property, if any is asked for its robustness, the least and the greatest that it can be.
-    pub(crate) margins: &'a mut [[Values<f64>; 2]],
+    pub(crate) margins: &'a mut [Measured],
     pub(crate) ahead: &'a mut Ahead,
     pub(crate) untried: &'a mut Untried,
 }
@@ -224,6 +224,7 @@ impl Batch<'_> {
         let places = &self.table.layout.places;
         let Some(planned) = places.planned else { return };
         let is_timeless = self.is_timeless();
+        let moving = if self.ahead.every { self.moving() } else { 0 };
         let verdicts = places.verdicts as usize;
         let Lanes { records, bits, instances, .. } = &mut *self.lanes;
         let Sides { sinces, machines, windows, robust, relations, .. } = &self.table.sides;
@@ -231,7 +232,8 @@ impl Batch<'_> {
         let dense = self.section.moments == section::Moments::Dense;
         let count = if dense { 4 * self.section.all_properties().count() } else { 0 };
         let last = &bits[verdicts..verdicts + count];
-        let spans = last.chunks_exact(4).fold(0, |rows, last| rows | last[0] ^ last[2] | last[1] ^ last[3]);
+        let spans =
+            last.chunks_exact(4).fold(moving, |rows, last| rows | last[0] ^ last[2] | last[1] ^ last[3]);
         // In points nothing of the past changes between events.
         let deadlines = if dense { &self.section.deadlines[..] } else { &[] };
         let rows = if is_timeless { self.rows & spans } else { self.rows };

@@ -73,6 +73,7 @@ impl Instances {
             return;
         }
         self.outcomes.fill(Outcome::default());
+        self.margins.iter_mut().for_each(|margin| margin.moved = 0);
         self.times.fill(time);
         let mut next = TEMPLATE + 1;
         while next < self.table.used() {

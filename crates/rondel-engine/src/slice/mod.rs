@@ -37,7 +37,7 @@ use std::sync::Arc;
 
 use rondel_event::{Block, Rows, TopicId, Value, Verdict};
 
-use crate::columns::{Values, rows_where};
+use crate::columns::rows_where;
 use crate::future::{Delayed, Pending};
 use crate::machine::{MachinePlan, MachineState};
 use crate::premise::Untried;
@@ -52,6 +52,7 @@ use crate::slice::keys::{KeyPlan, Keys, for_each};
 use crate::slice::lanes::Lanes;
 use crate::slice::record::{BITS, UNPLANNED};
 use crate::slice::relations::Relations;
+use crate::slice::robust::Measured;
 use crate::slice::sides::Sides;
 use crate::slice::table::{TEMPLATE, Table};
 use crate::slice::waiting::Waits;
@@ -120,7 +121,7 @@ pub(crate) struct Instances {
     lanes: Lanes,
     registers: Registers,
     outcomes: Vec<Outcome>,
-    margins: Vec<[Values<f64>; 2]>,
+    margins: Vec<Measured>,
     ahead: Ahead,
     /// What is to be told of instances that end.
     unfinished: Vec<Unfinished>,
@@ -167,7 +168,7 @@ pub(crate) struct Moment<'a> {
     /// For every property the verdicts, but of those that look ahead and are asked for their robustness.
     pub(crate) outcomes: &'a [Outcome],
     /// For every property of the past, if any is asked for its robustness, the least and the greatest that it can be.
-    margins: &'a [[Values<f64>; 2]],
+    margins: &'a [Measured],
     /// For every property that looks ahead the rows where its verdicts are only those that were waited for.
     pub(crate) driven: &'a [Rows],
     /// Verdicts that were waited for.
@@ -189,8 +190,17 @@ impl Moment<'_> {
         verdict: Verdict,
     ) -> Option<f64> {
         let margin = (*section.robust.get(property)?)?;
-        let levels = || self.margins.get(property).map_or([f64::NAN; 2], |ends| [ends[0][row], ends[1][row]]);
+        let levels = || {
+            self.margins
+                .get(property)
+                .map_or([f64::NAN; 2], |margin| margin.ends.each_ref().map(|end| end[row]))
+        };
         margin.robustness(verdict, |_| levels())
+    }
+
+    /// The rows where the robustness of a property of the past, if it is asked for, is another than the one told last.
+    pub(crate) fn moved(&self, property: usize) -> Rows {
+        self.margins.get(property).map_or(0, |margin| margin.moved)
     }
 
     /// Adds the key of the instance of a row.
@@ -237,7 +247,7 @@ impl Instances {
             table,
             registers: Serial::new(section, no_event).into_registers(),
             outcomes,
-            margins: vec![[[0.0; _]; 2]; margins],
+            margins: vec![Measured::default(); margins],
             ahead: Ahead::new(section.futures.len()),
             unfinished: Vec::new(),
             keys: Keys::new(),

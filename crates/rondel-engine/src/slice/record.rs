@@ -155,7 +155,7 @@ impl Layout {
         layout.places.greatest = values.greatest.iter().map(|_| layout.word_beside()).collect();
         layout.places.robust_since = values.robust_since.iter().map(|_| layout.word_beside()).collect();
         layout.places.robust_dense = values.robust_dense.iter().map(|_| layout.word_beside()).collect();
-        let mut span = || (layout.word_beside(), layout.word_beside()).0;
+        let mut span = || [0; 4].map(|_: u8| layout.word_beside())[0];
         let robust = section.robust.iter().map(|margin| match margin {
             Some(Margin::Levels(_)) if dense => Some(span()),
             _ => None,

@@ -32,9 +32,11 @@ pub(crate) fn tell(
     tell_awaited(moment, sliced, told, every, reports, keys);
     let Told { block, times, position } = told;
     let at_event = matches!(moment.place, Place::Rows | Place::Shared(_));
+    let asks = every;
     let every = if every && at_event { moment.rows } else { 0 };
-    let is_quiet = |outcome: &Outcome| (outcome.changed | every) & moment.rows == 0;
-    if moment.outcomes.iter().all(is_quiet) && moment.unfinished.is_empty() {
+    let moved = |i: u32| if asks { moment.moved(i as usize) } else { 0 };
+    let is_quiet = |(i, outcome): (u32, &Outcome)| (outcome.changed | every | moved(i)) & moment.rows == 0;
+    if (0..).zip(moment.outcomes).all(is_quiet) && moment.unfinished.is_empty() {
         return;
     }
     // The key of a row is written once.
@@ -75,18 +77,28 @@ pub(crate) fn tell(
     };
     let (past, ahead) = moment.outcomes.split_at(sliced.section.properties.len().min(moment.outcomes.len()));
     let properties = &sliced.section.properties;
-    in_order((0..).zip(past), every, moment.rows, reports, |row, i, outcome| {
-        let i = i as usize;
-        let robustness = moment.robustness(&sliced.section, i, row, outcome.verdict(row));
-        Report { robustness, ..report(row, properties[i], outcome) }
-    });
+    in_order(
+        (0..).zip(past),
+        |i| every | moved(i),
+        moment.rows,
+        reports,
+        |row, i, outcome| {
+            let i = i as usize;
+            let robustness = moment.robustness(&sliced.section, i, row, outcome.verdict(row));
+            Report { robustness, ..report(row, properties[i], outcome) }
+        },
+    );
     for ((outcome, future), driven) in ahead.iter().zip(&sliced.section.futures).zip(moment.driven) {
         // What is said of the others comes from what is pending.
         let every = every & !driven;
         let outcomes = std::iter::once((future.property, outcome));
-        in_order(outcomes, every, moment.rows, reports, |row, property, outcome| {
-            report(row, property, outcome)
-        });
+        in_order(
+            outcomes,
+            |_| every,
+            moment.rows,
+            reports,
+            |row, property, outcome| report(row, property, outcome),
+        );
     }
     for &Unfinished { row, property, was_open } in moment.unfinished {
         let open = Outcome { changed: if was_open { 0 } else { Rows::MAX }, ..Outcome::default() };
@@ -114,7 +126,7 @@ fn tell_awaited(
         };
         let is_event =
             model != TimeModel::Dense || decision.is_instant() && decision.is_fresh && decision.tag == EVENT;
-        if moment.rows >> row & 1 == 0 || !(decision.changed || every && is_event) {
+        if moment.rows >> row & 1 == 0 || !(decision.changed || every && (is_event || decision.moved)) {
             continue;
         }
         let key = keys.add(|words| moment.write_key(row, words));

@@ -225,6 +225,8 @@ pub(crate) struct Delayed {
     decided: Key,
     #[serde(with = "crate::snapshot::verdict")]
     last: Option<Verdict>,
+    /// The robustness there.
+    level: Option<f64>,
     /// How many places a node may have waiting.
     limit: usize,
     lost: u64,
@@ -251,6 +253,7 @@ impl Delayed {
             moments: VecDeque::new(),
             decided: key::START,
             last: None,
+            level: None,
             limit: limit.max(1),
             lost: 0,
         }
@@ -263,7 +266,7 @@ impl Delayed {
             (node.until, node.last) = (Until::default(), None);
         }
         (self.seen, self.number, self.decided) = (None, 0, key::START);
-        (self.last, self.lost) = (before, 0);
+        (self.last, self.level, self.lost) = (before, None, 0);
         self.after.clear();
         self.moments.clear();
     }
@@ -363,12 +366,14 @@ impl Delayed {
         let (has_begun, verdict) = (self.last.is_some(), Verdict::Inconclusive);
         let mut tell = |from, to, is_fresh, tag| {
             let changed = self.last.replace(verdict) != Some(verdict);
+            let moved = self.level.take().is_some();
             out.push(Decision {
                 from,
                 to,
                 verdict,
                 robustness: None,
                 changed,
+                moved,
                 is_fresh,
                 certain: seen + 1,
                 tag,
@@ -482,6 +487,8 @@ impl Delayed {
         for &Piece { from, to, levels } in &*pieces {
             let verdict = levels.verdict();
             let changed = self.last.replace(verdict) != Some(verdict);
+            let robustness = levels.robustness();
+            let moved = std::mem::replace(&mut self.level, robustness) != robustness;
             let i = self.moments.partition_point(|&(place, _)| place < from);
             let moment = self.moments.get(i).filter(|&&(place, _)| place == from && from == to);
             let due = key::axis(from) + plan.horizon;
@@ -495,8 +502,9 @@ impl Delayed {
                 from,
                 to,
                 verdict,
-                robustness: levels.robustness(),
+                robustness,
                 changed,
+                moved,
                 is_fresh: moment.is_some(),
                 certain,
                 tag: moment.map_or(0, |&(_, tag)| tag),
