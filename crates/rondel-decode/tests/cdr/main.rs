@@ -3,8 +3,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)] // a test
 
+mod peers;
 mod random;
 mod reads;
+mod speed;
 mod wire;
 
 use random::{Random, Tree};
