@@ -86,7 +86,7 @@ clean: ## remove all build results
 	rm -rf target deploy/bridge/program/target .venv out
 
 .venv/ready: scripts/test-requirements.txt
-	@echo "==> installing the independent Zenoh and DDS clients for the tests into .venv"
+	@echo "==> installing the independent clients and writers for the tests into .venv"
 	python3 -m venv .venv
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@

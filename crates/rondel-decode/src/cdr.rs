@@ -1,5 +1,17 @@
-//! The one message of DDS that is read and written here, a structure with one string, in the encodings
-//! of DDS-XTypes.
+//! The encodings of DDS-XTypes: CDR, which ROS 2 uses, and its second version.
+//!
+//! [`CdrDecoder`] reads messages of any type. The functions of this module read and write the one type that
+//! needs no schema, a structure with one string.
+
+mod compile;
+mod decoder;
+mod error;
+mod plan;
+mod walk;
+mod write;
+
+pub use decoder::{CdrDecoder, Check};
+pub use error::{CdrError, CdrErrorKind, PlanError, PlanErrorKind};
 
 /// Encodings, as the first two bytes of a sample say (big-endian, always).
 mod encoding {

@@ -5,8 +5,11 @@
 //!
 //! - [`json`]: JSON payloads of one topic.
 //! - [`lines`]: JSON lines, each a message with its topic and time.
-//! - [`cdr`]: the one DDS type with a string, in every encoding of DDS-XTypes.
+//! - [`cdr`]: messages of DDS and ROS 2, in every encoding of DDS-XTypes.
+//! - [`schema`]: types of messages, from ROS 2 `.msg` and OMG IDL.
 
 pub mod cdr;
+mod fields;
 pub mod json;
 pub mod lines;
+pub mod schema;

@@ -1,0 +1,573 @@
+//! From a schema and the fields that are read to a plan.
+
+mod block;
+mod fixed;
+mod targets;
+
+use std::collections::BTreeMap;
+
+use rondel_event::{Quantifier, Slot};
+
+use super::error::{PlanError, PlanErrorKind};
+use super::plan::{
+    Element, ElementTest, Mutable, Number, Place, Sequence, Step, Steps, Tables, Target, Text, UnionPlan,
+    Version, trim,
+};
+use crate::fields::{Fields, Want};
+use crate::schema::{Definition, Extensibility, Primitive, Schema, Struct, Type, Union};
+use block::{Block, EVERYWHERE, START};
+use fixed::Reaches;
+pub(super) use fixed::advance;
+use targets::{Wanted, number};
+
+/// A plan may have this many steps: a type that needs more is made of thousands of texts.
+const MAX_STEPS: usize = 1 << 16;
+
+/// The positions modulo 8 that are multiples of 4.
+const FOURS: u8 = 0b0001_0001;
+
+/// Compiles the plans of one type for several encodings.
+pub(super) struct Compiler<'a> {
+    schema: &'a Schema,
+    /// Whether everything is checked, not only what is read.
+    whole: bool,
+    version: Version,
+    /// What a type is whose definition does not say how it may change.
+    unstated: Extensibility,
+    pub(super) tables: Tables,
+    places: BTreeMap<String, Place>,
+    reaches: Reaches,
+    /// Length of a plain number's unit, in nanoseconds.
+    unit_ns: i64,
+    path: String,
+    block: Block,
+    /// How many parts around the current one have steps of their own.
+    depth: u32,
+    /// How many values are still to be read.
+    left: usize,
+    steps: usize,
+    errors: Vec<PlanError>,
+}
+
+impl<'a> Compiler<'a> {
+    pub(super) fn new(schema: &'a Schema, unit_ns: i64, whole: bool) -> Compiler<'a> {
+        Compiler {
+            schema,
+            whole,
+            version: Version::One,
+            unstated: Extensibility::Final,
+            tables: Tables::default(),
+            places: BTreeMap::new(),
+            reaches: Reaches::default(),
+            unit_ns,
+            path: String::new(),
+            block: Block::new(START),
+            depth: 0,
+            left: 0,
+            steps: 0,
+            errors: Vec::new(),
+        }
+    }
+
+    /// The steps for one version, where types of unstated extensibility are `unstated`.
+    pub(super) fn program(
+        &mut self,
+        version: Version,
+        unstated: Extensibility,
+        fields: &Fields<'_>,
+    ) -> Result<Steps, Vec<PlanError>> {
+        (self.version, self.unstated) = (version, unstated);
+        (self.depth, self.steps, self.left) = (0, 0, fields.count());
+        self.reaches = Reaches::default();
+        self.block = Block::new(START);
+        let schema = self.schema;
+        self.structure(schema.root(), Some(fields));
+        let mut steps = std::mem::replace(&mut self.block, Block::new(START)).finish();
+        if !self.errors.is_empty() {
+            return Err(std::mem::take(&mut self.errors));
+        }
+        if !self.whole {
+            trim(&mut steps);
+        }
+        Ok(steps.into())
+    }
+
+    pub(super) fn extensibility(&self, stated: Option<Extensibility>) -> Extensibility {
+        stated.unwrap_or(self.unstated)
+    }
+
+    fn error(&mut self, kind: PlanErrorKind) {
+        let error = PlanError { path: self.path.as_str().into(), kind };
+        if !self.errors.contains(&error) {
+            self.errors.push(error);
+        }
+    }
+
+    fn place(&mut self) -> Place {
+        if let Some(place) = self.places.get(&self.path) {
+            return *place;
+        }
+        let place = self.tables.paths.len() as Place;
+        self.tables.paths.push(self.path.as_str().into());
+        self.places.insert(self.path.clone(), place);
+        place
+    }
+
+    /// Does something one step further down the path.
+    fn below<T>(&mut self, segment: &str, work: impl FnOnce(&mut Self) -> T) -> T {
+        let length = self.path.len();
+        if length > 0 && !segment.starts_with('[') {
+            self.path.push('.');
+        }
+        self.path.push_str(segment);
+        let result = work(self);
+        self.path.truncate(length);
+        result
+    }
+
+    /// Collects the steps of a part that may come several times, or not at all. `phases` are the positions
+    /// modulo 8 at which it may begin.
+    fn part(&mut self, phases: u8, work: impl FnOnce(&mut Self)) -> Vec<Step> {
+        let outer = std::mem::replace(&mut self.block, Block::new(phases));
+        self.depth += 1;
+        work(self);
+        self.depth -= 1;
+        std::mem::replace(&mut self.block, outer).finish()
+    }
+
+    /// The same for a part whose end is known.
+    fn bounded_part(&mut self, phases: u8, work: impl FnOnce(&mut Self)) -> Steps {
+        let mut steps = self.part(phases, work);
+        if !self.whole {
+            trim(&mut steps);
+        }
+        steps.into()
+    }
+
+    fn push(&mut self, step: Step, phases: u8) {
+        self.steps += 1;
+        if self.steps > MAX_STEPS {
+            self.error(PlanErrorKind::Unsupported("a message of more than 65,536 texts and sequences"));
+        }
+        self.block.push(step, phases);
+    }
+
+    /// Whether nothing is left to do.
+    fn is_done(&self) -> bool {
+        !self.errors.is_empty() && self.steps > MAX_STEPS || !self.whole && self.depth == 0 && self.left == 0
+    }
+
+    fn value(&mut self, value_type: &Type, fields: Option<&Fields<'_>>) {
+        let fields = fields.filter(|fields| !fields.is_empty());
+        if fields.is_none() && !self.whole && self.passed(value_type) {
+            return;
+        }
+        match value_type {
+            Type::Primitive(primitive) => self.number(*primitive, fields, &[]),
+            Type::String { bound, wide } => self.text(*bound, *wide, fields),
+            Type::Array { element, dimensions } => self.array(element, dimensions, fields),
+            Type::Sequence { element, bound } => self.sequence(element, *bound, fields),
+            Type::Named(id) => match self.schema.definition(*id) {
+                Definition::Struct(structure) => self.structure(structure, fields),
+                Definition::Union(union) => self.union(union, fields),
+                Definition::Enum(enumeration) => {
+                    let wanted = self.wanted(fields);
+                    let loads = self.enumeration_loads(enumeration, &wanted);
+                    self.run(number(enumeration.holder()), loads);
+                }
+                Definition::Bitmask(mask) => self.number(mask.holder(), fields, &[]),
+                Definition::Alias(_) => self.error(PlanErrorKind::Unsupported("an alias")),
+            },
+        }
+    }
+
+    /// Passes a member of which nothing is read, if its size is fixed.
+    fn passed(&mut self, value_type: &Type) -> bool {
+        if let Some(size) = self.scalar(value_type) {
+            let place = self.place();
+            self.block.member(self.align(size), size, place);
+            return true;
+        }
+        let Some(reach) = self.reaches.of(self.schema, self.version, self.unstated, value_type) else {
+            return false;
+        };
+        let place = self.place();
+        if !self.block.known(&reach, place) {
+            let phases = fixed::after(&reach, self.block.phases);
+            self.push(Step::Pass { reach: Box::new(reach), place }, phases);
+        }
+        true
+    }
+
+    fn align(&self, size: u32) -> u32 {
+        if self.version == Version::One { size } else { size.min(4) }
+    }
+
+    /// The size of a number, boolean, character, enumeration or bit mask.
+    fn scalar(&self, value_type: &Type) -> Option<u32> {
+        fixed::scalar(self.schema, value_type)
+    }
+
+    fn run(&mut self, number: Number, loads: Vec<Target>) {
+        let place = self.place();
+        self.steps += loads.len();
+        let size = number.size();
+        let offset = self.block.member(self.align(size), size, place);
+        for to in loads {
+            self.block.load(offset, number, to, place);
+        }
+    }
+
+    fn number(&mut self, primitive: Primitive, fields: Option<&Fields<'_>>, also: &[Target]) {
+        let wanted = self.wanted(fields);
+        let mut loads = self.number_loads(primitive, &wanted);
+        loads.extend(also);
+        self.run(number(primitive), loads);
+    }
+
+    /// Takes what is wanted at a place below which there is nothing.
+    fn wanted<'p>(&mut self, fields: Option<&Fields<'p>>) -> Wanted<'p> {
+        let Some(fields) = fields else { return Vec::new() };
+        for (key, _) in &fields.keys {
+            self.below(key, |this| this.error(PlanErrorKind::NoField(Vec::new())));
+        }
+        for (index, _) in &fields.indices {
+            self.below(&format!("[{index}]"), |this| this.error(PlanErrorKind::NoElements));
+        }
+        self.left = self.left.saturating_sub(fields.count());
+        fields.wants.clone()
+    }
+
+    /// What is wanted of a part as a whole: that it is there. Returns what is left.
+    fn presence<'p>(&mut self, fields: Option<&Fields<'p>>) -> (Vec<Target>, Wanted<'p>) {
+        let (mut present, mut others) = (Vec::new(), Vec::new());
+        for want in fields.map_or(&[][..], |fields| &fields.wants) {
+            match targets::presence(want) {
+                Some(target) => present.push(target),
+                None => others.push(*want),
+            }
+        }
+        (present, others)
+    }
+
+    /// Notes that what is wanted of a part as a whole was read.
+    fn settle(&mut self, fields: Option<&Fields<'_>>) {
+        self.left = self.left.saturating_sub(fields.map_or(0, |fields| fields.wants.len()));
+    }
+
+    fn text(&mut self, bound: Option<u32>, is_wide: bool, fields: Option<&Fields<'_>>) {
+        let wanted = self.wanted(fields);
+        let targets = self.text_targets(&wanted).into();
+        let place = self.place();
+        let bound = bound.unwrap_or(u32::MAX);
+        self.push(Step::Text(Text { bound, is_wide, is_checked: self.whole, targets, place }), EVERYWHERE);
+    }
+
+    fn structure(&mut self, structure: &Struct, fields: Option<&Fields<'_>>) {
+        if let Some(fields) = fields {
+            for (key, _) in &fields.keys {
+                if structure.members.iter().all(|member| &*member.name != *key) {
+                    let known = structure.members.iter().map(|member| member.name.clone()).collect();
+                    self.below(key, |this| this.error(PlanErrorKind::NoField(known)));
+                }
+            }
+            if !fields.indices.is_empty() {
+                self.error(PlanErrorKind::NoElements);
+            }
+        }
+        let (present, others) = self.presence(fields);
+        let extensibility = self.extensibility(structure.extensibility);
+        let time = self.time_parts(structure, extensibility, &others);
+        let place = self.place();
+        for to in present {
+            self.block.look(to, place);
+        }
+        match (extensibility, self.version) {
+            (Extensibility::Mutable, _) => self.mutable(structure, fields, place),
+            (Extensibility::Appendable, Version::Two) => {
+                let steps = self.bounded_part(FOURS, |this| this.members(structure, fields, &time));
+                self.push(Step::Delimited { steps, is_struct: true, place }, EVERYWHERE);
+            }
+            _ => self.members(structure, fields, &time),
+        }
+        self.settle(fields);
+    }
+
+    fn members(&mut self, structure: &Struct, fields: Option<&Fields<'_>>, time: &[(usize, Vec<Target>)]) {
+        for (index, member) in structure.members.iter().enumerate() {
+            if self.is_done() {
+                return;
+            }
+            let below = fields.and_then(|fields| fields.key(&member.name));
+            let also = time.iter().find(|(at, _)| *at == index).map_or(&[][..], |(_, targets)| targets);
+            self.below(&member.name, |this| {
+                if member.optional {
+                    let phases = if this.version == Version::One { START } else { EVERYWHERE };
+                    let steps = this.bounded_or_not(phases, |this| this.value(&member.member_type, below));
+                    let (version, place) = (this.version, this.place());
+                    this.push(Step::Optional { steps, id: member.id, version, place }, EVERYWHERE);
+                    return;
+                }
+                match &member.member_type {
+                    Type::Primitive(primitive) if !also.is_empty() => this.number(*primitive, below, also),
+                    other => this.value(other, below),
+                }
+            });
+        }
+    }
+
+    /// The steps of an optional member, which has a length in the first version only.
+    fn bounded_or_not(&mut self, phases: u8, work: impl FnOnce(&mut Self)) -> Steps {
+        match self.version {
+            Version::One => self.bounded_part(phases, work),
+            Version::Two => self.part(phases, work).into(),
+        }
+    }
+
+    fn mutable(&mut self, structure: &Struct, fields: Option<&Fields<'_>>, place: Place) {
+        let phases = if self.version == Version::One { START } else { FOURS };
+        let mut members = Vec::new();
+        for member in &structure.members {
+            let below = fields.and_then(|fields| fields.key(&member.name));
+            if below.is_some_and(|fields| !fields.is_empty()) || self.whole {
+                let steps = self.below(&member.name, |this| {
+                    this.bounded_part(phases, |this| this.value(&member.member_type, below))
+                });
+                members.push((member.id, steps));
+            }
+        }
+        let mutable = Mutable { version: self.version, members: members.into(), place };
+        self.push(Step::Mutable(Box::new(mutable)), EVERYWHERE);
+    }
+
+    fn union(&mut self, union: &Union, fields: Option<&Fields<'_>>) {
+        if let Some(fields) = fields {
+            for (key, _) in &fields.keys {
+                if *key != DISCRIMINATOR && union.cases.iter().all(|case| &*case.name != *key) {
+                    let known = union.cases.iter().map(|case| case.name.clone());
+                    let known = known.chain([DISCRIMINATOR.into()]).collect();
+                    self.below(key, |this| this.error(PlanErrorKind::NoField(known)));
+                }
+            }
+        }
+        let (present, others) = self.presence(fields);
+        for want in &others {
+            self.other_type(want, "a union");
+        }
+        let place = self.place();
+        for to in present {
+            self.block.look(to, place);
+        }
+        match (self.extensibility(union.extensibility), self.version) {
+            (Extensibility::Mutable, _) => self.error(PlanErrorKind::Unsupported("a mutable union")),
+            (Extensibility::Appendable, Version::Two) => {
+                let steps = self.bounded_part(FOURS, |this| this.cases(union, fields, place));
+                self.push(Step::Delimited { steps, is_struct: false, place }, EVERYWHERE);
+            }
+            _ => self.cases(union, fields, place),
+        }
+        self.settle(fields);
+    }
+
+    fn cases(&mut self, union: &Union, fields: Option<&Fields<'_>>, place: Place) {
+        let below = fields.and_then(|fields| fields.key(DISCRIMINATOR));
+        let (discriminator, targets) = self.below(DISCRIMINATOR, |this| {
+            let wanted = this.wanted(below);
+            match &union.discriminator {
+                Type::Primitive(primitive) => (number(*primitive), this.number_loads(*primitive, &wanted)),
+                Type::Named(id) => match this.schema.definition(*id) {
+                    Definition::Enum(enumeration) => {
+                        (number(enumeration.holder()), this.enumeration_loads(enumeration, &wanted))
+                    }
+                    _ => (Number::I32, Vec::new()),
+                },
+                _ => (Number::I32, Vec::new()),
+            }
+        });
+        let loads =
+            targets.into_iter().map(|to| super::plan::Load { offset: 0, number: discriminator, to, place });
+        let (mut cases, mut default) = (Vec::new(), None);
+        for case in &union.cases {
+            let below = fields.and_then(|fields| fields.key(&case.name));
+            let steps: Steps = self.below(&case.name, |this| {
+                this.part(EVERYWHERE, |this| this.value(&case.member_type, below)).into()
+            });
+            if case.is_default {
+                default = Some(steps.clone());
+            }
+            cases.push((case.labels.clone().into(), steps));
+        }
+        let plan = UnionPlan {
+            discriminator,
+            align: self.align(discriminator.size()) as usize,
+            loads: loads.collect(),
+            cases: cases.into(),
+            default,
+            place,
+        };
+        self.push(Step::Union(Box::new(plan)), EVERYWHERE);
+    }
+
+    fn array(&mut self, element: &Type, dimensions: &[u32], fields: Option<&Fields<'_>>) {
+        let count = dimensions.iter().fold(1, |count: u32, size| count.saturating_mul(*size));
+        let mut picks = Vec::new();
+        if let Some(fields) = fields {
+            self.flatten(fields, dimensions, 0, &mut picks);
+        }
+        picks.sort_by_key(|(index, _)| *index);
+        let is_plain = fields.is_none_or(|fields| fields.wants.is_empty()) && !self.whole;
+        match (self.scalar(element), element) {
+            // Numbers have constant offsets.
+            (Some(size), Type::Primitive(primitive)) if is_plain => {
+                let place = self.place();
+                let start = self.block.member(self.align(size), size.saturating_mul(count), place);
+                for (index, below) in picks {
+                    self.below(&format!("[{index}]"), |this| {
+                        let wanted = this.wanted(Some(below));
+                        let place = this.place();
+                        for to in this.number_loads(*primitive, &wanted) {
+                            this.block.load(start + index * size, number(*primitive), to, place);
+                        }
+                    });
+                }
+            }
+            _ => self.elements(
+                element,
+                Some(count),
+                u32::MAX,
+                picks,
+                fields.filter(|_| dimensions.len() == 1),
+                fields,
+            ),
+        }
+    }
+
+    /// The single elements that are read, by their positions in all dimensions together.
+    fn flatten<'f, 'p>(
+        &mut self,
+        fields: &'f Fields<'p>,
+        dimensions: &[u32],
+        before: u32,
+        picks: &mut Vec<(u32, &'f Fields<'p>)>,
+    ) {
+        for (key, _) in &fields.keys {
+            self.below(key, |this| this.error(PlanErrorKind::NoField(Vec::new())));
+        }
+        let Some((size, inner)) = dimensions.split_first() else { return };
+        for (index, below) in &fields.indices {
+            if index >= size {
+                self.below(&format!("[{index}]"), |this| this.error(PlanErrorKind::NoElement(*size)));
+                continue;
+            }
+            let at = before.saturating_mul(*size).saturating_add(*index);
+            if inner.is_empty() {
+                picks.push((at, below));
+            } else {
+                if !below.wants.is_empty() {
+                    self.below(&format!("[{index}]"), |this| this.error(PlanErrorKind::NoElements));
+                }
+                self.flatten(below, inner, at, picks);
+            }
+        }
+    }
+
+    fn sequence(&mut self, element: &Type, bound: Option<u32>, fields: Option<&Fields<'_>>) {
+        let mut picks: Vec<(u32, &Fields<'_>)> = Vec::new();
+        if let Some(fields) = fields {
+            for (key, _) in &fields.keys {
+                self.below(key, |this| this.error(PlanErrorKind::NoField(Vec::new())));
+            }
+            picks.extend(fields.indices.iter().map(|(index, below)| (*index, below)));
+        }
+        picks.sort_by_key(|(index, _)| *index);
+        self.elements(element, None, bound.unwrap_or(u32::MAX), picks, fields, fields);
+    }
+
+    fn elements(
+        &mut self,
+        element: &Type,
+        fixed: Option<u32>,
+        bound: u32,
+        picks: Vec<(u32, &Fields<'_>)>,
+        tested: Option<&Fields<'_>>,
+        fields: Option<&Fields<'_>>,
+    ) {
+        let (present, others) = self.presence(fields);
+        let place = self.place();
+        let is_delimited = self.version == Version::Two && !matches!(element, Type::Primitive(_));
+        let work = |this: &mut Self| {
+            let picks = picks.into_iter().map(|(index, below)| {
+                let work = |this: &mut Self| this.value(element, Some(below));
+                (index, this.below(&format!("[{index}]"), |this| this.part(EVERYWHERE, work).into()))
+            });
+            let picks = picks.collect();
+            let mut tests = Vec::new();
+            for want in &others {
+                match want {
+                    Want::Elements(quantifier, conditions, Slot::Bool(column)) if tested.is_some() => {
+                        tests.push(this.element_test(element, *quantifier, conditions, *column));
+                    }
+                    Want::Elements(..) => this.error(PlanErrorKind::NoElements),
+                    want => this.other_type(want, "an array"),
+                }
+            }
+            if this.whole {
+                // Tests visit every element: here, without a condition and with nowhere to write.
+                tests.push(this.element_test(element, Quantifier::All, &[], u32::MAX));
+            }
+            let plan = Sequence {
+                fixed,
+                bound,
+                element: this.element(element),
+                picks,
+                tests: tests.into(),
+                goes_on: true,
+                present: present.into(),
+                place,
+            };
+            this.push(Step::Sequence(Box::new(plan)), EVERYWHERE);
+        };
+        if is_delimited {
+            let steps = self.bounded_part(FOURS, work);
+            self.push(Step::Delimited { steps, is_struct: false, place }, EVERYWHERE);
+        } else {
+            work(self);
+        }
+        self.settle(fields);
+    }
+
+    fn element_test(
+        &mut self,
+        element: &Type,
+        quantifier: Quantifier,
+        conditions: &[rondel_event::Condition],
+        column: u32,
+    ) -> ElementTest {
+        if conditions.len() > 64 {
+            self.error(PlanErrorKind::Unsupported("an element with more than 64 conditions"));
+        }
+        let fields = Fields::of_conditions(conditions);
+        let left = self.left;
+        let steps = self.below("[]", |this| this.part(EVERYWHERE, |this| this.value(element, Some(&fields))));
+        self.left = left;
+        let all = (0..conditions.len().min(64)).fold(0, |all, bit| all | 1 << bit);
+        ElementTest { quantifier, column, all, steps: steps.into() }
+    }
+
+    /// How to pass an element.
+    fn element(&mut self, element: &Type) -> Element {
+        if let Some(size) = self.scalar(element) {
+            return Element::Number(self.align(size) as usize, size as usize);
+        }
+        if let Some(reach) = self.reaches.of(self.schema, self.version, self.unstated, element) {
+            return Element::Fixed(Box::new(reach));
+        }
+        let whole = std::mem::replace(&mut self.whole, false);
+        let steps = self.below("[]", |this| this.part(EVERYWHERE, |this| this.value(element, None)));
+        self.whole = whole;
+        Element::Variable(steps.into())
+    }
+}
+
+/// The name under which the discriminator of a union is read.
+const DISCRIMINATOR: &str = "discriminator";

@@ -1,0 +1,219 @@
+//! What to do with a value of each type.
+
+use rondel_event::{Slot, Test, Value, ValueType};
+
+use super::super::error::PlanErrorKind;
+use super::super::plan::{Enumeration, Number, Target, TextTarget, TimeTarget};
+use super::Compiler;
+use crate::fields::Want;
+use crate::schema::{Enum, Extensibility, Primitive, Struct, Type};
+
+/// What is wanted at one place.
+pub(super) type Wanted<'p> = Vec<Want<'p>>;
+
+pub(super) fn number(primitive: Primitive) -> Number {
+    match primitive {
+        Primitive::Bool => Number::Bool,
+        Primitive::Octet | Primitive::Char | Primitive::Uint8 => Number::U8,
+        Primitive::Int8 => Number::I8,
+        Primitive::WChar | Primitive::Uint16 => Number::U16,
+        Primitive::Int16 => Number::I16,
+        Primitive::Uint32 => Number::U32,
+        Primitive::Int32 => Number::I32,
+        Primitive::Uint64 => Number::U64,
+        Primitive::Int64 => Number::I64,
+        Primitive::Float32 => Number::F32,
+        Primitive::Float64 => Number::F64,
+    }
+}
+
+fn name(primitive: Primitive) -> &'static str {
+    match primitive {
+        Primitive::Bool => "a boolean",
+        Primitive::Octet => "a byte",
+        Primitive::Char | Primitive::WChar => "a character",
+        Primitive::Float32 | Primitive::Float64 => "a floating-point number",
+        _ => "an integer",
+    }
+}
+
+/// That something is there, if that is what is wanted.
+pub(super) fn presence(want: &Want<'_>) -> Option<Target> {
+    match want {
+        Want::Presence(Slot::Bool(column)) => Some(Target::Present(*column)),
+        Want::Test(bit, Test::Present) => Some(Target::Met(*bit)),
+        _ => None,
+    }
+}
+
+/// The column of a time or duration, or the time of the event.
+fn time_target(want: &Want<'_>) -> Option<TimeTarget> {
+    match want {
+        Want::EventTime => Some(TimeTarget::Event),
+        Want::Value(ValueType::Time | ValueType::Duration, Slot::Int(column)) => {
+            Some(TimeTarget::Column(*column))
+        }
+        _ => None,
+    }
+}
+
+impl Compiler<'_> {
+    fn test(&mut self, test: &Test) -> u32 {
+        self.tables.tests.push(test.clone());
+        self.tables.tests.len() as u32 - 1
+    }
+
+    /// Reports what does not fit the type.
+    pub(super) fn other_type(&mut self, want: &Want<'_>, found: &str) {
+        self.error(match want {
+            Want::Value(wanted, _) => PlanErrorKind::OtherType(*wanted, found.into()),
+            Want::EventTime => PlanErrorKind::OtherType(ValueType::Time, found.into()),
+            Want::Elements(..) => PlanErrorKind::NoElements,
+            Want::Presence(_) | Want::Test(..) => PlanErrorKind::OtherCondition(found.into()),
+        });
+    }
+
+    pub(super) fn number_loads(&mut self, primitive: Primitive, wanted: &Wanted<'_>) -> Vec<Target> {
+        let is_bool = primitive == Primitive::Bool;
+        let is_letter = matches!(primitive, Primitive::Char | Primitive::WChar);
+        let is_float = matches!(primitive, Primitive::Float32 | Primitive::Float64);
+        let mut targets = Vec::new();
+        for want in wanted {
+            let target = match want {
+                Want::Value(ValueType::Bool, Slot::Bool(column)) if is_bool => Target::Bool(*column),
+                Want::Value(ValueType::Int, Slot::Int(column)) if !is_bool && !is_float => {
+                    Target::Int(*column)
+                }
+                Want::Value(ValueType::Float, Slot::Float(column)) if !is_bool => Target::Float(*column),
+                Want::Value(ValueType::String, Slot::String(column)) if is_letter => Target::Letter(*column),
+                Want::Test(bit, test @ Test::Equals(Value::Bool(_))) if is_bool => {
+                    Target::Test(*bit, self.test(test))
+                }
+                Want::Test(
+                    bit,
+                    test @ (Test::Number(..) | Test::Equals(Value::Int(_) | Value::Float(_))),
+                ) if !is_bool => Target::Test(*bit, self.test(test)),
+                want => match (presence(want), time_target(want)) {
+                    (Some(target), _) => target,
+                    (_, Some(to)) if !is_bool && !is_letter => Target::Scaled(self.unit_ns, to),
+                    _ => {
+                        self.other_type(want, name(primitive));
+                        continue;
+                    }
+                },
+            };
+            targets.push(target);
+        }
+        if self.whole && is_bool {
+            targets.push(Target::CheckBool);
+        }
+        targets
+    }
+
+    pub(super) fn enumeration_loads(&mut self, enumeration: &Enum, wanted: &Wanted<'_>) -> Vec<Target> {
+        let mut targets = Vec::new();
+        if wanted.is_empty() && !self.whole {
+            return targets;
+        }
+        let mut constants: Vec<(i32, Box<str>)> =
+            enumeration.constants.iter().map(|(name, value)| (*value, name.clone())).collect();
+        constants.sort_by_key(|(value, _)| *value);
+        let table = Enumeration(constants.into());
+        let known = self.tables.enumerations.iter().position(|known| *known == table).unwrap_or_else(|| {
+            self.tables.enumerations.push(table);
+            self.tables.enumerations.len() - 1
+        }) as u32;
+        // The value is checked before it is used.
+        targets.push(Target::CheckEnum(known));
+        for want in wanted {
+            targets.push(match want {
+                Want::Value(ValueType::Int, Slot::Int(column)) => Target::Int(*column),
+                Want::Value(ValueType::Float, Slot::Float(column)) => Target::Float(*column),
+                Want::Value(ValueType::String, Slot::String(column)) => Target::Label(*column, known),
+                Want::Test(
+                    bit,
+                    test @ (Test::Number(..) | Test::Equals(Value::Int(_) | Value::Float(_))),
+                ) => Target::Test(*bit, self.test(test)),
+                Want::Test(bit, Test::Equals(Value::String(label))) => {
+                    let Some((_, value)) = enumeration.constants.iter().find(|(name, _)| name == label)
+                    else {
+                        self.error(PlanErrorKind::NoConstant(label.clone()));
+                        continue;
+                    };
+                    let test = self.test(&Test::Equals(Value::Int(i64::from(*value))));
+                    Target::Test(*bit, test)
+                }
+                want => match presence(want) {
+                    Some(target) => target,
+                    None => {
+                        self.other_type(want, "an enumeration");
+                        continue;
+                    }
+                },
+            });
+        }
+        targets
+    }
+
+    pub(super) fn text_targets(&mut self, wanted: &Wanted<'_>) -> Vec<TextTarget> {
+        let mut targets = Vec::new();
+        for want in wanted {
+            targets.push(match want {
+                Want::Value(ValueType::String, Slot::String(column)) => TextTarget::Column(*column),
+                Want::Presence(Slot::Bool(column)) => TextTarget::Present(*column),
+                Want::Test(bit, Test::Present) => TextTarget::Met(*bit),
+                Want::Test(bit, test @ Test::Equals(Value::String(_))) => {
+                    TextTarget::Test(*bit, self.test(test))
+                }
+                want => {
+                    self.other_type(want, "text");
+                    continue;
+                }
+            });
+        }
+        targets
+    }
+
+    /// What the members of a time do, by their positions: a structure of seconds and nanoseconds is one.
+    pub(super) fn time_parts(
+        &mut self,
+        structure: &Struct,
+        extensibility: Extensibility,
+        wanted: &Wanted<'_>,
+    ) -> Vec<(usize, Vec<Target>)> {
+        if wanted.is_empty() {
+            return Vec::new();
+        }
+        let is_seconds = |name: &str| matches!(name, "sec" | "secs" | "seconds");
+        let is_nanos =
+            |name: &str| matches!(name, "nanosec" | "nanosecs" | "nsec" | "nsecs" | "nanos" | "nanoseconds");
+        let is_integer = |index: usize| {
+            let member = &structure.members[index];
+            !member.optional && matches!(member.member_type, Type::Primitive(p) if p.range().is_some())
+        };
+        let seconds = structure.members.iter().position(|member| is_seconds(&member.name));
+        let nanos = structure.members.iter().position(|member| is_nanos(&member.name));
+        let is_time = structure.members.len() == 2 && extensibility != Extensibility::Mutable;
+        let (Some(seconds), Some(nanos)) = (seconds, nanos) else {
+            wanted.iter().for_each(|want| self.other_type(want, "a structure"));
+            return Vec::new();
+        };
+        if !is_time || !is_integer(seconds) || !is_integer(nanos) {
+            wanted.iter().for_each(|want| self.other_type(want, "a structure"));
+            return Vec::new();
+        }
+        let mut last = Vec::new();
+        for want in wanted {
+            match time_target(want) {
+                Some(to) if seconds < nanos => last.push(Target::NanosLast(to)),
+                Some(to) => last.push(Target::SecondsLast(to)),
+                None => self.other_type(want, "a time"),
+            }
+        }
+        if seconds < nanos {
+            vec![(seconds, vec![Target::Seconds]), (nanos, last)]
+        } else {
+            vec![(nanos, vec![Target::Nanos]), (seconds, last)]
+        }
+    }
+}

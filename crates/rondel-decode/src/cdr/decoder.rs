@@ -1,0 +1,165 @@
+//! The decoder of one topic.
+
+use std::sync::Arc;
+
+use rondel_event::{Block, Path, Projection, TimeUnit, Timestamp, TopicId};
+
+use super::compile::Compiler;
+use super::error::{CdrError, CdrErrorKind, PlanError};
+use super::plan::{Steps, Tables, Version};
+use super::walk::{Fault, Stop, Walk};
+use super::write::Writer;
+use crate::fields::Fields;
+use crate::schema::{Extensibility, Schema};
+
+/// How much of a message is checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Check {
+    /// The bytes up to the last field that is read. What lies behind is not touched; of what lies before, the
+    /// lengths are checked, and of the fields that are read also the values.
+    #[default]
+    Prefix,
+    /// Every byte: all lengths, booleans, enumerations and texts, and that the message ends after its last
+    /// field, except for up to three bytes of padding.
+    Whole,
+}
+
+/// Decodes the CDR payloads of one topic, in every encoding of DDS-XTypes that its type can have.
+///
+/// A number that is not a number (NaN) is written as invalid, like null in JSON, and so is an unsigned integer
+/// beyond the signed 64-bit range, which also counts as [`mistyped`](CdrDecoder::mistyped).
+#[derive(Clone, Debug)]
+pub struct CdrDecoder {
+    topic: TopicId,
+    plan: Arc<Plan>,
+    mistyped: u64,
+    scratch: String,
+}
+
+#[derive(Debug)]
+struct Plan {
+    tables: Tables,
+    check: Check,
+    /// The first version, of a structure and of a mutable one; the second version, of a final, an appendable
+    /// and a mutable structure. `None` where the type does not have the encoding.
+    programs: [Option<Steps>; 5],
+}
+
+impl CdrDecoder {
+    /// A decoder for messages of the type `schema` on `topic`, of which the fields of `projection` are read.
+    ///
+    /// `time` names the field that holds the time of the event; without it the time is the one given to
+    /// [`CdrDecoder::decode`]. A time is a structure of seconds and nanoseconds, or a number in `time_unit`.
+    ///
+    /// # Errors
+    /// All fields that the type does not have, or that have another type.
+    pub fn new(
+        topic: TopicId,
+        schema: &Schema,
+        projection: &Projection,
+        time: Option<&Path>,
+        time_unit: TimeUnit,
+        check: Check,
+    ) -> Result<CdrDecoder, Vec<PlanError>> {
+        let fields = Fields::new(projection, time);
+        let unit_ns = 10_i64.pow(time_unit.nanos_exponent().into());
+        let mut compiler = Compiler::new(schema, unit_ns, check == Check::Whole);
+        let root = schema.root().extensibility;
+        let mut program = |version, unstated: Extensibility, roots: &[Extensibility]| {
+            if !roots.contains(&root.unwrap_or(unstated)) {
+                return Ok(None);
+            }
+            compiler.program(version, unstated, &fields).map(Some)
+        };
+        use Extensibility::{Appendable, Final, Mutable};
+        let programs = [
+            program(Version::One, Final, &[Final, Appendable])?,
+            program(Version::One, Final, &[Mutable])?,
+            program(Version::Two, Final, &[Final])?,
+            program(Version::Two, Appendable, &[Appendable])?,
+            program(Version::Two, Appendable, &[Mutable])?,
+        ];
+        let tables = compiler.tables;
+        let plan = Arc::new(Plan { tables, check, programs });
+        Ok(CdrDecoder { topic, plan, mistyped: 0, scratch: String::new() })
+    }
+
+    /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time unless the
+    /// payload holds one.
+    ///
+    /// # Errors
+    /// [`CdrError`] when the payload is not a message of the type; the block is as it was then. How much of the
+    /// payload is looked at is stated by [`Check`].
+    pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), CdrError> {
+        let Some((header, bytes)) = payload.split_first_chunk::<4>() else {
+            return Err(CdrError { offset: 0, path: "".into(), kind: CdrErrorKind::NoEncapsulation });
+        };
+        let encapsulation = u16::from_be_bytes([header[0], header[1]]);
+        let program = match encapsulation {
+            0x0000 | 0x0001 => &self.plan.programs[0],
+            0x0002 | 0x0003 => &self.plan.programs[1],
+            0x0006 | 0x0007 => &self.plan.programs[2],
+            0x0008 | 0x0009 => &self.plan.programs[3],
+            0x000a | 0x000b => &self.plan.programs[4],
+            other => {
+                return Err(CdrError {
+                    offset: 0,
+                    path: "".into(),
+                    kind: CdrErrorKind::UnknownEncapsulation(other),
+                });
+            }
+        };
+        let Some(steps) = program else {
+            let kind = CdrErrorKind::WrongEncapsulation(encapsulation);
+            return Err(CdrError { offset: 0, path: "".into(), kind });
+        };
+        let row = block.push(self.topic, time);
+        let mut walk = Walk {
+            bytes,
+            at: 0,
+            end: bytes.len(),
+            origin: 0,
+            may_end: false,
+            out: Writer {
+                block,
+                row,
+                tables: &self.plan.tables,
+                time: None,
+                mistyped: 0,
+                met: 0,
+                part: 0,
+                scratch: std::mem::take(&mut self.scratch),
+            },
+        };
+        let walked = if encapsulation & 1 == 1 { walk.run::<false>(steps) } else { walk.run::<true>(steps) };
+        let (at, own_time, mistyped) = (walk.at, walk.out.time, walk.out.mistyped);
+        self.scratch = std::mem::take(&mut walk.out.scratch);
+        let fault = match walked {
+            Err(Stop::Fault(fault)) => fault,
+            Ok(()) | Err(Stop::Ended) if self.plan.check == Check::Whole && bytes.len() - at > 3 => {
+                Fault { kind: CdrErrorKind::TrailingBytes, at, place: 0 }
+            }
+            Ok(()) | Err(Stop::Ended) => {
+                self.mistyped += mistyped;
+                if let Some(time) = own_time {
+                    block.set_time(row, time);
+                }
+                return Ok(());
+            }
+        };
+        block.pop();
+        Err(self.error(&fault))
+    }
+
+    #[cold]
+    fn error(&self, fault: &Fault) -> CdrError {
+        let is_whole = fault.kind == CdrErrorKind::TrailingBytes;
+        let path = self.plan.tables.paths.get(fault.place as usize).filter(|_| !is_whole).cloned();
+        CdrError { offset: fault.at + 4, path: path.unwrap_or_else(|| "".into()), kind: fault.kind }
+    }
+
+    /// Returns how many values so far were out of the range of their type.
+    pub fn mistyped(&self) -> u64 {
+        self.mistyped
+    }
+}

@@ -1,0 +1,271 @@
+//! A plan: the steps that lead through the bytes of a message.
+//!
+//! Members of fixed size that follow each other are one [`Run`], with constant offsets; only texts,
+//! sequences and what may be missing are walked. All positions are within the body, behind the four
+//! bytes of the encapsulation.
+
+use std::sync::Arc;
+
+use rondel_event::{Quantifier, Test};
+
+/// Index of the path of a field, for errors.
+pub(super) type Place = u32;
+
+/// The steps for one encoding of a type.
+pub(super) type Steps = Box<[Step]>;
+
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    /// Members of fixed size.
+    Run(Run),
+    /// Text.
+    Text(Text),
+    /// A member of fixed size, of which nothing is read and whose place is not known: how far it reaches
+    /// from each position modulo 8.
+    Pass { reach: Box<[u32; 8]>, place: Place },
+    /// Elements.
+    Sequence(Box<Sequence>),
+    /// A length, and a part of this length.
+    Delimited { steps: Steps, is_struct: bool, place: Place },
+    /// Members with their ids.
+    Mutable(Box<Mutable>),
+    /// A member that may be missing.
+    Optional { steps: Steps, id: u32, version: Version, place: Place },
+    /// A discriminator and one of several members.
+    Union(Box<UnionPlan>),
+}
+
+/// Version of the encoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    /// CDR, as ROS 2 uses it.
+    One,
+    /// The more compact encoding of newer DDS.
+    Two,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Run {
+    /// What the beginning is aligned to, where that is not known to be so: 1, 2, 4 or 8.
+    pub(super) align: usize,
+    pub(super) size: usize,
+    /// The bytes that must be there: `size`, or one more for a member that is looked for after it.
+    pub(super) check: usize,
+    pub(super) loads: Box<[Load]>,
+    /// Where each member begins, for errors.
+    pub(super) members: Box<[(u32, Place)]>,
+}
+
+/// A number to read, and its use.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Load {
+    pub(super) offset: u32,
+    pub(super) number: Number,
+    pub(super) to: Target,
+    pub(super) place: Place,
+}
+
+impl Load {
+    /// Where it ends. Of a member that is only looked for, a byte must be there.
+    pub(super) fn end(&self) -> usize {
+        let size = match self.to {
+            Target::Present(_) | Target::Met(_) => 1,
+            _ => self.number.size(),
+        };
+        (self.offset + size) as usize
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Number {
+    Bool,
+    U8,
+    I8,
+    U16,
+    I16,
+    U32,
+    I32,
+    U64,
+    I64,
+    F32,
+    F64,
+}
+
+impl Number {
+    pub(super) fn size(self) -> u32 {
+        match self {
+            Number::Bool | Number::U8 | Number::I8 => 1,
+            Number::U16 | Number::I16 => 2,
+            Number::U32 | Number::I32 | Number::F32 => 4,
+            Number::U64 | Number::I64 | Number::F64 => 8,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Target {
+    /// Columns.
+    Bool(u32),
+    Int(u32),
+    Float(u32),
+    /// A column of text, for a character of one or two bytes.
+    Letter(u32),
+    /// A column of text, for the name of a constant of this enumeration.
+    Label(u32, u32),
+    /// A column of booleans: that the member is there. Reads nothing.
+    Present(u32),
+    /// Nowhere: only that the boolean, or the constant of this enumeration, is one.
+    CheckBool,
+    CheckEnum(u32),
+    /// A time in a unit, which is so many nanoseconds long.
+    Scaled(i64, TimeTarget),
+    /// A part of a time, kept until the other part is read.
+    Seconds,
+    Nanos,
+    /// The last part of a time.
+    SecondsLast(TimeTarget),
+    NanosLast(TimeTarget),
+    /// A condition on an element, and its test.
+    Test(u8, u32),
+    /// A condition on an element that is met by being there.
+    Met(u8),
+}
+
+/// Where a time is written to.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum TimeTarget {
+    Event,
+    Column(u32),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Text {
+    pub(super) bound: u32,
+    pub(super) is_wide: bool,
+    /// Whether the text is checked even if it is not read.
+    pub(super) is_checked: bool,
+    pub(super) targets: Box<[TextTarget]>,
+    pub(super) place: Place,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum TextTarget {
+    Column(u32),
+    Present(u32),
+    Test(u8, u32),
+    Met(u8),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Sequence {
+    /// The number of elements, unless the message states it.
+    pub(super) fixed: Option<u32>,
+    pub(super) bound: u32,
+    pub(super) element: Element,
+    /// Single elements to read, in order.
+    pub(super) picks: Box<[(u32, Steps)]>,
+    /// Conditions on all elements.
+    pub(super) tests: Box<[ElementTest]>,
+    /// Whether something is read after the elements.
+    pub(super) goes_on: bool,
+    /// That the elements are there, as a whole: `Present` and `Met`.
+    pub(super) present: Box<[Target]>,
+    pub(super) place: Place,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Element {
+    /// Numbers, aligned to their size: how far to align, and the size.
+    Number(usize, usize),
+    /// Elements of fixed size: how far one reaches from each position modulo 8.
+    Fixed(Box<[u32; 8]>),
+    /// The steps through an element.
+    Variable(Steps),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct ElementTest {
+    pub(super) quantifier: Quantifier,
+    pub(super) column: u32,
+    /// All conditions.
+    pub(super) all: u64,
+    pub(super) steps: Steps,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Mutable {
+    pub(super) version: Version,
+    /// The members that are read, by id.
+    pub(super) members: Box<[(u32, Steps)]>,
+    pub(super) place: Place,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct UnionPlan {
+    pub(super) discriminator: Number,
+    pub(super) align: usize,
+    pub(super) loads: Box<[Load]>,
+    pub(super) cases: Box<[(Box<[i64]>, Steps)]>,
+    pub(super) default: Option<Steps>,
+    pub(super) place: Place,
+}
+
+/// What all steps of a plan refer to.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tables {
+    pub(super) paths: Vec<Arc<str>>,
+    pub(super) enumerations: Vec<Enumeration>,
+    pub(super) tests: Vec<Test>,
+}
+
+/// The constants of an enumeration, by value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Enumeration(pub(super) Box<[(i32, Box<str>)]>);
+
+impl Enumeration {
+    pub(super) fn label(&self, value: i64) -> Option<&str> {
+        let value = i32::try_from(value).ok()?;
+        // Most count from zero.
+        let guess = usize::try_from(value).ok().and_then(|value| self.0.get(value));
+        let found = match guess {
+            Some(guess) if guess.0 == value => guess,
+            _ => &self.0[self.0.binary_search_by_key(&value, |(value, _)| *value).ok()?],
+        };
+        Some(&found.1)
+    }
+}
+
+/// Cuts off what leads to no further field.
+pub(super) fn trim(steps: &mut Vec<Step>) {
+    while steps.pop_if(|step| !step.reads()).is_some() {}
+    match steps.last_mut() {
+        Some(Step::Run(run)) => {
+            run.size = run.loads.iter().map(Load::end).max().unwrap_or(0);
+            run.check = run.size;
+        }
+        Some(Step::Sequence(sequence)) => sequence.goes_on = false,
+        _ => {}
+    }
+}
+
+impl Step {
+    /// Whether the step, or one in it, reads or checks something.
+    fn reads(&self) -> bool {
+        let any = |steps: &Steps| steps.iter().any(Step::reads);
+        match self {
+            Step::Run(run) => !run.loads.is_empty(),
+            Step::Text(text) => !text.targets.is_empty() || text.is_checked,
+            Step::Pass { .. } => false,
+            Step::Sequence(sequence) => {
+                !sequence.tests.is_empty() || !sequence.present.is_empty() || !sequence.picks.is_empty()
+            }
+            Step::Delimited { steps, .. } | Step::Optional { steps, .. } => any(steps),
+            Step::Mutable(mutable) => !mutable.members.is_empty(),
+            Step::Union(union) => {
+                !union.loads.is_empty()
+                    || union.cases.iter().any(|(_, steps)| any(steps))
+                    || union.default.as_ref().is_some_and(any)
+            }
+        }
+    }
+}

@@ -1,0 +1,515 @@
+//! Runs a plan over the bytes of a message.
+//!
+//! Every length is compared with the bytes that are there before it is used, and every element and member
+//! takes at least one byte: the work is bounded by the size of the message.
+
+use rondel_event::Quantifier;
+
+use super::compile::advance;
+use super::error::CdrErrorKind;
+use super::plan::{
+    Element, Mutable, Number, Place, Run, Sequence, Step, Text, TextTarget, UnionPlan, Version,
+};
+use super::write::{Scalar, Writer};
+
+/// Where a message goes wrong: the reason, the position in the body, the field.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) kind: CdrErrorKind,
+    pub(super) at: usize,
+    pub(super) place: Place,
+}
+
+/// Why steps are not gone through to the end.
+pub(super) enum Stop {
+    /// An older writer does not know the members from here on.
+    Ended,
+    Fault(Fault),
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Stop {
+        Stop::Fault(fault)
+    }
+}
+
+/// The position in a message while it is read.
+pub(super) struct Walk<'m, 'w> {
+    pub(super) bytes: &'m [u8],
+    pub(super) at: usize,
+    /// The end of the message, or of the part whose length is known.
+    pub(super) end: usize,
+    /// The position from which alignment counts.
+    pub(super) origin: usize,
+    /// Whether the end may come before the next member: its writer may know less members.
+    pub(super) may_end: bool,
+    pub(super) out: Writer<'w>,
+}
+
+/// Members of parameter lists with a meaning of their own.
+const PID_EXTENDED: u16 = 0x3f01;
+const PID_LIST_END: u16 = 0x3f02;
+const PID_MASK: u16 = 0x3fff;
+/// The bits of a member's id; the others are flags.
+const ID_MASK: u32 = 0x0fff_ffff;
+
+/// The bytes at a place that was compared with the end.
+#[inline(always)]
+fn chunk<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])
+}
+
+#[inline(always)]
+fn read<const BIG: bool>(number: Number, bytes: &[u8], at: usize) -> Scalar {
+    macro_rules! get {
+        ($t:ty) => {
+            if BIG { <$t>::from_be_bytes(chunk(bytes, at)) } else { <$t>::from_le_bytes(chunk(bytes, at)) }
+        };
+    }
+    match number {
+        Number::Bool => Scalar::Bool(chunk::<1>(bytes, at)[0]),
+        Number::U8 => Scalar::Int(chunk::<1>(bytes, at)[0].into()),
+        Number::I8 => Scalar::Int((chunk::<1>(bytes, at)[0] as i8).into()),
+        Number::U16 => Scalar::Int(get!(u16).into()),
+        Number::I16 => Scalar::Int(get!(i16).into()),
+        Number::U32 => Scalar::Int(get!(u32).into()),
+        Number::I32 => Scalar::Int(get!(i32).into()),
+        Number::I64 => Scalar::Int(get!(i64)),
+        Number::U64 => match get!(u64) {
+            value @ 0..=0x7fff_ffff_ffff_ffff => Scalar::Int(value as i64),
+            value => Scalar::Large(value),
+        },
+        Number::F32 => Scalar::Float(get!(f32).into()),
+        Number::F64 => Scalar::Float(get!(f64)),
+    }
+}
+
+impl<'m> Walk<'m, '_> {
+    pub(super) fn run<const BIG: bool>(&mut self, steps: &[Step]) -> Result<(), Stop> {
+        for step in steps {
+            match step {
+                Step::Run(run) => self.members::<BIG>(run)?,
+                Step::Text(text) => self.text::<BIG>(text)?,
+                Step::Pass { reach, place } => {
+                    let phase = self.at.wrapping_sub(self.origin) & 7;
+                    self.need(self.at, reach[phase] as usize, *place)?;
+                    self.at += reach[phase] as usize;
+                }
+                Step::Sequence(sequence) => self.sequence::<BIG>(sequence)?,
+                Step::Delimited { steps, is_struct, place } => {
+                    let (start, length) = self.length::<BIG>(*place)?;
+                    self.part::<BIG>(steps, start, length, self.origin, *is_struct)?;
+                }
+                Step::Mutable(mutable) => match mutable.version {
+                    Version::One => self.parameters::<BIG>(mutable)?,
+                    Version::Two => self.mutable::<BIG>(mutable)?,
+                },
+                Step::Optional { steps, id, version: Version::One, place } => {
+                    let (found, start, length) = self.parameter::<BIG>(*place)?;
+                    if found != Some(*id) {
+                        let kind = CdrErrorKind::UnexpectedMember(found.unwrap_or(PID_LIST_END.into()));
+                        return Err(self.fault(kind, start, *place));
+                    }
+                    if length > 0 {
+                        self.part::<BIG>(steps, start, length, start, false)?;
+                    } else {
+                        self.at = start;
+                    }
+                }
+                Step::Optional { steps, version: Version::Two, place, .. } => {
+                    self.need(self.at, 1, *place)?;
+                    match self.bytes[self.at] {
+                        0 => self.at += 1,
+                        1 => {
+                            self.at += 1;
+                            let may_end = std::mem::replace(&mut self.may_end, false);
+                            self.run::<BIG>(steps)?;
+                            self.may_end = may_end;
+                        }
+                        byte => return Err(self.fault(CdrErrorKind::NotABoolean(byte), self.at, *place)),
+                    }
+                }
+                Step::Union(union) => self.union::<BIG>(union)?,
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn aligned(&self, align: usize) -> usize {
+        self.at + (self.origin.wrapping_sub(self.at) & (align - 1))
+    }
+
+    #[cold]
+    fn fault(&self, kind: CdrErrorKind, at: usize, place: Place) -> Stop {
+        Stop::Fault(Fault { kind, at, place })
+    }
+
+    /// That so many bytes are there.
+    #[inline(always)]
+    fn need(&self, at: usize, size: usize, place: Place) -> Result<(), Stop> {
+        if at.saturating_add(size) > self.end { Err(self.missing(at, place)) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn missing(&self, at: usize, place: Place) -> Stop {
+        if self.may_end && at >= self.end {
+            return Stop::Ended;
+        }
+        self.fault(CdrErrorKind::Truncated, at.min(self.end), place)
+    }
+
+    #[inline(always)]
+    fn u32<const BIG: bool>(&self, at: usize) -> u32 {
+        let bytes = chunk(self.bytes, at);
+        if BIG { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+    }
+
+    fn u16<const BIG: bool>(&self, at: usize) -> u16 {
+        let bytes = chunk(self.bytes, at);
+        if BIG { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
+    }
+
+    /// Reads a length in bytes, and where the part of this length begins; it is there.
+    #[inline(always)]
+    fn length<const BIG: bool>(&mut self, place: Place) -> Result<(usize, usize), Stop> {
+        let at = self.aligned(4);
+        self.need(at, 4, place)?;
+        let (start, length) = (at + 4, self.u32::<BIG>(at));
+        if length as usize > self.end - start {
+            return Err(self.fault(CdrErrorKind::LengthBeyondEnd(length), at, place));
+        }
+        Ok((start, length as usize))
+    }
+
+    /// Goes through the steps of a part whose end is known, and then is at this end.
+    fn part<const BIG: bool>(
+        &mut self,
+        steps: &[Step],
+        start: usize,
+        length: usize,
+        origin: usize,
+        may_end: bool,
+    ) -> Result<(), Stop> {
+        if !steps.is_empty() {
+            let outer = (self.end, self.origin, self.may_end);
+            (self.at, self.end, self.origin, self.may_end) = (start, start + length, origin, may_end);
+            match self.run::<BIG>(steps) {
+                Ok(()) | Err(Stop::Ended) => {}
+                fault => return fault,
+            }
+            (self.end, self.origin, self.may_end) = outer;
+        }
+        self.at = start + length;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn members<const BIG: bool>(&mut self, run: &Run) -> Result<(), Stop> {
+        let at = self.aligned(run.align);
+        if at + run.check > self.end {
+            return self.short::<BIG>(run, at);
+        }
+        let bytes = &self.bytes[at..at + run.check];
+        for load in &run.loads {
+            let scalar = read::<BIG>(load.number, bytes, load.offset as usize);
+            if let Err(kind) = self.out.write(load.to, scalar) {
+                return Err(self.fault(kind, at + load.offset as usize, load.place));
+            }
+        }
+        self.at = at + run.size;
+        Ok(())
+    }
+
+    /// Reads the members that are there, if the others may be missing.
+    #[cold]
+    fn short<const BIG: bool>(&mut self, run: &Run, at: usize) -> Result<(), Stop> {
+        let there = self.end.saturating_sub(at);
+        let cut = run.members.iter().rev().find(|(offset, _)| (*offset as usize) < there.max(1));
+        let truncated = |this: &Self| {
+            let (offset, place) = cut.copied().unwrap_or_default();
+            this.fault(CdrErrorKind::Truncated, (at + offset as usize).min(this.end), place)
+        };
+        if !self.may_end {
+            return Err(truncated(self));
+        }
+        for load in &run.loads {
+            let offset = load.offset as usize;
+            if load.end() <= there {
+                let scalar = read::<BIG>(load.number, self.bytes, at + offset);
+                self.out.write(load.to, scalar).map_err(|kind| self.fault(kind, at + offset, load.place))?;
+            } else if offset < there {
+                return Err(truncated(self));
+            }
+        }
+        Err(Stop::Ended)
+    }
+
+    fn text<const BIG: bool>(&mut self, text: &Text) -> Result<(), Stop> {
+        let (start, length) = self.length::<BIG>(text.place)?;
+        self.at = start + length;
+        let bytes = &self.bytes[start..start + length];
+        if text.targets.is_empty() && !text.is_checked {
+            return Ok(());
+        }
+        let is_above = length.saturating_sub(usize::from(!text.is_wide)) > self.bound(text);
+        if is_above {
+            return Err(self.fault(CdrErrorKind::LengthAboveBound(length as u32), start - 4, text.place));
+        }
+        if text.is_wide {
+            return self.wide_text::<BIG>(text, bytes, start);
+        }
+        let bytes = match bytes {
+            [bytes @ .., 0] => bytes,
+            // Not as the standard says, but written by some for an empty string.
+            [] => bytes,
+            _ => return Err(self.fault(CdrErrorKind::Unterminated, start, text.place)),
+        };
+        match std::str::from_utf8(bytes) {
+            Ok(value) => self.write_text(&text.targets, value),
+            Err(error) => {
+                return Err(self.fault(CdrErrorKind::NotText, start + error.valid_up_to(), text.place));
+            }
+        }
+        Ok(())
+    }
+
+    /// The greatest length in bytes.
+    fn bound(&self, text: &Text) -> usize {
+        (text.bound as usize).saturating_mul(if text.is_wide { 2 } else { 1 })
+    }
+
+    fn write_text(&mut self, targets: &[TextTarget], value: &str) {
+        for target in targets {
+            match target {
+                TextTarget::Column(column) => self.out.block.set_string(*column, self.out.row, value),
+                TextTarget::Present(column) => self.out.block.set_bool(*column, self.out.row, true),
+                TextTarget::Test(bit, test) => self.out.test_text(*bit, *test, value),
+                TextTarget::Met(bit) => self.out.met |= 1 << bit,
+            }
+        }
+    }
+
+    fn wide_text<const BIG: bool>(&mut self, text: &Text, bytes: &'m [u8], start: usize) -> Result<(), Stop> {
+        let (units, rest) = bytes.as_chunks::<2>();
+        let units =
+            units.iter().map(|unit| if BIG { u16::from_be_bytes(*unit) } else { u16::from_le_bytes(*unit) });
+        let mut value = std::mem::take(&mut self.out.scratch);
+        value.clear();
+        let mut is_text = rest.is_empty();
+        for c in char::decode_utf16(units) {
+            match c {
+                Ok(c) => value.push(c),
+                Err(_) => is_text = false,
+            }
+        }
+        if is_text {
+            self.write_text(&text.targets, &value);
+        }
+        self.out.scratch = value;
+        if is_text { Ok(()) } else { Err(self.fault(CdrErrorKind::NotText, start, text.place)) }
+    }
+
+    fn sequence<const BIG: bool>(&mut self, sequence: &Sequence) -> Result<(), Stop> {
+        let place = sequence.place;
+        let count = match sequence.fixed {
+            Some(count) => {
+                self.need(self.at, 1, place)?;
+                count
+            }
+            None => {
+                let at = self.aligned(4);
+                self.need(at, 4, place)?;
+                let count = self.u32::<BIG>(at);
+                self.at = at + 4;
+                if count > sequence.bound {
+                    return Err(self.fault(CdrErrorKind::LengthAboveBound(count), at, place));
+                }
+                // Every element takes at least one byte.
+                if count as usize > self.end - self.at {
+                    return Err(self.fault(CdrErrorKind::LengthBeyondEnd(count), at, place));
+                }
+                count
+            }
+        };
+        for target in &sequence.present {
+            // It cannot fail: nothing is read.
+            let _ = self.out.write(*target, Scalar::Int(0));
+        }
+        let may_end = std::mem::replace(&mut self.may_end, false);
+        let start = self.at;
+        let mut next = 0;
+        for (index, steps) in &sequence.picks {
+            if *index >= count {
+                break;
+            }
+            self.advance::<BIG>(&sequence.element, *index - next, place)?;
+            self.run::<BIG>(steps)?;
+            next = index + 1;
+        }
+        for test in &sequence.tests {
+            self.at = start;
+            let (mut any, mut all) = (false, true);
+            for _ in 0..count {
+                let outer = std::mem::replace(&mut self.out.met, 0);
+                self.run::<BIG>(&test.steps)?;
+                let holds = std::mem::replace(&mut self.out.met, outer) == test.all;
+                any |= holds;
+                all &= holds;
+            }
+            next = count;
+            if test.column != u32::MAX {
+                let holds = if test.quantifier == Quantifier::Any { any } else { all };
+                self.out.block.set_bool(test.column, self.out.row, holds);
+            }
+        }
+        if sequence.goes_on {
+            self.advance::<BIG>(&sequence.element, count - next, place)?;
+        }
+        self.may_end = may_end;
+        Ok(())
+    }
+
+    /// Passes elements.
+    fn advance<const BIG: bool>(&mut self, element: &Element, count: u32, place: Place) -> Result<(), Stop> {
+        if count == 0 {
+            return Ok(());
+        }
+        match element {
+            Element::Number(align, size) => {
+                let at = self.aligned(*align);
+                let size = size.saturating_mul(count as usize);
+                self.need(at, size, place)?;
+                self.at = at + size;
+            }
+            Element::Fixed(reach) => {
+                let phase = self.at.wrapping_sub(self.origin) & 7;
+                let size = usize::try_from(advance(reach, phase, count.into())).unwrap_or(usize::MAX);
+                self.need(self.at, size, place)?;
+                self.at += size;
+            }
+            Element::Variable(steps) => {
+                for _ in 0..count {
+                    self.run::<BIG>(steps)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn union<const BIG: bool>(&mut self, union: &UnionPlan) -> Result<(), Stop> {
+        let at = self.aligned(union.align);
+        let size = union.discriminator.size() as usize;
+        self.need(at, size, union.place)?;
+        let scalar = read::<BIG>(union.discriminator, self.bytes, at);
+        for load in &union.loads {
+            self.out.write(load.to, scalar).map_err(|kind| self.fault(kind, at, union.place))?;
+        }
+        self.at = at + size;
+        let label = match scalar {
+            Scalar::Int(value) => Some(value),
+            Scalar::Bool(byte @ 0..=1) => Some(byte.into()),
+            Scalar::Bool(byte) => return Err(self.fault(CdrErrorKind::NotABoolean(byte), at, union.place)),
+            Scalar::Large(_) | Scalar::Float(_) => None,
+        };
+        let case = union.cases.iter().find(|(labels, _)| label.is_some_and(|label| labels.contains(&label)));
+        if let Some(steps) = case.map(|(_, steps)| steps).or(union.default.as_ref()) {
+            let may_end = std::mem::replace(&mut self.may_end, false);
+            self.run::<BIG>(steps)?;
+            self.may_end = may_end;
+        }
+        Ok(())
+    }
+
+    /// A mutable structure of the second version: its length, then members with headers.
+    fn mutable<const BIG: bool>(&mut self, mutable: &Mutable) -> Result<(), Stop> {
+        let place = mutable.place;
+        let (start, length) = self.length::<BIG>(place)?;
+        let outer = (self.end, self.may_end);
+        (self.at, self.end, self.may_end) = (start, start + length, false);
+        let (mut seen, mut left) = (0, mutable.members.len());
+        // At most three bytes before the end are padding.
+        while self.aligned(4) < self.end && left > 0 {
+            let at = self.aligned(4);
+            self.need(at, 4, place)?;
+            let header = self.u32::<BIG>(at);
+            let (value, size) = match header >> 28 & 7 {
+                code @ 0..=3 => (at + 4, 1_u64 << code),
+                code => {
+                    self.need(at, 8, place)?;
+                    let next = u64::from(self.u32::<BIG>(at + 4));
+                    // From the fifth on, the length is also the first part of the member.
+                    match code {
+                        4 => (at + 8, next),
+                        5 => (at + 4, 4 + next),
+                        6 => (at + 4, 4 + 4 * next),
+                        _ => (at + 4, 4 + 8 * next),
+                    }
+                }
+            };
+            if size > (self.end - value) as u64 {
+                let length = u32::try_from(size).unwrap_or(u32::MAX);
+                return Err(self.fault(CdrErrorKind::LengthBeyondEnd(length), at, place));
+            }
+            let id = header & ID_MASK;
+            match mutable.members.iter().position(|(member, _)| *member == id) {
+                Some(member) => {
+                    self.first(&mut seen, member, id, at, place)?;
+                    left -= usize::from(member < 64);
+                    self.part::<BIG>(&mutable.members[member].1, value, size as usize, self.origin, false)?;
+                }
+                None => self.at = value + size as usize,
+            }
+        }
+        (self.end, self.may_end) = outer;
+        self.at = start + length;
+        Ok(())
+    }
+
+    /// Refuses a member that comes twice. Only the first 64 are known: more are seldom read.
+    fn first(&self, seen: &mut u64, member: usize, id: u32, at: usize, place: Place) -> Result<(), Stop> {
+        let bit = 1_u64.checked_shl(member as u32).unwrap_or(0);
+        if *seen & bit != 0 {
+            return Err(self.fault(CdrErrorKind::RepeatedMember(id), at, place));
+        }
+        *seen |= bit;
+        Ok(())
+    }
+
+    /// A mutable structure of the first version: a list of parameters with an end.
+    fn parameters<const BIG: bool>(&mut self, mutable: &Mutable) -> Result<(), Stop> {
+        let may_end = std::mem::replace(&mut self.may_end, false);
+        let mut seen = 0;
+        loop {
+            let (id, start, length) = self.parameter::<BIG>(mutable.place)?;
+            self.at = start + length;
+            let Some(id) = id else { break };
+            if let Some(member) = mutable.members.iter().position(|(member, _)| *member == id) {
+                self.first(&mut seen, member, id, start, mutable.place)?;
+                self.part::<BIG>(&mutable.members[member].1, start, length, start, false)?;
+            }
+        }
+        self.may_end = may_end;
+        Ok(())
+    }
+
+    /// The id of a parameter, or `None` at the end of the list, where its value begins, and its length; the value
+    /// is there.
+    fn parameter<const BIG: bool>(&mut self, place: Place) -> Result<(Option<u32>, usize, usize), Stop> {
+        let at = self.aligned(4);
+        self.need(at, 4, place)?;
+        let (id, length) = (self.u16::<BIG>(at) & PID_MASK, self.u16::<BIG>(at + 2));
+        let (id, start, length) = match id {
+            PID_LIST_END => (None, at + 4, u32::from(length)),
+            PID_EXTENDED => {
+                self.need(at, 12, place)?;
+                (Some(self.u32::<BIG>(at + 4) & ID_MASK), at + 12, self.u32::<BIG>(at + 8))
+            }
+            id => (Some(u32::from(id)), at + 4, u32::from(length)),
+        };
+        if length as usize > self.end - start {
+            return Err(self.fault(CdrErrorKind::LengthBeyondEnd(length), at, place));
+        }
+        Ok((id, start, length as usize))
+    }
+}

@@ -1,0 +1,195 @@
+//! Writes what was read into a row of a block.
+
+use rondel_event::{Block, Slot, Test, Timestamp, Value};
+
+use super::error::CdrErrorKind;
+use super::plan::{Tables, Target, TimeTarget};
+
+/// A number, boolean or character of a message.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Scalar {
+    /// A byte that should be 0 or 1.
+    Bool(u8),
+    Int(i64),
+    /// An unsigned integer beyond the signed range.
+    Large(u64),
+    Float(f64),
+}
+
+/// The row of a message.
+pub(super) struct Writer<'w> {
+    pub(super) block: &'w mut Block,
+    pub(super) row: usize,
+    pub(super) tables: &'w Tables,
+    /// The time that the message carried, if it did.
+    pub(super) time: Option<Timestamp>,
+    /// Values that are out of the range of their column.
+    pub(super) mistyped: u64,
+    /// The conditions that the current element meets.
+    pub(super) met: u64,
+    /// A part of a time, until the other one is read.
+    pub(super) part: i64,
+    pub(super) scratch: String,
+}
+
+const NS_PER_S: i64 = 1_000_000_000;
+
+impl Scalar {
+    #[inline(always)]
+    fn float(self) -> f64 {
+        match self {
+            Scalar::Bool(byte) => byte.into(),
+            Scalar::Int(value) => value as f64,
+            Scalar::Large(value) => value as f64,
+            Scalar::Float(value) => value,
+        }
+    }
+
+    #[inline(always)]
+    fn int(self) -> Option<i64> {
+        match self {
+            Scalar::Int(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    fn checked_bool(self) -> Result<bool, CdrErrorKind> {
+        match self {
+            Scalar::Bool(0) => Ok(false),
+            Scalar::Bool(1) => Ok(true),
+            Scalar::Bool(byte) => Err(CdrErrorKind::NotABoolean(byte)),
+            _ => Ok(false),
+        }
+    }
+}
+
+impl Writer<'_> {
+    #[inline(always)]
+    pub(super) fn write(&mut self, to: Target, scalar: Scalar) -> Result<(), CdrErrorKind> {
+        match to {
+            Target::Float(column) => self.write_float(column, scalar.float()),
+            Target::Int(column) => match scalar {
+                Scalar::Int(value) => self.block.set_int(column, self.row, value),
+                _ => self.refuse(Slot::Int(column)),
+            },
+            Target::Bool(column) => {
+                let value = scalar.checked_bool()?;
+                self.block.set_bool(column, self.row, value);
+            }
+            Target::Seconds | Target::Nanos => self.part = scalar.int().unwrap_or(i64::MAX),
+            Target::NanosLast(to) => {
+                let time = sum(Some(self.part), scalar.int());
+                self.write_time(to, time)?;
+            }
+            other => self.write_seldom(other, scalar)?,
+        }
+        Ok(())
+    }
+
+    /// A number that is not one is unknown, as null is in JSON.
+    #[inline(always)]
+    fn write_float(&mut self, column: u32, value: f64) {
+        if value.is_nan() {
+            self.block.set_invalid(Slot::Float(column), self.row);
+        } else {
+            self.block.set_float(column, self.row, value);
+        }
+    }
+
+    fn refuse(&mut self, slot: Slot) {
+        self.block.set_invalid(slot, self.row);
+        self.mistyped += 1;
+    }
+
+    fn write_seldom(&mut self, to: Target, scalar: Scalar) -> Result<(), CdrErrorKind> {
+        let constant = scalar.int().unwrap_or(i64::MAX);
+        match to {
+            Target::Present(column) => self.block.set_bool(column, self.row, true),
+            Target::Met(bit) => self.met |= 1 << bit,
+            Target::Letter(column) => {
+                let letter =
+                    u32::try_from(constant).ok().and_then(char::from_u32).ok_or(CdrErrorKind::NotText)?;
+                self.block.set_string(column, self.row, letter.encode_utf8(&mut [0; 4]));
+            }
+            Target::Label(column, enumeration) => {
+                if let Some(label) = self.tables.enumerations[enumeration as usize].label(constant) {
+                    self.block.set_string(column, self.row, label);
+                }
+            }
+            Target::CheckBool => _ = scalar.checked_bool()?,
+            Target::CheckEnum(enumeration)
+                if self.tables.enumerations[enumeration as usize].label(constant).is_none() =>
+            {
+                let value = i32::try_from(constant).unwrap_or(i32::MAX);
+                return Err(CdrErrorKind::NotInEnumeration(value));
+            }
+            Target::Scaled(unit_ns, to) => self.write_time(to, scaled(scalar, unit_ns))?,
+            Target::SecondsLast(to) => {
+                let time = sum(scalar.int(), Some(self.part));
+                self.write_time(to, time)?;
+            }
+            Target::Test(bit, test) => {
+                let holds = match &self.tables.tests[test as usize] {
+                    Test::Present => true,
+                    Test::Number(comparison, bound) => comparison.holds(scalar.float(), *bound),
+                    Test::Equals(Value::Bool(wanted)) => scalar.checked_bool()? == *wanted,
+                    Test::Equals(Value::Int(wanted)) => scalar.float() == *wanted as f64,
+                    Test::Equals(Value::Float(wanted)) => scalar.float() == *wanted,
+                    Test::Equals(_) => false,
+                };
+                self.met |= u64::from(holds) << bit;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn test_text(&mut self, bit: u8, test: u32, value: &str) {
+        let holds = matches!(&self.tables.tests[test as usize], Test::Equals(Value::String(wanted)) if **wanted == *value);
+        self.met |= u64::from(holds) << bit;
+    }
+
+    #[inline(always)]
+    fn write_time(&mut self, to: TimeTarget, time: Result<i64, CdrErrorKind>) -> Result<(), CdrErrorKind> {
+        match (to, time) {
+            (TimeTarget::Event, time) => self.time = Some(Timestamp::from_nanos(time?)),
+            (TimeTarget::Column(column), Ok(time)) => self.block.set_int(column, self.row, time),
+            (TimeTarget::Column(column), Err(_)) => self.refuse(Slot::Int(column)),
+        }
+        Ok(())
+    }
+}
+
+/// A time of seconds and nanoseconds.
+#[inline(always)]
+fn sum(seconds: Option<i64>, nanos: Option<i64>) -> Result<i64, CdrErrorKind> {
+    let (Some(seconds), Some(nanos @ 0..NS_PER_S)) = (seconds, nanos) else {
+        return Err(CdrErrorKind::NotATime);
+    };
+    match seconds.checked_mul(NS_PER_S).and_then(|ns| ns.checked_add(nanos)) {
+        Some(time) => Ok(time),
+        // Both together can be in range where the seconds alone are not.
+        None => i64::try_from(i128::from(seconds) * i128::from(NS_PER_S) + i128::from(nanos))
+            .map_err(|_| CdrErrorKind::TimeOutOfRange),
+    }
+}
+
+/// A time in a unit; parts of a nanosecond are cut off.
+fn scaled(scalar: Scalar, unit_ns: i64) -> Result<i64, CdrErrorKind> {
+    match scalar {
+        Scalar::Int(value) => value.checked_mul(unit_ns).ok_or(CdrErrorKind::TimeOutOfRange),
+        Scalar::Large(_) => Err(CdrErrorKind::TimeOutOfRange),
+        Scalar::Float(value) => {
+            let ns = value * unit_ns as f64;
+            // The bounds are powers of two, and the upper one is excluded.
+            if ns.is_nan() {
+                Err(CdrErrorKind::NotATime)
+            } else if (i64::MIN as f64..-(i64::MIN as f64)).contains(&ns) {
+                Ok(ns as i64)
+            } else {
+                Err(CdrErrorKind::TimeOutOfRange)
+            }
+        }
+        Scalar::Bool(_) => Err(CdrErrorKind::NotATime),
+    }
+}

@@ -1,0 +1,52 @@
+//! Errors in definitions of types.
+
+use std::fmt;
+
+/// A place in a text; both numbers count from 1, columns in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The line.
+    pub line: u32,
+    /// The column.
+    pub column: u32,
+}
+
+/// Why a definition is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaError {
+    /// The text with the error, if there are several: the name of an included file or message.
+    pub text: Option<Box<str>>,
+    /// The place, unless the error concerns definitions as a whole.
+    pub place: Option<Place>,
+    /// The reason.
+    pub message: Box<str>,
+}
+
+impl SchemaError {
+    pub(crate) fn new(message: impl Into<Box<str>>) -> SchemaError {
+        SchemaError { text: None, place: None, message: message.into() }
+    }
+
+    pub(crate) fn at(place: Place, message: impl Into<Box<str>>) -> SchemaError {
+        SchemaError { text: None, place: Some(place), message: message.into() }
+    }
+
+    pub(crate) fn in_text(mut self, text: &str) -> SchemaError {
+        self.text.get_or_insert_with(|| text.into());
+        self
+    }
+}
+
+impl fmt::Display for SchemaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(text) = &self.text {
+            write!(f, "{text}: ")?;
+        }
+        if let Some(Place { line, column }) = self.place {
+            write!(f, "line {line}, column {column}: ")?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for SchemaError {}

@@ -1,0 +1,194 @@
+//! Definitions of types by name.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use rondel_event::Value;
+
+use super::{Definition, MAX_MEMBERS, Schema, SchemaError, TypeId, extract, idl, msg};
+
+/// A collection of type definitions, in the order in which they were added.
+#[derive(Clone, Debug, Default)]
+pub struct Library {
+    ids: BTreeMap<Box<str>, TypeId>,
+    entries: Vec<Entry>,
+    constants: BTreeMap<Box<str>, Value>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    name: Box<str>,
+    /// `None` as long as the type is only mentioned.
+    definition: Option<Definition>,
+}
+
+impl Library {
+    /// Creates a library without types.
+    pub fn new() -> Library {
+        Library::default()
+    }
+
+    /// Adds the message type `name` (`package/msg/Type`), defined by the text of a ROS 2 `.msg` file.
+    /// Further definitions may follow in the same text, as recordings carry them: each after a line of
+    /// `=` and a line `MSG: package/Type`.
+    ///
+    /// # Errors
+    /// [`SchemaError`], with line and column, if the text is not well formed; nothing is added then.
+    pub fn add_msg(&mut self, name: &str, text: &str) -> Result<(), SchemaError> {
+        self.add(|library| msg::parse(library, name, text))
+    }
+
+    /// Adds all types of a text in OMG IDL 4.2. `include` returns the text of an included file; a file
+    /// for which it returns `None` is skipped, as its types may be known already.
+    ///
+    /// # Errors
+    /// [`SchemaError`], with line and column, if the text is not well formed; nothing is added then.
+    pub fn add_idl(
+        &mut self,
+        text: &str,
+        include: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(), SchemaError> {
+        self.add(|library| idl::parse(library, text, include))
+    }
+
+    fn add(
+        &mut self,
+        parse: impl FnOnce(&mut Library) -> Result<(), SchemaError>,
+    ) -> Result<(), SchemaError> {
+        let mut next = self.clone();
+        parse(&mut next)?;
+        *self = next;
+        Ok(())
+    }
+
+    /// Returns the names of all defined types, in alphabetical order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let defined = |id: &TypeId| self.entries[id.0 as usize].definition.is_some();
+        self.ids.iter().filter(move |(_, id)| defined(id)).map(|(name, _)| &**name)
+    }
+
+    /// Returns a message type with all types that it is made of. ROS 2 types are known as
+    /// `package/msg/Type`, as `package/Type`, and by their name in DDS.
+    ///
+    /// # Errors
+    /// [`SchemaError`] if the type or one that it is made of is not defined, is not a structure, contains
+    /// itself, or exceeds a limit of this module.
+    pub fn schema(&self, name: &str) -> Result<Schema, SchemaError> {
+        extract::schema(self, name)
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<TypeId> {
+        self.ids.get(name).copied()
+    }
+
+    /// The id of a type that may be defined later.
+    pub(super) fn mention(&mut self, name: &str) -> TypeId {
+        self.find(name).unwrap_or_else(|| {
+            let id = TypeId(self.entries.len() as u32);
+            self.entries.push(Entry { name: name.into(), definition: None });
+            self.ids.insert(name.into(), id);
+            id
+        })
+    }
+
+    /// Defines a type; the same definition may be repeated.
+    pub(super) fn define(&mut self, name: &str, definition: Definition) -> Result<TypeId, Box<str>> {
+        check_names(&definition)?;
+        let id = self.mention(name);
+        let known = &mut self.entries[id.0 as usize].definition;
+        match known {
+            Some(known) if *known != definition => {
+                Err(format!("the type `{name}` is already defined, with other contents").into())
+            }
+            _ => {
+                *known = Some(definition);
+                Ok(id)
+            }
+        }
+    }
+
+    pub(super) fn name(&self, id: TypeId) -> &str {
+        &self.entries[id.0 as usize].name
+    }
+
+    pub(super) fn definition(&self, id: TypeId) -> Option<&Definition> {
+        self.entries[id.0 as usize].definition.as_ref()
+    }
+
+    pub(super) fn constant(&self, name: &str) -> Option<&Value> {
+        self.constants.get(name)
+    }
+
+    pub(super) fn set_constant(&mut self, name: &str, value: Value) -> Result<(), Box<str>> {
+        match self.constants.get(name) {
+            Some(known) if *known != value => Err(format!("the constant `{name}` is already defined").into()),
+            _ => {
+                self.constants.insert(name.into(), value);
+                Ok(())
+            }
+        }
+    }
+
+    /// The constants in a module.
+    pub(super) fn constants_in(&self, module: &str) -> impl Iterator<Item = (&str, &Value)> {
+        let prefix = format!("{module}::");
+        let from = self.constants.range::<str, _>((Bound::Included(&*prefix), Bound::Unbounded));
+        let names = from.map(|(name, value)| (&**name, value));
+        let own = prefix.clone();
+        names
+            .take_while(move |(name, _)| name.starts_with(&*own))
+            .filter_map(move |(name, value)| Some((name.strip_prefix(&*prefix)?, value)))
+            .filter(|(name, _)| !name.contains("::"))
+    }
+}
+
+/// Refuses two members of one name or id, and too many of them.
+fn check_names(definition: &Definition) -> Result<(), Box<str>> {
+    let mut names: Vec<&str> = Vec::new();
+    match definition {
+        Definition::Struct(structure) => {
+            names.extend(structure.members.iter().map(|member| &*member.name));
+            let mut ids: Vec<u32> = structure.members.iter().map(|member| member.id).collect();
+            ids.sort_unstable();
+            if let Some(pair) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+                return Err(format!("two members have the id {}", pair[0]).into());
+            }
+        }
+        Definition::Union(union) => {
+            names.extend(union.cases.iter().map(|case| &*case.name));
+            let mut labels: Vec<i64> = union.cases.iter().flat_map(|case| &case.labels).copied().collect();
+            labels.sort_unstable();
+            if let Some(pair) = labels.windows(2).find(|pair| pair[0] == pair[1]) {
+                return Err(format!("two cases have the label {}", pair[0]).into());
+            }
+            if union.cases.iter().filter(|case| case.is_default).count() > 1 {
+                return Err("a union has at most one default case".into());
+            }
+        }
+        Definition::Enum(enumeration) => names.extend(enumeration.constants.iter().map(|(name, _)| &**name)),
+        Definition::Bitmask(mask) => names.extend(mask.flags.iter().map(|(name, _)| &**name)),
+        Definition::Alias(_) => {}
+    }
+    if names.len() > MAX_MEMBERS {
+        return Err(format!("it has {} members; at most {MAX_MEMBERS} are read", names.len()).into());
+    }
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(format!("two members have the name `{}`", pair[0]).into()),
+        None => Ok(()),
+    }
+}
+
+/// The name under which a type is filed: `package/msg/Type`, `package/Type` and the name in DDS of a ROS 2
+/// type are one.
+pub(super) fn filed_name(name: &str) -> String {
+    let name = name.replace('/', "::");
+    let parts: Vec<&str> = name.split("::").collect();
+    match parts[..] {
+        [package, kind, "dds_", own] => {
+            let own = own.strip_suffix('_').unwrap_or(own);
+            format!("{package}::{kind}::{own}")
+        }
+        _ => name,
+    }
+}

@@ -1,0 +1,293 @@
+//! Message types: one model for all languages that define them.
+//!
+//! A [`Library`] collects definitions, from ROS 2 `.msg` files ([`Library::add_msg`]) and OMG IDL
+//! ([`Library::add_idl`]). [`Library::schema`] takes one type out of it, with all types that it is
+//! made of: a [`Schema`], checked, without aliases, names or recursion. Decoders compile their plans
+//! from a schema and know nothing of the languages.
+//!
+//! ```
+//! use rondel_decode::schema::Library;
+//!
+//! let mut library = Library::new();
+//! library.add_msg("demo_msgs/msg/Speed", "float32 value  # m/s\nuint8 FORWARD=1\nuint8 gear")?;
+//! let schema = library.schema("demo_msgs/msg/Speed")?;
+//! assert_eq!(schema.root().members.len(), 2);
+//! assert_eq!(schema.constants()[0].name.as_ref(), "FORWARD");
+//! # Ok::<(), rondel_decode::schema::SchemaError>(())
+//! ```
+
+mod error;
+mod extract;
+pub mod idl;
+mod library;
+pub mod msg;
+
+use rondel_event::Value;
+
+pub use error::{Place, SchemaError};
+pub use library::Library;
+
+/// Types may be nested this deep: more is a mistake, and plans are walked recursively.
+pub const MAX_DEPTH: usize = 32;
+/// Types that one message may be made of.
+pub const MAX_TYPES: usize = 2048;
+/// Members of one structure or union, constants of one enumeration.
+pub const MAX_MEMBERS: usize = 4096;
+/// Bytes of a message without its strings and sequences.
+pub const MAX_FIXED_SIZE: u64 = 1 << 30;
+
+/// A number, boolean or character.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Primitive {
+    /// True or false, in one byte.
+    Bool,
+    /// An uninterpreted byte.
+    Octet,
+    /// A character of one byte.
+    Char,
+    /// A character of two bytes (UTF-16).
+    WChar,
+    /// A signed 8-bit integer.
+    Int8,
+    /// An unsigned 8-bit integer.
+    Uint8,
+    /// A signed 16-bit integer.
+    Int16,
+    /// An unsigned 16-bit integer.
+    Uint16,
+    /// A signed 32-bit integer.
+    Int32,
+    /// An unsigned 32-bit integer.
+    Uint32,
+    /// A signed 64-bit integer.
+    Int64,
+    /// An unsigned 64-bit integer.
+    Uint64,
+    /// A single-precision number.
+    Float32,
+    /// A double-precision number.
+    Float64,
+}
+
+impl Primitive {
+    /// Returns the size in bytes.
+    pub fn size(self) -> u32 {
+        match self {
+            Primitive::Bool | Primitive::Octet | Primitive::Char | Primitive::Int8 | Primitive::Uint8 => 1,
+            Primitive::WChar | Primitive::Int16 | Primitive::Uint16 => 2,
+            Primitive::Int32 | Primitive::Uint32 | Primitive::Float32 => 4,
+            Primitive::Int64 | Primitive::Uint64 | Primitive::Float64 => 8,
+        }
+    }
+
+    /// Returns the least and the greatest value of an integer type.
+    pub fn range(self) -> Option<(i128, i128)> {
+        Some(match self {
+            Primitive::Int8 => (i128::from(i8::MIN), i128::from(i8::MAX)),
+            Primitive::Octet | Primitive::Uint8 => (0, i128::from(u8::MAX)),
+            Primitive::Int16 => (i128::from(i16::MIN), i128::from(i16::MAX)),
+            Primitive::Uint16 => (0, i128::from(u16::MAX)),
+            Primitive::Int32 => (i128::from(i32::MIN), i128::from(i32::MAX)),
+            Primitive::Uint32 => (0, i128::from(u32::MAX)),
+            Primitive::Int64 => (i128::from(i64::MIN), i128::from(i64::MAX)),
+            Primitive::Uint64 => (0, i128::from(u64::MAX)),
+            _ => return None,
+        })
+    }
+}
+
+/// The type of a member or an element.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// A number, boolean or character.
+    Primitive(Primitive),
+    /// Text: UTF-8, or UTF-16 if `wide`.
+    String {
+        /// The greatest length, if there is one.
+        bound: Option<u32>,
+        /// Whether it is a `wstring`.
+        wide: bool,
+    },
+    /// A fixed number of elements, in one or several dimensions.
+    Array {
+        /// The type of the elements.
+        element: Box<Type>,
+        /// The sizes, none of them zero; the last one varies fastest.
+        dimensions: Box<[u32]>,
+    },
+    /// A number of elements that each message states.
+    Sequence {
+        /// The type of the elements.
+        element: Box<Type>,
+        /// The greatest number of elements, if there is one.
+        bound: Option<u32>,
+    },
+    /// A structure, union, enumeration or bit mask.
+    Named(TypeId),
+}
+
+/// Place of a definition in its [`Schema`] or [`Library`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TypeId(pub(crate) u32);
+
+/// A type with a name.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Definition {
+    /// Members, all present.
+    Struct(Struct),
+    /// Cases, one present.
+    Union(Union),
+    /// One of several named values.
+    Enum(Enum),
+    /// A set of named bits.
+    Bitmask(Bitmask),
+    /// Another name for a type. A [`Schema`] contains none.
+    Alias(Type),
+}
+
+/// How a type may change between versions, which determines its encoding in DDS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Extensibility {
+    /// Not at all.
+    Final,
+    /// Members may be added at the end.
+    Appendable,
+    /// Members may be added, removed and reordered: each carries its id.
+    Mutable,
+}
+
+/// A structure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Struct {
+    /// How the type may change; `None` where its definition does not state it.
+    pub extensibility: Option<Extensibility>,
+    /// The members, in order, those of base types first.
+    pub members: Vec<Member>,
+    /// Constants that belong to the type (ROS 2).
+    pub constants: Vec<Constant>,
+}
+
+/// A member of a structure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// The name.
+    pub name: Box<str>,
+    /// The type.
+    pub member_type: Type,
+    /// The id, by which mutable types find it.
+    pub id: u32,
+    /// Whether it is part of the key.
+    pub key: bool,
+    /// Whether a message may leave it out.
+    pub optional: bool,
+}
+
+/// A constant of a type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Constant {
+    /// The name.
+    pub name: Box<str>,
+    /// The value. An unsigned 64-bit integer beyond the signed range is a `Float`.
+    pub value: Value,
+}
+
+/// A union.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Union {
+    /// How the type may change; `None` where its definition does not state it.
+    pub extensibility: Option<Extensibility>,
+    /// The type of the discriminator: an integer, boolean, character or enumeration.
+    pub discriminator: Type,
+    /// The cases.
+    pub cases: Vec<Case>,
+}
+
+/// A case of a union.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// The name of the member.
+    pub name: Box<str>,
+    /// The type of the member.
+    pub member_type: Type,
+    /// The values of the discriminator that select it.
+    pub labels: Vec<i64>,
+    /// Whether all other values select it.
+    pub is_default: bool,
+}
+
+/// An enumeration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Enum {
+    /// The bits of a value: 8, 16 or 32 of them are written.
+    pub bits: u8,
+    /// The names and values, in order.
+    pub constants: Vec<(Box<str>, i32)>,
+}
+
+/// A bit mask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bitmask {
+    /// The bits of a value: 8, 16, 32 or 64 of them are written.
+    pub bits: u8,
+    /// The names and positions of the bits.
+    pub flags: Vec<(Box<str>, u8)>,
+}
+
+impl Enum {
+    /// Returns the integer type that is written.
+    pub fn holder(&self) -> Primitive {
+        match self.bits {
+            ..=8 => Primitive::Int8,
+            9..=16 => Primitive::Int16,
+            _ => Primitive::Int32,
+        }
+    }
+}
+
+impl Bitmask {
+    /// Returns the integer type that is written.
+    pub fn holder(&self) -> Primitive {
+        match self.bits {
+            ..=8 => Primitive::Uint8,
+            9..=16 => Primitive::Uint16,
+            17..=32 => Primitive::Uint32,
+            _ => Primitive::Uint64,
+        }
+    }
+}
+
+/// A message type with all types that it is made of: checked, and without aliases and recursion.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Schema {
+    name: Box<str>,
+    /// Each after the types that it is made of.
+    definitions: Vec<(Box<str>, Definition)>,
+    root: Struct,
+}
+
+impl Schema {
+    /// Returns the name, as `package/msg/Type` or `module::Type`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the structure that a message is.
+    pub fn root(&self) -> &Struct {
+        &self.root
+    }
+
+    /// Returns the constants of the message type.
+    pub fn constants(&self) -> &[Constant] {
+        &self.root.constants
+    }
+
+    /// Returns a type that occurs in this schema.
+    pub fn definition(&self, id: TypeId) -> &Definition {
+        &self.definitions[id.0 as usize].1
+    }
+
+    /// Returns the full name of a type that occurs in this schema.
+    pub fn type_name(&self, id: TypeId) -> &str {
+        &self.definitions[id.0 as usize].0
+    }
+}

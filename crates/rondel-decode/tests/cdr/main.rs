@@ -1,0 +1,119 @@
+//! Plans against a naive writer of the standard, on random types, values and encodings; and on messages of
+//! independent writers.
+
+#![allow(clippy::unwrap_used, clippy::panic)] // a test
+
+mod peers;
+mod random;
+mod reads;
+mod speed;
+mod wire;
+
+use random::{Random, Tree};
+use reads::Reads;
+use rondel_decode::cdr::Check;
+use rondel_decode::schema::{Extensibility, Library, Schema};
+use rondel_event::Block;
+use wire::{Encoding, Wire};
+
+fn schema(idl: &str) -> Schema {
+    let mut library = Library::new();
+    library.add_idl(idl, &|_| None).unwrap();
+    library.schema("Root").unwrap()
+}
+
+fn encodings(schema: &Schema) -> Vec<Encoding> {
+    let mut encodings = Vec::new();
+    for is_big in [false, true] {
+        encodings.push(Encoding { version: 1, is_big, unstated: Extensibility::Final });
+        // An encapsulation says what types without a statement are.
+        if schema.root().extensibility.is_none_or(|e| e == Extensibility::Final) {
+            encodings.push(Encoding { version: 2, is_big, unstated: Extensibility::Final });
+        }
+        if schema.root().extensibility != Some(Extensibility::Final) {
+            encodings.push(Encoding { version: 2, is_big, unstated: Extensibility::Appendable });
+        }
+    }
+    encodings
+}
+
+fn cases() -> u64 {
+    std::env::var("RONDEL_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(1) * 400
+}
+
+#[test]
+fn plans_read_what_the_standard_writes() {
+    for seed in 0..cases() {
+        let mut random = Random(seed);
+        let idl = random::idl(&mut random);
+        let schema = schema(&idl);
+        let reads = Reads::random(&mut random, &schema);
+        let decoders = [Check::Prefix, Check::Whole].map(|check| reads.decoder(&schema, check));
+        for encoding in encodings(&schema) {
+            let mut members = random::members(&mut random, &schema, schema.root());
+            let is_appendable =
+                schema.root().extensibility.unwrap_or(encoding.unstated) == Extensibility::Appendable;
+            if encoding.version == 2 && is_appendable && random.one_in(3) {
+                // An older writer, which knows less members.
+                let known = 1 + random.below(members.len());
+                members[known..].fill(None);
+            }
+            let message = Wire::message(&schema, encoding, random.next(), &members);
+            let expected = reads.expected(&schema, &Tree::Struct(members));
+            for decoder in &decoders {
+                let mut decoder = decoder.clone();
+                let mut block = Block::new(reads.layout());
+                let result = decoder.decode(&message, rondel_event::Timestamp::ZERO, &mut block);
+                assert_eq!(result, Ok(()), "seed {seed}, {encoding:?}\n{idl}\n{message:02x?}");
+                assert_eq!(reads.found(&block), expected, "seed {seed}, {encoding:?}\n{idl}\n{message:02x?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn damaged_messages_leave_the_block_unchanged() {
+    for seed in 0..cases() {
+        let mut random = Random(seed ^ 0x5555);
+        let idl = random::idl(&mut random);
+        let schema = schema(&idl);
+        let reads = Reads::random(&mut random, &schema);
+        let mut decoders = [Check::Prefix, Check::Whole].map(|check| reads.decoder(&schema, check));
+        for encoding in encodings(&schema) {
+            let members = random::members(&mut random, &schema, schema.root());
+            let mut message = Wire::message(&schema, encoding, random.next(), &members);
+            for _ in 0..20 {
+                let at = random.below(message.len());
+                match random.below(4) {
+                    0 => message.truncate(at),
+                    1 => message[at] = random.next() as u8,
+                    2 => message[at] = 0xff,
+                    _ => message[at] ^= 1 << random.below(8),
+                }
+                if message.is_empty() {
+                    break;
+                }
+                let mut results = Vec::new();
+                for decoder in &mut decoders {
+                    let mut block = Block::new(reads.layout());
+                    let before = block.push(rondel_event::TopicId(0), rondel_event::Timestamp::ZERO);
+                    let result = decoder.decode(&message, rondel_event::Timestamp::ZERO, &mut block);
+                    assert_eq!(block.len(), before + 1 + usize::from(result.is_ok()));
+                    if let Err(error) = &result {
+                        assert!(error.offset <= message.len(), "{error}");
+                        assert_eq!((reads.all(&block) >> 1, block.text_len()), (0, 0), "seed {seed}");
+                    }
+                    results.push(result.ok().map(|()| reads.found_in(&block, 1)));
+                }
+                // What is wholly well formed is also read from its prefix, with the same result.
+                if let [prefix, Some(whole)] = &results[..] {
+                    assert_eq!(
+                        prefix.as_ref(),
+                        Some(whole),
+                        "seed {seed}, {encoding:?}\n{reads:?}\n{idl}\n{message:02x?}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Messages of independent writers: Eclipse's cyclonedds and rosbags, both in Python.
+
+use std::path::{Path as FilePath, PathBuf};
+use std::process::Command;
+
+use rondel_decode::cdr::{CdrDecoder, Check};
+use rondel_decode::schema::{Library, Schema};
+use rondel_event::{
+    Block, Field, Layout, Path, Projection, Read, Segment, Slot, TimeUnit, Timestamp, TopicId, ValueType,
+};
+use serde_json::Value;
+
+/// The Python of RONDEL_TEST_PYTHON, or else of `.venv`, if it has these packages. Otherwise the test is skipped,
+/// loudly; where a Python is named, or on CI, it fails.
+fn python(test: &str) -> Option<PathBuf> {
+    let root = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let candidate = std::env::var_os("RONDEL_TEST_PYTHON").map(PathBuf::from);
+    let candidate = candidate.or_else(|| Some(root.join(".venv/bin/python3")).filter(|path| path.exists()));
+    let works = |path: &PathBuf| {
+        let imported = Command::new(path).args(["-c", "import cyclonedds, rosbags"]).output();
+        imported.is_ok_and(|output| output.status.success())
+    };
+    if let Some(python) = candidate.filter(works) {
+        return Some(python);
+    }
+    let message = format!(
+        "{test}: SKIPPED, NOT TESTED: no Python with cyclonedds and rosbags; `make .venv/ready` installs them"
+    );
+    assert!(["CI", "RONDEL_TEST_PYTHON"].iter().all(|name| std::env::var_os(name).is_none()), "{message}");
+    // Past the capture of the test's output.
+    let _ = Command::new("sh").args(["-c", "echo \"$0\" >&2", &message]).status();
+    None
+}
+
+/// The lines that a script writes.
+fn lines(python: &FilePath, script: &str, arguments: &[&str]) -> Vec<Value> {
+    let path = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("tests/independent").join(script);
+    let output = Command::new(python).arg("-B").arg(path).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digit = |at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+    (0..hex.len()).step_by(2).map(digit).collect()
+}
+
+/// Reads all leaves of a line, and compares them with what its writer says.
+fn compare(schema: &Schema, line: &Value) {
+    let mut layout = Layout { topics: 1, ..Layout::default() };
+    let mut fields = Vec::new();
+    let leaves = line["leaves"].as_array().unwrap();
+    for leaf in leaves {
+        let segment = |part: &Value| match part.as_str() {
+            Some(key) => Segment::Key(key.into()),
+            None => Segment::Index(part.as_u64().unwrap() as u32),
+        };
+        let path = Path(leaf[0].as_array().unwrap().iter().map(segment).collect());
+        let next = |count: &mut usize| {
+            *count += 1;
+            *count as u32 - 1
+        };
+        let (value_type, slot) = match leaf[1].as_str().unwrap() {
+            "bool" => (ValueType::Bool, Slot::Bool(next(&mut layout.bools))),
+            "int" => (ValueType::Int, Slot::Int(next(&mut layout.ints))),
+            "float" => (ValueType::Float, Slot::Float(next(&mut layout.floats))),
+            _ => (ValueType::String, Slot::String(next(&mut layout.strings))),
+        };
+        fields.push(Field { path, read: Read::Value(value_type), slot });
+    }
+    let projection = Projection { fields };
+    let message = bytes(line["message"].as_str().unwrap());
+    for check in [Check::Prefix, Check::Whole] {
+        let mut decoder =
+            CdrDecoder::new(TopicId(0), schema, &projection, None, TimeUnit::Seconds, check).unwrap();
+        let mut block = Block::new(layout);
+        let result = decoder.decode(&message, Timestamp::ZERO, &mut block);
+        assert_eq!(result, Ok(()), "{line}");
+        for (field, leaf) in projection.fields.iter().zip(leaves) {
+            let value_type = match &field.read {
+                Read::Value(value_type) => *value_type,
+                other => panic!("{other:?}"),
+            };
+            use rondel_event::Value as Leaf;
+            let expected = match value_type {
+                ValueType::Bool => Leaf::Bool(leaf[2].as_bool().unwrap()),
+                ValueType::Int => Leaf::Int(leaf[2].as_i64().unwrap()),
+                ValueType::Float => Leaf::Float(leaf[2].as_f64().unwrap()),
+                _ => Leaf::String(leaf[2].as_str().unwrap().into()),
+            };
+            assert_eq!(
+                block.value(field.slot, value_type, 0),
+                Some(Some(expected)),
+                "{}: {line}",
+                field.path
+            );
+        }
+    }
+}
+
+#[test]
+fn messages_of_cyclonedds() {
+    let Some(python) = python("messages_of_cyclonedds") else { return };
+    let count = (super::cases() / 8).to_string();
+    for line in lines(&python, "dds.py", &["1", &count]) {
+        let mut library = Library::new();
+        library.add_idl(line["idl"].as_str().unwrap(), &|_| None).unwrap();
+        compare(&library.schema("Root").unwrap(), &line);
+    }
+}
+
+#[test]
+fn messages_of_rosbags() {
+    let Some(python) = python("messages_of_rosbags") else { return };
+    for line in lines(&python, "ros.py", &["1"]) {
+        let name = line["name"].as_str().unwrap();
+        let mut library = Library::new();
+        library.add_msg(name, line["definition"].as_str().unwrap()).unwrap();
+        compare(&library.schema(name).unwrap(), &line);
+    }
+}

@@ -1,0 +1,262 @@
+//! What is read from random messages, and what should be found.
+
+use rondel_decode::cdr::{CdrDecoder, Check};
+use rondel_decode::schema::{Definition, Primitive, Schema, Type};
+use rondel_event::{
+    Block, Comparison, Condition, Field, Layout, Path, Projection, Quantifier, Read, Segment, Slot, Test,
+    TimeUnit, TopicId, ValueType,
+};
+
+use crate::random::{Random, Tree};
+
+/// What a row says of a field.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Found {
+    Absent,
+    Invalid,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Text(String),
+}
+
+#[derive(Debug)]
+pub(crate) struct Reads {
+    projection: Projection,
+    layout: Layout,
+    /// The type at each path.
+    types: Vec<Type>,
+}
+
+impl Reads {
+    pub(crate) fn random(random: &mut Random, schema: &Schema) -> Reads {
+        let mut reads = Reads {
+            projection: Projection::default(),
+            layout: Layout { topics: 1, ..Layout::default() },
+            types: Vec::new(),
+        };
+        for _ in 0..random.below(8) {
+            let mut path = Vec::new();
+            if let Some(found) = walk(random, schema, &mut path) {
+                reads.add(random, schema, Path(path), found);
+            }
+        }
+        reads
+    }
+
+    fn add(&mut self, random: &mut Random, schema: &Schema, path: Path, found: Type) {
+        let value = |value_type| Read::Value(value_type);
+        let read = match &found {
+            _ if random.one_in(6) => Read::Presence,
+            Type::Primitive(Primitive::Bool) => value(ValueType::Bool),
+            Type::Primitive(Primitive::Float32 | Primitive::Float64) => value(ValueType::Float),
+            Type::Primitive(Primitive::Char | Primitive::WChar) if random.one_in(2) => {
+                value(ValueType::String)
+            }
+            Type::Primitive(_) if random.one_in(3) => value(ValueType::Float),
+            Type::Primitive(_) => value(ValueType::Int),
+            Type::String { .. } => value(ValueType::String),
+            Type::Named(id) => match schema.definition(*id) {
+                Definition::Enum(_) if random.one_in(2) => value(ValueType::String),
+                Definition::Enum(_) | Definition::Bitmask(_) => value(ValueType::Int),
+                _ => Read::Presence,
+            },
+            Type::Array { element, .. } | Type::Sequence { element, .. } => {
+                let is_number = matches!(&**element, Type::Primitive(p) if *p != Primitive::Bool);
+                let is_one = !matches!(&found, Type::Array { dimensions, .. } if dimensions.len() > 1);
+                if !is_number || !is_one {
+                    Read::Presence
+                } else {
+                    let quantifier = if random.one_in(2) { Quantifier::Any } else { Quantifier::All };
+                    let test = Test::Number(Comparison::Greater, 3.0);
+                    Read::Elements(quantifier, vec![Condition { path: Path::default(), test }])
+                }
+            }
+        };
+        let next = |count: &mut usize| {
+            *count += 1;
+            *count as u32 - 1
+        };
+        let slot = match read {
+            Read::Value(ValueType::Int) => Slot::Int(next(&mut self.layout.ints)),
+            Read::Value(ValueType::Float) => Slot::Float(next(&mut self.layout.floats)),
+            Read::Value(ValueType::String) => Slot::String(next(&mut self.layout.strings)),
+            _ => Slot::Bool(next(&mut self.layout.bools)),
+        };
+        self.projection.fields.push(Field { path, read, slot });
+        self.types.push(found);
+    }
+
+    pub(crate) fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    pub(crate) fn decoder(&self, schema: &Schema, check: Check) -> CdrDecoder {
+        CdrDecoder::new(TopicId(0), schema, &self.projection, None, TimeUnit::Seconds, check).unwrap()
+    }
+
+    pub(crate) fn found(&self, block: &Block) -> Vec<Found> {
+        self.found_in(block, 0)
+    }
+
+    pub(crate) fn found_in(&self, block: &Block, row: usize) -> Vec<Found> {
+        let found = |field: &Field| {
+            let is_in = |rows: u64| rows >> row & 1 == 1;
+            if !is_in(block.present(field.slot)) {
+                return Found::Absent;
+            }
+            if is_in(block.invalid(field.slot)) {
+                return Found::Invalid;
+            }
+            match field.slot {
+                Slot::Bool(at) => Found::Bool(is_in(block.bools(at).values)),
+                Slot::Int(at) => Found::Int(block.ints(at).values[row]),
+                Slot::Float(at) => Found::Float(block.floats(at).values[row]),
+                Slot::String(at) => Found::Text(String::from_utf8(block.text(at, row).to_vec()).unwrap()),
+            }
+        };
+        self.projection.fields.iter().map(found).collect()
+    }
+
+    /// The rows with any field.
+    pub(crate) fn all(&self, block: &Block) -> u64 {
+        self.projection.fields.iter().fold(0, |rows, field| rows | block.present(field.slot))
+    }
+
+    pub(crate) fn expected(&self, schema: &Schema, tree: &Tree) -> Vec<Found> {
+        let fields = self.projection.fields.iter().zip(&self.types);
+        fields.map(|(field, found)| expected(field, schema, found, tree)).collect()
+    }
+}
+
+fn expected(field: &Field, schema: &Schema, found: &Type, tree: &Tree) -> Found {
+    let Some(value) = find(&field.path.0, schema, None, tree) else { return Found::Absent };
+    match (&field.read, value) {
+        (Read::Presence, _) => Found::Bool(true),
+        (Read::Elements(quantifier, _), Tree::List(values)) => {
+            let holds = |value: &Tree| match value {
+                Tree::Int(value) => *value > 3,
+                Tree::Float(value) => *value > 3.0,
+                _ => false,
+            };
+            let all = *quantifier == Quantifier::All;
+            Found::Bool(if all { values.iter().all(holds) } else { values.iter().any(holds) })
+        }
+        (Read::Value(ValueType::Float), Tree::Float(value)) if value.is_nan() => Found::Invalid,
+        (Read::Value(ValueType::Float), Tree::Float(value)) => Found::Float(*value),
+        (Read::Value(ValueType::Float), Tree::Int(value)) => Found::Float(*value as f64),
+        (Read::Value(ValueType::Int), Tree::Int(value)) => {
+            i64::try_from(*value).map_or(Found::Invalid, Found::Int)
+        }
+        (Read::Value(ValueType::Bool), Tree::Bool(value)) => Found::Bool(*value),
+        (Read::Value(ValueType::String), Tree::Text(text)) => Found::Text(text.clone()),
+        (Read::Value(ValueType::String), Tree::Int(value)) => match found {
+            Type::Named(id) => match schema.definition(*id) {
+                Definition::Enum(enumeration) => {
+                    let named = |(_, constant): &&(Box<str>, i32)| i128::from(*constant) == *value;
+                    Found::Text(enumeration.constants.iter().find(named).unwrap().0.to_string())
+                }
+                other => panic!("{other:?}"),
+            },
+            _ => Found::Text(char::from_u32(*value as u32).unwrap().to_string()),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The value at a path; `None` for the type means the root.
+fn find<'t>(
+    path: &[Segment],
+    schema: &Schema,
+    value_type: Option<&Type>,
+    tree: &'t Tree,
+) -> Option<&'t Tree> {
+    let Some((first, rest)) = path.split_first() else { return Some(tree) };
+    let definition = match value_type {
+        None => Some(Definition::Struct(schema.root().clone())),
+        Some(Type::Named(id)) => Some(schema.definition(*id).clone()),
+        Some(_) => None,
+    };
+    match (first, tree, definition) {
+        (Segment::Key(key), Tree::Struct(values), Some(Definition::Struct(structure))) => {
+            let at = structure.members.iter().position(|member| member.name == *key).unwrap();
+            find(rest, schema, Some(&structure.members[at].member_type), values[at].as_ref()?)
+        }
+        (Segment::Key(key), Tree::Union(label, case), Some(Definition::Union(union))) => {
+            if &**key == "discriminator" {
+                // A place for the value, which the tree has not as such.
+                return Some(&*Box::leak(Box::new(Tree::Int(*label))));
+            }
+            let (at, value) = case.as_ref()?;
+            (union.cases[*at].name == *key).then_some(())?;
+            find(rest, schema, Some(&union.cases[*at].member_type), value)
+        }
+        (Segment::Index(_), Tree::List(values), _) => match value_type? {
+            Type::Sequence { element, .. } => {
+                let Segment::Index(index) = first else { return None };
+                find(rest, schema, Some(element), values.get(*index as usize)?)
+            }
+            Type::Array { element, dimensions } => {
+                let mut at = 0;
+                for (segment, size) in path.iter().zip(dimensions) {
+                    let Segment::Index(index) = segment else { return None };
+                    at = at * size + index;
+                }
+                find(&path[dimensions.len()..], schema, Some(element), &values[at as usize])
+            }
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A random path into a type, and the type there.
+fn walk(random: &mut Random, schema: &Schema, path: &mut Vec<Segment>) -> Option<Type> {
+    let mut at = {
+        let members = &schema.root().members;
+        let member = &members[random.below(members.len())];
+        path.push(Segment::Key(member.name.clone()));
+        member.member_type.clone()
+    };
+    loop {
+        if random.one_in(12) {
+            return Some(at);
+        }
+        at = match &at {
+            Type::Array { element, dimensions } => {
+                if random.one_in(3) {
+                    return Some(at);
+                }
+                path.extend(
+                    dimensions.iter().map(|size| Segment::Index(random.below(*size as usize) as u32)),
+                );
+                (**element).clone()
+            }
+            Type::Sequence { element, .. } => {
+                if random.one_in(3) {
+                    return Some(at);
+                }
+                path.push(Segment::Index(random.below(4) as u32));
+                (**element).clone()
+            }
+            Type::Named(id) => match schema.definition(*id) {
+                Definition::Struct(structure) => {
+                    let member = &structure.members[random.below(structure.members.len())];
+                    path.push(Segment::Key(member.name.clone()));
+                    member.member_type.clone()
+                }
+                Definition::Union(union) if random.one_in(4) => {
+                    path.push(Segment::Key("discriminator".into()));
+                    return Some(union.discriminator.clone());
+                }
+                Definition::Union(union) => {
+                    let case = &union.cases[random.below(union.cases.len())];
+                    path.push(Segment::Key(case.name.clone()));
+                    case.member_type.clone()
+                }
+                _ => return Some(at),
+            },
+            _ => return Some(at),
+        };
+    }
+}

@@ -1,0 +1,92 @@
+//! How long a message takes: run alone, optimised, with `--ignored --nocapture`.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use rondel_decode::cdr::{CdrDecoder, Check};
+use rondel_decode::schema::{Extensibility, Library};
+use rondel_event::{
+    Block, Field, Layout, Path, Projection, Read, Slot, TimeUnit, Timestamp, TopicId, ValueType,
+};
+
+use crate::random::{Random, Tree};
+use crate::wire::{Encoding, Wire};
+
+const TYPES: &str = "
+    module b { struct Time { long sec; unsigned long nanosec; }; };
+    module s { struct Header { b::Time stamp; string frame_id; }; };
+    module g {
+        struct Point { double x, y, z; }; struct Quaternion { double x, y, z, w; };
+        struct Pose { Point position; Quaternion orientation; };
+        struct PoseWithCovariance { Pose pose; double covariance[36]; };
+        struct Twist { Point linear, angular; };
+        struct TwistWithCovariance { Twist twist; double covariance[36]; };
+    };
+    struct Velocity { s::Header header; float longitudinal, lateral, heading_rate; };
+    struct PointField { string name; unsigned long offset; octet datatype; unsigned long count; };
+    struct Cloud { s::Header header; unsigned long height, width; sequence<PointField> fields; boolean big;
+        unsigned long point_step, row_step; sequence<octet> data; boolean dense; };
+    struct Odometry { s::Header header; string child; g::PoseWithCovariance pose; g::TwistWithCovariance twist; };
+";
+
+fn measure(name: &str, type_name: &str, paths: &[&str], time: Option<&str>) {
+    let mut library = Library::new();
+    library.add_idl(TYPES, &|_| None).unwrap();
+    let schema = library.schema(type_name).unwrap();
+    let mut random = Random(1);
+    let mut members = crate::random::members(&mut random, &schema, schema.root());
+    if type_name == "Cloud" {
+        members[7] = Some(Tree::List(vec![Tree::Int(1); 1 << 20]));
+    }
+    // A time that is one.
+    if let Some(Tree::Struct(header)) = &mut members[0] {
+        header[0] = Some(Tree::Struct(vec![Some(Tree::Int(1_700_000_000)), Some(Tree::Int(5))]));
+        header[1] = Some(Tree::Text("base_link".into()));
+    }
+    let encoding = Encoding { version: 1, is_big: false, unstated: Extensibility::Final };
+    let message = Wire::message(&schema, encoding, 1, &members);
+    let mut layout = Layout { topics: 1, ..Layout::default() };
+    let mut fields = Vec::new();
+    for path in paths {
+        let (value_type, slot) = if path.ends_with("frame_id") {
+            layout.strings += 1;
+            (ValueType::String, Slot::String(layout.strings as u32 - 1))
+        } else {
+            layout.floats += 1;
+            (ValueType::Float, Slot::Float(layout.floats as u32 - 1))
+        };
+        fields.push(Field { path: Path::keys(path.split('.')), read: Read::Value(value_type), slot });
+    }
+    let time = time.map(|time| Path::keys(time.split('.')));
+    let projection = Projection { fields };
+    let (topic, unit) = (TopicId(0), TimeUnit::Seconds);
+    let mut decoder =
+        CdrDecoder::new(topic, &schema, &projection, time.as_ref(), unit, Check::Prefix).unwrap();
+    let mut block = Block::new(layout);
+    let rounds: u32 = std::env::var("ROUNDS").map_or(200_000, |rounds| rounds.parse().unwrap());
+    let mut best = f64::MAX;
+    for _ in 0..10 {
+        let start = Instant::now();
+        for _ in 0..rounds / 64 {
+            block.clear();
+            for _ in 0..64 {
+                decoder.decode(black_box(&message), Timestamp::ZERO, &mut block).unwrap();
+            }
+            black_box(&block);
+        }
+        best = best.min(start.elapsed().as_nanos() as f64 / f64::from(rounds / 64 * 64));
+    }
+    println!("{name}: {best:.1} ns, {} bytes", message.len());
+}
+
+#[test]
+#[ignore = "a measurement: needs an idle machine and an optimised build"]
+fn speed() {
+    measure("two fields of VelocityReport", "Velocity", &["longitudinal", "heading_rate"], None);
+    measure("the same with its time", "Velocity", &["longitudinal", "heading_rate"], Some("header.stamp"));
+    measure("header of PointCloud2", "Cloud", &["header.frame_id"], Some("header.stamp"));
+    measure("end of PointCloud2", "Cloud", &["point_step"], None);
+    let pose = ["pose.pose.position.x", "pose.pose.position.y", "pose.pose.orientation.w"];
+    measure("pose of Odometry", "Odometry", &pose, None);
+    measure("pose of Odometry with its time", "Odometry", &pose, Some("header.stamp"));
+}
