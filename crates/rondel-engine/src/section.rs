@@ -289,7 +289,7 @@ impl Ordered {
     }
 }
 
-/// The timed operators whose truth between events is asked for, and whose operands change at events only.
+/// The timed operators whose truth between events is asked for, and whose operands change at events only; in order.
 fn looked_ahead(graph: &Graph, order: &[NodeId]) -> Vec<NodeId> {
     let nodes = graph.nodes();
     let mut by_events = vec![false; nodes.len()];
@@ -305,7 +305,9 @@ fn looked_ahead(graph: &Graph, order: &[NodeId]) -> Vec<NodeId> {
     };
     let asked =
         order.iter().filter_map(|id| if let Node::After(of) = nodes[id.index()] { Some(of) } else { None });
-    asked.filter(is_ahead).collect()
+    let mut ahead: Vec<NodeId> = asked.filter(is_ahead).collect();
+    ahead.sort_unstable();
+    ahead
 }
 
 /// What is done with the operators that are looked ahead of, by their places in the list.
@@ -477,7 +479,7 @@ impl Assembly<'_> {
     /// The instruction of an operator that is looked ahead of.
     fn look_ahead(&mut self, id: NodeId) -> Option<Instruction> {
         let (Ahead::Writes(list) | Ahead::Reads(list)) = self.ahead;
-        let state = list.iter().position(|&ahead| ahead == id)? as u32;
+        let state = list.binary_search(&id).ok()? as u32;
         if let Ahead::Reads(_) = self.ahead {
             // Both sides have the ranges in the order of the list.
             let ranges = &mut self.state.ranges;

@@ -37,7 +37,13 @@ pub struct PropertyInfo {
 impl PropertyInfo {
     /// The description of the property at this position; `recording` names the recording, if there are
     /// several.
-    pub fn new(spec: &Spec, position: u32, property: &Property, recording: Option<&str>) -> PropertyInfo {
+    fn new(
+        spec: &Spec,
+        position: u32,
+        property: &Property,
+        recording: Option<&str>,
+        quantifies: bool,
+    ) -> PropertyInfo {
         // A string always has a JSON form.
         let quoted = |text: &str| serde_json::to_string(text).unwrap_or_default();
         let mut prefix = b"{".to_vec();
@@ -69,8 +75,10 @@ impl PropertyInfo {
             requirement,
             attributes: property.attributes.clone(),
             quoted: parameters.iter().map(|name| quoted(name)).collect(),
-            variables: variables(spec, property.formula)
+            variables: quantifies
+                .then(|| variables(spec, property.formula))
                 .into_iter()
+                .flatten()
                 .map(|(id, name)| (id, name.clone(), quoted(&name)))
                 .collect(),
             parameters,
@@ -83,7 +91,10 @@ impl PropertyInfo {
     /// One for each property of a specification.
     pub fn all(spec: &Spec, recording: Option<&str>) -> Vec<PropertyInfo> {
         let properties = (0..).zip(&spec.properties);
-        properties.map(|(i, property)| PropertyInfo::new(spec, i, property, recording)).collect()
+        // Most specifications quantify nothing; and to ask that for each property would read all nodes as often.
+        let quantifies = spec.nodes.iter().any(|node| matches!(node, Expr::Exists(..) | Expr::ForAll(..)));
+        let all = properties.map(|(i, property)| PropertyInfo::new(spec, i, property, recording, quantifies));
+        all.collect()
     }
 }
 
@@ -356,9 +367,6 @@ impl Reports {
 
 /// The variables that the quantifiers of a formula bind, by name.
 fn variables(spec: &Spec, formula: ExprId) -> Vec<(VariableId, String)> {
-    if !spec.nodes.iter().any(|node| matches!(node, Expr::Exists(..) | Expr::ForAll(..))) {
-        return Vec::new();
-    }
     let (mut found, mut open) = (Vec::new(), vec![formula]);
     let mut seen = std::collections::HashSet::from([formula]);
     while let Some(id) = open.pop() {
@@ -398,7 +406,7 @@ mod tests {
             let range = (0, parameters.len() as u32);
             let pending = Pending { report, property: 0, parameters: range, missing, explanation, values };
             let all = &Reports { parameters, ..Reports::default() };
-            let property = &PropertyInfo::new(&spec, 0, property, trace);
+            let property = &PropertyInfo::new(&spec, 0, property, trace, true);
             let report = Report { property, pending: &pending, all };
             report.json(&mut out);
         };

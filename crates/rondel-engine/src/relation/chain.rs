@@ -5,11 +5,18 @@ use super::plan::{Lookup, Part, Stage};
 use super::state::{Keyed, PartState, Tick};
 use super::term::{Context, Source};
 
+/// How tuples are led, and what of them is wanted.
+pub(crate) struct Plan<'a> {
+    pub(crate) stages: &'a [Stage],
+    pub(crate) output: &'a [u32],
+    /// Whether the first that arrives is enough.
+    pub(crate) is_first: bool,
+}
+
 /// Leads the tuples of `of` through the stages.
 pub(crate) fn run<S: Source>(
     of: &Batch,
-    stages: &[Stage],
-    output: &[u32],
+    Plan { stages, output, is_first }: &Plan<'_>,
     earlier: &[PartState],
     parts: &[Part],
     tick: &Tick<'_, S>,
@@ -18,16 +25,30 @@ pub(crate) fn run<S: Source>(
     if of.is_empty() {
         return;
     }
-    let mut chain = Chain { output, earlier, parts, context: tick.context(), slots: Vec::new(), out };
+    let wanted = if *is_first { 0 } else { output.iter().map(|&slot| slot as usize + 1).max().unwrap_or(0) };
+    let mut chain = Chain { output, wanted, earlier, parts, context: tick.context(), slots: Vec::new(), out };
     for (tuple, _) in of.iter() {
         chain.slots.clear();
         chain.slots.extend_from_slice(tuple);
-        chain.lead(stages);
+        if chain.lead(stages) && *is_first {
+            return;
+        }
+    }
+    let filled = |stage: &Stage| match stage {
+        Stage::Assign(_) => 1,
+        Stage::With(_, binds) => binds.len(),
+        Stage::Test(_) | Stage::Without(_) => 0,
+    };
+    let slots = stages.iter().map(filled).sum::<usize>() + of.tuple(0).len();
+    if output.len() < slots {
+        out.consolidate();
     }
 }
 
 struct Chain<'a, S> {
     output: &'a [u32],
+    /// What fills slots beyond so many is not in the output: one way through is enough.
+    wanted: usize,
     earlier: &'a [PartState],
     parts: &'a [Part],
     context: Context<'a, S>,
@@ -36,40 +57,42 @@ struct Chain<'a, S> {
 }
 
 impl<'a, S: Source> Chain<'a, S> {
-    fn lead(&mut self, stages: &[Stage]) {
+    /// Whether something arrived.
+    fn lead(&mut self, stages: &[Stage]) -> bool {
         let Some((stage, stages)) = stages.split_first() else {
             self.out.push_columns(&self.slots, self.output, 1);
-            return;
+            return true;
         };
         let filled = self.slots.len();
-        match stage {
-            Stage::Test(condition) => {
-                if self.context.holds(condition, &self.slots) {
-                    self.lead(stages);
-                }
-            }
-            Stage::Assign(term) => {
-                if let Some(bits) = self.context.bits(term, &self.slots) {
+        let has_arrived = match stage {
+            Stage::Test(condition) => self.context.holds(condition, &self.slots) && self.lead(stages),
+            Stage::Assign(term) => match self.context.bits(term, &self.slots) {
+                Some(bits) => {
                     self.slots.push(bits);
-                    self.lead(stages);
+                    self.lead(stages)
                 }
-            }
+                None => false,
+            },
             Stage::With(lookup, binds) => {
                 let key = Keyed::new(&self.slots, &lookup.slots);
                 let part: &'a PartState = &self.earlier[lookup.part.index()];
                 let lasts = self.parts[lookup.part.index()].lasts;
+                let is_one_enough = filled >= self.wanted;
+                let mut any = false;
                 let mut with = |tuple: &[u64]| {
                     self.slots.extend(binds.iter().map(|&c| tuple[c as usize]));
-                    self.lead(stages);
+                    any |= self.lead(stages);
                     self.slots.truncate(filled);
+                    any && is_one_enough
                 };
                 if lasts {
                     let table = part.table.iter();
-                    table.flat_map(|table| table.tuples(lookup.access, key.key())).for_each(&mut with);
+                    table.flat_map(|table| table.tuples(lookup.access, key.key())).any(&mut with);
                 } else {
-                    let agreeing = part.out.iter().filter(|(tuple, _)| agrees(lookup, tuple, key.key()));
-                    agreeing.for_each(|(tuple, _)| with(tuple));
+                    let mut agreeing = part.out.iter().filter(|(tuple, _)| agrees(lookup, tuple, key.key()));
+                    agreeing.any(|(tuple, _)| with(tuple));
                 }
+                any
             }
             Stage::Without(lookup) => {
                 let key = Keyed::new(&self.slots, &lookup.slots);
@@ -79,12 +102,11 @@ impl<'a, S: Source> Chain<'a, S> {
                 } else {
                     part.out.iter().any(|(tuple, _)| agrees(lookup, tuple, key.key()))
                 };
-                if !found {
-                    self.lead(stages);
-                }
+                !found && self.lead(stages)
             }
-        }
+        };
         self.slots.truncate(filled);
+        has_arrived
     }
 }
 

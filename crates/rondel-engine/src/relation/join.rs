@@ -230,7 +230,7 @@ impl Conjuncts {
         let mut variables = bound.clone();
         variables.sort_unstable();
         let output = variables.iter().map(|v| place(&bound, *v)).collect();
-        compiler.add(node, Op::Chain { of, stages, output }, variables, false)
+        compiler.add(node, Op::Chain { of, stages, output, is_first: false }, variables, false)
     }
 
     /// A relation that changes as those do that it is joined from.
@@ -253,7 +253,16 @@ impl Conjuncts {
                 so_far = compiler.add(node, Op::Without(left, right), bound, true)?;
                 continue;
             }
-            let Some(part) = self.next(compiler, &bound) else { return Ok(so_far) };
+            let Some(mut part) = self.next(compiler, &bound) else { return Ok(so_far) };
+            // What speaks of this side alone is tested before there are pairs.
+            let own = compiler.part(part).variables.clone();
+            let conditions = self.allowed(compiler, &own)?;
+            if !conditions.is_empty() {
+                if conditions.iter().any(|c| !c.is_fixed()) {
+                    compiler.keep(part);
+                }
+                part = compiler.add(node, Op::Select(part, conditions), own, true)?;
+            }
             let (left, right) = sides(compiler, so_far, part);
             let of_part = compiler.part(part).variables.clone();
             let mut variables = [bound.clone(), of_part.clone()].concat();

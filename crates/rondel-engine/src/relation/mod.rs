@@ -33,6 +33,7 @@
 //! ever seen: it is refused, unless the property has `@unbounded`. `since` without one is not: what
 //! its first operand says ends what is kept.
 
+mod apart;
 mod ask;
 pub(crate) mod asking;
 mod batch;

@@ -69,7 +69,9 @@ pub(crate) enum Op {
     /// The tuple of an atom.
     Bind(u32),
     /// The tuples of a part that does not last, each led through stages.
-    Chain { of: PartId, stages: Vec<Stage>, output: Vec<u32> },
+    /// Where only the columns of the output matter, each combination of them is found once; if one tuple of all is
+    /// enough, `is_first`, only the first.
+    Chain { of: PartId, stages: Vec<Stage>, output: Vec<u32>, is_first: bool },
     /// The tuples of all of them.
     Union(Vec<PartId>),
     /// Some of the columns.
@@ -84,6 +86,8 @@ pub(crate) enum Op {
     Delay(PartId, i64),
     /// The pairs that agree in the columns that both have. Both last.
     Join(Side, Side, Vec<(bool, u32)>),
+    /// The same, of those that differ in a column of each. They are only counted, and one is named.
+    Apart { sides: Box<[Side; 2]>, columns: [u32; 2], output: Vec<(bool, u32)> },
     /// The tuples of the first that agree with none of the second, whose columns it has. Both last.
     Without(Side, Side),
     /// The tuples of what lasts that pass.
@@ -315,6 +319,7 @@ impl Op {
             | Op::Select(of, _)
             | Op::Lasting(of, _) => vec![of],
             Op::Join(left, right, _) | Op::Without(left, right) => vec![&mut left.part, &mut right.part],
+            Op::Apart { sides, .. } => sides.iter_mut().map(|side| &mut side.part).collect(),
             Op::Since { left, right, .. } => {
                 std::iter::once(right).chain(left.iter_mut().filter_map(Left::member_mut)).collect()
             }

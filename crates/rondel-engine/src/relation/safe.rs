@@ -97,7 +97,10 @@ impl<'a> Compiler<'a> {
         }
         let part = match rest.is_empty() {
             true => self.add(whole, Op::Unit, Vec::new(), false)?,
-            false => self.conjunction(whole, rest)?,
+            false => {
+                let part = self.conjunction(whole, rest)?;
+                self.some_of(whole, part)?
+            }
         };
         self.plan.roots.push(Root { conditions, part });
         self.depth -= 1;
@@ -314,11 +317,8 @@ impl<'a> Compiler<'a> {
             }
         }
         let of = self.conjunction(node, conjuncts)?;
-        let variables: Vec<VariableId> =
-            self.part(of).variables.iter().copied().filter(|v| *v != variable).collect();
-        let columns = variables.iter().map(|v| place(&self.part(of).variables, *v)).collect();
-        let lasts = self.part(of).lasts;
-        self.add(node, Op::Project(of, columns), variables, lasts)
+        let column = place(&self.part(of).variables, variable);
+        self.without_column(node, of, column)
     }
 
     pub(crate) fn conjunction(&mut self, node: ExprId, conjuncts: Vec<Conjunct>) -> Result<PartId, Refusal> {

@@ -9,6 +9,7 @@ mod saved;
 
 use serde::{Deserialize, Serialize};
 
+use super::apart::{self, Counts};
 use super::asking::Asking;
 use super::batch::Batch;
 use super::chain;
@@ -64,6 +65,7 @@ enum Own {
     Delayed(Reel<(i64, i8, Box<[u64]>)>),
     Watch(Watch),
     Since(SinceState),
+    Counts(Box<Counts>),
 }
 
 /// A moment at which a plan is asked.
@@ -137,6 +139,7 @@ impl RelationState {
                 Op::Delay(..) => Own::Delayed(Reel::default()),
                 Op::Select(_, conditions) if !fixed(conditions) => Own::Watch(Watch::new(conditions.iter())),
                 Op::Since { left, .. } => Own::Since(SinceState::new(left)),
+                Op::Apart { sides, .. } => Own::Counts(Box::new(Counts::new(sides[0].columns.len()))),
                 _ => Own::Nothing,
             };
             let table = (own_table || part.is_kept).then(|| Table::new(arity, &part.indexes));
@@ -242,7 +245,8 @@ impl RelationState {
                     let tuples = waiting.iter().flat_map(|(_, _, tuple)| tuple.iter().copied().enumerate());
                     tuples.for_each(&mut mark);
                 }
-                Own::Nothing | Own::Watch(_) | Own::Since(_) => {}
+                // What is counted is in the tables of both sides.
+                Own::Nothing | Own::Watch(_) | Own::Since(_) | Own::Counts(_) => {}
             }
         }
         texts.sweep();
@@ -275,6 +279,7 @@ impl RelationState {
                 Own::Next(next) => next.is_empty(),
                 Own::Delayed(waiting) => waiting.front().is_none(),
                 Own::Since(since) => since.is_bare(),
+                Own::Counts(counts) => counts.is_empty(),
             };
             let is_asked = matches!(part.op, Op::Ask { .. });
             let is_empty = if is_asked { gone == Some(len) } else { len == 0 };
@@ -288,6 +293,12 @@ impl RelationState {
         self.number == 0
     }
 
+    /// How many tuples were handled at the last tick.
+    #[cfg(test)]
+    pub(crate) fn handled(&self) -> usize {
+        self.parts.iter().map(|part| part.out.len()).sum()
+    }
+
     /// About how many bytes it takes.
     pub(crate) fn bytes(&self) -> usize {
         self.parts.len() * size_of::<PartState>() + self.kept() * size_of::<Meta>()
@@ -297,7 +308,11 @@ impl RelationState {
     pub(crate) fn kept(&self) -> usize {
         let tables = self.parts.iter().filter_map(|part| part.table.as_ref());
         let asked = self.asking.as_ref().map_or(0, |asking| asking.kept());
-        tables.map(Table::len).sum::<usize>() + self.texts.len() + asked
+        let counts = self.parts.iter().map(|part| match &part.own {
+            Own::Counts(counts) => counts.len(),
+            _ => 0,
+        });
+        tables.map(Table::len).sum::<usize>() + counts.sum::<usize>() + self.texts.len() + asked
     }
 }
 
@@ -314,8 +329,9 @@ impl PartState {
         match &part.op {
             Op::Bind(_) | Op::Ask { .. } => {}
             Op::Unit => self.out.push(&[], 1),
-            Op::Chain { of, stages, output } => {
-                chain::run(out_of(of), stages, output, earlier, parts, tick, &mut self.out);
+            Op::Chain { of, stages, output, is_first } => {
+                let how = chain::Plan { stages, output, is_first: *is_first };
+                chain::run(out_of(of), &how, earlier, parts, tick, &mut self.out);
             }
             Op::Union(of) if !part.lasts => {
                 of.iter().for_each(|of| self.out.extend(out_of(of)));
@@ -372,6 +388,17 @@ impl PartState {
                 };
                 product(a, b, left, right, |a, b, weight| emit(a, b, weight));
                 self.out.consolidate();
+            }
+            Op::Apart { sides, columns, output } => {
+                let Own::Counts(counts) = &mut self.own else { return };
+                let sides = [&sides[0], &sides[1]];
+                let of_sides = sides.map(|side| &earlier[side.part.index()]);
+                let before = self.size;
+                self.size += counts.step(sides, *columns, of_sides);
+                if before <= 0 && self.size > 0 {
+                    apart::first(sides, *columns, of_sides, output, &mut self.out);
+                }
+                return;
             }
             Op::Without(left, right) => {
                 let [a, b] = [left, right].map(|side| &earlier[side.part.index()]);
@@ -510,6 +537,10 @@ impl PartState {
             Own::Next(next) => Own::Next(next.clone()),
             Own::Watch(watch) => Own::Watch(watch.clone()),
             Own::Since(since) => Own::Since(since.try_out()),
+            Own::Counts(counts) => {
+                counts.tables().into_iter().for_each(Table::try_out);
+                Own::Nothing
+            }
             Own::Delayed(waiting) => {
                 waiting.try_out();
                 Own::Nothing
@@ -524,6 +555,9 @@ impl PartState {
         match &mut self.own {
             Own::Since(since) => since.confirm(),
             Own::Delayed(waiting) => waiting.confirm(),
+            Own::Counts(counts) => {
+                counts.tables().into_iter().for_each(Table::confirm);
+            }
             Own::Nothing | Own::Next(_) | Own::Watch(_) => {}
         }
     }
@@ -536,6 +570,9 @@ impl PartState {
         match (&mut self.own, own) {
             (Own::Since(since), Own::Since(before)) => since.take_back(before),
             (Own::Delayed(waiting), _) => waiting.take_back(),
+            (Own::Counts(counts), _) => {
+                counts.tables().into_iter().for_each(Table::take_back);
+            }
             (own, before) => *own = before,
         }
     }

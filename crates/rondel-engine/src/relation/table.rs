@@ -279,6 +279,11 @@ impl Table {
         &mut self.meta[row as usize]
     }
 
+    /// The count of a row.
+    pub(crate) fn count(&self, row: u32) -> u32 {
+        self.meta[row as usize].count
+    }
+
     #[inline(always)]
     pub(crate) fn find(&self, tuple: &[u64]) -> Option<u32> {
         let hash = hash(tuple.iter().copied());

@@ -27,9 +27,13 @@ impl PartState {
         let before = self.before.as_deref().map(|(_, own)| own);
         has_table
             && self.own.fits(own, self.table.as_ref())
-            // Queues are taken back on their own.
+            && match (&mut self.own, &own.own) {
+                (Own::Counts(counts), Own::Counts(own)) => counts.complete(own),
+                _ => true,
+            }
+            // Queues and counts are taken back on their own.
             && before.is_none_or(|before| match before {
-                Own::Nothing => matches!(own.own, Own::Nothing | Own::Delayed(_)),
+                Own::Nothing => matches!(own.own, Own::Nothing | Own::Delayed(_) | Own::Counts(_)),
                 before => before.fits(own, self.table.as_ref()),
             })
     }
@@ -39,7 +43,7 @@ impl Own {
     /// Whether it can have been what such a part had, beside this table.
     fn fits(&self, of: &PartState, table: Option<&Table>) -> bool {
         match (self, &of.own) {
-            (Own::Nothing, Own::Nothing) => true,
+            (Own::Nothing, Own::Nothing) | (Own::Counts(_), Own::Counts(_)) => true,
             (Own::Next(next), Own::Next(own)) => next.fits(own),
             (Own::Delayed(waiting), Own::Delayed(_)) => {
                 waiting.fits(|(_, _, tuple)| of.out.fits_tuple(tuple))

@@ -1,6 +1,7 @@
 //! Plans say what the definitions say.
 
 mod ahead;
+mod apart;
 mod by_value;
 mod definition;
 mod random;

@@ -56,6 +56,17 @@ pub(super) fn by_value_spec() -> impl Strategy<Value = Spec> {
     })
 }
 
+/// Two relations of which some pair must differ, with what else may be said of the pair.
+pub(super) fn apart_spec() -> impl Strategy<Value = Spec> {
+    vec(any::<u8>(), 1..60).prop_map(|choices| {
+        let mut kitchen = Kitchen { choices: choices.into_iter(), nodes: Vec::new(), variables: Vec::new() };
+        kitchen.apart();
+        let topic =
+            |i| Topic { name: format!("t{i}"), address: format!("t{i}"), type_name: None, schema: None };
+        Spec { topics: (0..4).map(topic).collect(), nodes: kitchen.nodes, ..Spec::default() }
+    })
+}
+
 /// A quantified formula that looks ahead.
 pub(super) fn ahead_spec() -> impl Strategy<Value = Spec> {
     vec(any::<u8>(), 1..60).prop_map(|choices| {
@@ -174,6 +185,48 @@ impl Kitchen {
 }
 
 impl Kitchen {
+    /// A closed formula: the last node.
+    fn apart(&mut self) {
+        self.variables = vec![ValueType::Int; 3];
+        let [x, y, z] = [0, 1, 2].map(VariableId);
+        let shared: &[VariableId] = if self.choose(3) == 0 { &[z] } else { &[] };
+        let mut conjuncts: Vec<ExprId> = [x, y]
+            .into_iter()
+            .map(|own| {
+                let variables = [&[own], shared].concat();
+                let lasts = self.choose(5) > 0;
+                let inner =
+                    if self.choose(3) == 0 { self.safe(&variables, 2) } else { self.atom(&variables) };
+                let bounds = self.bounds();
+                if lasts { self.add(Expr::Once(bounds, inner)) } else { inner }
+            })
+            .collect();
+        let [of_x, of_y] = [x, y].map(|v| self.add(Expr::Variable(v, ValueType::Int)));
+        conjuncts.push(if self.choose(2) == 0 {
+            self.add(Expr::Compare(Comparison::NotEqual, of_x, of_y))
+        } else {
+            let equal = self.add(Expr::Compare(Comparison::Equal, of_x, of_y));
+            self.add(Expr::Not(equal))
+        });
+        match self.choose(5) {
+            0 => conjuncts.push(self.comparison(&[y])),
+            1 => conjuncts.push(self.closed()),
+            _ => {}
+        }
+        let mut formula = conjuncts[0];
+        for &conjunct in &conjuncts[1..] {
+            formula = self.add(Expr::And(formula, conjunct));
+        }
+        let is_all = self.choose(2) == 0;
+        if is_all {
+            formula = self.add(Expr::Not(formula));
+        }
+        for &variable in shared.iter().chain(&[y, x]) {
+            let expr = if is_all { Expr::ForAll(variable, formula) } else { Expr::Exists(variable, formula) };
+            formula = self.add(expr);
+        }
+    }
+
     /// A closed formula that is decided by the values of the message: the last node.
     fn touched(&mut self) {
         let x = self.variable();

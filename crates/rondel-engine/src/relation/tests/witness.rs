@@ -5,7 +5,7 @@ use super::*;
 use crate::witness::parts;
 
 /// Checks the values of every violation; returns how many had some, and how many had none.
-fn assert_witnesses(
+pub(super) fn assert_witnesses(
     spec: &Spec,
     trace: &[Message],
     model: TimeModel,
