@@ -266,6 +266,34 @@ impl Networks {
         }
     }
 
+    /// Waits up to `limit`, less if a network may soon stop sending since too many acknowledgements are held back.
+    /// Returns whether any is.
+    pub fn wait_held(&self, limit: Duration) -> bool {
+        match &self.mqtt {
+            Some((session, _)) if session.holds() => session.wait_held(limit),
+            _ => {
+                std::thread::sleep(limit);
+                false
+            }
+        }
+    }
+
+    /// Calls `capture` with marks by which the next run recognises messages received so far, while none is received
+    /// from a network that holds acknowledgements back. Returns its result and these acknowledgements.
+    pub fn freeze<T>(&self, capture: impl FnOnce(Vec<u8>) -> T) -> (T, mqtt::Acknowledgements) {
+        match &self.mqtt {
+            Some((session, _)) => session.freeze(capture),
+            None => (capture(Vec::new()), mqtt::Acknowledgements::default()),
+        }
+    }
+
+    /// Sends acknowledgements that were held back, and waits up to `limit` until they are read.
+    pub fn release(&self, acknowledgements: &mqtt::Acknowledgements, limit: Duration) {
+        if let Some((session, _)) = &self.mqtt {
+            session.release(acknowledgements, limit);
+        }
+    }
+
     /// Returns how many published messages were refused so far, where the network tells only afterwards: MQTT does.
     pub fn refused(&self) -> u64 {
         self.mqtt.as_ref().map_or(0, |(session, _)| session.refused())

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rondel_event::{Timestamp, TopicId};
 
 use super::connection::{Connection, lock_until};
+use super::held::Held;
 use super::outgoing::PendingRequest;
 use super::{Qos, SubscriptionSettings, packet, topic};
 use crate::adapter::{Sample, trace_message};
@@ -63,6 +64,8 @@ pub(super) struct Routes {
     early: Vec<EarlyMessage>,
     /// Number of messages without a subscription.
     unrouted: u64,
+    /// The answers that wait for a snapshot, where they do.
+    pub(super) held: Option<Held>,
 }
 
 /// A message that waits for its subscription.
@@ -86,14 +89,17 @@ impl Connection {
         let id = message.id;
         let (word, bit) = (usize::from(id / 64), 1 << (id % 64));
         let kind = if message.qos == Qos::ExactlyOnce { packet::PUBREC } else { packet::PUBACK };
-        let mut acknowledge = || {
-            if message.qos != Qos::AtMostOnce {
-                packet::acknowledge(kind, id, answers);
-            }
+        let mut acknowledge = |held: &mut Option<Held>| match held {
+            _ if message.qos == Qos::AtMostOnce => {}
+            Some(held) => held.push(kind, id),
+            None => packet::acknowledge(kind, id, answers),
         };
-        if message.qos == Qos::ExactlyOnce && routes.taken[word] & bit != 0 {
-            return acknowledge();
+        if message.qos == Qos::ExactlyOnce && routes.taken[word] & bit != 0
+            || routes.held.as_mut().is_some_and(|held| held.is_repeat(message))
+        {
+            return acknowledge(&mut routes.held);
         }
+        let is_held = routes.held.is_some();
         let Some(entry) = routes.find(message.topic) else {
             // The subscription was closed, or it is still to come and the message is from the session of an
             // earlier run. Messages of the second kind wait here unacknowledged, which limits their number.
@@ -105,7 +111,7 @@ impl Connection {
                         "a message matches no open subscription and is ignored; further ones are only counted"
                     );
                 }
-                acknowledge();
+                acknowledge(&mut routes.held);
             } else if message.qos != Qos::AtMostOnce {
                 let (topic, payload) = (message.topic.to_owned(), message.payload.to_vec());
                 routes.early.push(EarlyMessage {
@@ -121,7 +127,8 @@ impl Connection {
         let filter = &entry.route.filter;
         // Only the first of each kind is logged.
         let first = |count: &AtomicU64| count.fetch_add(1, Ordering::Relaxed) == 0;
-        if message.duplicate && first(&counts.duplicates) {
+        // Where answers are held, what was received before has been recognised.
+        if message.duplicate && !is_held && first(&counts.duplicates) {
             tracing::warn!(
                 topic = %filter,
                 "the broker sent a message again (DUP flag) that may have been received before; it is processed \
@@ -157,7 +164,10 @@ impl Connection {
         if message.qos == Qos::ExactlyOnce {
             routes.taken[word] |= bit;
         }
-        acknowledge();
+        if let Some(held) = &mut routes.held {
+            held.note(message);
+        }
+        acknowledge(&mut routes.held);
     }
 
     /// Whether a topic of this filter belongs to a subscription of this connection already.
@@ -203,6 +213,7 @@ impl Connection {
         }
         let touched = routes.all.iter_mut().filter_map(|s| std::mem::take(&mut s.touched).then_some(s));
         touched.for_each(|entry| entry.route.deliver.idle());
+        routes.held.iter().for_each(Held::signal);
         let mut out = self.out();
         out.buffer.append(&mut answers);
         out.send();
@@ -292,6 +303,7 @@ impl Default for Routes {
             taken: vec![0; 1024],
             early: Vec::new(),
             unrouted: 0,
+            held: None,
         }
     }
 }
