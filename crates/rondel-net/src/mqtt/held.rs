@@ -132,7 +132,8 @@ impl Held {
         };
         let waiting = [vec![0; 1024], vec![0; 1024]];
         let (shared, window) = (Arc::clone(shared), usize::from(window));
-        let held = Held { shared, answers: VecDeque::new(), waiting, released: 0, recent, window, repeated: false };
+        let held =
+            Held { shared, answers: VecDeque::new(), waiting, released: 0, recent, window, repeated: false };
         (held, taken)
     }
 
@@ -241,7 +242,8 @@ fn hash(message: &Publish<'_>) -> u64 {
 
 /// Appends the marks of a connection.
 fn write(client: &str, recent: &VecDeque<(u16, u64)>, taken: &[u64], out: &mut Vec<u8>) {
-    let ids: Vec<u16> = (0..=u16::MAX).filter(|id| taken[usize::from(id / 64)] >> (id % 64) & 1 == 1).collect();
+    let ids: Vec<u16> =
+        (0..=u16::MAX).filter(|id| taken[usize::from(id / 64)] >> (id % 64) & 1 == 1).collect();
     let length = |length: usize| (length as u32).to_le_bytes();
     out.extend_from_slice(&length(client.len()));
     out.extend_from_slice(client.as_bytes());
