@@ -40,6 +40,14 @@ impl NetworkSettings {
         }
     }
 
+    /// Holds acknowledgements back until [`Networks::release`], where a network has some. `marks` are those of the
+    /// run before, from [`Networks::freeze`].
+    pub fn hold(&mut self, marks: &[u8]) {
+        if let Some(mqtt) = &mut self.mqtt {
+            mqtt.settings.hold = Some(marks.to_vec());
+        }
+    }
+
     /// Adds default settings for the network of this address, unless it has settings.
     pub fn need(&mut self, address: &Address) {
         match address {
@@ -263,6 +271,13 @@ impl Networks {
                 Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
             }
             _ => Err(failed("it is not on a network that was joined".to_owned())),
+        }
+    }
+
+    /// Says that all subscriptions are made. Where acknowledgements are held back, messages wait until then.
+    pub fn begin(&self) {
+        if let Some((session, _)) = &self.mqtt {
+            session.begin();
         }
     }
 

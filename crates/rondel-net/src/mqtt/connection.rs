@@ -97,6 +97,7 @@ impl Connection {
             let (held, taken) = Held::new(holding, &client, window, allowed.session_present);
             taken.iter().for_each(|id| routes.taken[usize::from(id / 64)] |= 1 << (id % 64));
             routes.held = Some(held);
+            routes.waits = true;
         }
         let out = Outgoing::new(Arc::clone(&link), allowed);
         let connection = Arc::new(Connection {
@@ -385,10 +386,7 @@ impl Connection {
                 out.requests.push((id, PendingRequest::Subscribe(Some(Vec::new()))));
             }
         }
-        if !resumed {
-            routes.taken.fill(0);
-            routes.held.iter_mut().for_each(Held::forget);
-        }
+        routes.restart(resumed);
         let due = || routes.all.iter().filter(|s| !(resumed && s.known)).map(|s| &s.route);
         if due().next().is_some() {
             let id = out.flight.number();

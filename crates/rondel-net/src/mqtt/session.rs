@@ -223,6 +223,13 @@ impl Session {
         incoming.iter().chain(&*outgoing).find_map(|connection| connection.failure()).map(str::to_owned)
     }
 
+    /// Says that all subscriptions are made: where acknowledgements are held back, messages wait until then, so that
+    /// those of several topics keep their order.
+    pub fn begin(&self) {
+        let connections = lock(&self.incoming).clone();
+        connections.iter().for_each(|connection| connection.begin());
+    }
+
     /// Whether acknowledgements are held back.
     pub fn holds(&self) -> bool {
         self.holding.is_some()
