@@ -57,7 +57,7 @@ fn deployment(folder: &Folder, broker: &Broker, (version, qos): (&str, u8)) -> S
             "specification: p.rondel\ndurability: exactly\n\
              mqtt: {{ broker: 127.0.0.1:{}, client_id: monitor, clean_start: false, qos: {qos}, version: {version} }}\n\
              topics: {{ state: {{ source: mqtt:state, time: t }} }}\n\
-             verdicts: {{ to: mqtt:verdict, emit: every }}\n",
+             verdicts: {{ to: mqtt:verdict, emit: every }}\nalignment: {{ reports: mqtt:reports }}\n",
             broker.port
         ),
     )
@@ -65,6 +65,41 @@ fn deployment(folder: &Folder, broker: &Broker, (version, qos): (&str, u8)) -> S
 
 fn monitor(deployment: &str, snapshot: &str) -> Process {
     Process::rondel(["run", deployment, "--snapshot-to", snapshot, "--summary", "json"])
+}
+
+/// Prints what is published on topics.
+fn reader(broker: &Broker, topics: &str) -> Process {
+    let client = broker.client("mosquitto_sub", &["-q", "1", "-t", topics, "-d"]);
+    let mut by_lines = Command::new("stdbuf");
+    by_lines.arg("-oL").arg(client.get_program()).args(client.get_args());
+    let mut reader = Process::start(by_lines);
+    reader.wait_stdout("Subscribed");
+    reader
+}
+
+/// Waits until every verdict has come that a run without a kill has, and no other. Returns how many these are, and how
+/// many came again.
+fn await_verdicts(reader: &mut Process, run: &mut Process, expected: &[&str]) -> (usize, usize) {
+    // Obligations that are open at the end stay open in the run.
+    let is_open = |line: &str| line.contains("\"soon\"") && !line.contains("\"step\"");
+    let mut missing: HashSet<&str> = expected.iter().copied().filter(|line| !is_open(line)).collect();
+    let all: HashSet<&str> = expected.iter().copied().collect();
+    let deadline = Instant::now() + LIMIT;
+    let (mut seen, mut repeats) = (HashSet::new(), 0);
+    while !missing.is_empty() {
+        let line = reader.stdout_within(deadline.saturating_duration_since(Instant::now()));
+        let Some(line) = line else {
+            let example = missing.iter().next().unwrap();
+            panic!("{} verdicts are missing, such as {example}; {}", missing.len(), run.all_stderr_so_far());
+        };
+        if !line.starts_with('{') {
+            continue;
+        }
+        assert!(all.contains(line.as_str()), "a verdict that nobody expects: {line}");
+        missing.remove(line.as_str());
+        repeats += usize::from(!seen.insert(line));
+    }
+    (all.len(), repeats)
 }
 
 /// Publishes messages at so many a second while a monitor is killed so many times. Its verdicts must be those of a
@@ -75,11 +110,7 @@ fn crashes(test: &str, setting: (&str, u8), kills: usize, rate: usize) {
     let folder = Folder::new();
     let deployment = deployment(&folder, &broker, setting);
     let snapshot = folder.path("state");
-    let client = broker.client("mosquitto_sub", &["-q", "1", "-t", "verdict/#", "-d"]);
-    let mut by_lines = Command::new("stdbuf");
-    by_lines.arg("-oL").arg(client.get_program()).args(client.get_args());
-    let mut reader = Process::start(by_lines);
-    reader.wait_stdout("Subscribed");
+    let mut reader = reader(&broker, "verdict/#");
     // What is published before the first run has subscribed does not reach it.
     let mut run = monitor(&deployment, &snapshot);
     run.wait_stderr("ready");
@@ -104,28 +135,10 @@ fn crashes(test: &str, setting: (&str, u8), kills: usize, rate: usize) {
     checked.stderr = checked.stderr.replace(',', "");
     let expected: Vec<&str> = checked.stdout.lines().collect();
     assert!(expected.len() > 3 * count, "{}", checked.stderr);
-    // Obligations that are open at the end stay open in the run.
-    let is_open = |line: &str| line.contains("\"soon\"") && !line.contains("\"step\"");
-    let mut missing: HashSet<&str> = expected.iter().copied().filter(|line| !is_open(line)).collect();
-    let all: HashSet<&str> = expected.iter().copied().collect();
-    let deadline = Instant::now() + LIMIT;
-    let (mut seen, mut repeats) = (HashSet::new(), 0);
-    while !missing.is_empty() {
-        let line = reader.stdout_within(deadline.saturating_duration_since(Instant::now()));
-        let Some(line) = line else {
-            let example = missing.iter().next().unwrap();
-            panic!("{} verdicts are missing, such as {example}; {}", missing.len(), run.all_stderr_so_far());
-        };
-        if !line.starts_with('{') {
-            continue;
-        }
-        assert!(all.contains(line.as_str()), "a verdict that nobody expects: {line}");
-        missing.remove(line.as_str());
-        repeats += usize::from(!seen.insert(line));
-    }
+    let (all, repeats) = await_verdicts(&mut reader, &mut run, &expected);
     run.terminate();
     let finished = run.finish();
-    eprintln!("{test} {setting:?}: {count} messages, {} verdicts, {repeats} repeated", all.len());
+    eprintln!("{test} {setting:?}: {count} messages, {all} verdicts, {repeats} repeated");
     finished.expect_status(0);
     let summary = finished.stderr.lines().rev().find(|line| line.starts_with('{')).unwrap();
     let summary: serde_json::Value = serde_json::from_str(summary).unwrap();
@@ -150,6 +163,111 @@ fn a_monitor_that_is_killed_at_any_time_misses_nothing_at_qos_1() {
 #[test]
 fn a_monitor_that_is_killed_at_any_time_misses_nothing_at_qos_2() {
     crashes("a_monitor_that_is_killed_at_any_time_misses_nothing_at_qos_2", ("5", 2), 5, 2000);
+}
+
+/// A snapshot that cannot be written, by a disk that is full or in a folder that is gone, keeps messages with the broker.
+#[test]
+fn nothing_is_acknowledged_while_the_snapshot_cannot_be_written() {
+    let test = "nothing_is_acknowledged_while_the_snapshot_cannot_be_written";
+    let Some(broker) = Broker::start(test) else { return };
+    let folder = Folder::new();
+    let deployment = deployment(&folder, &broker, ("5", 1));
+    let mut verdicts = reader(&broker, "verdict/#");
+    let mut reports = reader(&broker, "reports");
+    std::fs::create_dir(folder.path("states")).unwrap();
+    let snapshot = folder.path("states/state");
+    // Files of at most 16 KiB; without the signal, writing fails as it does on a full disk.
+    let limited = "trap '' XFSZ; ulimit -f 32; exec \"$0\" \"$@\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", limited, support::RONDEL, "run", &deployment, "--snapshot-to", &snapshot]);
+    let mut run = Process::start(command);
+    run.wait_stderr("ready");
+    let network = ["--mqtt-broker".to_owned(), format!("127.0.0.1:{}", broker.port)];
+    let publish = |numbers: std::ops::Range<usize>| {
+        let input: String = numbers.map(message).collect();
+        let publish = arguments(&["publish", "--to", "mqtt:state"], &network);
+        rondel_with_input(publish, input.as_bytes()).expect_status(0);
+    };
+    // The marks of 3,000 messages alone are larger.
+    publish(0..3000);
+    let line = run.wait_stderr("cannot write the snapshot");
+    assert!(
+        line.contains("File too large") && line.contains("not acknowledged before it is written"),
+        "{line}"
+    );
+    let report = reports.wait_stdout("\"report\":\"unsaved\"");
+    assert!(report.contains("\"acknowledged\":false"), "{report}");
+    run.terminate();
+    run.finish().expect_status(3).expect_stderr(&["cannot write the snapshot"]);
+    // A folder that is gone for a while.
+    let mut run = monitor(&deployment, &snapshot);
+    run.wait_stderr("ready");
+    std::fs::rename(folder.path("states"), folder.path("gone")).unwrap();
+    publish(3000..3100);
+    run.wait_stderr("cannot write the snapshot");
+    run.kill();
+    std::fs::rename(folder.path("gone"), folder.path("states")).unwrap();
+    let mut run = monitor(&deployment, &snapshot);
+    run.wait_stderr("ready");
+    std::fs::rename(folder.path("states"), folder.path("gone")).unwrap();
+    publish(3100..3200);
+    run.wait_stderr("cannot write the snapshot");
+    std::fs::rename(folder.path("gone"), folder.path("states")).unwrap();
+    run.wait_stderr("is written again");
+    let recording = folder.file("recording.jsonl", (0..3200).map(message).collect::<String>());
+    let checked = rondel(["check", &deployment, &recording, "--emit", "every", "--format", "json"]);
+    let expected: Vec<&str> = checked.stdout.lines().collect();
+    await_verdicts(&mut verdicts, &mut run, &expected);
+    run.terminate();
+    run.finish().expect_status(0);
+    // A snapshot that is damaged stops the next run before it takes a message.
+    let whole = std::fs::read(&snapshot).unwrap();
+    let start = || rondel(["run", &deployment, "--snapshot-to", &snapshot]);
+    std::fs::write(&snapshot, &whole[..whole.len() / 2]).unwrap();
+    start().expect_status(2).expect_stderr(&["cannot resume from", "it was truncated or extended"]);
+    let mut altered = whole.clone();
+    altered[whole.len() / 2] ^= 1;
+    std::fs::write(&snapshot, &altered).unwrap();
+    start().expect_status(2).expect_stderr(&["cannot resume from", "was altered"]);
+    std::fs::write(&snapshot, "").unwrap();
+    start().expect_status(2).expect_stderr(&["cannot resume from", "this is not a snapshot"]);
+}
+
+#[test]
+fn settings_that_cannot_keep_the_promise_are_refused() {
+    let folder = Folder::new();
+    let write = |durability: &str, mqtt: &str| {
+        let text = format!(
+            "formula: v\ndurability: {durability}\nmqtt: {{ broker: 127.0.0.1:1, {mqtt} }}\n\
+             topics: {{ trace: {{ source: mqtt:state, time: t }} }}\n"
+        );
+        folder.file("rondel.yaml", text)
+    };
+    let kept = "client_id: a, clean_start: false";
+    for (durability, mqtt, part) in [
+        ("exactly", "qos: 1", "needs `clean_start: false` and a `client_id`"),
+        (
+            "exactly",
+            "client_id: a, clean_start: false, qos: 0",
+            "needs `qos: 1` or `qos: 2` for topic 'trace'",
+        ),
+        ("always", kept, "must be none, snapshot or exactly"),
+        ("{ level: none, every: 1 s }", kept, "`every` belongs to `level: exactly`"),
+        ("{ mode: exactly }", kept, "write `level`"),
+    ] {
+        rondel(["validate", &write(durability, mqtt)]).expect_status(2).expect_stderr(&[part]);
+    }
+    let run = |durability: &str, more: &[&str]| {
+        let deployment = write(durability, kept);
+        rondel([&["run", &deployment, "--exit-on-unreachable"], more].concat())
+    };
+    run("exactly", &[]).expect_status(2).expect_stderr(&["add --snapshot-to FILE"]);
+    run("snapshot", &[]).expect_status(2).expect_stderr(&["add --snapshot-to FILE"]);
+    let to = folder.path("state");
+    run("none", &["--snapshot-to", &to]).expect_status(2).expect_stderr(&["leave --snapshot-to out"]);
+    let nowhere = folder.path("nowhere/state");
+    let told = run("{ level: exactly, every: 50 ms }", &["--snapshot-to", &nowhere]);
+    told.expect_status(3).expect_stderr(&["cannot write the snapshot", "No such file or directory"]);
 }
 
 #[test]
