@@ -152,6 +152,16 @@ pub trait Publisher: Send + Sync {
         true
     }
 
+    /// Waits until whoever takes the payloads over has taken those that were published before the call: on MQTT the
+    /// broker. Payloads that it refuses are counted and not waited for. Returns whether that happened within `limit`.
+    ///
+    /// By default it [flushes](Publisher::flush) and returns `true`: on DDS a reader that does not read must not hold
+    /// up others, and on Zenoh nobody takes payloads over.
+    fn settle(&self, limit: Duration) -> bool {
+        self.flush(limit);
+        true
+    }
+
     /// Returns the counter of payloads that did not reach every consumer, which outlives the publisher;
     /// `None` where nothing is dropped.
     fn drops(&self) -> Option<Arc<Drops>> {

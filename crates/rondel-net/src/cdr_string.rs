@@ -145,6 +145,10 @@ impl Publisher for Wrapping {
         self.publisher.flush(limit)
     }
 
+    fn settle(&self, limit: Duration) -> bool {
+        self.publisher.settle(limit)
+    }
+
     fn drops(&self) -> Option<Arc<Drops>> {
         self.publisher.drops()
     }

@@ -40,6 +40,14 @@ impl NetworkSettings {
         }
     }
 
+    /// Holds acknowledgements back until [`Networks::release`], where a network has some. `marks` are those of the
+    /// run before, from [`Networks::freeze`].
+    pub fn hold(&mut self, marks: &[u8]) {
+        if let Some(mqtt) = &mut self.mqtt {
+            mqtt.settings.hold = Some(marks.to_vec());
+        }
+    }
+
     /// Adds default settings for the network of this address, unless it has settings.
     pub fn need(&mut self, address: &Address) {
         match address {
@@ -263,6 +271,41 @@ impl Networks {
                 Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
             }
             _ => Err(failed("it is not on a network that was joined".to_owned())),
+        }
+    }
+
+    /// Says that all subscriptions are made. Where acknowledgements are held back, messages wait until then.
+    pub fn begin(&self) {
+        if let Some((session, _)) = &self.mqtt {
+            session.begin();
+        }
+    }
+
+    /// Waits up to `limit`, less if a network may soon stop sending since too many acknowledgements are held back.
+    /// Returns whether any is.
+    pub fn wait_held(&self, limit: Duration) -> bool {
+        match &self.mqtt {
+            Some((session, _)) if session.holds() => session.wait_held(limit),
+            _ => {
+                std::thread::sleep(limit);
+                false
+            }
+        }
+    }
+
+    /// Calls `capture` with marks by which the next run recognises messages received so far, while none is received
+    /// from a network that holds acknowledgements back. Returns its result and these acknowledgements.
+    pub fn freeze<T>(&self, capture: impl FnOnce(Vec<u8>) -> T) -> (T, mqtt::Acknowledgements) {
+        match &self.mqtt {
+            Some((session, _)) => session.freeze(capture),
+            None => (capture(Vec::new()), mqtt::Acknowledgements::default()),
+        }
+    }
+
+    /// Sends acknowledgements that were held back, and waits up to `limit` until they are read.
+    pub fn release(&self, acknowledgements: &mqtt::Acknowledgements, limit: Duration) {
+        if let Some((session, _)) = &self.mqtt {
+            session.release(acknowledgements, limit);
         }
     }
 

@@ -2,7 +2,8 @@
 //! how many were lost or came twice.
 
 use rondel_align::{NumberOutcome, SequenceNumbers};
-use rondel_event::{Origin, Timestamp, TopicId};
+use rondel_event::{Origin, SnapshotError, Timestamp, TopicId};
+use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
 use crate::notice::Notice;
@@ -45,6 +46,15 @@ struct Loss {
     between: (Timestamp, Timestamp),
 }
 
+/// The sequence numbers of publishers in a snapshot.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SavedNumbers {
+    /// [`Accounts::seen`] in nanoseconds.
+    seen: Option<i64>,
+    /// For each topic the publisher of the last numbered message with the number that follows, and all numbers.
+    topics: Vec<(Option<(u64, u64)>, SequenceNumbers)>,
+}
+
 /// The accounts of all topics.
 #[derive(Debug)]
 pub(crate) struct Accounts {
@@ -62,16 +72,17 @@ impl Accounts {
     }
 
     /// Counts a message. With a number, the usual case is one comparison: the publisher of the last message, and
-    /// the number after that one's.
+    /// the number after that one's. Returns whether it came before.
     #[inline]
-    pub(crate) fn receive(&mut self, topic: TopicId, origin: Option<Origin>, clock: &dyn Clock) {
-        let Some(entry) = self.entries.get_mut(topic.index()) else { return };
+    pub(crate) fn receive(&mut self, topic: TopicId, origin: Option<Origin>, clock: &dyn Clock) -> bool {
+        let Some(entry) = self.entries.get_mut(topic.index()) else { return false };
         entry.account.received += 1;
-        let Some(origin) = origin else { return };
+        let Some(origin) = origin else { return false };
         if entry.last == Some(origin) {
             entry.last = Some(Origin { number: origin.number.wrapping_add(1), ..origin });
+            false
         } else {
-            self.number(topic, origin, clock);
+            self.number(topic, origin, clock)
         }
     }
 
@@ -85,10 +96,10 @@ impl Accounts {
 
     /// Checks the number of a message that is not simply the next one.
     #[cold]
-    fn number(&mut self, topic: TopicId, origin: Origin, clock: &dyn Clock) {
+    fn number(&mut self, topic: TopicId, origin: Origin, clock: &dyn Clock) -> bool {
         let now = clock.now();
         let since = *self.seen.get_or_insert(now);
-        let Some(entry) = self.entries.get_mut(topic.index()) else { return };
+        let Some(entry) = self.entries.get_mut(topic.index()) else { return false };
         if let Some(last) = entry.last {
             // Those that took the short way.
             entry.numbers.receive_through(last.publisher, last.number.wrapping_sub(1));
@@ -115,6 +126,7 @@ impl Accounts {
                 self.is_pending = true;
             }
         }
+        outcome == NumberOutcome::Again
     }
 
     /// Notes that all messages that had come were evaluated.
@@ -135,6 +147,40 @@ impl Accounts {
             Some(Notice::lost(TopicId(topic), count, publisher, between))
         };
         (0..).zip(&mut self.entries).filter_map(notice).collect()
+    }
+
+    /// The sequence numbers for a snapshot.
+    pub(crate) fn saved(&self) -> SavedNumbers {
+        let numbers =
+            |entry: &Entry| (entry.last.map(|last| (last.publisher, last.number)), entry.numbers.clone());
+        let topics = self.entries.iter().map(numbers).collect();
+        SavedNumbers { seen: self.seen.map(Timestamp::as_nanos), topics }
+    }
+
+    /// Continues with the sequence numbers of a snapshot.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Altered`] for numbers that cannot be.
+    pub(crate) fn restore(&mut self, saved: &SavedNumbers) -> Result<(), SnapshotError> {
+        if !saved.topics.iter().all(|(_, numbers)| numbers.is_plausible()) {
+            return Err(SnapshotError::Altered);
+        }
+        self.seen = saved.seen.map(Timestamp::from_nanos);
+        for (entry, (last, numbers)) in self.entries.iter_mut().zip(&saved.topics) {
+            entry.last = last.map(|(publisher, number)| Origin { publisher, number });
+            entry.numbers = numbers.clone();
+        }
+        Ok(())
+    }
+
+    /// The number that each publisher of a topic is expected to use next.
+    pub(crate) fn expected(&self, topic: TopicId) -> Vec<Origin> {
+        let Some(entry) = self.entries.get(topic.index()) else { return Vec::new() };
+        let mut numbers = entry.numbers.clone();
+        if let Some(last) = entry.last {
+            numbers.receive_through(last.publisher, last.number.wrapping_sub(1));
+        }
+        numbers.expected().collect()
     }
 
     /// The accounts, in the order of the topics.

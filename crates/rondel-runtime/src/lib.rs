@@ -34,6 +34,7 @@ mod chains;
 mod clock;
 mod explanation;
 pub mod formula;
+mod identity;
 mod limits;
 mod missing;
 mod mixtures;

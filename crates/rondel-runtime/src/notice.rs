@@ -112,6 +112,18 @@ impl Notice {
         Notice::new("outage", None, members, sentence)
     }
 
+    /// A snapshot that could not be written. `holds`: messages are not acknowledged before it is.
+    pub fn unsaved(file: &std::path::Path, error: &std::io::Error, holds: bool) -> Notice {
+        let then = if holds { "; messages are not acknowledged before it is written" } else { "" };
+        let sentence = format!("cannot write the snapshot {}: {error}{then}", file.display());
+        let members = vec![
+            ("file", json!(file.display().to_string())),
+            ("error", json!(error.to_string())),
+            ("acknowledged", json!(!holds)),
+        ];
+        Notice::new("unsaved", None, members, sentence)
+    }
+
     /// Notices that were dropped because too many waited to be taken.
     pub(crate) fn dropped(count: u64) -> Notice {
         let sentence =
@@ -202,7 +214,7 @@ impl Notice {
 
     /// Whether every notice of this kind is about something else, so that each is worth a line.
     pub fn is_single(&self) -> bool {
-        matches!(self.kind, "limit" | "long_parameter" | "missing")
+        matches!(self.kind, "limit" | "long_parameter" | "missing" | "unsaved")
     }
 
     /// The first event whose time is before that of the event before it.

@@ -32,6 +32,11 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// The largest payload of a message in bytes; a larger one is refused.
     pub largest_message: usize,
+    /// Whether every verdict carries an id ([`Report::write_id`](crate::Report::write_id)).
+    pub ids: bool,
+    /// Whether every message counts exactly once, also across [snapshots](crate::Session::snapshot): these contain
+    /// the sequence numbers of publishers, and messages that came before are ignored.
+    pub exactly: bool,
     /// Whether messages come live, so that the clock shows the time of day: times too far from it are then
     /// refused on every route ([`Alignment::ahead`], [`Alignment::behind`]).
     pub live: bool,
@@ -48,6 +53,8 @@ impl Default for Options {
             missing_after: None,
             clock: Arc::new(SystemClock::default()),
             largest_message: LARGEST_MESSAGE,
+            ids: false,
+            exactly: false,
             live: false,
         }
     }

@@ -5,6 +5,7 @@ use rondel_event::{Block, Timestamp, Value, Verdict};
 use rondel_spec::{Expr, ExprId, Property, Spec, VariableId};
 
 use crate::explanation::Explanation;
+use crate::identity::{Facts, Identity};
 use crate::text::{write_integer, write_seconds, write_value};
 
 /// The description of a property: its name, its attributes, its parameters.
@@ -32,6 +33,8 @@ pub struct PropertyInfo {
     quoted: Vec<String>,
     /// The names of the variables of its quantifiers, plain and in JSON.
     variables: Vec<(VariableId, String, String)>,
+    /// What the ids of its verdicts are made of, if they have one.
+    identity: Option<Identity>,
 }
 
 impl PropertyInfo {
@@ -85,7 +88,13 @@ impl PropertyInfo {
             chain: is_chain.then(|| spec.topics.iter().map(|topic| topic.name.clone()).collect()),
             prefix,
             suffix,
+            identity: None,
         }
+    }
+
+    /// Gives the verdicts on this property an id.
+    pub(crate) fn identify(&mut self, specification: u64, has_own_times: bool) {
+        self.identity = Some(Identity::new(specification, &self.name, has_own_times));
     }
 
     /// One for each property of a specification.
@@ -203,12 +212,23 @@ impl<'s> Report<'s> {
         })
     }
 
+    /// Appends the id in hexadecimal digits, if verdicts have one: equal for equal verdicts on the same messages, also
+    /// when these are checked again after a crash.
+    pub fn write_id(&self, out: &mut Vec<u8>) {
+        let Some(identity) = &self.property.identity else { return };
+        let (parameters, verdict) = (self.parameters(), self.verdict());
+        let facts = Facts { parameters, time: self.time(), about: self.about(), step: self.step(), verdict };
+        let id = identity.of(&facts, out);
+        let digit = |i: u32| b"0123456789abcdef"[(id >> (124 - 4 * i) & 15) as usize];
+        out.extend((0..32).map(digit));
+    }
+
     /// Appends the JSON object, without a line break.
     ///
     /// Always in this order: `{"property":"p","key":{"id":7},"time":1.5,"about":1,"step":3,"verdict":"violated"}`,
     /// `time` and `about` in seconds, `step` from 0. Members that do not apply are left out. A member
     /// `trace` comes first where there are several recordings; after the verdict come `values`, `severity`,
-    /// `requirement`, `robustness`, `evidence`, `latency` and `missing`.
+    /// `requirement`, `robustness`, `evidence`, `latency`, `missing` and `id`.
     pub fn json(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.property.prefix);
         let parameters = self.parameters();
@@ -263,6 +283,11 @@ impl<'s> Report<'s> {
         if let Some(topic) = self.missing() {
             out.extend_from_slice(b",\"missing\":");
             write_value(&Value::String(topic.into()), out);
+        }
+        if self.property.identity.is_some() {
+            out.extend_from_slice(b",\"id\":\"");
+            self.write_id(out);
+            out.push(b'"');
         }
         out.push(b'}');
     }

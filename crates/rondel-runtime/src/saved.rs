@@ -5,13 +5,14 @@ use rondel_event::SnapshotError;
 use rondel_event::snapshot::{self, Kind};
 use serde::{Deserialize, Serialize};
 
+use crate::account::SavedNumbers;
 use crate::missing::SavedMissing;
 use crate::statistics::SavedStatistics;
 
 /// The kind of a session's snapshot.
 const SESSION: &Kind = b"RONDELgo";
 /// The version of the saved form. It goes up with every change of the saved state.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 
 /// The state of a session beside its monitors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -32,6 +33,10 @@ pub(crate) struct Known {
     pub(crate) missing: SavedMissing,
     /// The state of an alignment beside its waiting messages, if there is one.
     pub(crate) waiting: Option<Waiting>,
+    /// The sequence numbers of publishers, where every message counts exactly once.
+    pub(crate) numbers: Option<SavedNumbers>,
+    /// Bytes of the caller.
+    pub(crate) attachment: Vec<u8>,
 }
 
 /// The state of an alignment beside its waiting messages.

@@ -63,6 +63,7 @@ pub type DecodeError = JsonError;
 pub struct SessionPlan {
     specification: Specification,
     options: Options,
+    fingerprint: u64,
     properties: Arc<[PropertyInfo]>,
     needed: Arc<Needed>,
     explainer: Option<Explainer>,
@@ -86,12 +87,22 @@ impl SessionPlan {
         let missing = inputs.iter().skip(alignment.topics.len()).map(TopicAlignment::new);
         let missing: Vec<TopicAlignment> = missing.collect();
         alignment.topics.extend(missing);
-        let properties = PropertyInfo::all(&specification.spec, options.recording.as_deref()).into();
+        // Before parts are added that only explanations need.
+        let fingerprint = specification.program.fingerprint();
+        let properties = properties(&specification.spec, fingerprint, &options);
         let needed = Arc::new(Needed::new(&specification));
         // With alignment, each group has one of its own.
         let explains = options.explain && !options.alignment.is_needed();
         let explainer = explains.then(|| Explainer::new(&mut specification));
-        SessionPlan { specification, options, properties, needed, explainer, synchronizes: false }
+        SessionPlan {
+            specification,
+            options,
+            fingerprint,
+            properties,
+            needed,
+            explainer,
+            synchronizes: false,
+        }
     }
 
     /// A plan that checks nothing: messages are put in order and handed back ([`Session::released`]), each set
@@ -123,7 +134,7 @@ impl SessionPlan {
     /// Names the recording that sessions from here on read, which every report carries.
     pub fn set_recording(&mut self, recording: Option<&str>) {
         self.options.recording = recording.map(str::to_owned);
-        self.properties = PropertyInfo::all(&self.specification.spec, recording).into();
+        self.properties = properties(&self.specification.spec, self.fingerprint, &self.options);
     }
 
     /// Starts a session.
@@ -163,8 +174,12 @@ impl SessionPlan {
             Route::Direct(Box::new(Direct::new(self, saved)?))
         };
         let mut missing = Missing::new(&self.specification, &self.needed, route.projections());
+        let mut accounts = Accounts::new(topics.len());
         if let Some(Saved { known, .. }) = saved {
             missing.restore(&known.missing);
+            if self.options.exactly {
+                known.numbers.iter().try_for_each(|numbers| accounts.restore(numbers))?;
+            }
         }
         Ok(Session {
             route,
@@ -173,7 +188,7 @@ impl SessionPlan {
                 emitter,
                 counts: Counts::default(),
                 checked_before: saved.map_or(0, |saved| saved.known.events),
-                accounts: Accounts::new(topics.len()),
+                accounts,
                 topics,
                 missing,
                 needed: Arc::clone(&self.needed),
@@ -181,12 +196,25 @@ impl SessionPlan {
                 dropped_notices: 0,
                 clock: Arc::clone(&self.options.clock),
                 largest_message: self.options.largest_message,
+                exactly: self.options.exactly,
+                attachment: saved.map_or_else(Vec::new, |saved| saved.known.attachment.clone()),
             },
             properties: Arc::clone(&self.properties),
             explains: self.options.explain,
             finished: false,
         })
     }
+}
+
+/// The descriptions of all properties.
+fn properties(spec: &Spec, fingerprint: u64, options: &Options) -> Arc<[PropertyInfo]> {
+    let mut properties = PropertyInfo::all(spec, options.recording.as_deref());
+    if options.ids {
+        let topics = spec.topics.len();
+        let has_own_times = options.inputs.iter().take(topics).all(|input| input.time.field().is_some());
+        properties.iter_mut().for_each(|property| property.identify(fingerprint, has_own_times));
+    }
+    properties.into()
 }
 
 /// Messages in, reports out: decodes, aligns, evaluates.
@@ -239,6 +267,8 @@ struct Shared {
     dropped_notices: u64,
     clock: Arc<dyn Clock>,
     largest_message: usize,
+    exactly: bool,
+    attachment: Vec<u8>,
 }
 
 /// The limit of notices that wait to be taken.
@@ -301,7 +331,10 @@ impl Session {
     #[inline]
     pub fn push(&mut self, topic: TopicId, stamp: Stamp, payload: &[u8]) -> Result<(), DecodeError> {
         self.shared.counts.received += 1;
-        self.shared.accounts.receive(topic, stamp.origin, &*self.shared.clock);
+        let came_before = self.shared.accounts.receive(topic, stamp.origin, &*self.shared.clock);
+        if came_before && self.shared.exactly {
+            return Ok(());
+        }
         if payload.len() > self.shared.largest_message {
             self.shared.oversized(topic, payload.len());
             return Ok(());
@@ -491,7 +524,25 @@ impl Session {
         saved.known.events = checked_before + counts.checked;
         saved.known.statistics = emitter.statistics.iter().map(|statistics| statistics.saved()).collect();
         saved.known.missing = missing.saved();
+        saved.known.numbers = self.shared.exactly.then(|| self.shared.accounts.saved());
+        saved.known.attachment = self.shared.attachment.clone();
         saved.seal()
+    }
+
+    /// Sets bytes of the caller that are part of snapshots from here on.
+    pub fn attach(&mut self, bytes: Vec<u8>) {
+        self.shared.attachment = bytes;
+    }
+
+    /// The bytes that were [attached](Session::attach), also to the snapshot that the session continues from.
+    pub fn attachment(&self) -> &[u8] {
+        &self.shared.attachment
+    }
+
+    /// The next sequence number of each publisher of a topic, where publishers number their messages: what a network
+    /// that can recover messages asks for after a restart. With [`Options::exactly`] it is known from the snapshot.
+    pub fn expected(&self, topic: TopicId) -> Vec<Origin> {
+        self.shared.accounts.expected(topic)
     }
 
     /// Ends the recording: evaluates all messages, also waiting ones, and reports open obligations. Push no

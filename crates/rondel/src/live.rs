@@ -1,7 +1,5 @@
 //! A deployment at work: networks, session, sinks.
 
-use std::io;
-use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -17,15 +15,15 @@ use serde_json::json;
 
 use crate::console::Console;
 use crate::deployment::{Address, Binding, Deployment};
+use crate::durability::{Schedule, Snapshots};
 use crate::losses::{Undelivered, Watcher, lost_text, outage_json, outage_text, topic_json};
 use crate::networks::Networks;
 use crate::output::{Format, VerdictWriter, colour_of};
 use crate::pipeline::{Parts, Pipeline, Stop, Traffic};
-use crate::resume;
-use crate::sinks::{Sink, Sinks};
+use crate::sinks::{Sink, Sinks, publishers};
 use crate::summary::{Reasons, first_violation};
 use crate::time_text::TimeText;
-use crate::{complain, warn};
+use crate::warn;
 
 /// How long ending may take. Containers are killed after ten seconds, and a service may have less.
 const END: Duration = Duration::from_millis(4400);
@@ -44,8 +42,8 @@ pub struct Options {
     pub format: Format,
     /// Whether they are coloured.
     pub colour: bool,
-    /// The snapshot file and how often it is written.
-    pub snapshots: Option<(PathBuf, Duration)>,
+    /// The snapshots to write.
+    pub snapshots: Option<Schedule>,
     /// After how many messages to stop.
     pub count: Option<u64>,
     /// How long to wait for subscribers of the verdicts before receiving messages.
@@ -66,55 +64,11 @@ pub struct Running {
     subscriptions: Vec<Box<dyn Subscription>>,
     /// The thread that keeps time, if time alone decides verdicts.
     keeper: Option<JoinHandle<()>>,
-    /// The thread that writes snapshots.
+    /// The writing of snapshots.
     snapshots: Option<Snapshots>,
     spec: Spec,
     /// The name of what is published.
     published: &'static str,
-}
-
-/// The periodic writing of snapshots.
-struct Snapshots {
-    file: PathBuf,
-    /// Ends the thread, by being dropped.
-    end: mpsc::Sender<()>,
-    thread: JoinHandle<()>,
-}
-
-impl Snapshots {
-    /// Starts to write snapshots, on a thread of its own.
-    fn start(pipeline: Arc<Pipeline>, file: PathBuf, every: Duration) -> io::Result<Snapshots> {
-        let (end, ended) = mpsc::channel::<()>();
-        let target = file.clone();
-        let write = move || {
-            let mut failed = false;
-            while ended.recv_timeout(every) == Err(mpsc::RecvTimeoutError::Timeout) {
-                let written = resume::write(&target, &pipeline.snapshot());
-                if let Err(error) = &written
-                    && !failed
-                {
-                    warn(&format!("cannot write the snapshot {}: {error}; trying again", target.display()));
-                }
-                failed = written.is_err();
-            }
-        };
-        let thread = thread::Builder::new().name("snapshots".into()).spawn(write)?;
-        Ok(Snapshots { file, end, thread })
-    }
-
-    /// Writes the last snapshot. Returns whether it was written.
-    fn end(self, pipeline: &Pipeline) -> bool {
-        drop(self.end);
-        // A panic of the thread has been reported.
-        let _ = self.thread.join();
-        match resume::write(&self.file, &pipeline.snapshot()) {
-            Ok(()) => true,
-            Err(error) => {
-                complain(&format!("cannot write the snapshot {}: {error}", self.file.display()));
-                false
-            }
-        }
-    }
 }
 
 impl Running {
@@ -137,7 +91,7 @@ impl Running {
                 address => {
                     let publisher = networks.publisher(address, true)?;
                     undelivered.add(address.to_string(), publisher.drops());
-                    Ok(Sink::Network(publisher))
+                    Ok(Sink::Network(publisher.into()))
                 }
             };
             places.iter().map(sink).collect::<Result<Vec<Sink>, String>>()
@@ -172,6 +126,7 @@ impl Running {
         let topics = topics.map(|(topic, binding)| format!("'{}' ({})", topic.name, binding.address));
         let stdout = Console::new(deployment.slow_consumer);
         undelivered.add(Address::Stdout.to_string(), Some(stdout.drops()));
+        let senders = publishers(sinks.iter().flatten().chain(&released).cloned());
         let pipeline = Arc::new(Pipeline::new(Parts {
             session,
             clock: clock as Arc<dyn Clock>,
@@ -191,6 +146,7 @@ impl Running {
         if let Some(address) = &deployment.alignment.progress {
             subscriptions.push(networks.subscribe(address, pipeline.progress(), Arc::clone(&pipeline))?);
         }
+        networks.begin();
         let keep_time = {
             let pipeline = Arc::clone(&pipeline);
             move || pipeline.keep_time()
@@ -199,11 +155,11 @@ impl Running {
             let thread = thread::Builder::new().name("time".into());
             thread.spawn(keep_time).map_err(|error| format!("cannot start a thread: {error}"))
         });
-        let snapshots = options.snapshots.map(|(file, every)| {
-            Snapshots::start(Arc::clone(&pipeline), file, every)
+        let networks = Arc::new(networks);
+        let snapshots = options.snapshots.map(|schedule| {
+            Snapshots::start(schedule, Arc::clone(&pipeline), Arc::clone(&networks), senders)
                 .map_err(|error| format!("cannot start a thread: {error}"))
         });
-        let networks = Arc::new(networks);
         let losses = Watcher::start(Arc::clone(&pipeline), Arc::clone(&networks), undelivered.clone())
             .map_err(|error| format!("cannot start a thread: {error}"))?;
         Ok(Running {
@@ -263,12 +219,13 @@ impl Running {
             // A panic of the thread has been reported.
             let _ = keeper.join();
         }
-        let kept = self.snapshots.is_none_or(|snapshots| snapshots.end(&self.pipeline));
         let mut flushed = closed;
         let deadline = end - LEAVE;
         for publisher in &publishers {
             flushed &= publisher.flush(deadline.saturating_duration_since(Instant::now()));
         }
+        // Afterwards: verdicts that were not delivered are not forgotten.
+        let kept = self.snapshots.is_none_or(Snapshots::end);
         drop(self.subscriptions);
         drop(publishers);
         let (outages, refused) = (self.networks.outages(), self.networks.refused());

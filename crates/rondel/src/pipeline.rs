@@ -151,7 +151,7 @@ impl Pipeline {
 
     /// Ends the run and returns the publishers, to be flushed. Unless `resumable`, the recording ends too, with
     /// verdicts about waiting messages and open obligations. `None` when a sink blocks for longer than `limit`.
-    pub fn end(&self, resumable: bool, limit: Duration) -> Option<Vec<Box<dyn Publisher>>> {
+    pub fn end(&self, resumable: bool, limit: Duration) -> Option<Vec<Arc<dyn Publisher>>> {
         let deadline = Instant::now() + limit;
         self.ending.store(true, Ordering::Relaxed);
         let mut state = loop {
@@ -193,13 +193,22 @@ impl Pipeline {
         }
     }
 
-    /// A snapshot of the session, from which another run can continue.
-    pub fn snapshot(&self) -> Vec<u8> {
+    /// A snapshot of the session with these marks, from which another run can continue.
+    pub fn snapshot(&self, marks: Vec<u8>) -> Vec<u8> {
         let mut state = self.state();
+        state.session.attach(marks);
         let bytes = state.session.snapshot("");
         // Taking a snapshot evaluates all messages.
         state.emit();
+        if self.batching {
+            state.release();
+        }
         bytes
+    }
+
+    /// The number of messages received so far.
+    pub fn received(&self) -> u64 {
+        self.state().traffic.received
     }
 
     /// Whether time alone decides verdicts, so that a thread must [keep time](Pipeline::keep_time).

@@ -1,5 +1,7 @@
 //! Sinks of verdicts: topics and standard output.
 
+use std::sync::Arc;
+
 use rondel_net::adapter::{PublishError, Publisher};
 use rondel_runtime::Report;
 
@@ -8,9 +10,10 @@ use crate::output::VerdictWriter;
 use crate::warn;
 
 /// A destination of verdicts.
+#[derive(Clone)]
 pub enum Sink {
     /// A topic on a network.
-    Network(Box<dyn Publisher>),
+    Network(Arc<dyn Publisher>),
     /// Standard output.
     Stdout,
 }
@@ -101,7 +104,7 @@ impl Sinks {
     }
 
     /// Writes the buffers and returns the publishers, to be flushed. Later reports have no sink.
-    pub fn close(&mut self) -> Vec<Box<dyn Publisher>> {
+    pub fn close(&mut self) -> Vec<Arc<dyn Publisher>> {
         self.stdout.flush();
         // The vector keeps its length, as a receiver may be called once more.
         publishers(self.sinks.iter_mut().flat_map(std::mem::take))
@@ -116,7 +119,7 @@ pub fn release(sink: &Sink) {
 }
 
 /// The publishers among sinks.
-pub fn publishers(sinks: impl IntoIterator<Item = Sink>) -> Vec<Box<dyn Publisher>> {
+pub fn publishers(sinks: impl IntoIterator<Item = Sink>) -> Vec<Arc<dyn Publisher>> {
     let publisher = |sink| if let Sink::Network(publisher) = sink { Some(publisher) } else { None };
     sinks.into_iter().filter_map(publisher).collect()
 }

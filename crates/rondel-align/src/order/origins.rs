@@ -13,7 +13,7 @@ const WINDOW: u64 = 256;
 const PUBLISHERS: usize = 4096;
 
 /// The publishers of a topic with their sequence numbers.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Origins {
     publishers: BTreeMap<u64, PublisherNumbers>,
     /// Number of events with an origin.
@@ -23,7 +23,7 @@ pub struct Origins {
 }
 
 /// Sequence numbers of one publisher.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct PublisherNumbers {
     /// First number received: lower ones are not missing.
     first: u64,
@@ -57,7 +57,7 @@ pub enum NumberOutcome {
 
 impl Origins {
     /// Whether restored values are plausible: a snapshot may contain any numbers.
-    pub(super) fn is_plausible(&self) -> bool {
+    pub fn is_plausible(&self) -> bool {
         self.heard < IMPOSSIBLE && self.publishers.len() <= PUBLISHERS
     }
 
@@ -90,6 +90,15 @@ impl Origins {
         self.publishers
             .get(&origin.publisher)
             .is_some_and(|p| p.first == origin.number && p.highest == p.first)
+    }
+
+    /// Returns the number after the highest one of each publisher.
+    pub fn expected(&self) -> impl Iterator<Item = Origin> {
+        let after = |(&publisher, numbers): (&u64, &PublisherNumbers)| Origin {
+            publisher,
+            number: numbers.highest.wrapping_add(1),
+        };
+        self.publishers.iter().map(after)
     }
 
     /// Returns the number of publishers that are remembered.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockE
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::held::{self, Held, Holding};
 use super::incoming::Routes;
 use super::link::{self, Inbox, Link};
 use super::outgoing::{Outgoing, PendingRequest};
@@ -53,6 +54,8 @@ pub(super) struct Connection {
     pub(super) client: String,
     /// Held while receivers are called. Where both locks are needed, this one is taken before `out`.
     pub(super) routes: Mutex<Routes>,
+    /// Taken shortly before `routes` by the reading thread, and by whoever needs `routes` soon.
+    pub(super) gate: Mutex<()>,
     pub(super) out: Mutex<Outgoing>,
     pub(super) changed: Condvar,
     tick: Condvar,
@@ -73,6 +76,7 @@ impl Connection {
         client: String,
         role: Role,
         breaks: Arc<Breaks>,
+        holding: Option<&Arc<Holding>>,
     ) -> Result<Arc<Connection>, OpenError> {
         let clean = settings.clean_start || role == Role::Publishers;
         let (link, inbox, allowed) = Link::open(&settings, &client, clean)?;
@@ -86,12 +90,22 @@ impl Connection {
             "limits set by the MQTT broker"
         );
         let link = Arc::new(link);
+        let mut routes = Routes::default();
+        if let Some((holding, window)) = holding.zip(held::window(&settings))
+            && role == Role::Subscriptions
+        {
+            let (held, taken) = Held::new(holding, &client, window, allowed.session_present);
+            taken.iter().for_each(|id| routes.taken[usize::from(id / 64)] |= 1 << (id % 64));
+            routes.held = Some(held);
+            routes.waits = true;
+        }
         let out = Outgoing::new(Arc::clone(&link), allowed);
         let connection = Arc::new(Connection {
             settings,
             role,
             client,
-            routes: Mutex::new(Routes::default()),
+            routes: Mutex::new(routes),
+            gate: Mutex::new(()),
             out: Mutex::new(out),
             changed: Condvar::new(),
             tick: Condvar::new(),
@@ -230,6 +244,12 @@ impl Connection {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Takes the lock of the routes after those who wait for it.
+    fn routes_in_turn(&self) -> MutexGuard<'_, Routes> {
+        drop(self.gate.lock().unwrap_or_else(PoisonError::into_inner));
+        self.routes()
+    }
+
     /// Reads and delivers until the connection breaks; returns the reason.
     fn read(&self, link: &Link, inbox: &mut Inbox) -> String {
         let mut answers = Vec::new();
@@ -261,14 +281,17 @@ impl Connection {
             if let Packet::Publish(message) = packet {
                 // A receiver may block: publishers must not wait for it.
                 out = None;
-                let routes = routes.get_or_insert_with(|| self.routes());
+                let routes = routes.get_or_insert_with(|| self.routes_in_turn());
                 let sample = Sample::new(message.payload, None, Some(arrival));
                 self.deliver(routes, &message, sample, answers);
             } else if let Packet::PubRel(id) = packet {
                 out = None;
-                let routes = routes.get_or_insert_with(|| self.routes());
+                let routes = routes.get_or_insert_with(|| self.routes_in_turn());
                 routes.taken[usize::from(id / 64)] &= !(1 << (id % 64));
-                packet::acknowledge(packet::PUBCOMP, id, answers);
+                match &mut routes.held {
+                    Some(held) => held.push(packet::PUBCOMP, id),
+                    None => packet::acknowledge(packet::PUBCOMP, id, answers),
+                }
             } else {
                 answered = true;
                 let out = out.get_or_insert_with(|| self.out());
@@ -290,6 +313,7 @@ impl Connection {
                 entry.route.deliver.idle();
             }
         }
+        routes.iter().filter_map(|routes| routes.held.as_ref()).for_each(Held::signal);
         drop(routes);
         if !answers.is_empty() {
             let mut out = self.out();
@@ -362,9 +386,7 @@ impl Connection {
                 out.requests.push((id, PendingRequest::Subscribe(Some(Vec::new()))));
             }
         }
-        if !resumed {
-            routes.taken.fill(0);
-        }
+        routes.restart(resumed);
         let due = || routes.all.iter().filter(|s| !(resumed && s.known)).map(|s| &s.route);
         if due().next().is_some() {
             let id = out.flight.number();

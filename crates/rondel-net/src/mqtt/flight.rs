@@ -8,6 +8,8 @@ use super::packet;
 #[derive(Debug)]
 pub(super) struct InFlight {
     messages: VecDeque<InFlightMessage>,
+    /// Number of messages kept so far.
+    kept: u64,
     /// Number of messages at the end that were not sent over the current link yet.
     unsent: usize,
     /// Packet ids in use, as a bit set.
@@ -20,6 +22,8 @@ pub(super) struct InFlight {
 #[derive(Debug)]
 struct InFlightMessage {
     id: u16,
+    /// [`InFlight::kept`] before it.
+    number: u64,
     packet: Vec<u8>,
     /// At QoS 2: the broker has received the message and waits for PUBREL.
     taken: bool,
@@ -28,7 +32,7 @@ struct InFlightMessage {
 impl Default for InFlight {
     fn default() -> InFlight {
         let (messages, spare) = (VecDeque::new(), Vec::new());
-        InFlight { messages, unsent: 0, used: vec![0; 1024], last: 0, spare }
+        InFlight { messages, kept: 0, unsent: 0, used: vec![0; 1024], last: 0, spare }
     }
 }
 
@@ -39,6 +43,16 @@ impl InFlight {
 
     pub(super) fn is_empty(&self) -> bool {
         self.messages.is_empty()
+    }
+
+    /// Returns the number of messages kept so far.
+    pub(super) fn kept(&self) -> u64 {
+        self.kept
+    }
+
+    /// Whether the first so many messages are acknowledged.
+    pub(super) fn is_through(&self, count: u64) -> bool {
+        self.messages.front().is_none_or(|message| message.number >= count)
     }
 
     /// Returns an unused packet id. There always is one, since the window is far smaller than 65,535.
@@ -63,7 +77,8 @@ impl InFlight {
         let mut packet = self.spare.pop().unwrap_or_default();
         packet.clear();
         write(&mut packet);
-        self.messages.push_back(InFlightMessage { id, packet, taken: false });
+        self.messages.push_back(InFlightMessage { id, number: self.kept, packet, taken: false });
+        self.kept += 1;
         self.messages.back().map_or(&[], |message| &message.packet)
     }
 

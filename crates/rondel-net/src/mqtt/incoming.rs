@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rondel_event::{Timestamp, TopicId};
 
 use super::connection::{Connection, lock_until};
+use super::held::Held;
 use super::outgoing::PendingRequest;
 use super::{Qos, SubscriptionSettings, packet, topic};
 use crate::adapter::{Sample, trace_message};
@@ -61,8 +62,12 @@ pub(super) struct Routes {
     pub(super) taken: Vec<u64>,
     /// Messages that the broker queued for an earlier run and sends before the subscription is made.
     early: Vec<EarlyMessage>,
+    /// Whether messages wait until all subscriptions are made, so that they keep their order.
+    pub(super) waits: bool,
     /// Number of messages without a subscription.
     unrouted: u64,
+    /// The answers that wait for a snapshot, where they do.
+    pub(super) held: Option<Held>,
 }
 
 /// A message that waits for its subscription.
@@ -86,15 +91,21 @@ impl Connection {
         let id = message.id;
         let (word, bit) = (usize::from(id / 64), 1 << (id % 64));
         let kind = if message.qos == Qos::ExactlyOnce { packet::PUBREC } else { packet::PUBACK };
-        let mut acknowledge = || {
-            if message.qos != Qos::AtMostOnce {
-                packet::acknowledge(kind, id, answers);
-            }
+        let mut acknowledge = |held: &mut Option<Held>| match held {
+            _ if message.qos == Qos::AtMostOnce => {}
+            Some(held) => held.push(kind, id),
+            None => packet::acknowledge(kind, id, answers),
         };
-        if message.qos == Qos::ExactlyOnce && routes.taken[word] & bit != 0 {
-            return acknowledge();
+        if message.qos == Qos::ExactlyOnce && routes.taken[word] & bit != 0
+            || routes.held.as_mut().is_some_and(|held| held.is_repeat(message))
+        {
+            return acknowledge(&mut routes.held);
         }
-        let Some(entry) = routes.find(message.topic) else {
+        let is_held = routes.held.is_some();
+        if routes.waits && message.qos != Qos::AtMostOnce {
+            return routes.keep(message, &sample);
+        }
+        let Some(index) = routes.find(message.topic) else {
             // The subscription was closed, or it is still to come and the message is from the session of an
             // earlier run. Messages of the second kind wait here unacknowledged, which limits their number.
             if !self.is_persistent() {
@@ -105,23 +116,19 @@ impl Connection {
                         "a message matches no open subscription and is ignored; further ones are only counted"
                     );
                 }
-                acknowledge();
+                acknowledge(&mut routes.held);
             } else if message.qos != Qos::AtMostOnce {
-                let (topic, payload) = (message.topic.to_owned(), message.payload.to_vec());
-                routes.early.push(EarlyMessage {
-                    topic,
-                    payload,
-                    arrival: sample.arrival(),
-                    message: packet::Publish { topic: "", payload: &[], ..*message },
-                });
+                routes.keep(message, &sample);
             }
             return;
         };
+        let entry = &mut routes.all[index];
         let counts = &entry.route.counts;
         let filter = &entry.route.filter;
         // Only the first of each kind is logged.
         let first = |count: &AtomicU64| count.fetch_add(1, Ordering::Relaxed) == 0;
-        if message.duplicate && first(&counts.duplicates) {
+        // Where answers are held, what was received before has been recognised.
+        if message.duplicate && !is_held && first(&counts.duplicates) {
             tracing::warn!(
                 topic = %filter,
                 "the broker sent a message again (DUP flag) that may have been received before; it is processed \
@@ -157,7 +164,10 @@ impl Connection {
         if message.qos == Qos::ExactlyOnce {
             routes.taken[word] |= bit;
         }
-        acknowledge();
+        if let Some(held) = &mut routes.held {
+            held.note(message);
+        }
+        acknowledge(&mut routes.held);
     }
 
     /// Whether a topic of this filter belongs to a subscription of this connection already.
@@ -174,6 +184,10 @@ impl Connection {
             let key = routes.next;
             routes.all.push(RouteEntry { key, route, known: false, touched: false });
             routes.index();
+            // Under the same lock, so that later messages come later.
+            if !routes.waits && !routes.early.is_empty() {
+                self.deliver_early(&mut routes, |topic| topic::filters_meet(&filter, topic));
+            }
             key
         };
         let subscribed = self.request_subscription(&filter, qos);
@@ -183,19 +197,24 @@ impl Connection {
         } else if let Some(entry) = routes.all.iter_mut().find(|entry| entry.key == key) {
             entry.known = true;
         }
-        if subscribed.is_ok() && !routes.early.is_empty() {
-            self.deliver_early(&mut routes, &filter);
-        }
         subscribed.map(|()| key)
     }
 
+    /// Delivers the messages that arrived before all subscriptions were made.
+    pub(super) fn begin(&self) {
+        let routes = &mut *self.routes();
+        if std::mem::take(&mut routes.waits) {
+            self.deliver_early(routes, |_| true);
+        }
+    }
+
     /// Delivers the messages that arrived before their subscription.
-    fn deliver_early(&self, routes: &mut Routes, filter: &str) {
-        let (due, rest) = std::mem::take(&mut routes.early)
-            .into_iter()
-            .partition(|early| topic::filters_meet(filter, &early.topic));
+    fn deliver_early(&self, routes: &mut Routes, is_due: impl Fn(&str) -> bool) {
+        let (due, rest) =
+            std::mem::take(&mut routes.early).into_iter().partition(|early| is_due(&early.topic));
         routes.early = rest;
-        tracing::debug!(topic = %filter, count = due.len(), "delivering messages queued for an earlier run");
+        let due: Vec<EarlyMessage> = due;
+        tracing::debug!(count = due.len(), "delivering messages queued for an earlier run");
         let mut answers = Vec::new();
         for EarlyMessage { topic, payload, arrival, message } in &due {
             let message = packet::Publish { topic, payload, ..*message };
@@ -203,6 +222,7 @@ impl Connection {
         }
         let touched = routes.all.iter_mut().filter_map(|s| std::mem::take(&mut s.touched).then_some(s));
         touched.for_each(|entry| entry.route.deliver.idle());
+        routes.held.iter().for_each(Held::signal);
         let mut out = self.out();
         out.buffer.append(&mut answers);
         out.send();
@@ -291,18 +311,42 @@ impl Default for Routes {
             exact: HashMap::new(),
             taken: vec![0; 1024],
             early: Vec::new(),
+            waits: false,
             unrouted: 0,
+            held: None,
         }
     }
 }
 
 impl Routes {
-    fn find(&mut self, name: &str) -> Option<&mut RouteEntry> {
-        let index = match self.exact.get(name) {
-            Some(&index) => index,
-            None => self.all.iter().position(|s| topic::filters_meet(&s.route.filter, name))?,
-        };
-        self.all.get_mut(index)
+    /// Returns the position of the route of a topic.
+    fn find(&self, name: &str) -> Option<usize> {
+        match self.exact.get(name) {
+            Some(&index) => Some(index),
+            None => self.all.iter().position(|s| topic::filters_meet(&s.route.filter, name)),
+        }
+    }
+
+    /// Keeps a message that came before its subscription.
+    fn keep(&mut self, message: &packet::Publish<'_>, sample: &Sample<'_>) {
+        self.early.push(EarlyMessage {
+            topic: message.topic.to_owned(),
+            payload: message.payload.to_vec(),
+            arrival: sample.arrival(),
+            message: packet::Publish { topic: "", payload: &[], ..*message },
+        });
+    }
+
+    /// Prepares for a new link: over a session that the broker kept, messages that wait here come again. Otherwise
+    /// nobody expects their acknowledgement.
+    pub(super) fn restart(&mut self, resumed: bool) {
+        if resumed {
+            self.early.clear();
+        } else {
+            self.taken.fill(0);
+            self.held.iter_mut().for_each(Held::forget);
+            self.early.iter_mut().for_each(|early| early.message.qos = Qos::AtMostOnce);
+        }
     }
 
     fn index(&mut self) {

@@ -187,6 +187,7 @@ impl Link {
             client,
             clean,
             session_expiry: settings.session_expiry,
+            receive_maximum: super::held::window(settings),
             keep_alive: settings.keep_alive,
             user: settings.user.as_deref(),
             password: password.as_deref(),

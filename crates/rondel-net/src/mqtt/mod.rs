@@ -8,6 +8,7 @@
 
 mod connection;
 mod flight;
+mod held;
 mod incoming;
 mod link;
 mod outgoing;
@@ -19,7 +20,7 @@ mod subscription;
 mod topic;
 
 pub use publisher::Publisher;
-pub use session::Session;
+pub use session::{Acknowledgements, Session};
 pub use settings::{Broker, Password, PublisherSettings, Qos, Settings, SubscriptionSettings, Tls, Version};
 pub use subscription::Subscription;
 pub use topic::{check_filter, check_topic, filters_meet, is_single};

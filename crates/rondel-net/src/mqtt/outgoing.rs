@@ -222,6 +222,28 @@ impl Connection {
         waited.unwrap_or_else(PoisonError::into_inner).0.link.is_some()
     }
 
+    /// Waits until the broker has read everything that was sent so far. Returns whether it did within `limit`.
+    pub(super) fn wait_read(&self, limit: Duration) -> bool {
+        let mut out = self.out();
+        out.ping();
+        out.send();
+        let ping = out.pings;
+        let waiting = |out: &mut Outgoing| out.answered < ping && out.link.is_some() && !out.ended;
+        let out = self.changed.wait_timeout_while(out, limit, waiting);
+        out.unwrap_or_else(PoisonError::into_inner).0.answered >= ping
+    }
+
+    /// Waits until the broker has answered every message at QoS 1 and 2 that was published before the call. Returns
+    /// whether it did within `limit`.
+    pub(super) fn settle(&self, limit: Duration) -> bool {
+        let Some(mut out) = lock_until(&self.out, Instant::now() + limit) else { return false };
+        out.send();
+        let mark = out.flight.kept();
+        let waiting = |out: &mut Outgoing| !out.flight.is_through(mark) && !self.is_closing() && !out.ended;
+        let out = self.changed.wait_timeout_while(out, limit, waiting);
+        out.unwrap_or_else(PoisonError::into_inner).0.flight.is_through(mark)
+    }
+
     /// Waits until the broker has read everything and acknowledged all messages at QoS 1 and 2. Returns
     /// whether it did within `limit` and refused none so far.
     pub(super) fn flush(&self, limit: Duration) -> bool {

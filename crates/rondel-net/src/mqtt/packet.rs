@@ -248,6 +248,7 @@ pub(super) struct Connect<'a> {
     pub(super) client: &'a str,
     pub(super) clean: bool,
     pub(super) session_expiry: u32,
+    pub(super) receive_maximum: Option<u16>,
     pub(super) keep_alive: u16,
     pub(super) user: Option<&'a str>,
     pub(super) password: Option<&'a [u8]>,
@@ -285,8 +286,12 @@ pub(super) fn connect(connect: &Connect<'_>, out: &mut Vec<u8>) {
     body.push(flag(connect.user.is_some(), 7) | flag(connect.password.is_some(), 6) | flag(connect.clean, 1));
     body.extend_from_slice(&connect.keep_alive.to_be_bytes());
     if connect.version == Version::V5 {
-        body.extend_from_slice(&[5, 0x11]);
+        body.extend_from_slice(&[if connect.receive_maximum.is_some() { 8 } else { 5 }, 0x11]);
         body.extend_from_slice(&connect.session_expiry.to_be_bytes());
+        if let Some(maximum) = connect.receive_maximum {
+            body.push(0x21);
+            body.extend_from_slice(&maximum.to_be_bytes());
+        }
     }
     text(connect.client.as_bytes(), &mut body);
     for field in [connect.user.map(str::as_bytes), connect.password].into_iter().flatten() {

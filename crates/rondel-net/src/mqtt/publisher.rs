@@ -52,6 +52,11 @@ impl adapter::Publisher for Publisher {
         self.connection.flush(limit)
     }
 
+    /// Waits until the broker has acknowledged or refused every message at QoS 1 and 2 that was published before.
+    fn settle(&self, limit: Duration) -> bool {
+        self.connection.settle(limit)
+    }
+
     fn drops(&self) -> Option<Arc<Drops>> {
         Some(Arc::clone(&self.drops))
     }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rondel_event::{Timestamp, TopicId};
 
 use super::connection::{Connection, Role, lock_until};
+use super::held::{self, Holding};
 use super::{
     DeclareError, OpenError, Publisher, PublisherSettings, Settings, Subscription, SubscriptionSettings,
     check_filter, check_topic,
@@ -35,9 +36,15 @@ pub struct Session {
     incoming: Mutex<Vec<Arc<Connection>>>,
     outgoing: Mutex<Option<Arc<Connection>>>,
     breaks: Arc<Breaks>,
+    /// Where acknowledgements are held back.
+    holding: Option<Arc<Holding>>,
     /// Number of subscriptions made so far.
     subscribed: AtomicU64,
 }
+
+/// Acknowledgements that are held back.
+#[derive(Default)]
+pub struct Acknowledgements(Vec<(Arc<Connection>, u64)>);
 
 /// Broken connections of a session.
 #[derive(Debug, Default)]
@@ -76,11 +83,13 @@ impl Session {
             format!("rondel-{random:08x}")
         });
         let (settings, breaks) = (Arc::new(settings.clone()), Arc::<Breaks>::default());
+        let holding = settings.hold.as_deref().map(|marks| Arc::new(Holding::new(marks)));
         let first = Connection::open(
             Arc::clone(&settings),
             client.clone(),
             Role::Subscriptions,
             Arc::clone(&breaks),
+            holding.as_ref(),
         )?;
         Ok(Session {
             settings,
@@ -88,6 +97,7 @@ impl Session {
             incoming: Mutex::new(vec![first]),
             outgoing: Mutex::new(None),
             breaks,
+            holding,
             subscribed: AtomicU64::new(0),
         })
     }
@@ -153,7 +163,8 @@ impl Session {
     }
 
     fn connect(&self, client: String, role: Role) -> Result<Arc<Connection>, OpenError> {
-        Connection::open(Arc::clone(&self.settings), client, role, Arc::clone(&self.breaks))
+        let breaks = Arc::clone(&self.breaks);
+        Connection::open(Arc::clone(&self.settings), client, role, breaks, self.holding.as_ref())
     }
 
     /// Creates a publisher on a topic.
@@ -210,6 +221,44 @@ impl Session {
         let outgoing = lock(&self.outgoing);
         let incoming = lock(&self.incoming);
         incoming.iter().chain(&*outgoing).find_map(|connection| connection.failure()).map(str::to_owned)
+    }
+
+    /// Says that all subscriptions are made: where acknowledgements are held back, messages wait until then, so that
+    /// those of several topics keep their order.
+    pub fn begin(&self) {
+        let connections = lock(&self.incoming).clone();
+        connections.iter().for_each(|connection| connection.begin());
+    }
+
+    /// Whether acknowledgements are held back.
+    pub fn holds(&self) -> bool {
+        self.holding.is_some()
+    }
+
+    /// Waits up to `limit`, less if the broker may soon stop sending since too many acknowledgements are held back.
+    /// Returns whether any is.
+    pub fn wait_held(&self, limit: Duration) -> bool {
+        let Some(holding) = &self.holding else { return false };
+        holding.wait(limit);
+        let waits = |c: &Arc<Connection>| c.routes().held.as_ref().is_some_and(held::Held::is_waiting);
+        lock(&self.incoming).clone().iter().any(waits)
+    }
+
+    /// Calls `capture` with the marks of all messages received so far, while none is received. Returns its result,
+    /// and the acknowledgements of these messages, to be [released](Session::release) once it is durable.
+    pub fn freeze<T>(&self, capture: impl FnOnce(Vec<u8>) -> T) -> (T, Acknowledgements) {
+        let connections = lock(&self.incoming).clone();
+        let Some(holding) = &self.holding else { return (capture(Vec::new()), Acknowledgements::default()) };
+        let (captured, cut) = holding.freeze(&connections, capture);
+        (captured, Acknowledgements(cut))
+    }
+
+    /// Sends acknowledgements that were held back, and waits up to `limit` until the broker has read them.
+    pub fn release(&self, acknowledgements: &Acknowledgements, limit: Duration) {
+        held::release(&acknowledgements.0);
+        if !limit.is_zero() {
+            held::settle(&acknowledgements.0, limit);
+        }
     }
 
     /// Stops publishing, sends buffered messages, waits for their acknowledgement, and disconnects.

@@ -204,6 +204,13 @@ pub struct Settings {
     pub clean_start: bool,
     /// With version 5, how many seconds the broker keeps the session while the connection is broken.
     pub session_expiry: u32,
+    /// How many messages at QoS 1 and 2 the broker may send before the first is acknowledged; with version 3.1.1
+    /// brokers have a setting of their own. Default: no limit; while acknowledgements are held back 4,096, with
+    /// version 3.1.1 the 20 that brokers usually have.
+    pub receive_maximum: Option<u16>,
+    /// Holds acknowledgements back until [`Session::release`](super::Session::release). The bytes are the marks of
+    /// the run before, from [`Session::freeze`](super::Session::freeze); empty without one.
+    pub hold: Option<Vec<u8>>,
     /// Keep-alive interval in seconds; a connection that is silent for 1.5 intervals counts as broken.
     pub keep_alive: u16,
     /// How long publishing waits for a broker that accepts nothing or cannot be reached, before messages are
@@ -223,6 +230,8 @@ impl Default for Settings {
             client_id: None,
             clean_start: true,
             session_expiry: 300,
+            receive_maximum: None,
+            hold: None,
             keep_alive: 30,
             slow_consumer: None,
         }

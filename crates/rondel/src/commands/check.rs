@@ -420,7 +420,7 @@ impl Checking<'_> {
             ));
             return Ok(());
         }
-        resume::write(file, &session.snapshot(&self.options.times())).map_err(|error| {
+        rondel_recording::durable::replace(file, &session.snapshot(&self.options.times())).map_err(|error| {
             complain(&format!("cannot write the snapshot {}: {error}", file.display()));
             Stopped
         })

@@ -137,6 +137,8 @@ impl Demo {
             exit_on_unreachable: true,
             missing_after: None,
             limits: Limits::default(),
+            durability: None,
+            ids: false,
             specification,
         };
         let publishers: Result<Vec<Box<dyn Publisher>>, String> =

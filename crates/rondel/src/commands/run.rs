@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use rondel_event::TimeUnit;
+use rondel_recording::durable;
 use rondel_runtime::{Input, Session, SessionPlan, SystemClock};
 
 use crate::deployment::{
-    self, Address, AlignmentSection, Binding, Deployment, check_time_field, spread, time_source,
+    self, Address, AlignmentSection, Binding, Deployment, Durability, check_time_field, spread, time_source,
 };
+use crate::durability::Schedule;
 use crate::live::{Options, Running};
 use crate::networks::{self, NetworkArguments};
 use crate::output::{Emit, Format};
@@ -106,8 +108,9 @@ impl Run {
     }
 
     /// The session: a new one, or one that continues from a snapshot.
-    fn session(&self, plan: &SessionPlan) -> Result<Session, String> {
-        match &self.resume {
+    fn session(&self, plan: &SessionPlan, exactly: bool) -> Result<Session, String> {
+        // Without the state, messages that are repeated would count as new.
+        match self.resume.as_ref().or(self.snapshot_to.as_ref().filter(|_| exactly)) {
             Some(file) if matches!(file.try_exists(), Ok(false)) => {
                 warn(&format!(
                     "the snapshot {} does not exist yet: starting from the beginning",
@@ -118,6 +121,23 @@ impl Run {
             None => {}
         }
         plan.start().map_err(|error| error.to_string())
+    }
+
+    /// The snapshots to write.
+    fn schedule(&self, durability: Option<Durability>) -> Result<Option<Schedule>, &'static str> {
+        let (every, exactly) = match (durability, &self.snapshot_to) {
+            (Some(Durability::None), Some(_)) => {
+                return Err("`durability: none` writes no snapshots: leave --snapshot-to out");
+            }
+            (Some(Durability::Snapshot | Durability::Exactly(_)), None) => {
+                return Err(
+                    "`durability` of the deployment needs a file for snapshots: add --snapshot-to FILE",
+                );
+            }
+            (Some(Durability::Exactly(every)), _) => (every, true),
+            _ => (Duration::from_secs(self.snapshot_every), false),
+        };
+        Ok(self.snapshot_to.clone().map(|file| Schedule { file, every, exactly }))
     }
 
     fn deployment(&self) -> Result<Deployment, u8> {
@@ -241,6 +261,8 @@ impl Run {
             exit_on_unreachable: self.network.exit_on_unreachable,
             missing_after: Some(deployment::MISSING_AFTER),
             limits: deployment::Limits::default(),
+            durability: None,
+            ids: false,
         })
     }
 }
@@ -255,13 +277,30 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
         ..rondel_runtime::Options::default()
     });
     plan.mixtures().iter().for_each(|sentence| warn(sentence));
-    let session = match arguments.session(&plan) {
+    let schedule = match arguments.schedule(deployment.durability) {
+        Ok(schedule) => schedule,
+        Err(error) => {
+            complain(error);
+            return exit::USAGE;
+        }
+    };
+    let exact = schedule.as_ref().filter(|schedule| schedule.exactly);
+    let mut session = match arguments.session(&plan, exact.is_some()) {
         Ok(session) => session,
         Err(error) => {
             complain(&error);
             return exit::USAGE;
         }
     };
+    let mut settings = deployment.networks.clone();
+    if let Some(Schedule { file, .. }) = exact {
+        // Before a message is taken that could not be acknowledged.
+        if let Err(error) = durable::replace(file, &session.snapshot("")) {
+            complain(&format!("cannot write the snapshot {}: {error}", file.display()));
+            return exit::TRACE;
+        }
+        settings.hold(session.attachment());
+    }
     let (stop, stopped) = mpsc::channel();
     let asking = stop.clone();
     // The receiver lives as long as this function: a later signal has nothing to stop.
@@ -272,17 +311,15 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
             return exit::USAGE;
         }
     };
-    let Deployment { networks: settings, exit_on_unreachable, .. } = deployment;
-    let networks = match networks::open(settings, *exit_on_unreachable, || asked.yet()) {
+    let networks = match networks::open(&settings, deployment.exit_on_unreachable, || asked.yet()) {
         Ok(networks) => networks,
         Err(status) => return status,
     };
-    networks::show_listeners(settings);
-    let every = Duration::from_secs(arguments.snapshot_every);
+    networks::show_listeners(&settings);
     let options = Options {
         format: arguments.format,
         colour: crate::terminal::colours_stdout(),
-        snapshots: arguments.snapshot_to.as_ref().map(|file| (file.clone(), every)),
+        snapshots: schedule,
         count: arguments.count,
         wait_subscribers: Duration::from_secs(arguments.wait_subscribers),
         stop,

@@ -205,6 +205,8 @@ impl Tap {
             exit_on_unreachable: self.network.exit_on_unreachable,
             missing_after: None,
             limits: Limits::default(),
+            durability: None,
+            ids: false,
         })
     }
 
@@ -236,7 +238,7 @@ impl Tap {
                 count: self.count,
                 wait_subscribers: Duration::ZERO,
                 stop,
-                screen: Some(Sink::Network(Box::new(screen.clone()))),
+                screen: Some(Sink::Network(Arc::new(screen.clone()))),
             };
             let clock = Arc::new(SystemClock::default());
             let plan = deployment.plan(rondel_runtime::Options {

@@ -1,6 +1,7 @@
 //! Deployments: the networks, topics and sinks of a specification, from `rondel.yaml` or from arguments.
 
 mod alignment;
+mod durability;
 mod limits;
 mod mqtt;
 mod networks;
@@ -24,6 +25,8 @@ use crate::networks::NetworkSettings;
 use crate::specification::{Reading, Specification, Syntax, TimeModel, read_text};
 pub use alignment::Section as AlignmentSection;
 use alignment::{TopicSettings, alignment, duration};
+pub use durability::Durability;
+use durability::durability;
 pub use limits::Limits;
 use limits::limits;
 use mqtt::{OfTopic, mqtt_settings};
@@ -96,6 +99,10 @@ pub struct Deployment {
     pub missing_after: Option<i64>,
     /// The section `limits:`.
     pub limits: Limits,
+    /// What a crash may cost; by default what the options of the run say.
+    pub durability: Option<Durability>,
+    /// Whether verdicts carry ids.
+    pub ids: bool,
 }
 
 /// The usual [`Deployment::missing_after`].
@@ -158,7 +165,10 @@ impl Deployment {
     pub fn plan(&self, options: Options) -> SessionPlan {
         let (inputs, alignment) = (self.inputs(), self.alignment.alignment.clone());
         let largest_message = self.limits.message;
-        let options = Options { inputs, alignment, emit: self.emit, largest_message, ..options };
+        let exactly = matches!(self.durability, Some(Durability::Exactly(_)));
+        let ids = self.ids || exactly;
+        let options =
+            Options { inputs, alignment, emit: self.emit, largest_message, exactly, ids, ..options };
         match &self.synchronized {
             Some(_) => SessionPlan::synchronizer(self.specification.checked(), options),
             None => SessionPlan::of(self.specification.checked(), options),
@@ -226,6 +236,8 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     let missing_item = members.get("missing_after");
     let limits_item = members.get("limits");
     let slow_consumer_item = members.get("slow_consumer");
+    let durability_item = members.get("durability");
+    let ids = members.get("ids").and_then(|item| item.boolean("ids", mistakes)).unwrap_or(false);
     members.finish(SECTIONS, mistakes);
 
     let specification = match synchronize_item {
@@ -290,6 +302,10 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     let properties: Vec<String> = spec.unwrap_or(&empty).properties.iter().map(|p| p.name.clone()).collect();
     let (emit, sinks) = sinks(verdicts, spec.is_some().then_some(&properties[..]), &mut places, mistakes);
     places::check(&places, mistakes);
+    let durability = durability_item.and_then(|item| durability(item, mistakes));
+    if let (Some(item), Some(Durability::Exactly(_))) = (durability_item, durability) {
+        durability::check(item, (spec.unwrap_or(&empty), &sources), &networks, mistakes);
+    }
     let mut deployment = Deployment {
         specification: specification?,
         networks: NetworkSettings::default(),
@@ -302,6 +318,8 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
         exit_on_unreachable,
         missing_after,
         limits: limits_item.map(|item| limits(item, mistakes)).unwrap_or_default(),
+        durability,
+        ids,
     };
     deployment.addresses().for_each(|address| networks.need(address));
     networks.limit_slow_consumers(slow_consumer);

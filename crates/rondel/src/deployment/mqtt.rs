@@ -27,6 +27,7 @@ const MQTT: Synonyms = &[
     (&["clean_session"], "write `clean_start`"),
     (&["keepalive", "keep_alive_interval"], "write `keep_alive`"),
     (&["retain"], "write `retain_verdicts`"),
+    (&["max_inflight", "inflight", "max_inflight_messages", "window"], "write `receive_maximum`"),
 ];
 
 /// Names that people write for settings of TLS.
@@ -92,6 +93,9 @@ pub(super) fn mqtt_settings(item: Item<'_>, folder: &Path, mistakes: &mut Mistak
     let expiry = members.get("session_expiry");
     let expiry = expiry.and_then(|item| item.integer("session_expiry", 0..=longest, mistakes));
     settings.session_expiry = expiry.map_or(settings.session_expiry, |seconds| seconds as u32);
+    let window = members.get("receive_maximum");
+    let window = window.and_then(|item| item.integer("receive_maximum", 1..=65_535, mistakes));
+    settings.receive_maximum = window.map(|window| window as u16);
     members.finish(MQTT, mistakes);
     if mistakes.errors.len() == before
         && let Err(error) = settings.check()

@@ -41,7 +41,7 @@ fn pipeline_of(spec: Spec, clock: Arc<dyn Clock>) -> (Pipeline, mpsc::Receiver<S
     let options = Options { inputs: vec![input()], clock: Arc::clone(&clock), ..Options::default() };
     let plan = SessionPlan::of(Specification::new(spec).unwrap(), options);
     let (published, verdicts) = mpsc::channel();
-    let sinks = vec![vec![Sink::Network(Box::new(Published(published)))]];
+    let sinks = vec![vec![Sink::Network(Arc::new(Published(published)))]];
     let stdout = Console::new(Duration::from_secs(3));
     let pipeline = Pipeline::new(Parts {
         session: plan.start().unwrap(),

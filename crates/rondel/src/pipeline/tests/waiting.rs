@@ -46,7 +46,7 @@ fn pipeline(
     (to, notices): (&mpsc::Sender<String>, &mpsc::Sender<String>),
     resumed: Option<&[u8]>,
 ) -> Result<Pipeline, StartError> {
-    let sink = |to: &mpsc::Sender<String>| Sink::Network(Box::new(Published(to.clone())));
+    let sink = |to: &mpsc::Sender<String>| Sink::Network(Arc::new(Published(to.clone())));
     let session = match resumed {
         None => plan.start()?,
         Some(bytes) => plan.restore(bytes, "")?,
@@ -137,7 +137,7 @@ fn said(
             pipeline.idle();
             if i % 10 == 0 {
                 // It goes on as well from one that was written in between, which changes nothing.
-                assert!(plan.restore(&pipeline.snapshot(), "").is_ok());
+                assert!(plan.restore(&pipeline.snapshot(Vec::new()), "").is_ok());
             }
         }
         from = end;
@@ -151,7 +151,7 @@ fn said(
             let reported = reported.try_iter().filter(|report| !report.contains(r#""report":"lost""#));
             return (told.try_iter().collect(), reported.collect(), summary);
         }
-        resumed = Some(pipeline.snapshot());
+        resumed = Some(pipeline.snapshot(Vec::new()));
     }
     unreachable!()
 }
@@ -200,7 +200,7 @@ fn a_snapshot_of_something_else_is_refused_with_words() {
         messages()[..20].iter().filter(|message| message.0 < 2).for_each(|(topic, _, text)| {
             pipeline.receive(TopicId(*topic), &[Sample::new(text.as_bytes(), None, None)]);
         });
-        pipeline.snapshot()
+        pipeline.snapshot(Vec::new())
     };
     let refused = |bytes: &[u8], specification: &Specification, alignment: &Alignment, synchronizes| {
         let plan = plan(specification, alignment, synchronizes, &clock);
@@ -273,7 +273,7 @@ fn the_clock_waits_for_a_message() {
     let first = run(None);
     first.receive(TopicId(0), &[Sample::new(br#"{"t":5,"k":1,"x":2}"#, None, None)]);
     assert!(first.end(true, Duration::from_secs(60)).is_some());
-    let snapshot = first.snapshot();
+    let snapshot = first.snapshot(Vec::new());
     let second = run(Some(&snapshot));
     let before: Vec<String> = told.try_iter().chain(reported.try_iter()).collect();
     clock.set(Timestamp::from_nanos(9_000_000_000));
