@@ -3,10 +3,10 @@ SHELL := /bin/bash
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
 # The Python for the independent clients of the network tests. Without it, these tests are skipped.
-test: export RONDEL_TEST_PYTHON := $(CURDIR)/.venv/bin/python3
+test test-faults: export RONDEL_TEST_PYTHON := $(CURDIR)/.venv/bin/python3
 # Without mosquitto, which setup installs, the tests of MQTT fail instead of being skipped.
-test: export RONDEL_TEST_REQUIRE_BROKER := 1
-test: export PATH := $(CURDIR)/.venv/bin:$(PATH)
+test test-faults: export RONDEL_TEST_REQUIRE_BROKER := 1
+test test-faults: export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 # The folder for the results of `make bench`, and further options for the benchmarks, such as
 # --length 100000.
@@ -24,7 +24,7 @@ WITHOUT_DESTDIR := env --unset=DESTDIR --unset=MAKEFLAGS
 DEMO := --workspace --bin rondel --examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo install uninstall test test-long bench bench-containers image test-containers test-bridge \
+.PHONY: help setup demo install uninstall test test-long test-faults bench bench-containers image test-containers test-bridge \
 	test-fresh fuzz deny clean
 
 help: ## list the targets
@@ -52,6 +52,12 @@ test: setup .venv/ready ## check format and lints, run all tests
 
 test-long: setup ## compare the engine with the definitions on many random cases (RONDEL_CASES=200 times as many as `make test`)
 	RONDEL_CASES=$(or $(RONDEL_CASES),200) cargo test --release --locked --package rondel-engine
+
+test-faults: setup .venv/ready ## pause, kill and cut off every participant of every network (an hour; RONDEL_FAULTS_NETWORK=dds for a part)
+	cargo build --release --locked --package rondel
+	@mkdir -p out
+	RONDEL_FAULTS_PROGRAM=$(abspath $(TARGET))/release/rondel RONDEL_FAULTS_RESULTS=$(CURDIR)/out/faults.jsonl \
+		cargo test --locked --package rondel --test faults -- --ignored all_faults
 
 bench: setup ## run the benchmarks on this machine (file, Zenoh, DDS)
 	cargo build --release --locked --package rondel --package rondel-bench

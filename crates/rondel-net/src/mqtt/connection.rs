@@ -16,6 +16,8 @@ use crate::adapter::{Sample, now};
 
 /// First and longest delay before a reconnection attempt; it doubles in between.
 const RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// Longest delay while the broker cannot be reached, so that it is found soon after it has come back.
+const RETRY_UNREACHABLE: Duration = Duration::from_secs(1);
 /// After a connection has lasted this long, the delay starts at its first value again.
 const STEADY: Duration = Duration::from_secs(10);
 /// Number of times in a row that another client may take over the session before this one gives up.
@@ -351,6 +353,9 @@ impl Connection {
                 }
                 Err(error) => {
                     let (broker, role) = (&self.settings.broker, self.role.as_str());
+                    if matches!(error, OpenError::Unreachable { .. }) {
+                        *wait = RETRY_UNREACHABLE.min(*wait);
+                    }
                     let retry_in = *wait;
                     if warned || matches!(error, OpenError::Unreachable { .. }) {
                         tracing::debug!(%broker, role, ?retry_in, "{error}; trying again");

@@ -21,8 +21,8 @@ use crate::adapter::{Drops, Outage, now};
 
 /// Interval at which the thread looks.
 const TICK: Duration = Duration::from_millis(100);
-/// Time that Zenoh takes at most to close a connection that it has given up.
-const CLOSING: Duration = Duration::from_secs(10);
+/// Time that Zenoh takes at most to close a connection that it has given up: the lease of 10 s, and some more.
+const CLOSING: Duration = Duration::from_secs(15);
 /// A consumer that does not connect again within this time has left; nothing more is counted for it.
 const LEFT: Duration = Duration::from_secs(60);
 /// Limits of remembered neighbours and outages.
@@ -81,7 +81,8 @@ struct Blocked {
 /// A consumer that was cut off.
 #[derive(Debug)]
 struct CutOff {
-    neighbour: ZenohId,
+    /// Unknown while Zenoh is closing its connection.
+    neighbour: Option<ZenohId>,
     at: Timestamp,
     since: Instant,
     marks: Vec<(Arc<Sent>, u64)>,
@@ -149,7 +150,13 @@ impl Watch {
     /// Counts up to now, and takes connections that are closed from here on for intended.
     pub(super) fn end(&self) {
         self.look();
-        self.state().closing = true;
+        let mut state = self.state();
+        state.closing = true;
+        // Zenoh is still closing the connection that it has given up.
+        if let Some((since, blocked)) = state.gave_up.take_if(|(since, _)| since.elapsed() <= CLOSING) {
+            state.cut_off(None, since, blocked);
+            state.count();
+        }
     }
 
     fn look(&self) {
@@ -202,11 +209,11 @@ impl WatchState {
         }
         self.count();
         self.cut.retain(|cut| {
-            if cut.neighbour == neighbour {
+            if cut.neighbour == Some(neighbour) {
                 let seconds = cut.since.elapsed().as_secs_f64();
                 tracing::warn!(%neighbour, "the Zenoh consumer that was cut off is connected again after {seconds:.1} s");
             }
-            cut.neighbour != neighbour
+            cut.neighbour != Some(neighbour)
         });
     }
 
@@ -231,8 +238,12 @@ impl WatchState {
                  again",
                 wait.as_secs_f64()
             );
-            self.cut.push(CutOff { neighbour, at: blocked.at, since, marks: blocked.marks });
+            self.cut_off(Some(neighbour), since, blocked);
         }
+    }
+
+    fn cut_off(&mut self, neighbour: Option<ZenohId>, since: Instant, blocked: Blocked) {
+        self.cut.push(CutOff { neighbour, at: blocked.at, since, marks: blocked.marks });
     }
 
     /// Counts what was published while consumers were cut off.
@@ -245,7 +256,7 @@ impl WatchState {
             }
             let has_left = cut.since.elapsed() >= LEFT;
             if has_left {
-                tracing::info!(neighbour = %cut.neighbour, "the consumer that was cut off has left");
+                tracing::info!(neighbour = ?cut.neighbour, "the consumer that was cut off has left");
             }
             !has_left
         });

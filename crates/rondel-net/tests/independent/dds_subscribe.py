@@ -19,6 +19,7 @@ parser.add_argument("name", help="topic to subscribe to")
 parser.add_argument("--count", type=int, help="end after this many messages; exit status 1 if there were fewer")
 parser.add_argument("--quiet", type=float, default=10, help="seconds without a message after which to end")
 parser.add_argument("--print", action="store_true", help="print every string on a line")
+parser.add_argument("--times", action="store_true", help="print the time of arrival before each string")
 participant_arguments(parser)
 arguments = parser.parse_args()
 
@@ -40,6 +41,6 @@ while received != arguments.count and time.monotonic() - last < arguments.quiet:
         received += 1
         last = time.monotonic()
         if arguments.print:
-            print(sample.data, flush=True)
+            print(f"{time.time():.6f} " * arguments.times + sample.data, flush=True)
 print(f"received {received}", flush=True)
 sys.exit(arguments.count is not None and received != arguments.count)

@@ -16,6 +16,7 @@ parser.add_argument("key", help="key expression to subscribe to")
 parser.add_argument("--count", type=int, help="end after this many messages; exit status 1 if there were fewer")
 parser.add_argument("--quiet", type=float, default=10, help="seconds without a message after which to end")
 parser.add_argument("--print", action="store_true", help="print every payload on a line")
+parser.add_argument("--times", action="store_true", help="print the time of arrival before each payload")
 session_arguments(parser)
 arguments = parser.parse_args()
 
@@ -29,7 +30,7 @@ def on_sample(sample):
     received += 1
     last = time.monotonic()
     if arguments.print:
-        print(sample.payload.to_string(), flush=True)
+        print(f"{time.time():.6f} " * arguments.times + sample.payload.to_string(), flush=True)
     if received == arguments.count:
         done.set()
 

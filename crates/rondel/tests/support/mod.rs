@@ -142,6 +142,11 @@ impl Folder {
         path.to_str().unwrap().to_owned()
     }
 
+    /// The folder itself.
+    pub fn as_path(&self) -> &Path {
+        &self.0
+    }
+
     /// The path of what may be in the folder.
     pub fn path(&self, name: &str) -> String {
         self.0.join(name).to_str().unwrap().to_owned()

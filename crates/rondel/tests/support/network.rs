@@ -7,20 +7,25 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::process::Process;
 
-/// An endpoint of Zenoh on a port that was free a moment ago.
-pub fn free_endpoint() -> String {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    format!("tcp/127.0.0.1:{port}")
+/// A TCP port that was free a moment ago.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// A DDS domain from 100 to 200, another one for each call within a process.
+/// An endpoint of Zenoh on a port that was free a moment ago.
+pub fn free_endpoint() -> String {
+    format!("tcp/127.0.0.1:{}", free_port())
+}
+
+/// A DDS domain from 20 to 100, another one for each call within a process. Its ports are below those that the system
+/// gives to sockets without a port of their own.
 pub fn dds_domain() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let call = NEXT.fetch_add(1, Ordering::Relaxed);
     let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().subsec_nanos();
     static START: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
     let start = START.get_or_init(|| std::process::id().wrapping_add(clock / 1000));
-    (100 + start.wrapping_add(call) % 101).to_string()
+    (20 + start.wrapping_add(call) % 81).to_string()
 }
 
 /// The options of a DDS participant on loopback.

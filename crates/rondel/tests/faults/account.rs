@@ -1,0 +1,219 @@
+//! What was published, checked, delivered, lost and reported, and the marks that a case has to reach.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::case::{Case, FAULTS, Fault, LOADS, NETWORKS, Network, PARTS, Part, Promise, SECONDS, name};
+
+/// What a busy machine may add to a wait, in seconds.
+const MARGIN: f64 = 1.0;
+/// How long a monitor may take to end, in seconds.
+const ENDS: f64 = 5.0;
+/// The largest resident memory of the monitor, in MiB: half of what the documents advise for its container.
+pub const MEMORY: u64 = 128;
+/// The least throughput while a consumer is stopped, as a part of that before.
+const THROUGHPUT: f64 = 0.9;
+
+/// A verdict at its consumer: the number of its message, and the time of arrival in seconds since 1970.
+pub struct Arrival {
+    pub n: u64,
+    pub at: f64,
+}
+
+/// The verdicts in the output of a monitor or consumer. What a process could not finish to print is left out.
+pub fn read(outputs: &[PathBuf]) -> Vec<Arrival> {
+    let mut arrivals = Vec::new();
+    let mut line = Vec::new();
+    for path in outputs {
+        let Ok(file) = File::open(path) else { continue };
+        let mut reader = BufReader::with_capacity(1 << 20, file);
+        loop {
+            line.clear();
+            match reader.read_until(b'\n', &mut line) {
+                Ok(1..) => arrivals.extend(arrival(&line)),
+                _ => break,
+            }
+        }
+    }
+    arrivals
+}
+
+/// Of a line only both ends matter, which may be far apart: `TIME {"property"…,"time":N,"step":…}`, the same without
+/// a time, or `{"topic"…,"arrival":TIME,…,"data":{…}}`.
+fn arrival(line: &[u8]) -> Option<Arrival> {
+    let text = |bytes| std::str::from_utf8(bytes).unwrap_or_default();
+    if !line.ends_with(b"}\n") && !line.ends_with(b"}}\n") {
+        return None;
+    }
+    let (begin, end) = (text(&line[..line.len().min(160)]), text(&line[line.len().saturating_sub(120)..]));
+    let number = |text: &str| -> Option<f64> {
+        let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+        text[..end].parse().ok()
+    };
+    let at = begin.split_once("\"arrival\":").map_or(begin, |(_, rest)| rest);
+    let (_, n) = end.rsplit_once("\"time\":")?;
+    Some(Arrival { n: number(n)? as u64, at: number(at).unwrap_or(0.0) })
+}
+
+/// What a case has left behind.
+pub struct Course {
+    /// Numbers from 0 to this were written to publishers, and the first number of each publisher.
+    pub written: u64,
+    pub begins: Vec<u64>,
+    /// Messages that the publisher could not publish, by its own count.
+    pub failed: u64,
+    /// The verdicts that the monitor printed, and those that arrived at the consumers.
+    pub checked: Vec<Arrival>,
+    pub consumer: Vec<Arrival>,
+    pub healthy: Vec<Arrival>,
+    /// The summary of the monitor, if there is one, and its exit status.
+    pub summary: Option<Value>,
+    pub status: Option<i32>,
+    /// The begin of the fault and the end of writing, in seconds since 1970.
+    pub fault: f64,
+    pub stopped: f64,
+    /// Messages checked per second of the fault, as a part of those before it.
+    pub throughput: f64,
+    /// How long after the end of the fault verdicts came without gaps.
+    pub goes_on: Option<f64>,
+    /// How long the monitor took to end, if it did.
+    pub ended: Option<f64>,
+    pub memory_mib: u64,
+}
+
+impl Course {
+    /// The result of a case: the figures of the table, and the marks that were missed.
+    pub fn result(&self, case: &Case) -> Value {
+        let checked: HashSet<u64> = self.checked.iter().map(|arrival| arrival.n).collect();
+        let published = self.published(case, &checked);
+        let missing = published.saturating_sub(checked.len() as u64);
+        let none = Value::Null;
+        let summary = self.summary.as_ref().unwrap_or(&none);
+        let count = |value: &Value| value.as_u64().unwrap_or(0);
+        let undelivered: u64 =
+            summary["undelivered"].as_array().into_iter().flatten().map(|sink| count(&sink["count"])).sum();
+        let topic = &summary["topics"][0];
+        let recovered = count(&topic["recovered"]);
+        let lost =
+            count(&topic["lost"]) + self.failed + count(&summary["dropped"]).saturating_sub(undelivered);
+        let outages = summary["outages"].as_array().map_or(0, Vec::len) as u64 + count(&summary["breaks"]);
+        let delivered = self.delivered(&self.consumer);
+        let healthy = self.delivered(&self.healthy);
+        let hold_up = self.hold_up();
+        let mut missed = Vec::new();
+        let mut mark = |reached: bool, what: &str| {
+            if !reached {
+                missed.push(what.to_owned());
+            }
+        };
+        mark(self.ended.is_some_and(|seconds| seconds <= ENDS), "end");
+        mark(self.summary.is_some(), "summary");
+        mark(self.memory_mib <= MEMORY, "memory");
+        // While the fault lasts, what is on its way is in neither count.
+        if case.seconds.is_some() {
+            let accounted = match case.promise() {
+                Promise::All => missing == 0 && lost == 0,
+                Promise::Counted => missing == lost,
+                Promise::Noticed => missing == lost || (missing > lost && outages > 0),
+                Promise::Unnoticed(_) => missing >= lost,
+            };
+            mark(accounted, "account");
+            match case.part {
+                Part::Consumer => {
+                    mark(hold_up <= case.network.wait() + MARGIN, "hold-up");
+                    let stalled =
+                        case.fault == Fault::Pause && case.seconds.is_some_and(|seconds| seconds >= 15);
+                    mark(!stalled || self.throughput >= THROUGHPUT, "throughput");
+                    mark(self.verdicts_add_up(case, healthy, delivered, undelivered), "verdicts");
+                }
+                _ => mark(self.goes_on.is_some_and(|seconds| seconds <= case.goes_on_within()), "goes on"),
+            }
+        }
+        json!({
+            "network": name(&NETWORKS, &case.network),
+            "participant": name(&PARTS, &case.part),
+            "fault": name(&FAULTS, &case.fault),
+            "seconds": name(&SECONDS, &case.seconds),
+            "load": name(&LOADS, &case.load),
+            "rate": case.rate(),
+            "published": published,
+            "checked": checked.len(),
+            "twice": self.checked.len() - checked.len(),
+            "lost": lost,
+            "recovered": recovered,
+            "outages": outages,
+            "unnoticed": match case.promise() { Promise::Unnoticed(why) => why, _ => "" },
+            "consumer_missing": delivered.1,
+            "healthy_missing": healthy.1,
+            "undelivered": undelivered,
+            "hold_up": hold_up,
+            "throughput": self.throughput,
+            "goes_on": self.goes_on,
+            "ended": self.ended,
+            "status": self.status,
+            "memory_mib": self.memory_mib,
+            "missed": missed,
+        })
+    }
+
+    /// The number of published messages: what a publisher that was killed had not published does not count, which is
+    /// what lies between its last message that came and the first one of the next publisher.
+    fn published(&self, case: &Case, checked: &HashSet<u64>) -> u64 {
+        if (case.part, case.fault) != (Part::Publisher, Fault::Kill) {
+            return self.written;
+        }
+        let second = self.begins.get(1).copied().unwrap_or(self.written);
+        let last = (0..second).rev().find(|n| checked.contains(n)).map_or(0, |n| n + 1);
+        last + (self.written - second)
+    }
+
+    /// How many verdicts a consumer got, and how many it did not get from its first one on.
+    fn delivered(&self, arrivals: &[Arrival]) -> (u64, u64) {
+        let got: HashSet<u64> = arrivals.iter().map(|arrival| arrival.n).collect();
+        let Some(first) = got.iter().min() else { return (0, self.checked.len() as u64) };
+        let due: HashSet<u64> = self.checked.iter().map(|arrival| arrival.n).filter(|n| n >= first).collect();
+        (got.len() as u64, due.difference(&got).count() as u64)
+    }
+
+    /// Whether the verdicts that consumers did not get were reported, as far as the documents promise it.
+    fn verdicts_add_up(
+        &self,
+        case: &Case,
+        (_, healthy_missing): (u64, u64),
+        (_, missing): (u64, u64),
+        undelivered: u64,
+    ) -> bool {
+        let healthy = match case.network {
+            // All subscribers of a topic lose the same verdicts.
+            Network::Dds => healthy_missing == undelivered,
+            _ => healthy_missing == 0,
+        };
+        let faulty = match (case.network, case.fault) {
+            // A consumer that is gone, and one behind a router, is not known to the monitor.
+            (_, Fault::Kill) | (Network::ZenohClient, _) => true,
+            // Its lease of 10 s expires.
+            (Network::Dds, _) => missing >= undelivered,
+            // What lay in the buffers of the connection is not known to the sender.
+            (Network::ZenohPeer | Network::ZenohRouter, _) => {
+                undelivered <= missing && (missing == 0 || undelivered > 0)
+            }
+            (Network::Mqtt1 | Network::Mqtt2, _) => missing == 0,
+        };
+        healthy && faulty
+    }
+
+    /// The longest time without a verdict at the healthy consumer, from the fault to the end of writing.
+    fn hold_up(&self) -> f64 {
+        let mut last = self.fault;
+        let mut longest = 0.0f64;
+        for arrival in self.healthy.iter().filter(|arrival| arrival.at >= self.fault) {
+            longest = longest.max(arrival.at.min(self.stopped) - last);
+            last = arrival.at.max(last);
+        }
+        longest.max(self.stopped - last)
+    }
+}

@@ -1,0 +1,101 @@
+//! Every participant of a small network is paused, killed and cut off: the account of messages and verdicts adds up,
+//! healthy participants are not held up, monitoring goes on, and the monitor ends when asked.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`case`] | the cases, as data, and what the documents promise in each |
+//! | [`network`] | a network of a publisher, a router or broker, a monitor, and two consumers |
+//! | [`participant`], [`feed`] | one process, which can be restarted; the source of the publisher's messages |
+//! | [`relay`], [`wire`] | connections that can be cut: TCP, and network namespaces for DDS |
+//! | [`run`], [`account`] | the course of a case; what was published, checked, delivered, lost and reported |
+//! | [`table`] | the results as Markdown |
+//! | [`stopped`] | single cases, told step by step |
+//!
+//! A selection runs with the other tests. `make test-faults` runs all cases, or those that the environment selects,
+//! which CONTRIBUTING.md describes. Further variables: `RONDEL_FAULTS_PROGRAM`, the program instead of the one that
+//! was built for the tests; `RONDEL_FAULTS_RESULTS`, the file to which results are appended;
+//! `RONDEL_FAULTS_KEEP`, a folder into which the outputs of all processes are copied.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
+#![allow(unreachable_pub)] // nothing is reachable from outside a test
+
+mod account;
+mod case;
+mod feed;
+mod network;
+mod participant;
+mod relay;
+mod run;
+mod stopped;
+#[path = "../support/mod.rs"]
+mod support;
+mod table;
+mod wire;
+
+use std::sync::Mutex;
+
+use case::{Case, Fault, Load, Network, Part};
+use serde_json::Value;
+
+/// Cases with the light load that run at the same time.
+const LIGHT_AT_ONCE: usize = 6;
+/// The same with the heavy load.
+const HEAVY_AT_ONCE: usize = 2;
+
+#[test]
+fn short_faults() {
+    use Fault::{Kill, Partition, Pause};
+    use Network::{Dds, Mqtt1, ZenohClient, ZenohPeer, ZenohRouter};
+    use Part::{Consumer, Hub, Monitor, Publisher};
+    let short = [
+        (ZenohPeer, Monitor, Pause),
+        (ZenohPeer, Publisher, Partition),
+        (ZenohRouter, Consumer, Kill),
+        (ZenohClient, Hub, Pause),
+        (Dds, Publisher, Kill),
+        (Dds, Consumer, Pause),
+        (Mqtt1, Monitor, Kill),
+        (Mqtt1, Hub, Partition),
+        (Mqtt1, Hub, Kill),
+    ];
+    let cases = short.map(|(network, part, fault)| {
+        // A client looks for its broker at growing intervals.
+        let seconds = if (network, part, fault) == (Mqtt1, Hub, Kill) { 7 } else { 1 };
+        Case { network, part, fault, seconds: Some(seconds), load: Load::Light }
+    });
+    let results = run_all(&cases, cases.len());
+    let missed: Vec<_> =
+        results.iter().filter(|result| result["missed"] != Value::Array(Vec::new())).collect();
+    assert!(missed.is_empty(), "missed marks in\n{missed:#?}");
+}
+
+#[test]
+#[ignore = "takes about an hour; `make test-faults` runs it"]
+fn all_faults() {
+    let (light, heavy): (Vec<Case>, Vec<Case>) =
+        case::selected().into_iter().partition(|case| case.load == Load::Light);
+    let mut results = run_all(&light, LIGHT_AT_ONCE);
+    results.extend(run_all(&heavy, HEAVY_AT_ONCE));
+    table::finish(&results);
+}
+
+/// Runs cases, so many at the same time; returns a result for each that the machine can run.
+fn run_all(cases: &[Case], at_once: usize) -> Vec<Value> {
+    let next = Mutex::new(cases.iter());
+    let results = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..at_once.min(cases.len()) {
+            scope.spawn(|| {
+                loop {
+                    let Some(case) = next.lock().unwrap().next() else { break };
+                    let Some(result) = run::run(*case) else { continue };
+                    let mut results = results.lock().unwrap();
+                    table::keep(&result);
+                    results.push(result);
+                    table::progress(results.len(), cases.len(), results.last().unwrap());
+                }
+            });
+        }
+    });
+    results.into_inner().unwrap()
+}
