@@ -16,6 +16,8 @@ pub struct Account {
     pub undecodable: u64,
     /// Messages that are missing by the sequence numbers of their publishers.
     pub lost: u64,
+    /// Messages that were missed, and fetched again from their publishers.
+    pub recovered: u64,
     /// Messages that came more than once, by the same numbers.
     pub duplicated: u64,
     /// When messages were lost: since the last that came before the first loss, until the first that came

@@ -204,7 +204,8 @@ impl Running {
                 .map_err(|error| format!("cannot start a thread: {error}"))
         });
         let networks = Arc::new(networks);
-        let losses = Watcher::start(Arc::clone(&pipeline), Arc::clone(&networks), undelivered.clone())
+        let names = deployment.specification.spec.topics.iter().map(|topic| topic.name.clone()).collect();
+        let losses = Watcher::start(Arc::clone(&pipeline), Arc::clone(&networks), undelivered.clone(), names)
             .map_err(|error| format!("cannot start a thread: {error}"))?;
         Ok(Running {
             losses,
@@ -272,10 +273,16 @@ impl Running {
         drop(self.subscriptions);
         drop(publishers);
         let (outages, refused) = (self.networks.outages(), self.networks.refused());
+        let recovered = self.networks.recovered();
         let left = end.saturating_duration_since(Instant::now());
         flushed &= Arc::into_inner(self.networks).is_some_and(|networks| networks.close_within(left));
         // After closing: until then a consumer may be cut off.
-        let (summary, mut traffic) = self.pipeline.summary();
+        let (mut summary, mut traffic) = self.pipeline.summary();
+        for (topic, recovered) in recovered {
+            if let Some(account) = summary.accounts.get_mut(topic.index()) {
+                account.recovered = recovered.count;
+            }
+        }
         traffic.unpublished += refused;
         Some(RunSummary {
             summary,
@@ -372,6 +379,7 @@ impl RunSummary {
             "breaks": self.problems.breaks,
             "dropped": lost + self.traffic.unpublished + self.undelivered.count(),
             "lost": self.summary.lost(),
+            "recovered": self.summary.accounts.iter().map(|account| account.recovered).sum::<u64>(),
             "topics": topics.iter().zip(accounts).map(|(topic, account)| topic_json(&topic.name, account)).collect::<Vec<_>>(),
             "undelivered": self.undelivered.json(),
             "outages": self.outages.iter().map(outage_json).collect::<Vec<_>>(),

@@ -5,8 +5,8 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rondel_event::Timestamp;
-use rondel_net::adapter::{Drops, Outage};
+use rondel_event::{Timestamp, TopicId};
+use rondel_net::adapter::{Drops, Outage, Recovered};
 use rondel_runtime::text::{counted, grouped};
 use rondel_runtime::{Account, Notice};
 use serde_json::{Value, json};
@@ -61,12 +61,13 @@ impl Undelivered {
 
 /// The messages of a topic as JSON.
 pub fn topic_json(name: &str, account: &Account) -> Value {
-    let Account { received, undecodable, lost, duplicated, lost_between, forgotten } = account;
+    let Account { received, undecodable, lost, recovered, duplicated, lost_between, forgotten } = account;
     let mut object = json!({
         "topic": name,
         "received": received,
         "undecodable": undecodable,
         "lost": lost,
+        "recovered": recovered,
         "duplicated": duplicated,
     });
     if let Some((from, until)) = lost_between {
@@ -81,12 +82,15 @@ pub fn topic_json(name: &str, account: &Account) -> Value {
 
 /// The losses of a topic as a sentence, if there are any.
 pub fn lost_text(name: &str, account: &Account, times: &mut TimeText) -> Option<String> {
-    let Account { lost, duplicated, lost_between, .. } = account;
+    let Account { lost, recovered, duplicated, lost_between, .. } = account;
     let mut parts = Vec::new();
     if *lost > 0 {
         let between = lost_between
             .map(|(from, until)| format!(" between {} and {}", times.text(from), times.text(until)));
         parts.push(format!("{} lost{}", counted(*lost, "message", "messages"), between.unwrap_or_default()));
+    }
+    if *recovered > 0 {
+        parts.push(format!("{} missed and received again", counted(*recovered, "message", "messages")));
     }
     if *duplicated > 0 {
         parts.push(format!("{} twice", counted(*duplicated, "message came", "messages came")));
@@ -128,12 +132,16 @@ impl Watcher {
         pipeline: Arc<Pipeline>,
         networks: Arc<Networks>,
         undelivered: Undelivered,
+        topics: Vec<String>,
     ) -> io::Result<Watcher> {
         let (end, ended) = mpsc::channel::<()>();
         let watch = move || {
-            let mut seen = Seen { counts: vec![0; undelivered.0.len()], outages: Vec::new() };
+            let (counts, recovered) = (vec![0; undelivered.0.len()], vec![0; topics.len()]);
+            let mut seen = Seen { counts, outages: Vec::new(), recovered };
             while ended.recv_timeout(EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
-                pipeline.report_losses(seen.notices(&undelivered, networks.outages()));
+                let mut notices = seen.notices(&undelivered, networks.outages());
+                notices.extend(seen.recovered(&topics, networks.recovered()));
+                pipeline.report_losses(notices);
             }
         };
         let thread = thread::Builder::new().name("losses".into()).spawn(watch)?;
@@ -152,9 +160,21 @@ impl Watcher {
 struct Seen {
     counts: Vec<u64>,
     outages: Vec<Outage>,
+    recovered: Vec<u64>,
 }
 
 impl Seen {
+    fn recovered(&mut self, topics: &[String], now: Vec<(TopicId, Recovered)>) -> Vec<Notice> {
+        let notice = |(topic, recovered): (TopicId, Recovered)| {
+            let (name, seen) = (topics.get(topic.index())?, self.recovered.get_mut(topic.index())?);
+            let count = recovered.count.checked_sub(std::mem::replace(seen, recovered.count));
+            let count = count.filter(|count| *count > 0)?;
+            let between = recovered.first.zip(recovered.last)?;
+            Some(Notice::recovered(topic, name, (count, recovered.count), between))
+        };
+        now.into_iter().filter_map(notice).collect()
+    }
+
     fn notices(&mut self, undelivered: &Undelivered, outages: Vec<Outage>) -> Vec<Notice> {
         let mut notices = Vec::new();
         for ((sink, drops), seen) in undelivered.0.iter().zip(&mut self.counts) {

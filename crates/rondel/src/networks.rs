@@ -7,7 +7,7 @@ use rondel_net::networks::{JoinError, Joining};
 pub use rondel_net::networks::{Mqtt, NetworkSettings, Networks};
 use rondel_net::{dds, mqtt, zenoh};
 
-use crate::deployment::{Address, SLOW_CONSUMER_WAIT, slow_consumer_wait};
+use crate::deployment::{Address, SLOW_CONSUMER_WAIT, resend, slow_consumer_wait};
 use crate::{complain, exit, say, warn};
 
 /// How long to try to reach a network with `--exit-on-unreachable`.
@@ -73,6 +73,10 @@ pub struct NetworkArguments {
     /// dropped (default: 3 s; publish: 10 s)
     #[arg(long, value_name = "DURATION", value_parser = slow_consumer_wait)]
     pub slow_consumer: Option<Duration>,
+    /// How much of the published messages to keep for subscribers that missed them; 0 keeps nothing
+    /// (default: 64 MB)
+    #[arg(long, value_name = "SIZE", value_parser = resend)]
+    pub resend: Option<usize>,
     /// Exit with status 5 if a network cannot be reached within 5 seconds
     #[arg(long)]
     pub exit_on_unreachable: bool,
@@ -150,6 +154,9 @@ impl NetworkArguments {
         };
         if let Some(wait) = self.slow_consumer {
             settings.limit_slow_consumers(wait);
+        }
+        if let Some(bytes) = self.resend {
+            settings.resend(bytes);
         }
         settings.check().map_err(|error| error.to_string())?;
         Ok(settings)
