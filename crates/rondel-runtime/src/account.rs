@@ -49,7 +49,7 @@ struct Loss {
 
 /// The accounts of all topics.
 #[derive(Debug)]
-pub(crate) struct Accounts {
+pub struct Accounts {
     entries: Vec<Entry>,
     /// A time not after the last message of any topic; `None` before the first numbered message.
     seen: Option<Timestamp>,
@@ -58,7 +58,7 @@ pub(crate) struct Accounts {
 
 impl Accounts {
     /// Accounts of so many topics.
-    pub(crate) fn new(topics: usize) -> Accounts {
+    pub fn new(topics: usize) -> Accounts {
         let entries = (0..topics).map(|_| Entry::default()).collect();
         Accounts { entries, seen: None, is_pending: false }
     }
@@ -66,7 +66,7 @@ impl Accounts {
     /// Counts a message. With a number, the usual case is one comparison: the publisher of the last message, and
     /// the number after that one's.
     #[inline]
-    pub(crate) fn receive(&mut self, topic: TopicId, origin: Option<Origin>, clock: &dyn Clock) {
+    pub fn receive(&mut self, topic: TopicId, origin: Option<Origin>, clock: &dyn Clock) {
         let Some(entry) = self.entries.get_mut(topic.index()) else { return };
         entry.account.received += 1;
         let Some(origin) = origin else { return };
@@ -121,14 +121,14 @@ impl Accounts {
 
     /// Notes that all messages that had come were evaluated.
     #[inline]
-    pub(crate) fn pause(&mut self, clock: &dyn Clock) {
+    pub fn pause(&mut self, clock: &dyn Clock) {
         if let Some(seen) = &mut self.seen {
             *seen = clock.now();
         }
     }
 
     /// Notices of the losses since the last call, one for each topic.
-    pub(crate) fn losses(&mut self) -> Vec<Notice> {
+    pub fn losses(&mut self) -> Vec<Notice> {
         if !std::mem::take(&mut self.is_pending) {
             return Vec::new();
         }
@@ -140,7 +140,7 @@ impl Accounts {
     }
 
     /// The accounts, in the order of the topics.
-    pub(crate) fn all(&self) -> Vec<Account> {
+    pub fn all(&self) -> Vec<Account> {
         self.entries.iter().map(|entry| entry.account.clone()).collect()
     }
 }

@@ -136,12 +136,9 @@ impl Watcher {
     ) -> io::Result<Watcher> {
         let (end, ended) = mpsc::channel::<()>();
         let watch = move || {
-            let (counts, recovered) = (vec![0; undelivered.0.len()], vec![0; topics.len()]);
-            let mut seen = Seen { counts, outages: Vec::new(), recovered };
+            let mut seen = Seen::new(&undelivered, topics);
             while ended.recv_timeout(EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
-                let mut notices = seen.notices(&undelivered, networks.outages());
-                notices.extend(seen.recovered(&topics, networks.recovered()));
-                pipeline.report_losses(notices);
+                pipeline.report_losses(seen.notices(&undelivered, &networks));
             }
         };
         let thread = thread::Builder::new().name("losses".into()).spawn(watch)?;
@@ -157,16 +154,23 @@ impl Watcher {
 }
 
 /// The losses of which notices were made.
-struct Seen {
+pub struct Seen {
+    topics: Vec<String>,
     counts: Vec<u64>,
     outages: Vec<Outage>,
     recovered: Vec<u64>,
 }
 
 impl Seen {
-    fn recovered(&mut self, topics: &[String], now: Vec<(TopicId, Recovered)>) -> Vec<Notice> {
+    /// None yet.
+    pub fn new(undelivered: &Undelivered, topics: Vec<String>) -> Seen {
+        let (counts, recovered) = (vec![0; undelivered.0.len()], vec![0; topics.len()]);
+        Seen { topics, counts, outages: Vec::new(), recovered }
+    }
+
+    fn recovered(&mut self, now: Vec<(TopicId, Recovered)>) -> Vec<Notice> {
         let notice = |(topic, recovered): (TopicId, Recovered)| {
-            let (name, seen) = (topics.get(topic.index())?, self.recovered.get_mut(topic.index())?);
+            let (name, seen) = (self.topics.get(topic.index())?, self.recovered.get_mut(topic.index())?);
             let count = recovered.count.checked_sub(std::mem::replace(seen, recovered.count));
             let count = count.filter(|count| *count > 0)?;
             let between = recovered.first.zip(recovered.last)?;
@@ -175,8 +179,10 @@ impl Seen {
         now.into_iter().filter_map(notice).collect()
     }
 
-    fn notices(&mut self, undelivered: &Undelivered, outages: Vec<Outage>) -> Vec<Notice> {
-        let mut notices = Vec::new();
+    /// Notices of what was lost, and of what was received after all, since the last call.
+    pub fn notices(&mut self, undelivered: &Undelivered, networks: &Networks) -> Vec<Notice> {
+        let mut notices = self.recovered(networks.recovered());
+        let outages = networks.outages();
         for ((sink, drops), seen) in undelivered.0.iter().zip(&mut self.counts) {
             let count = drops.count();
             if let Some(span) = drops.span().filter(|_| count > *seen) {

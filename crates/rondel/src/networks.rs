@@ -169,7 +169,7 @@ impl NetworkArguments {
     pub fn open<'a>(
         &self,
         addresses: impl Iterator<Item = &'a Address> + Clone,
-        stopped: impl Fn() -> bool,
+        stopped: impl Fn() -> bool + Sync,
     ) -> Result<Networks, u8> {
         let settings = self.settings(addresses).map_err(|error| {
             complain(&error);
@@ -186,7 +186,7 @@ impl NetworkArguments {
 pub fn open(
     settings: &NetworkSettings,
     exit_on_unreachable: bool,
-    stopped: impl Fn() -> bool,
+    stopped: impl Fn() -> bool + Sync,
 ) -> Result<Networks, u8> {
     let report = |news| match news {
         Joining::Retrying(reason) => warn(&format!("{reason}; trying again")),
@@ -207,8 +207,8 @@ pub fn open(
 }
 
 /// Shows everything that others can connect or send to.
-pub fn show_listeners(settings: &NetworkSettings) {
-    for listener in settings.listeners() {
+pub fn show_listeners(networks: &Networks) {
+    for listener in networks.listeners() {
         say(&format!("listening on {listener}"));
     }
 }

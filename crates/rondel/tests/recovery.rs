@@ -25,8 +25,13 @@ fn messages(numbers: std::ops::Range<usize>) -> impl Iterator<Item = String> {
 
 /// A publisher that cuts off whoever accepts nothing for half a second. It stays when it has published everything.
 fn publisher(endpoint: &str, count: usize) -> (Process, JoinHandle<ChildStdin>) {
+    publisher_with(endpoint, count, &[])
+}
+
+fn publisher_with(endpoint: &str, count: usize, more: &[&str]) -> (Process, JoinHandle<ChildStdin>) {
     let own =
         ["publish", "--to", "zenoh:state", "--rate", "2000", "--wait", "60", "--slow-consumer", "500 ms"];
+    let own = [&own[..], more].concat();
     let mut publisher = Process::rondel(arguments(&own, &zenoh_listening("peer", endpoint)));
     let mut input = publisher.take_input();
     let writer = std::thread::spawn(move || {
@@ -93,4 +98,60 @@ fn a_zenoh_monitor_that_was_stopped_checks_every_message() {
     assert!(finished.stderr.contains("received again until"), "{}", finished.stderr);
     drop(writer.join().unwrap());
     publisher.finish().expect_status(0);
+}
+
+#[test]
+fn what_is_not_kept_is_reported_by_everybody() {
+    const COUNT: usize = 9000;
+    let (folder, endpoint) = (Folder::new(), free_endpoint());
+    let (publisher, writer) = publisher_with(&endpoint, COUNT, &["--resend", "0"]);
+    let mut tap = Process::rondel(arguments(&["tap", "zenoh:state"], &zenoh("peer", &endpoint)));
+    let deployment = format!(
+        "formula: n >= 0\nzenoh: {{ connect: {endpoint}, mode: peer }}\n\
+         topics: {{ trace: {{ source: zenoh:state, time: n }} }}\n\
+         alignment: {{ max_wait: 100 ms, ahead: never, behind: never }}\nverdicts: {{ emit: every }}\n"
+    );
+    let deployment = folder.file("rondel.yaml", deployment);
+    let mut run = Process::rondel(["run", &deployment, "--summary", "json"]);
+    tap.take_stdout(10);
+    run.take_stdout(10);
+    tap.signal("STOP");
+    stop_for_a_while(&run);
+    tap.signal("CONT");
+    tap.wait_stderr("by the sequence numbers of a publisher");
+    run.wait_stderr("by the sequence numbers of a publisher");
+    drop(writer.join().unwrap());
+    let published = publisher.finish();
+    published.expect_status(5).expect_stderr(&[
+        "zenoh:state: ",
+        "dropped, as a consumer did not accept them in time (from ",
+        "zenoh: the connection with ",
+    ]);
+    tap.terminate();
+    let tapped = tap.finish();
+    tapped.expect_status(5).expect_stderr(&["messages lost between", "zenoh: the connection with "]);
+    run.terminate();
+    let finished = run.finish();
+    assert_eq!(finished.status, Some(5), "{}", finished.stderr);
+    assert!(summary(&finished.stderr)["lost"].as_u64().unwrap() > 0);
+    // One loss is reported once.
+    assert!(!finished.stderr.contains("numbers of the publisher"), "{}", finished.stderr);
+}
+
+#[test]
+fn the_port_that_was_taken_is_shown() {
+    let own = ["run", "-f", "v", "--topic", "zenoh:state", "--zenoh-listen", "tcp/127.0.0.1:0"];
+    let mut run = Process::rondel(own);
+    let line = run.wait_stderr("listening on zenoh tcp/127.0.0.1:");
+    let port = line.split("127.0.0.1:").nth(1).and_then(|rest| rest.split(':').next()).unwrap();
+    assert!(port.parse::<u16>().unwrap() > 0, "{line}");
+    let endpoint = format!("tcp/127.0.0.1:{port}");
+    let published = support::rondel_with_input(
+        arguments(&["publish", "--to", "zenoh:state"], &zenoh("peer", &endpoint)),
+        b"{\"v\":true}\n",
+    );
+    published.expect_status(0);
+    run.take_stdout(1);
+    run.terminate();
+    run.finish().expect_status(0);
 }

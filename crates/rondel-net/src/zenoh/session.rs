@@ -13,7 +13,7 @@ use super::recovery::Recoverer;
 use super::resend::Shelf;
 use super::watch::Watch;
 use super::{DeclareError, Mode, Publisher, PublisherSettings, Settings, Subscription, parse_key};
-use crate::adapter::{Outage, Receiver, Recovered};
+use crate::adapter::{Listener, Outage, Receiver, Recovered};
 use crate::networks::RESEND;
 
 /// Polling interval of waits. Zenoh reports connections only through an unstable interface.
@@ -130,6 +130,7 @@ pub struct Session {
     gate: Arc<PublishGate>,
     watch: Arc<Watch>,
     recoverer: Arc<Recoverer>,
+    listeners: Vec<Listener>,
     /// The messages that publishers keep for subscribers that missed them.
     shelf: Option<Arc<Shelf>>,
 }
@@ -183,7 +184,8 @@ impl Session {
         if let Some(shelf) = &shelf {
             watch.tick(shelf);
         }
-        Ok(Session { session, connect: settings.connect.clone(), gate, watch, recoverer, shelf })
+        let listeners = actual(settings.listeners(), &session);
+        Ok(Session { session, connect: settings.connect.clone(), gate, watch, recoverer, listeners, shelf })
     }
 
     /// Joins the network and, if there are endpoints to connect to, waits until one is connected.
@@ -221,6 +223,11 @@ impl Session {
             tracing::info!(connect = ?session.connect, routers, peers, "connected to the Zenoh network");
         }
         Ok(session)
+    }
+
+    /// Returns what the session listens on.
+    pub fn listeners(&self) -> &[Listener] {
+        &self.listeners
     }
 
     /// Returns the current number of connections.
@@ -335,6 +342,27 @@ impl Session {
             Err(_) => Err(timed_out()),
         }
     }
+}
+
+/// Replaces the port 0, which stands for a free one, by the port that was taken.
+fn actual(mut listeners: Vec<Listener>, session: &::zenoh::Session) -> Vec<Listener> {
+    let mut taken: Vec<String> =
+        session.info().locators().wait().iter().map(|locator| format!("zenoh {locator}")).collect();
+    for listener in &mut listeners {
+        let Some(given) = listener.place.strip_suffix(":0") else { continue };
+        let protocol = given.split('/').next().unwrap_or_default();
+        let of_all = ["0.0.0.0", "[::]"].iter().any(|host| given.ends_with(host));
+        let is_it = |place: &String| match place.rsplit_once(':') {
+            Some((host, _)) => host == given || of_all && host.starts_with(protocol),
+            None => false,
+        };
+        let Some(at) = taken.iter().position(is_it) else { continue };
+        let port = taken[at].rsplit_once(':').map(|(_, port)| port.to_owned()).unwrap_or_default();
+        // On all interfaces there is a place for each of them.
+        taken.retain(|place| !(is_it(place) && place.ends_with(&format!(":{port}"))));
+        listener.place = format!("{given}:{port}");
+    }
+    listeners
 }
 
 impl Drop for Session {

@@ -276,7 +276,7 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
         Ok(networks) => networks,
         Err(status) => return status,
     };
-    networks::show_listeners(settings);
+    networks::show_listeners(&networks);
     let every = Duration::from_secs(arguments.snapshot_every);
     let options = Options {
         format: arguments.format,
