@@ -4,8 +4,11 @@
 use rondel_align::{NumberOutcome, SequenceNumbers};
 use rondel_event::{Origin, Timestamp, TopicId};
 
+use serde_json::{Value, json};
+
 use crate::clock::Clock;
 use crate::notice::Notice;
+use crate::text::counted;
 
 /// The messages of one topic.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +28,53 @@ pub struct Account {
     pub lost_between: Option<(Timestamp, Timestamp)>,
     /// Publishers given up because there were too many: their losses are not known.
     pub forgotten: u64,
+}
+
+impl Account {
+    /// Returns the account of the topic of this name as a JSON object, with times in seconds.
+    pub fn json(&self, name: &str) -> Value {
+        let Account { received, undecodable, lost, recovered, duplicated, lost_between, forgotten } = self;
+        let mut object = json!({
+            "topic": name,
+            "received": received,
+            "undecodable": undecodable,
+            "lost": lost,
+            "recovered": recovered,
+            "duplicated": duplicated,
+        });
+        let seconds = |time: Timestamp| json!(time.as_nanos() as f64 / 1e9);
+        if let Some((from, until)) = lost_between {
+            object["lost_from"] = seconds(*from);
+            object["lost_until"] = seconds(*until);
+        }
+        if *forgotten > 0 {
+            object["forgotten_publishers"] = json!(forgotten);
+        }
+        object
+    }
+
+    /// Returns what was lost, recovered or received twice on the topic of this name as a sentence, if there is anything;
+    /// `time` writes a time.
+    pub fn sentence(&self, name: &str, time: &mut dyn FnMut(Timestamp) -> String) -> Option<String> {
+        let Account { lost, recovered, duplicated, lost_between, .. } = self;
+        let mut parts = Vec::new();
+        if *lost > 0 {
+            let between =
+                lost_between.map(|(from, until)| format!(" between {} and {}", time(from), time(until)));
+            parts.push(format!(
+                "{} lost{}",
+                counted(*lost, "message", "messages"),
+                between.unwrap_or_default()
+            ));
+        }
+        if *recovered > 0 {
+            parts.push(format!("{} missed and received again", counted(*recovered, "message", "messages")));
+        }
+        if *duplicated > 0 {
+            parts.push(format!("{} twice", counted(*duplicated, "message came", "messages came")));
+        }
+        (!parts.is_empty()).then(|| format!("{name}: {}, by the numbers of publishers", parts.join(", ")))
+    }
 }
 
 /// The account of one topic, as messages come.

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::console::Console;
 use crate::deployment::{Address, Binding, Deployment};
-use crate::losses::{Undelivered, Watcher, lost_text, outage_json, outage_text, topic_json};
+use crate::losses::{Undelivered, Watcher, outage_json, outage_text};
 use crate::networks::Networks;
 use crate::output::{Format, VerdictWriter, colour_of};
 use crate::pipeline::{Parts, Pipeline, Stop, Traffic};
@@ -380,7 +380,7 @@ impl RunSummary {
             "dropped": lost + self.traffic.unpublished + self.undelivered.count(),
             "lost": self.summary.lost(),
             "recovered": self.summary.accounts.iter().map(|account| account.recovered).sum::<u64>(),
-            "topics": topics.iter().zip(accounts).map(|(topic, account)| topic_json(&topic.name, account)).collect::<Vec<_>>(),
+            "topics": topics.iter().zip(accounts).map(|(topic, account)| account.json(&topic.name)).collect::<Vec<_>>(),
             "undelivered": self.undelivered.json(),
             "outages": self.outages.iter().map(outage_json).collect::<Vec<_>>(),
             self.published: self.traffic.published,
@@ -434,7 +434,7 @@ impl RunSummary {
         }
         let mut times = TimeText::default();
         for (topic, account) in self.summary.topics.iter().zip(&self.summary.accounts) {
-            if let Some(sentence) = lost_text(&topic.name, account, &mut times) {
+            if let Some(sentence) = account.sentence(&topic.name, &mut |time| times.text(time)) {
                 text += &format!("\n  {sentence}");
             }
         }

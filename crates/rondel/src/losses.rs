@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use rondel_event::{Timestamp, TopicId};
 use rondel_net::adapter::{Drops, Outage, Recovered};
-use rondel_runtime::text::{counted, grouped};
-use rondel_runtime::{Account, Notice};
+use rondel_runtime::Notice;
+use rondel_runtime::text::grouped;
 use serde_json::{Value, json};
 
 use crate::networks::Networks;
@@ -57,45 +57,6 @@ impl Undelivered {
         };
         self.sinks().map(one).collect()
     }
-}
-
-/// The messages of a topic as JSON.
-pub fn topic_json(name: &str, account: &Account) -> Value {
-    let Account { received, undecodable, lost, recovered, duplicated, lost_between, forgotten } = account;
-    let mut object = json!({
-        "topic": name,
-        "received": received,
-        "undecodable": undecodable,
-        "lost": lost,
-        "recovered": recovered,
-        "duplicated": duplicated,
-    });
-    if let Some((from, until)) = lost_between {
-        object["lost_from"] = json!(seconds(*from));
-        object["lost_until"] = json!(seconds(*until));
-    }
-    if *forgotten > 0 {
-        object["forgotten_publishers"] = json!(forgotten);
-    }
-    object
-}
-
-/// The losses of a topic as a sentence, if there are any.
-pub fn lost_text(name: &str, account: &Account, times: &mut TimeText) -> Option<String> {
-    let Account { lost, recovered, duplicated, lost_between, .. } = account;
-    let mut parts = Vec::new();
-    if *lost > 0 {
-        let between = lost_between
-            .map(|(from, until)| format!(" between {} and {}", times.text(from), times.text(until)));
-        parts.push(format!("{} lost{}", counted(*lost, "message", "messages"), between.unwrap_or_default()));
-    }
-    if *recovered > 0 {
-        parts.push(format!("{} missed and received again", counted(*recovered, "message", "messages")));
-    }
-    if *duplicated > 0 {
-        parts.push(format!("{} twice", counted(*duplicated, "message came", "messages came")));
-    }
-    (!parts.is_empty()).then(|| format!("{name}: {}, by the numbers of publishers", parts.join(", ")))
 }
 
 /// A lost connection as JSON.

@@ -19,7 +19,7 @@ use super::deployment_file as is_deployment;
 use crate::console::Console;
 use crate::deployment::{Address, AlignmentSection, Binding, Deployment, Limits, time_source, time_unit};
 use crate::live::{Options, Running};
-use crate::losses::{Seen, Undelivered, lost_text, outage_text};
+use crate::losses::{Seen, Undelivered, outage_text};
 use crate::networks::{NetworkArguments, NetworkSettings};
 use crate::output::Format;
 use crate::pipeline::{Stop, sentence};
@@ -327,7 +327,8 @@ impl Tap {
             ),
         };
         say(&format!("{received}{of_network}{unread}"));
-        let losses = accounts.iter().filter_map(|(name, account)| lost_text(name, account, &mut times));
+        let mut time = |time| times.text(time);
+        let losses = accounts.iter().filter_map(|(name, account)| account.sentence(name, &mut time));
         let losses: Vec<String> = losses.collect();
         let outages = outages.iter().map(|outage| outage_text(outage, &mut times));
         missing.into_iter().chain(losses).chain(outages).for_each(|sentence| say(&format!("  {sentence}")));
