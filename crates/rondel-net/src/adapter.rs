@@ -189,6 +189,12 @@ impl Drops {
         }
     }
 
+    /// Takes back payloads that reached their consumer after all.
+    pub fn take_back(&self, count: u64) {
+        let less = |now: u64| Some(now.saturating_sub(count));
+        _ = self.count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+
     /// Returns the number of payloads dropped so far.
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
@@ -218,6 +224,17 @@ pub struct Problems {
     pub duplicates: u64,
     /// Broken connections that had to be restored, where the network reports them.
     pub breaks: u64,
+}
+
+/// Messages that were missed and fetched again from their publishers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Their number.
+    pub count: u64,
+    /// When messages were first found to be missing.
+    pub first: Option<Timestamp>,
+    /// When the last of them was received.
+    pub last: Option<Timestamp>,
 }
 
 /// A connection that was lost.

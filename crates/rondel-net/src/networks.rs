@@ -1,18 +1,23 @@
 //! Several networks behind one interface: joined together, subscribed to and published on by [`Address`].
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rondel_event::TopicId;
 
-use crate::adapter::{Listener, Outage, Publisher, Receiver, Subscription};
+use crate::adapter::{Listener, Outage, Publisher, Receiver, Recovered, Subscription};
 use crate::address::{Address, Encoding};
 use crate::cdr_string::{Unwrapping, Wrapping};
 use crate::{dds, mqtt, zenoh};
 
 /// The time limit for delivering published messages at the end.
 const FLUSH: Duration = Duration::from_secs(3);
+
+/// Bytes in which publishers keep messages for subscribers that missed them, unless they are set: messages of 150
+/// bytes at 20,000 a second for 20 s.
+pub const RESEND: usize = 64_000_000;
 
 /// The settings of the networks to join.
 #[derive(Clone, Debug, Default)]
@@ -48,6 +53,14 @@ impl NetworkSettings {
         }
     }
 
+    /// Sets the bytes in which publishers keep messages for subscribers that missed them, on every network that has
+    /// settings and can.
+    pub fn resend(&mut self, bytes: usize) {
+        if let Some(zenoh) = &mut self.zenoh {
+            zenoh.resend = Some(bytes);
+        }
+    }
+
     /// Adds default settings for the network of this address, unless it has settings.
     pub fn need(&mut self, address: &Address) {
         match address {
@@ -73,6 +86,7 @@ pub struct Networks {
     zenoh: Option<zenoh::Session>,
     dds: Option<dds::Participant>,
     mqtt: Option<(mqtt::Session, mqtt::PublisherSettings)>,
+    listeners: Vec<Listener>,
 }
 
 /// How often a network that cannot be reached yet is reported.
@@ -102,12 +116,6 @@ pub enum Joining {
 }
 
 impl NetworkSettings {
-    /// Returns everything that others can connect or send to once the networks are joined.
-    pub fn listeners(&self) -> Vec<Listener> {
-        let zenoh = self.zenoh.iter().flat_map(zenoh::Settings::listeners);
-        zenoh.chain(self.dds.iter().flat_map(dds::Settings::listeners)).collect()
-    }
-
     /// Checks the settings without connecting.
     ///
     /// # Errors
@@ -120,26 +128,34 @@ impl NetworkSettings {
 }
 
 impl Networks {
-    /// Joins the networks for which there are settings. Keeps trying to reach them for `patience` (without
-    /// it, for ever) and until `stopped`, and reports every 10 s that one cannot be reached.
+    /// Joins the networks for which there are settings, at the same time. Keeps trying to reach them for `patience`
+    /// (without it, for ever) and until `stopped`, and reports at once and then every 10 s each that cannot be reached.
     ///
     /// # Errors
     /// [`JoinError`].
     pub fn open(
         settings: &NetworkSettings,
         patience: Option<Duration>,
-        stopped: impl Fn() -> bool,
-        mut report: impl FnMut(Joining),
+        stopped: impl Fn() -> bool + Sync,
+        report: impl FnMut(Joining) + Send,
     ) -> Result<Networks, JoinError> {
         let started = Instant::now();
-        let mut reported: Option<Instant> = None;
-        let mut waiting = |reason: String| {
-            if stopped() || patience.is_some_and(|patience| started.elapsed() >= patience) {
+        let report = Mutex::new(report);
+        let report = |news: Joining| report.lock().unwrap_or_else(PoisonError::into_inner)(news);
+        let (reported, failing) = (AtomicBool::new(false), AtomicBool::new(false));
+        let others = [settings.zenoh.is_some(), settings.dds.is_some(), settings.mqtt.is_some()];
+        let others = others.iter().filter(|is_needed| **is_needed).count() > 1;
+        let waiting = |last: &mut Option<Instant>, reason: String| {
+            let is_over = patience.is_some_and(|patience| started.elapsed() >= patience);
+            if stopped() || is_over || failing.load(Ordering::Relaxed) {
                 return ControlFlow::Break(());
             }
-            if reported.is_none_or(|at| at.elapsed() >= REMIND) {
-                reported = Some(Instant::now());
-                report(Joining::Retrying(reason));
+            if last.is_none_or(|at| at.elapsed() >= REMIND) {
+                *last = Some(Instant::now());
+                reported.store(true, Ordering::Relaxed);
+                let until =
+                    if others { ", and until then nothing is received on the other networks" } else { "" };
+                report(Joining::Retrying(format!("{reason}{until}")));
             }
             ControlFlow::Continue(())
         };
@@ -149,27 +165,51 @@ impl Networks {
             false => JoinError::Setting(error),
         };
         let NetworkSettings { zenoh, dds, mqtt } = settings;
-        let zenoh = zenoh.as_ref().map(|s| zenoh::Session::open_connected(s, |e| waiting(e.to_string())));
-        let zenoh = zenoh.transpose().map_err(|error| {
-            failed(
-                error.to_string(),
-                matches!(error, zenoh::OpenError::Unreachable { .. } | zenoh::OpenError::Network(_)),
-            )
-        })?;
-        let mqtt = mqtt.as_ref().map(|Mqtt { settings, verdicts }| {
-            let opened = mqtt::Session::open_connected(settings, |e| waiting(e.to_string()));
-            Ok((opened?, *verdicts))
-        });
-        let mqtt = mqtt.transpose().map_err(|error: mqtt::OpenError| {
-            let setting = matches!(error, mqtt::OpenError::Setting(_) | mqtt::OpenError::Secret { .. });
-            failed(error.to_string(), !setting)
-        })?;
-        if reported.is_some() {
-            report(Joining::Connected);
-        }
+        let open_zenoh = |settings: &zenoh::Settings| {
+            let mut last = None;
+            let opened = zenoh::Session::open_connected(settings, |e| waiting(&mut last, e.to_string()));
+            opened.map_err(|error| {
+                // The others need not wait any more.
+                failing.store(true, Ordering::Relaxed);
+                let unreachable =
+                    matches!(error, zenoh::OpenError::Unreachable { .. } | zenoh::OpenError::Network(_));
+                failed(error.to_string(), unreachable)
+            })
+        };
+        let open_mqtt = |Mqtt { settings, verdicts }: &Mqtt| {
+            let mut last = None;
+            let opened = mqtt::Session::open_connected(settings, |e| waiting(&mut last, e.to_string()));
+            opened.map(|session| (session, *verdicts)).map_err(|error| {
+                failing.store(true, Ordering::Relaxed);
+                let setting = matches!(error, mqtt::OpenError::Setting(_) | mqtt::OpenError::Secret { .. });
+                failed(error.to_string(), !setting)
+            })
+        };
+        // First the one that waits for nobody.
         let dds = dds.as_ref().map(dds::Participant::open).transpose();
         let dds = dds.map_err(|error| failed(error.to_string(), true))?;
-        Ok(Networks { zenoh, dds, mqtt })
+        let (zenoh, mqtt) = std::thread::scope(|scope| {
+            let zenoh = zenoh.as_ref().map(|settings| scope.spawn(|| open_zenoh(settings)));
+            let mqtt = mqtt.as_ref().map(open_mqtt).transpose();
+            let panicked = |_| JoinError::Unreachable("the thread that joins Zenoh has panicked".to_owned());
+            (zenoh.map(|thread| thread.join().map_err(panicked).flatten()).transpose(), mqtt)
+        });
+        let (zenoh, mqtt) = match (zenoh, mqtt) {
+            // The other has only stopped waiting.
+            (Err(_), Err(setting @ JoinError::Setting(_))) => return Err(setting),
+            (zenoh, mqtt) => (zenoh?, mqtt?),
+        };
+        if reported.load(Ordering::Relaxed) {
+            report(Joining::Connected);
+        }
+        let of_zenoh = zenoh.iter().flat_map(|session| session.listeners().to_vec());
+        let listeners = of_zenoh.chain(settings.dds.iter().flat_map(dds::Settings::listeners)).collect();
+        Ok(Networks { zenoh, dds, mqtt, listeners })
+    }
+
+    /// Returns everything that others can connect or send to.
+    pub fn listeners(&self) -> &[Listener] {
+        &self.listeners
     }
 
     /// Subscribes to an address.
@@ -319,6 +359,11 @@ impl Networks {
         self.mqtt.as_ref().and_then(|(session, _)| session.failure())
     }
 
+    /// Returns the messages that were missed and fetched again so far, for each topic of subscriptions.
+    pub fn recovered(&self) -> Vec<(TopicId, Recovered)> {
+        self.zenoh.as_ref().map(zenoh::Session::recovered).unwrap_or_default()
+    }
+
     /// Returns the connections that were lost and restored so far.
     pub fn outages(&self) -> Vec<Outage> {
         let mut outages = self.zenoh.as_ref().map(zenoh::Session::outages).unwrap_or_default();
@@ -384,6 +429,23 @@ mod tests {
             "{error:?}"
         );
         assert!(matches!(&news[..], [Joining::Retrying(reason)] if reason.contains("127.0.0.1")), "{news:?}");
+    }
+
+    #[test]
+    fn every_unreachable_network_is_reported() {
+        let mut settings = nobody();
+        let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let connect = vec![format!("tcp/{nobody}")];
+        settings.zenoh = Some(zenoh::Settings { connect, ..zenoh::Settings::default() });
+        let mut news = Vec::new();
+        let joined = Networks::open(&settings, Some(Duration::from_secs(2)), || false, |one| news.push(one));
+        assert!(matches!(joined.err(), Some(JoinError::Unreachable(_))));
+        let said = |part: &str| {
+            news.iter().any(|one| matches!(one, Joining::Retrying(reason) if reason.contains(part)))
+        };
+        assert!(said("at Zenoh") || said("to Zenoh"), "{news:?}");
+        assert!(said("MQTT"), "{news:?}");
+        assert!(said("nothing is received on the other networks"), "{news:?}");
     }
 
     #[test]

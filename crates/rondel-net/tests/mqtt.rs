@@ -296,6 +296,31 @@ fn a_broker_that_goes_away_and_comes_back() {
     }
 }
 
+#[test]
+fn an_outage_begins_when_the_broker_falls_silent() {
+    let Some(mut broker) = Broker::start("an_outage_begins_when_the_broker_falls_silent") else { return };
+    let wait = Duration::from_millis(500);
+    let session = Session::open(&Settings { slow_consumer: Some(wait), ..settings(broker.port) }).unwrap();
+    let publisher = session.publisher("test/numbers", &PublisherSettings::default()).unwrap();
+    publish(&publisher, 0..10);
+    assert!(publisher.flush(LIMIT));
+    broker.freeze();
+    let frozen = adapter::now();
+    // The messages that wait for an acknowledgement, and one that is waited for in vain.
+    while publisher.publish(b"0").is_ok() {}
+    let given_up = adapter::now();
+    assert!(given_up.as_nanos() - frozen.as_nanos() >= wait.as_nanos() as i64);
+    broker.kill();
+    broker.resume();
+    wait_until("the connection is restored", || !session.outages().is_empty());
+    let outages = session.outages();
+    // The session has no subscriptions: their connection is not spoken of.
+    assert_eq!(outages.len(), 1, "{outages:?}");
+    assert!(outages[0].neighbour.as_ref().unwrap().contains("publishers"), "{outages:?}");
+    assert!(outages[0].from < given_up && outages[0].until.unwrap() >= given_up, "{outages:?}");
+    assert_eq!(session.breaks(), 1);
+}
+
 /// Publishes while the connections are cut repeatedly; returns the received numbers and the number of breaks.
 fn cut_while_publishing(broker: &Broker, own: Settings, count: u64) -> (Vec<u64>, u64) {
     let proxy = Proxy::to(broker.port);

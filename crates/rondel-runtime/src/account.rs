@@ -5,8 +5,11 @@ use rondel_align::{NumberOutcome, SequenceNumbers};
 use rondel_event::{Origin, SnapshotError, Timestamp, TopicId};
 use serde::{Deserialize, Serialize};
 
+use serde_json::{Value, json};
+
 use crate::clock::Clock;
 use crate::notice::Notice;
+use crate::text::counted;
 
 /// The messages of one topic.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +20,8 @@ pub struct Account {
     pub undecodable: u64,
     /// Messages that are missing by the sequence numbers of their publishers.
     pub lost: u64,
+    /// Messages that were missed, and fetched again from their publishers.
+    pub recovered: u64,
     /// Messages that came more than once, by the same numbers.
     pub duplicated: u64,
     /// When messages were lost: since the last that came before the first loss, until the first that came
@@ -24,6 +29,53 @@ pub struct Account {
     pub lost_between: Option<(Timestamp, Timestamp)>,
     /// Publishers given up because there were too many: their losses are not known.
     pub forgotten: u64,
+}
+
+impl Account {
+    /// Returns the account of the topic of this name as a JSON object, with times in seconds.
+    pub fn json(&self, name: &str) -> Value {
+        let Account { received, undecodable, lost, recovered, duplicated, lost_between, forgotten } = self;
+        let mut object = json!({
+            "topic": name,
+            "received": received,
+            "undecodable": undecodable,
+            "lost": lost,
+            "recovered": recovered,
+            "duplicated": duplicated,
+        });
+        let seconds = |time: Timestamp| json!(time.as_nanos() as f64 / 1e9);
+        if let Some((from, until)) = lost_between {
+            object["lost_from"] = seconds(*from);
+            object["lost_until"] = seconds(*until);
+        }
+        if *forgotten > 0 {
+            object["forgotten_publishers"] = json!(forgotten);
+        }
+        object
+    }
+
+    /// Returns what was lost, recovered or received twice on the topic of this name as a sentence, if there is anything;
+    /// `time` writes a time.
+    pub fn sentence(&self, name: &str, time: &mut dyn FnMut(Timestamp) -> String) -> Option<String> {
+        let Account { lost, recovered, duplicated, lost_between, .. } = self;
+        let mut parts = Vec::new();
+        if *lost > 0 {
+            let between =
+                lost_between.map(|(from, until)| format!(" between {} and {}", time(from), time(until)));
+            parts.push(format!(
+                "{} lost{}",
+                counted(*lost, "message", "messages"),
+                between.unwrap_or_default()
+            ));
+        }
+        if *recovered > 0 {
+            parts.push(format!("{} missed and received again", counted(*recovered, "message", "messages")));
+        }
+        if *duplicated > 0 {
+            parts.push(format!("{} twice", counted(*duplicated, "message came", "messages came")));
+        }
+        (!parts.is_empty()).then(|| format!("{name}: {}, by the numbers of publishers", parts.join(", ")))
+    }
 }
 
 /// The account of one topic, as messages come.
@@ -57,7 +109,7 @@ pub(crate) struct SavedNumbers {
 
 /// The accounts of all topics.
 #[derive(Debug)]
-pub(crate) struct Accounts {
+pub struct Accounts {
     entries: Vec<Entry>,
     /// A time not after the last message of any topic; `None` before the first numbered message.
     seen: Option<Timestamp>,
@@ -66,7 +118,7 @@ pub(crate) struct Accounts {
 
 impl Accounts {
     /// Accounts of so many topics.
-    pub(crate) fn new(topics: usize) -> Accounts {
+    pub fn new(topics: usize) -> Accounts {
         let entries = (0..topics).map(|_| Entry::default()).collect();
         Accounts { entries, seen: None, is_pending: false }
     }
@@ -74,7 +126,7 @@ impl Accounts {
     /// Counts a message. With a number, the usual case is one comparison: the publisher of the last message, and
     /// the number after that one's. Returns whether it came before.
     #[inline]
-    pub(crate) fn receive(&mut self, topic: TopicId, origin: Option<Origin>, clock: &dyn Clock) -> bool {
+    pub fn receive(&mut self, topic: TopicId, origin: Option<Origin>, clock: &dyn Clock) -> bool {
         let Some(entry) = self.entries.get_mut(topic.index()) else { return false };
         entry.account.received += 1;
         let Some(origin) = origin else { return false };
@@ -131,14 +183,14 @@ impl Accounts {
 
     /// Notes that all messages that had come were evaluated.
     #[inline]
-    pub(crate) fn pause(&mut self, clock: &dyn Clock) {
+    pub fn pause(&mut self, clock: &dyn Clock) {
         if let Some(seen) = &mut self.seen {
             *seen = clock.now();
         }
     }
 
     /// Notices of the losses since the last call, one for each topic.
-    pub(crate) fn losses(&mut self) -> Vec<Notice> {
+    pub fn losses(&mut self) -> Vec<Notice> {
         if !std::mem::take(&mut self.is_pending) {
             return Vec::new();
         }
@@ -184,7 +236,7 @@ impl Accounts {
     }
 
     /// The accounts, in the order of the topics.
-    pub(crate) fn all(&self) -> Vec<Account> {
+    pub fn all(&self) -> Vec<Account> {
         self.entries.iter().map(|entry| entry.account.clone()).collect()
     }
 }

@@ -50,7 +50,7 @@ mod statistics;
 pub mod testing;
 pub mod text;
 
-pub use account::Account;
+pub use account::{Account, Accounts};
 pub use alignment::Alignment;
 pub use alignment_statistics::AlignmentStatistics;
 pub use chains::ChainStatistics;

@@ -147,6 +147,7 @@ impl Limits {
             return Some(Refused { side: Refusal::Behind, distance: distance(early, time) });
         }
         if let Some(late) = late.filter(|late| time.as_nanos() > self.highest(*late))
+            && !self.was_stray(time, clocks)
             && !self.has_jumped(time, clocks)
         {
             return Some(Refused { side: Refusal::Ahead, distance: distance(late, time) });
@@ -161,6 +162,13 @@ impl Limits {
             self.band = if low <= high { (low, high.wrapping_sub(low) as u64) } else { NOTHING };
         }
         None
+    }
+
+    /// Whether the only message before this one was far from the time of day, and this one is near it: a single message
+    /// does not decide that the messages have a time of their own.
+    fn was_stray(&self, time: Timestamp, clocks: Clocks) -> bool {
+        let is_near = |day: Timestamp| (self.lowest(day)..=self.highest(day)).contains(&time.as_nanos());
+        !self.by_system && clocks.accepted <= 1 && clocks.day.is_some_and(is_near)
     }
 
     /// Whether the messages have another time now: so many in a row are ahead of their clock, although not
@@ -272,9 +280,19 @@ mod tests {
     }
 
     #[test]
+    fn a_single_stray_message_does_not_decide_the_clock() {
+        for stray in [-10 * 365 * 24 * HOUR, 12] {
+            let mut case = Case::new(true);
+            assert!(case.takes(stray, TODAY));
+            assert!((0..10).all(|i| case.takes(TODAY + i, TODAY + i)), "{stray}");
+            assert!(case.refused(stray, Some(TODAY + 10)).is_some());
+        }
+    }
+
+    #[test]
     fn a_clock_that_is_set_is_followed_after_some_messages() {
         let mut case = Case::new(true);
-        assert!(case.takes(12, TODAY));
+        assert!(case.takes(12, TODAY) && case.takes(13, TODAY));
         let refused = (0..30).filter(|i| !case.takes(TODAY + i, TODAY + i)).count();
         assert_eq!(refused, 10);
         assert!(case.refused(14, Some(TODAY + 30)).is_some());

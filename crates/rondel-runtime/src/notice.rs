@@ -92,6 +92,27 @@ impl Notice {
         Notice::new("undelivered", None, members, sentence)
     }
 
+    /// Messages that were missed and fetched again: the count since the last such notice and of all, and when they were
+    /// first missed and last received.
+    pub fn recovered(
+        topic: TopicId,
+        name: &str,
+        (count, all): (u64, u64),
+        (from, until): (Timestamp, Timestamp),
+    ) -> Notice {
+        let messages = counted(count, "message", "messages");
+        let sentence =
+            format!("{messages} missed from {} on and received again until {}", At(from), At(until));
+        let members = vec![
+            ("count", json!(count)),
+            ("all", json!(all)),
+            ("from", seconds(from)),
+            ("until", seconds(until)),
+        ];
+        let topic_name = Some(name.to_owned());
+        Notice { topic_name, ..Notice::new("recovered", Some(topic), members, sentence) }
+    }
+
     /// A connection that was lost, and is restored unless there is no time `until`.
     pub fn outage(
         network: &str,

@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::console::Console;
 use crate::deployment::{Address, Binding, Deployment};
 use crate::durability::{Schedule, Snapshots};
-use crate::losses::{Undelivered, Watcher, lost_text, outage_json, outage_text, topic_json};
+use crate::losses::{Undelivered, Watcher, outage_json, outage_text};
 use crate::networks::Networks;
 use crate::output::{Format, VerdictWriter, colour_of};
 use crate::pipeline::{Parts, Pipeline, Stop, Traffic};
@@ -160,7 +160,8 @@ impl Running {
             Snapshots::start(schedule, Arc::clone(&pipeline), Arc::clone(&networks), senders)
                 .map_err(|error| format!("cannot start a thread: {error}"))
         });
-        let losses = Watcher::start(Arc::clone(&pipeline), Arc::clone(&networks), undelivered.clone())
+        let names = deployment.specification.spec.topics.iter().map(|topic| topic.name.clone()).collect();
+        let losses = Watcher::start(Arc::clone(&pipeline), Arc::clone(&networks), undelivered.clone(), names)
             .map_err(|error| format!("cannot start a thread: {error}"))?;
         Ok(Running {
             losses,
@@ -229,10 +230,16 @@ impl Running {
         drop(self.subscriptions);
         drop(publishers);
         let (outages, refused) = (self.networks.outages(), self.networks.refused());
+        let recovered = self.networks.recovered();
         let left = end.saturating_duration_since(Instant::now());
         flushed &= Arc::into_inner(self.networks).is_some_and(|networks| networks.close_within(left));
         // After closing: until then a consumer may be cut off.
-        let (summary, mut traffic) = self.pipeline.summary();
+        let (mut summary, mut traffic) = self.pipeline.summary();
+        for (topic, recovered) in recovered {
+            if let Some(account) = summary.accounts.get_mut(topic.index()) {
+                account.recovered = recovered.count;
+            }
+        }
         traffic.unpublished += refused;
         Some(RunSummary {
             summary,
@@ -329,7 +336,8 @@ impl RunSummary {
             "breaks": self.problems.breaks,
             "dropped": lost + self.traffic.unpublished + self.undelivered.count(),
             "lost": self.summary.lost(),
-            "topics": topics.iter().zip(accounts).map(|(topic, account)| topic_json(&topic.name, account)).collect::<Vec<_>>(),
+            "recovered": self.summary.accounts.iter().map(|account| account.recovered).sum::<u64>(),
+            "topics": topics.iter().zip(accounts).map(|(topic, account)| account.json(&topic.name)).collect::<Vec<_>>(),
             "undelivered": self.undelivered.json(),
             "outages": self.outages.iter().map(outage_json).collect::<Vec<_>>(),
             self.published: self.traffic.published,
@@ -383,7 +391,7 @@ impl RunSummary {
         }
         let mut times = TimeText::default();
         for (topic, account) in self.summary.topics.iter().zip(&self.summary.accounts) {
-            if let Some(sentence) = lost_text(&topic.name, account, &mut times) {
+            if let Some(sentence) = account.sentence(&topic.name, &mut |time| times.text(time)) {
                 text += &format!("\n  {sentence}");
             }
         }

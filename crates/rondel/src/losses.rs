@@ -5,10 +5,10 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rondel_event::Timestamp;
-use rondel_net::adapter::{Drops, Outage};
-use rondel_runtime::text::{counted, grouped};
-use rondel_runtime::{Account, Notice};
+use rondel_event::{Timestamp, TopicId};
+use rondel_net::adapter::{Drops, Outage, Recovered};
+use rondel_runtime::Notice;
+use rondel_runtime::text::grouped;
 use serde_json::{Value, json};
 
 use crate::networks::Networks;
@@ -59,41 +59,6 @@ impl Undelivered {
     }
 }
 
-/// The messages of a topic as JSON.
-pub fn topic_json(name: &str, account: &Account) -> Value {
-    let Account { received, undecodable, lost, duplicated, lost_between, forgotten } = account;
-    let mut object = json!({
-        "topic": name,
-        "received": received,
-        "undecodable": undecodable,
-        "lost": lost,
-        "duplicated": duplicated,
-    });
-    if let Some((from, until)) = lost_between {
-        object["lost_from"] = json!(seconds(*from));
-        object["lost_until"] = json!(seconds(*until));
-    }
-    if *forgotten > 0 {
-        object["forgotten_publishers"] = json!(forgotten);
-    }
-    object
-}
-
-/// The losses of a topic as a sentence, if there are any.
-pub fn lost_text(name: &str, account: &Account, times: &mut TimeText) -> Option<String> {
-    let Account { lost, duplicated, lost_between, .. } = account;
-    let mut parts = Vec::new();
-    if *lost > 0 {
-        let between = lost_between
-            .map(|(from, until)| format!(" between {} and {}", times.text(from), times.text(until)));
-        parts.push(format!("{} lost{}", counted(*lost, "message", "messages"), between.unwrap_or_default()));
-    }
-    if *duplicated > 0 {
-        parts.push(format!("{} twice", counted(*duplicated, "message came", "messages came")));
-    }
-    (!parts.is_empty()).then(|| format!("{name}: {}, by the numbers of publishers", parts.join(", ")))
-}
-
 /// A lost connection as JSON.
 pub fn outage_json(outage: &Outage) -> Value {
     let Outage { network, neighbour, from, until } = outage;
@@ -128,12 +93,13 @@ impl Watcher {
         pipeline: Arc<Pipeline>,
         networks: Arc<Networks>,
         undelivered: Undelivered,
+        topics: Vec<String>,
     ) -> io::Result<Watcher> {
         let (end, ended) = mpsc::channel::<()>();
         let watch = move || {
-            let mut seen = Seen { counts: vec![0; undelivered.0.len()], outages: Vec::new() };
+            let mut seen = Seen::new(&undelivered, topics);
             while ended.recv_timeout(EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
-                pipeline.report_losses(seen.notices(&undelivered, networks.outages()));
+                pipeline.report_losses(seen.notices(&undelivered, &networks));
             }
         };
         let thread = thread::Builder::new().name("losses".into()).spawn(watch)?;
@@ -149,14 +115,35 @@ impl Watcher {
 }
 
 /// The losses of which notices were made.
-struct Seen {
+pub struct Seen {
+    topics: Vec<String>,
     counts: Vec<u64>,
     outages: Vec<Outage>,
+    recovered: Vec<u64>,
 }
 
 impl Seen {
-    fn notices(&mut self, undelivered: &Undelivered, outages: Vec<Outage>) -> Vec<Notice> {
-        let mut notices = Vec::new();
+    /// None yet.
+    pub fn new(undelivered: &Undelivered, topics: Vec<String>) -> Seen {
+        let (counts, recovered) = (vec![0; undelivered.0.len()], vec![0; topics.len()]);
+        Seen { topics, counts, outages: Vec::new(), recovered }
+    }
+
+    fn recovered(&mut self, now: Vec<(TopicId, Recovered)>) -> Vec<Notice> {
+        let notice = |(topic, recovered): (TopicId, Recovered)| {
+            let (name, seen) = (self.topics.get(topic.index())?, self.recovered.get_mut(topic.index())?);
+            let count = recovered.count.checked_sub(std::mem::replace(seen, recovered.count));
+            let count = count.filter(|count| *count > 0)?;
+            let between = recovered.first.zip(recovered.last)?;
+            Some(Notice::recovered(topic, name, (count, recovered.count), between))
+        };
+        now.into_iter().filter_map(notice).collect()
+    }
+
+    /// Notices of what was lost, and of what was received after all, since the last call.
+    pub fn notices(&mut self, undelivered: &Undelivered, networks: &Networks) -> Vec<Notice> {
+        let mut notices = self.recovered(networks.recovered());
+        let outages = networks.outages();
         for ((sink, drops), seen) in undelivered.0.iter().zip(&mut self.counts) {
             let count = drops.count();
             if let Some(span) = drops.span().filter(|_| count > *seen) {

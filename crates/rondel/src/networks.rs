@@ -7,7 +7,7 @@ use rondel_net::networks::{JoinError, Joining};
 pub use rondel_net::networks::{Mqtt, NetworkSettings, Networks};
 use rondel_net::{dds, mqtt, zenoh};
 
-use crate::deployment::{Address, SLOW_CONSUMER_WAIT, slow_consumer_wait};
+use crate::deployment::{Address, SLOW_CONSUMER_WAIT, resend, slow_consumer_wait};
 use crate::{complain, exit, say, warn};
 
 /// How long to try to reach a network with `--exit-on-unreachable`.
@@ -73,6 +73,10 @@ pub struct NetworkArguments {
     /// dropped (default: 3 s; publish: 10 s)
     #[arg(long, value_name = "DURATION", value_parser = slow_consumer_wait)]
     pub slow_consumer: Option<Duration>,
+    /// How much of the published messages to keep for subscribers that missed them; 0 keeps nothing
+    /// (default: 64 MB)
+    #[arg(long, value_name = "SIZE", value_parser = resend)]
+    pub resend: Option<usize>,
     /// Exit with status 5 if a network cannot be reached within 5 seconds
     #[arg(long)]
     pub exit_on_unreachable: bool,
@@ -151,6 +155,9 @@ impl NetworkArguments {
         if let Some(wait) = self.slow_consumer {
             settings.limit_slow_consumers(wait);
         }
+        if let Some(bytes) = self.resend {
+            settings.resend(bytes);
+        }
         settings.check().map_err(|error| error.to_string())?;
         Ok(settings)
     }
@@ -162,7 +169,7 @@ impl NetworkArguments {
     pub fn open<'a>(
         &self,
         addresses: impl Iterator<Item = &'a Address> + Clone,
-        stopped: impl Fn() -> bool,
+        stopped: impl Fn() -> bool + Sync,
     ) -> Result<Networks, u8> {
         let settings = self.settings(addresses).map_err(|error| {
             complain(&error);
@@ -179,7 +186,7 @@ impl NetworkArguments {
 pub fn open(
     settings: &NetworkSettings,
     exit_on_unreachable: bool,
-    stopped: impl Fn() -> bool,
+    stopped: impl Fn() -> bool + Sync,
 ) -> Result<Networks, u8> {
     let report = |news| match news {
         Joining::Retrying(reason) => warn(&format!("{reason}; trying again")),
@@ -200,8 +207,8 @@ pub fn open(
 }
 
 /// Shows everything that others can connect or send to.
-pub fn show_listeners(settings: &NetworkSettings) {
-    for listener in settings.listeners() {
+pub fn show_listeners(networks: &Networks) {
+    for listener in networks.listeners() {
         say(&format!("listening on {listener}"));
     }
 }

@@ -316,7 +316,9 @@ impl State {
             self.sinks.take(self.session.reports());
         }
         if self.session.has_notices() {
-            self.notices.take(self.session.notices(), &mut self.sinks.stdout);
+            // Gaps in the numbers of publishers are reported as `lost`, whatever the route.
+            let notices = self.session.notices().filter(|notice| notice.kind != "gap");
+            self.notices.take(notices, &mut self.sinks.stdout);
         }
         if !self.released.is_empty() {
             while let Some(line) = self.session.released() {

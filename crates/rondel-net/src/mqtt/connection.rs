@@ -1,11 +1,13 @@
 //! A connection with a broker that reconnects by itself.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::held::{self, Held, Holding};
+use rondel_event::Timestamp;
+
 use super::incoming::Routes;
 use super::link::{self, Inbox, Link};
 use super::outgoing::{Outgoing, PendingRequest};
@@ -69,6 +71,8 @@ pub(super) struct Connection {
     pub(super) taken_over: AtomicBool,
     /// Why the connection was given up.
     failure: OnceLock<String>,
+    /// When the broker last sent something, in nanoseconds since the Unix epoch.
+    heard: AtomicI64,
 }
 
 impl Connection {
@@ -82,8 +86,10 @@ impl Connection {
     ) -> Result<Arc<Connection>, OpenError> {
         let clean = settings.clean_start || role == Role::Publishers;
         let (link, inbox, allowed) = Link::open(&settings, &client, clean)?;
+        // The session's first connection carries subscriptions, if there will be any.
+        let carries = (role == Role::Publishers).then_some(role.as_str());
         tracing::info!(
-            broker = %settings.broker, %client, role = role.as_str(), session_present = allowed.session_present,
+            broker = %settings.broker, %client, role = carries, session_present = allowed.session_present,
             "connected to the MQTT broker"
         );
         tracing::debug!(
@@ -116,6 +122,7 @@ impl Connection {
             breaks,
             taken_over: AtomicBool::new(false),
             failure: OnceLock::new(),
+            heard: AtomicI64::new(now().as_nanos()),
         });
         let failed = |e: std::io::Error| OpenError::Setting(format!("cannot start a thread: {e}"));
         let reading = Arc::clone(&connection);
@@ -192,24 +199,38 @@ impl Connection {
             let since = Instant::now();
             let reason = self.read(&link, &mut inbox);
             link.cut();
-            self.out().link = None;
+            // A broker that has left something unanswered was away before the connection broke.
+            let is_silent = {
+                let out = &mut *self.out();
+                out.link = None;
+                !out.flight.is_empty() || out.pings > out.answered
+            };
             if self.is_closing() {
                 break;
             }
-            self.breaks.count.fetch_add(1, Ordering::Relaxed);
+            let is_used = self.is_used();
+            if is_used {
+                self.breaks.count.fetch_add(1, Ordering::Relaxed);
+            }
             if self.is_contested(since, reason == CLOSED, &mut contested) {
                 break;
             }
             let (broker, role) = (&self.settings.broker, self.role.as_str());
-            tracing::warn!(%broker, role, "the connection with the MQTT broker broke: {reason}; reconnecting");
+            if is_used {
+                tracing::warn!(%broker, role, "the connection with the MQTT broker broke: {reason}; reconnecting");
+            }
             if since.elapsed() >= STEADY {
                 wait = RETRY.0;
             }
-            let (broke, broke_at) = (Instant::now(), now());
+            let heard = Timestamp::from_nanos(self.heard.load(Ordering::Relaxed));
+            let (broke, broke_at) = (Instant::now(), if is_silent { heard } else { now() });
             match self.reconnect(&mut wait) {
                 Some((new, rest, resumed)) => {
                     (link, inbox) = (new, rest);
                     let seconds = broke.elapsed().as_secs_f64();
+                    if !is_used {
+                        continue;
+                    }
                     self.breaks.restored(&format!("{broker} ({role})"), broke_at);
                     match (self.role, resumed) {
                         (Role::Subscriptions, true) => tracing::info!(
@@ -231,7 +252,7 @@ impl Connection {
                 None => break,
             }
         }
-        let (broker, role) = (&self.settings.broker, self.role.as_str());
+        let (broker, role) = (&self.settings.broker, self.is_used().then_some(self.role.as_str()));
         tracing::info!(%broker, role, "closed the connection with the MQTT broker");
         let mut out = self.out();
         out.ended = true;
@@ -240,6 +261,12 @@ impl Connection {
         self.tick.notify_all();
         // Releases the receivers of subscriptions that were not closed.
         *self.routes() = Routes::default();
+    }
+
+    /// Whether anything depends on the connection. A session opens the one of subscriptions first, also if it only
+    /// publishes.
+    fn is_used(&self) -> bool {
+        self.role == Role::Publishers || !self.routes().all.is_empty()
     }
 
     pub(super) fn routes(&self) -> MutexGuard<'_, Routes> {
@@ -272,6 +299,7 @@ impl Connection {
     /// Processes all complete packets of the inbox. Returns a reason when the broker ends the connection.
     fn packets(&self, inbox: &mut Inbox, answers: &mut Vec<u8>) -> Result<Option<String>, Malformed> {
         let arrival = now();
+        self.heard.store(arrival.as_nanos(), Ordering::Relaxed);
         let mut used = 0;
         let mut end = None;
         let mut routes = None;

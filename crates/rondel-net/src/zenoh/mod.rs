@@ -6,6 +6,8 @@
 
 mod exposure;
 mod publisher;
+mod recovery;
+mod resend;
 mod session;
 mod settings;
 mod subscription;

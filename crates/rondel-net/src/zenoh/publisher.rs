@@ -1,15 +1,17 @@
 //! Publishers on Zenoh.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use ::zenoh::Wait;
 use ::zenoh::bytes::Encoding;
 use ::zenoh::key_expr::KeyExpr;
 use ::zenoh::qos::CongestionControl;
+use ::zenoh::query::Queryable;
 use ::zenoh::sample::SourceInfo;
 
+use super::resend::{Kept, Shelf};
 use super::watch::{Sent, Watch};
 use super::{DeclareError, PublisherSettings};
 use crate::adapter::{self, Drops, PublishError};
@@ -26,6 +28,9 @@ pub struct Publisher {
     sent: Arc<Sent>,
     /// Whether messages carry their sequence number.
     numbered: bool,
+    /// Published messages that subscribers may ask for, and who answers.
+    kept: Option<(Arc<Kept>, Queryable<()>)>,
+    watch: Weak<Watch>,
 }
 
 /// Counts threads that are publishing, to close Zenoh only when there are none. Closing while a
@@ -43,7 +48,7 @@ pub(super) struct PublishGate {
 impl PublishGate {
     /// Runs `publish`, unless closed.
     #[inline]
-    fn pass<T>(&self, publish: impl FnOnce() -> T) -> Option<T> {
+    pub(super) fn pass<T>(&self, publish: impl FnOnce() -> T) -> Option<T> {
         // Sequentially consistent, here and in `close`: either this thread sees that the gate is closed,
         // or `close` sees that this thread is publishing.
         self.entered.fetch_add(1, Ordering::SeqCst);
@@ -101,7 +106,7 @@ impl Publisher {
         key: KeyExpr<'static>,
         settings: &PublisherSettings,
         gate: Arc<PublishGate>,
-        watch: &Watch,
+        (watch, shelf): (&Arc<Watch>, Option<&Arc<Shelf>>),
     ) -> Result<Publisher, DeclareError> {
         let name = key.to_string();
         let network = |e: ::zenoh::Error| {
@@ -110,7 +115,7 @@ impl Publisher {
         let encoding = settings.encoding.as_deref().map_or(Encoding::ZENOH_BYTES, Encoding::from);
         // Reliability is Zenoh's default; blocking on congestion is not.
         let publisher = session
-            .declare_publisher(key)
+            .declare_publisher(key.clone())
             .congestion_control(CongestionControl::Block)
             .priority(settings.priority)
             .express(settings.express)
@@ -136,7 +141,14 @@ impl Publisher {
         let sent = Sent { count: AtomicU64::new(0), matched, drops: Arc::default() };
         let sent = Arc::new(sent);
         watch.add(&sent);
-        Ok(Publisher { session: session.clone(), publisher, gate, sent, numbered: settings.numbered })
+        // Before the first message: a subscriber must find it.
+        let kept = shelf
+            .filter(|_| settings.numbered)
+            .map(|shelf| shelf.keep(session, (&key, publisher.id()), &sent))
+            .transpose()
+            .map_err(network)?;
+        let (session, watch, numbered) = (session.clone(), Arc::downgrade(watch), settings.numbered);
+        Ok(Publisher { session, publisher, gate, sent, numbered, kept, watch })
     }
 }
 
@@ -144,7 +156,10 @@ impl adapter::Publisher for Publisher {
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
         adapter::trace_message("published", self.publisher.key_expr().as_str(), payload);
         let sent = self.gate.pass(|| {
-            let number = self.sent.count.fetch_add(1, Ordering::Relaxed);
+            let number = match &self.kept {
+                Some((kept, _)) => kept.push(payload),
+                None => self.sent.count.fetch_add(1, Ordering::Relaxed),
+            };
             if self.numbered {
                 // Zenoh's numbers have 32 bits, and begin again at zero.
                 let info = SourceInfo::new(self.publisher.id(), number as u32);
@@ -171,6 +186,15 @@ impl adapter::Publisher for Publisher {
         let now = matched.now.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = matched.changed.wait_timeout_while(now, limit, |now| !*now);
         *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Waits for consumers that were cut off, or are asking for messages that they missed.
+    fn flush(&self, limit: Duration) -> bool {
+        if let (Some(_), Some(watch)) = (&self.kept, self.watch.upgrade()) {
+            // Whatever they still miss is counted as dropped.
+            watch.wait_for_consumers(limit);
+        }
+        true
     }
 
     fn drops(&self) -> Option<Arc<Drops>> {

@@ -9,9 +9,12 @@ use ::zenoh::Wait;
 use rondel_event::TopicId;
 
 use super::publisher::PublishGate;
+use super::recovery::Recoverer;
+use super::resend::Shelf;
 use super::watch::Watch;
 use super::{DeclareError, Mode, Publisher, PublisherSettings, Settings, Subscription, parse_key};
-use crate::adapter::{Outage, Receiver};
+use crate::adapter::{Listener, Outage, Receiver, Recovered};
+use crate::networks::RESEND;
 
 /// Polling interval of waits. Zenoh reports connections only through an unstable interface.
 const POLL: Duration = Duration::from_millis(5);
@@ -126,6 +129,10 @@ pub struct Session {
     connect: Vec<String>,
     gate: Arc<PublishGate>,
     watch: Arc<Watch>,
+    recoverer: Arc<Recoverer>,
+    listeners: Vec<Listener>,
+    /// The messages that publishers keep for subscribers that missed them.
+    shelf: Option<Arc<Shelf>>,
 }
 
 impl Session {
@@ -167,7 +174,18 @@ impl Session {
         let gate = Arc::<PublishGate>::default();
         let watch = Watch::start(&session, Arc::clone(&gate), block_limit, !settings.connect.is_empty())
             .map_err(|e| OpenError::Network(super::reason(e)))?;
-        Ok(Session { session, connect: settings.connect.clone(), gate, watch })
+        let thread = |e: std::io::Error| {
+            OpenError::Network(format!("cannot start a thread of the Zenoh session: {e}"))
+        };
+        let recoverer = Recoverer::start(session.clone(), Arc::downgrade(&watch)).map_err(thread)?;
+        let kept = settings.resend.unwrap_or(RESEND);
+        let shelf = (kept > 0).then(|| Shelf::start(kept, Arc::clone(&gate), Arc::downgrade(&watch)));
+        let shelf = shelf.transpose().map_err(thread)?;
+        if let Some(shelf) = &shelf {
+            watch.tick(shelf);
+        }
+        let listeners = actual(settings.listeners(), &session);
+        Ok(Session { session, connect: settings.connect.clone(), gate, watch, recoverer, listeners, shelf })
     }
 
     /// Joins the network and, if there are endpoints to connect to, waits until one is connected.
@@ -207,6 +225,11 @@ impl Session {
         Ok(session)
     }
 
+    /// Returns what the session listens on.
+    pub fn listeners(&self) -> &[Listener] {
+        &self.listeners
+    }
+
     /// Returns the current number of connections.
     pub fn connections(&self) -> Connections {
         let info = self.session.info();
@@ -241,7 +264,8 @@ impl Session {
         topic: TopicId,
         receiver: Arc<R>,
     ) -> Result<Subscription, DeclareError> {
-        let subscription = Subscription::declare(&self.session, parse_key(key)?, topic, receiver)?;
+        let subscription =
+            Subscription::declare(&self.session, parse_key(key)?, topic, receiver, &self.recoverer)?;
         if tracing::enabled!(tracing::Level::INFO) {
             let Connections { routers, peers } = self.connections();
             tracing::info!(topic = %key, routers, peers, "subscribed");
@@ -254,7 +278,14 @@ impl Session {
     /// # Errors
     /// [`DeclareError`]
     pub fn publisher(&self, key: &str, settings: &PublisherSettings) -> Result<Publisher, DeclareError> {
-        Publisher::declare(&self.session, parse_key(key)?, settings, Arc::clone(&self.gate), &self.watch)
+        let shelf = self.shelf.as_ref();
+        let gate = Arc::clone(&self.gate);
+        Publisher::declare(&self.session, parse_key(key)?, settings, gate, (&self.watch, shelf))
+    }
+
+    /// Returns the messages that were missed and fetched again so far, for each topic of subscriptions.
+    pub fn recovered(&self) -> Vec<(TopicId, Recovered)> {
+        self.recoverer.recovered()
     }
 
     /// Returns the connections that were lost and restored so far, and the one that is not restored yet.
@@ -285,6 +316,7 @@ impl Session {
         };
         let deadline = Instant::now() + limit;
         self.watch.end();
+        self.recoverer.end();
         if !self.gate.close(deadline) {
             return Err(timed_out());
         }
@@ -310,6 +342,27 @@ impl Session {
             Err(_) => Err(timed_out()),
         }
     }
+}
+
+/// Replaces the port 0, which stands for a free one, by the port that was taken.
+fn actual(mut listeners: Vec<Listener>, session: &::zenoh::Session) -> Vec<Listener> {
+    let mut taken: Vec<String> =
+        session.info().locators().wait().iter().map(|locator| format!("zenoh {locator}")).collect();
+    for listener in &mut listeners {
+        let Some(given) = listener.place.strip_suffix(":0") else { continue };
+        let protocol = given.split('/').next().unwrap_or_default();
+        let of_all = ["0.0.0.0", "[::]"].iter().any(|host| given.ends_with(host));
+        let is_it = |place: &String| match place.rsplit_once(':') {
+            Some((host, _)) => host == given || of_all && host.starts_with(protocol),
+            None => false,
+        };
+        let Some(at) = taken.iter().position(is_it) else { continue };
+        let port = taken[at].rsplit_once(':').map(|(_, port)| port.to_owned()).unwrap_or_default();
+        // On all interfaces there is a place for each of them.
+        taken.retain(|place| !(is_it(place) && place.ends_with(&format!(":{port}"))));
+        listener.place = format!("{given}:{port}");
+    }
+    listeners
 }
 
 impl Drop for Session {

@@ -55,6 +55,9 @@ pub struct Settings {
     /// How long publishing waits for a neighbour that accepts nothing, before the connection with it is
     /// closed and its messages are lost. Default: 10 s, after which it has missed its keep-alives too.
     pub slow_consumer: Option<Duration>,
+    /// Bytes in which the numbered publishers of the session together keep messages for subscribers that missed
+    /// them; 0 keeps none. Default: [`RESEND`](crate::networks::RESEND).
+    pub resend: Option<usize>,
 }
 
 /// Settings of a publisher. Publishers are always reliable and block on congestion: messages are lost only

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ::zenoh::Wait;
 use ::zenoh::key_expr::KeyExpr;
@@ -11,6 +11,7 @@ use ::zenoh::sample::{SampleKind, SourceInfo};
 use rondel_event::{Origin, Timestamp, TopicId};
 
 use super::DeclareError;
+use super::recovery::{Attended, Numbers, Recoverer};
 use crate::adapter::{self, Problems, Receiver, Sample};
 
 /// A subscription on Zenoh. Dropping it closes it.
@@ -19,6 +20,10 @@ pub struct Subscription {
     /// Calls the receiver's `idle` a last time and drops it.
     idle: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     subscriber: Mutex<Option<::zenoh::pubsub::Subscriber<()>>>,
+    /// The numbers of publishers, until the subscription is closed.
+    numbers: Mutex<Option<Arc<dyn Attended>>>,
+    /// Messages that are known to be missing after the last that came, once it is closed.
+    missing: AtomicU64,
 }
 
 /// State shared with the callback.
@@ -56,11 +61,14 @@ impl Subscription {
         key: KeyExpr<'static>,
         topic: TopicId,
         receiver: Arc<R>,
+        recoverer: &Arc<Recoverer>,
     ) -> Result<Subscription, DeclareError> {
+        let numbers = Numbers::new(recoverer, (key.to_string(), topic), Arc::clone(&receiver));
         let state = Arc::new(SubscriptionState { topic: key.to_string(), ..SubscriptionState::default() });
         let wants_idle = receiver.wants_idle();
         let at_the_end = Arc::clone(&receiver);
         let life = CallbackLife(Arc::clone(&state));
+        let compared = Arc::clone(&numbers);
         let subscriber = session
             .declare_subscriber(key)
             .callback(move |sample| {
@@ -81,8 +89,15 @@ impl Subscription {
                 // Borrowed unless the payload arrived in several fragments, that is beyond 64 KiB.
                 let payload = sample.payload().to_bytes();
                 adapter::trace_message("received", sample.key_expr().as_str(), &payload);
-                let origin = sample.source_info().map(origin_of);
-                receiver.receive(topic, &[Sample::new(&payload, source_time, None).with_origin(origin)]);
+                let received = Sample::new(&payload, source_time, None);
+                let info = sample.source_info();
+                let received = received.with_origin(info.map(origin_of));
+                if let (Some(info), Some(origin)) = (info, received.origin)
+                    && !compared.pass(origin, info, sample.key_expr().as_str(), &received)
+                {
+                    return;
+                }
+                receiver.receive(topic, &[received]);
                 if wants_idle && !state.telling.load(Ordering::Acquire) {
                     tell_when_idle(state, &receiver);
                 }
@@ -93,7 +108,18 @@ impl Subscription {
                 DeclareError::Network(format!("cannot subscribe to Zenoh key '{topic}': {}", super::reason(e)))
             })?;
         let idle: Box<dyn FnOnce() + Send> = Box::new(move || at_the_end.idle());
-        Ok(Subscription { state, idle: Mutex::new(Some(idle)), subscriber: Mutex::new(Some(subscriber)) })
+        let numbers: Arc<dyn Attended> = numbers;
+        Ok(Subscription {
+            state,
+            idle: Mutex::new(Some(idle)),
+            subscriber: Mutex::new(Some(subscriber)),
+            numbers: Mutex::new(Some(numbers)),
+            missing: AtomicU64::new(0),
+        })
+    }
+
+    fn numbers(&self) -> Option<Arc<dyn Attended>> {
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the number of samples received so far.
@@ -137,7 +163,10 @@ fn tell_when_idle<R: Receiver + ?Sized>(state: &Arc<SubscriptionState>, receiver
 
 impl adapter::Subscription for Subscription {
     fn drain(&self, quiet: Duration, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        let left = || deadline.saturating_duration_since(Instant::now());
         adapter::wait_quiet(|| self.received(), quiet, limit)
+            && self.numbers().is_none_or(|numbers| numbers.wait(left()))
     }
 
     fn close(&self, limit: Duration) -> bool {
@@ -147,10 +176,16 @@ impl adapter::Subscription for Subscription {
             _ = subscriber.undeclare().wait();
             tracing::info!(topic = %self.state.topic, received = self.received(), "closed the subscription");
         }
+        let deadline = Instant::now() + limit;
+        let numbers = self.numbers();
+        let fetched = numbers.as_ref().is_none_or(|numbers| numbers.close(limit));
+        let limit = deadline.saturating_duration_since(Instant::now());
         let ended = self.state.ended.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.state.ended_changed.wait_timeout_while(ended, limit, |ended| !*ended);
-        let ended = *waited.unwrap_or_else(PoisonError::into_inner).0;
+        let ended = *waited.unwrap_or_else(PoisonError::into_inner).0 && fetched;
         if ended && let Some(idle) = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner).take();
+            self.missing.store(numbers.map_or(0, |numbers| numbers.missing()), Ordering::Relaxed);
             // The session may end before a started task runs.
             idle();
         }
@@ -158,6 +193,8 @@ impl adapter::Subscription for Subscription {
     }
 
     fn problems(&self) -> Problems {
-        Problems { empty: self.state.empty.load(Ordering::Relaxed), ..Problems::default() }
+        let (empty, lost) = (&self.state.empty, &self.missing);
+        let [empty, lost] = [empty, lost].map(|count| count.load(Ordering::Relaxed));
+        Problems { empty, lost, ..Problems::default() }
     }
 }

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak, mpsc};
 use std::time::{Duration, Instant};
 
 use ::zenoh::Wait;
@@ -17,6 +17,7 @@ use ::zenoh::session::ZenohId;
 use rondel_event::Timestamp;
 
 use super::publisher::{MatchedState, PublishGate};
+use super::resend::Shelf;
 use crate::adapter::{Drops, Outage, now};
 
 /// Interval at which the thread looks.
@@ -25,6 +26,8 @@ const TICK: Duration = Duration::from_millis(100);
 const CLOSING: Duration = Duration::from_secs(15);
 /// A consumer that does not connect again within this time has left; nothing more is counted for it.
 const LEFT: Duration = Duration::from_secs(60);
+/// A consumer that has not asked for messages for this long has all that it missed.
+const ASKS: Duration = Duration::from_millis(500);
 /// Limits of remembered neighbours and outages.
 const NEIGHBOURS: usize = 1024;
 
@@ -45,6 +48,12 @@ pub(super) struct Watch {
     /// Whether the session connects to others, so that being alone is a loss.
     connects: bool,
     state: Mutex<WatchState>,
+    /// What needs the time, but not its exact value.
+    shelf: OnceLock<Weak<Shelf>>,
+    /// Connections that were opened so far.
+    opened: AtomicU64,
+    /// When a consumer last asked for messages that it missed.
+    answered: Mutex<Option<Instant>>,
 }
 
 #[derive(Debug)]
@@ -116,13 +125,24 @@ impl Watch {
             outages: Vec::new(),
             closing: false,
         };
-        let watch = Arc::new(Watch { gate, wait, connects, state: Mutex::new(state) });
+        let watch = Arc::new(Watch {
+            gate,
+            wait,
+            connects,
+            state: Mutex::new(state),
+            shelf: OnceLock::new(),
+            opened: AtomicU64::new(0),
+            answered: Mutex::default(),
+        });
         let watched = Arc::downgrade(&watch);
         let look = move || {
             loop {
                 std::thread::sleep(TICK);
                 let Some(watch) = watched.upgrade() else { break };
                 watch.look();
+                if let Some(shelf) = watch.shelf.get().and_then(Weak::upgrade) {
+                    shelf.tick();
+                }
             }
         };
         std::thread::Builder::new().name("zenoh watch".to_owned()).spawn(look)?;
@@ -131,6 +151,12 @@ impl Watch {
 
     fn state(&self) -> MutexGuard<'_, WatchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets kept messages take the time at every look.
+    pub(super) fn tick(&self, shelf: &Arc<Shelf>) {
+        // A session has one.
+        _ = self.shelf.set(Arc::downgrade(shelf));
     }
 
     /// Adds a publisher.
@@ -159,12 +185,43 @@ impl Watch {
         }
     }
 
-    fn look(&self) {
+    /// Returns the number of connections that were opened so far.
+    pub(super) fn opened(&self) -> u64 {
+        self.opened.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a consumer has asked for messages that it missed.
+    pub(super) fn answered(&self) {
+        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// Waits until no consumer misses messages that it may still ask for. Returns whether that happened within
+    /// `limit`.
+    pub(super) fn wait_for_consumers(&self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        loop {
+            self.look();
+            let answered = *self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+            if self.state().cut.is_empty() && answered.is_none_or(|at| at.elapsed() >= ASKS) {
+                return true;
+            }
+            if Instant::now() >= deadline {
+                return false;
+            }
+            std::thread::sleep(TICK / 4);
+        }
+    }
+
+    /// Looks at calls and connections, and counts what was lost.
+    pub(super) fn look(&self) {
         let state = &mut *self.state();
         state.watch_calls(&self.gate, self.wait);
         while let Ok((kind, neighbour)) = state.events.try_recv() {
             match kind {
-                SampleKind::Put => state.opened(neighbour),
+                SampleKind::Put => {
+                    self.opened.fetch_add(1, Ordering::Relaxed);
+                    state.opened(neighbour);
+                }
                 SampleKind::Delete => state.closed(neighbour, self.wait, self.connects),
             }
         }

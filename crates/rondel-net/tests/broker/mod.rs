@@ -107,6 +107,12 @@ impl Broker {
         }
     }
 
+    /// Stops the broker without closing its connections, until it is [killed](Broker::kill).
+    pub fn freeze(&self) {
+        let id = self.child.as_ref().unwrap().id().to_string();
+        assert!(Command::new("kill").args(["-STOP", &id]).status().unwrap().success());
+    }
+
     /// Kills the broker.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {

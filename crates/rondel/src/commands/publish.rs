@@ -8,7 +8,9 @@ use rondel_recording::{Piece, TraceReader};
 use rondel_runtime::text::{counted, grouped};
 
 use crate::deployment::Address;
+use crate::losses::{Undelivered, outage_text};
 use crate::networks::NetworkArguments;
+use crate::time_text::TimeText;
 use crate::{complain, exit, say, signals, warn};
 
 /// Publish the lines of a file on a topic, one message per line
@@ -129,11 +131,17 @@ impl Publish {
         let seconds = started.elapsed().as_secs_f64();
         publisher.release();
         let taken = publisher.flush(Duration::from_secs(10));
+        let mut undelivered = Undelivered::default();
+        undelivered.add(address.to_string(), publisher.drops());
         drop(publisher);
+        let mut times = TimeText::default();
+        let outages = networks.outages().into_iter().map(|outage| outage_text(&outage, &mut times));
+        let outages: Vec<String> = outages.collect();
         let left = networks.close();
         let failures = if failed > 0 { format!(", {} failed", grouped(failed)) } else { String::new() };
         say(&format!("published {} in {seconds:.3} s{failures}", counted(published, "message", "messages")));
-        if failed > 0 || !(taken && left) {
+        undelivered.sentences().into_iter().chain(outages).for_each(|sentence| say(&format!("  {sentence}")));
+        if failed > 0 || undelivered.count() > 0 || !(taken && left) {
             complain("the subscribers did not take every message");
             return Ok(exit::NETWORK);
         }

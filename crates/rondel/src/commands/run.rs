@@ -315,7 +315,7 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
         Ok(networks) => networks,
         Err(status) => return status,
     };
-    networks::show_listeners(&settings);
+    networks::show_listeners(&networks);
     let options = Options {
         format: arguments.format,
         colour: crate::terminal::colours_stdout(),

@@ -19,17 +19,21 @@ use super::deployment_file as is_deployment;
 use crate::console::Console;
 use crate::deployment::{Address, AlignmentSection, Binding, Deployment, Limits, time_source, time_unit};
 use crate::live::{Options, Running};
+use crate::losses::{Seen, Undelivered, outage_text};
 use crate::networks::{NetworkArguments, NetworkSettings};
 use crate::output::Format;
-use crate::pipeline::Stop;
+use crate::pipeline::{Stop, sentence};
 use crate::sinks::Sink;
 use crate::specification::Specification;
+use crate::time_text::TimeText;
 use crate::{complain, exit, say, signals, terminal};
 use printer::{Printer, Screen};
 use view::{Form, View};
 
 /// How long to wait at the end for messages that are on their way.
 const DRAIN: Duration = Duration::from_secs(2);
+/// Interval of looking for losses.
+const EVERY: Duration = Duration::from_secs(1);
 /// How long no message must come for a subscription to be drained.
 const QUIET: Duration = Duration::from_millis(20);
 /// How long a receiver may take to return from its last message.
@@ -275,8 +279,13 @@ impl Tap {
         let subscriptions: Vec<_> =
             sources.iter().enumerate().map(subscribe).collect::<Result<_, _>>().map_err(network)?;
         say(&format!("ready: {addresses}"));
-        // This process holds the sender too, so receiving cannot fail.
-        let _ = stopped.recv();
+        // What nobody reads is counted below.
+        let undelivered = Undelivered::default();
+        let mut seen = Seen::new(&undelivered, printer.names().to_vec());
+        while stopped.recv_timeout(EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
+            let notices = printer.losses().into_iter().chain(seen.notices(&undelivered, &networks));
+            notices.for_each(|notice| crate::warn(&sentence(&notice)));
+        }
         let drained = Instant::now() + DRAIN;
         let closed = drained + CLOSE;
         let mut problems = Problems::default();
@@ -295,6 +304,11 @@ impl Tap {
         }
         drop(subscriptions);
         let (received, missing, failure) = printer.end();
+        let (mut accounts, mut times) = (printer.accounts(), TimeText::default());
+        for (topic, recovered) in networks.recovered() {
+            accounts[topic.index()].1.recovered = recovered.count;
+        }
+        let outages = networks.outages();
         networks.close();
         let Problems { malformed, empty, lost, duplicates, .. } = problems;
         let of_network = [
@@ -315,8 +329,13 @@ impl Tap {
             ),
         };
         say(&format!("{received}{of_network}{unread}"));
-        missing.iter().for_each(|sentence| say(&format!("  {sentence}")));
-        Ok(status(failure, dropped.count() == 0))
+        let mut time = |time| times.text(time);
+        let losses = accounts.iter().filter_map(|(name, account)| account.sentence(name, &mut time));
+        let losses: Vec<String> = losses.collect();
+        let outages = outages.iter().map(|outage| outage_text(outage, &mut times));
+        missing.into_iter().chain(losses).chain(outages).for_each(|sentence| say(&format!("  {sentence}")));
+        let lost: u64 = accounts.iter().map(|(_, account)| account.lost).sum();
+        Ok(status(failure, dropped.count() + lost + problems.lost == 0))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The section `limits:` of a deployment.
 
+use rondel_net::networks::RESEND;
 use rondel_runtime::LARGEST_MESSAGE;
 
 use super::yaml::{Item, Mistakes, Synonyms};
@@ -7,6 +8,7 @@ use super::yaml::{Item, Mistakes, Synonyms};
 /// Names that people write for limits.
 const SYNONYMS: Synonyms = &[
     (&["payload", "message_size", "max_message", "max_message_size", "packet"], "write `message`"),
+    (&["cache", "history", "recovery"], "write `resend`"),
     (&["ahead", "behind", "queue"], "write it in the section `alignment:`"),
 ];
 
@@ -15,11 +17,13 @@ const SYNONYMS: Synonyms = &[
 pub struct Limits {
     /// The largest payload of a message, in bytes.
     pub message: usize,
+    /// How many bytes of published messages are kept for subscribers that missed them.
+    pub resend: usize,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { message: LARGEST_MESSAGE }
+        Limits { message: LARGEST_MESSAGE, resend: RESEND }
     }
 }
 
@@ -35,8 +39,25 @@ pub(super) fn limits(item: Item<'_>, mistakes: &mut Mistakes) -> Limits {
             None => mistakes.at(item, "`message` must be a size from 1 B to 4 GiB, such as 16 MiB"),
         }
     }
+    if let Some(item) = members.get("resend")
+        && let Some(text) = item.text("resend", mistakes)
+    {
+        match resend(&text) {
+            Ok(bytes) => limits.resend = bytes,
+            Err(error) => mistakes.at(item, format!("`resend` {error}")),
+        }
+    }
     members.finish(SYNONYMS, mistakes);
     limits
+}
+
+/// Reads how many bytes of published messages are kept.
+///
+/// # Errors
+/// What it must be.
+pub fn resend(text: &str) -> Result<usize, &'static str> {
+    let bytes = if text == "0" { Some(0) } else { bytes(text) };
+    bytes.ok_or("must be a size up to 4 GiB, such as 64 MB, or 0 to keep nothing")
 }
 
 /// Reads `16 MiB`, `64kB` and the like.

@@ -27,8 +27,8 @@ pub use alignment::Section as AlignmentSection;
 use alignment::{TopicSettings, alignment, duration};
 pub use durability::Durability;
 use durability::durability;
-pub use limits::Limits;
 use limits::limits;
+pub use limits::{Limits, resend};
 use mqtt::{OfTopic, mqtt_settings};
 use networks::{dds_settings, zenoh_settings};
 use places::{Place, Role};
@@ -323,6 +323,7 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     };
     deployment.addresses().for_each(|address| networks.need(address));
     networks.limit_slow_consumers(slow_consumer);
+    networks.resend(deployment.limits.resend);
     deployment.networks = networks;
     Some(deployment)
 }

@@ -30,7 +30,8 @@ fn monitor(folder: &Folder, network: &str, options: &[String]) -> Process {
     let specification = folder.file("p.rondel", SPECIFICATION);
     let (topic, verdicts) = (format!("{network}:state"), format!("{network}:verdict"));
     let own = ["run", &specification, "--emit", "every", "--topic", &topic, "--publish", &verdicts];
-    let further = ["--summary", "json", "--slow-consumer", "1 s"];
+    // Nothing is kept for consumers that come back: what is lost, is counted.
+    let further = ["--summary", "json", "--slow-consumer", "1 s", "--resend", "0"];
     let mut run = Process::rondel(arguments(&[&own[..], &further].concat(), options));
     run.wait_stderr("ready");
     run
@@ -190,7 +191,7 @@ fn what_a_stopped_monitor_misses_is_counted() {
     // The publisher listens: it cuts off a monitor that it reaches directly.
     let own =
         ["publish", "--to", "zenoh:state", "--rate", "2000", "--wait", "60", "--slow-consumer", "500 ms"];
-    let mut publisher = Process::rondel(arguments(&own, &listening));
+    let mut publisher = Process::rondel(arguments(&[&own[..], &["--resend", "0"]].concat(), &listening));
     let mut input = publisher.take_input();
     let noticed = Arc::new(AtomicBool::new(false));
     let until = Arc::clone(&noticed);

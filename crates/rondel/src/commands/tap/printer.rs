@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use rondel_decode::json::JsonDecoder;
 use rondel_event::{Block, Layout, Projection, Timestamp, TopicId};
 use rondel_net::adapter::{Drops, PublishError, Publisher, Receiver, Sample};
-use rondel_runtime::TimeSource;
 use rondel_runtime::text::counted;
+use rondel_runtime::{Account, Accounts, Notice, SystemClock, TimeSource};
 
 use super::view::{Message, View};
 use crate::console::Console;
@@ -68,6 +68,8 @@ struct State {
     seen: Vec<bool>,
     received: u64,
     no_json: u64,
+    accounts: Accounts,
+    clock: SystemClock,
 }
 
 impl Printer {
@@ -92,6 +94,8 @@ impl Printer {
             seen: vec![false; topics.len()],
             received: 0,
             no_json: 0,
+            accounts: Accounts::new(topics.len()),
+            clock: SystemClock::default(),
         };
         let times = bindings.iter().map(|binding| binding.input.time.clone()).collect();
         Printer { state: Mutex::new(state), topics, times, once, count }
@@ -108,8 +112,9 @@ impl Printer {
     }
 
     fn print(&self, topic: TopicId, name: &str, samples: &[Sample<'_>]) {
-        let mut state = self.state();
+        let state = &mut *self.state();
         for sample in samples {
+            state.accounts.receive(topic, sample.origin, &state.clock);
             let again = std::mem::replace(&mut state.seen[topic.index()], true);
             if state.received < self.count && !(self.once && again) {
                 state.received += 1;
@@ -118,6 +123,26 @@ impl Printer {
         }
         let done = state.received >= self.count || self.once && state.seen.iter().all(|seen| *seen);
         state.paper.print(done);
+        state.accounts.pause(&state.clock);
+    }
+
+    /// Notices of messages that were lost since the last call.
+    pub fn losses(&self) -> Vec<Notice> {
+        let mut losses = self.state().accounts.losses();
+        for notice in &mut losses {
+            notice.topic_name = notice.topic.map(|topic| self.topics[topic.index()].clone());
+        }
+        losses
+    }
+
+    /// The names of the topics.
+    pub fn names(&self) -> &[String] {
+        &self.topics
+    }
+
+    /// The messages of each topic, with its name.
+    pub fn accounts(&self) -> Vec<(String, Account)> {
+        self.topics.iter().cloned().zip(self.state().accounts.all()).collect()
     }
 
     /// A sentence about the messages, sentences about missing fields, and why the output could not be written.

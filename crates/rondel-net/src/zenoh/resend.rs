@@ -1,0 +1,381 @@
+//! Published messages that are kept, so that subscribers can ask for those that they missed.
+//!
+//! Every numbered publisher copies its messages into blocks. A subscriber that finds a gap in the numbers asks
+//! the key `KEY/@rondel/SESSION/ENTITY` with the parameter `from`, and gets the blocks from that number on, up to
+//! [`REPLY`] bytes; then it asks again. The publisher never waits for a subscriber here: a thread of its own answers.
+//!
+//! An answer is the next number of the publisher (8 bytes, little-endian as everything), then blocks: first number
+//! (8), time of the first message in nanoseconds (8), number of messages (4), bytes of messages (4), messages. A
+//! message is its length (4), the milliseconds since the time of its block (4), and its payload.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
+
+use ::zenoh::Wait;
+use ::zenoh::key_expr::KeyExpr;
+use ::zenoh::query::{Query, Queryable};
+use ::zenoh::session::EntityGlobalId;
+use rondel_event::Timestamp;
+
+use super::publisher::PublishGate;
+use super::watch::{Sent, Watch};
+use crate::adapter::now;
+
+/// Size of a block: below the 64 KiB that a transport carries in one piece.
+const BLOCK: usize = 60_000;
+/// Size of an answer, unless its first block is larger.
+const REPLY: usize = 1 << 20;
+/// Bytes of a message beside its payload.
+const HEAD: usize = 8;
+/// The parameter with the first number that is asked for.
+const FROM: &str = "from";
+
+/// The messages that the publishers of a session keep.
+#[derive(Debug)]
+pub(super) struct Shelf {
+    limit: usize,
+    used: AtomicUsize,
+    /// The time, as of the last tick: reading the clock for every message would cost more than copying it.
+    time: AtomicI64,
+    all: Mutex<Vec<Weak<Kept>>>,
+    queries: mpsc::Sender<(Query, Weak<Kept>)>,
+}
+
+/// The messages that one publisher keeps.
+#[derive(Debug)]
+pub(super) struct Kept {
+    shelf: Arc<Shelf>,
+    sent: Arc<Sent>,
+    blocks: Mutex<VecDeque<Block>>,
+    /// Bytes in the blocks.
+    bytes: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Block {
+    first: u64,
+    count: u32,
+    since: i64,
+    bytes: Vec<u8>,
+}
+
+impl Shelf {
+    /// Starts to answer for the publishers of a session, which keep up to `limit` bytes together.
+    pub(super) fn start(
+        limit: usize,
+        gate: Arc<PublishGate>,
+        watch: Weak<Watch>,
+    ) -> std::io::Result<Arc<Shelf>> {
+        let (queries, asked) = mpsc::channel::<(Query, Weak<Kept>)>();
+        let answer = move || {
+            // Until the session and its queryables are gone.
+            for (query, kept) in asked {
+                let (Some(kept), Some(watch)) = (kept.upgrade(), watch.upgrade()) else { continue };
+                // What was lost until now is counted before it is taken back.
+                watch.look();
+                kept.answer(&query, &gate);
+                watch.answered();
+            }
+        };
+        std::thread::Builder::new().name("zenoh resend".to_owned()).spawn(answer)?;
+        let (used, all) = (AtomicUsize::new(0), Mutex::default());
+        Ok(Arc::new(Shelf { limit, used, time: AtomicI64::new(now().as_nanos()), all, queries }))
+    }
+
+    /// Takes the time.
+    pub(super) fn tick(&self) {
+        self.time.store(now().as_nanos(), Ordering::Relaxed);
+    }
+
+    /// Keeps the messages of a publisher, and answers for it as long as the queryable exists.
+    pub(super) fn keep(
+        self: &Arc<Shelf>,
+        session: &::zenoh::Session,
+        (key, publisher): (&KeyExpr<'static>, EntityGlobalId),
+        sent: &Arc<Sent>,
+    ) -> Result<(Arc<Kept>, Queryable<()>), ::zenoh::Error> {
+        let kept = Kept {
+            shelf: Arc::clone(self),
+            sent: Arc::clone(sent),
+            blocks: Mutex::default(),
+            bytes: AtomicUsize::new(0),
+        };
+        let kept = Arc::new(kept);
+        let (queries, asked) = (self.queries.clone(), Arc::downgrade(&kept));
+        let callback = move |query| _ = queries.send((query, Weak::clone(&asked)));
+        let queryable = session
+            .declare_queryable(place(key.as_str(), &publisher))
+            .complete(true)
+            .callback(callback)
+            .wait()?;
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|kept| kept.strong_count() > 0);
+        all.push(Arc::downgrade(&kept));
+        Ok((kept, queryable))
+    }
+
+    /// Gives up the oldest messages of the publisher that keeps most, in favour of one whose blocks are locked.
+    fn make_room(&self, own: &Kept, own_blocks: &mut VecDeque<Block>) -> Option<Vec<u8>> {
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let most = all.iter().filter_map(Weak::upgrade).max_by_key(|kept| kept.bytes.load(Ordering::Relaxed));
+        drop(all);
+        if let Some(most) = most
+            && !std::ptr::eq(Arc::as_ptr(&most), own)
+            // It may be making room itself.
+            && let Ok(mut blocks) = most.blocks.try_lock()
+        {
+            return most.give_up(&mut blocks);
+        }
+        own.give_up(own_blocks)
+    }
+}
+
+/// Returns the key that answers for a publisher. A part that begins with @ is matched by no wildcard.
+pub(super) fn place(key: &str, publisher: &EntityGlobalId) -> String {
+    format!("{key}/@rondel/{}/{}", publisher.zid(), publisher.eid())
+}
+
+impl Kept {
+    fn blocks(&self) -> MutexGuard<'_, VecDeque<Block>> {
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the next message its number, and keeps it.
+    #[inline]
+    pub(super) fn push(&self, payload: &[u8]) -> u64 {
+        let size = HEAD + payload.len();
+        let time = self.shelf.time.load(Ordering::Relaxed);
+        let mut blocks = self.blocks();
+        // Under the lock, so that numbers are kept in their order.
+        let number = self.sent.count.fetch_add(1, Ordering::Relaxed);
+        let fits = blocks.back().is_some_and(|block| {
+            block.bytes.len() + size <= BLOCK && block.first + u64::from(block.count) == number
+        });
+        if !fits && !self.begin(&mut blocks, (number, time), size) {
+            return number;
+        }
+        if let Some(block) = blocks.back_mut() {
+            let millis = time.saturating_sub(block.since) / 1_000_000;
+            block.bytes.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+            block.bytes.extend_from_slice(&u32::try_from(millis).unwrap_or(0).to_le_bytes());
+            block.bytes.extend_from_slice(payload);
+            block.count += 1;
+        }
+        number
+    }
+
+    /// Begins a block for a message of this size. Returns whether there is room.
+    #[cold]
+    fn begin(&self, blocks: &mut VecDeque<Block>, (first, since): (u64, i64), size: usize) -> bool {
+        let wanted = size.max(BLOCK);
+        if wanted > self.shelf.limit || u32::try_from(size).is_err() {
+            return false;
+        }
+        let mut spare = None;
+        while self.shelf.used.load(Ordering::Relaxed) + wanted > self.shelf.limit {
+            match self.shelf.make_room(self, blocks) {
+                Some(bytes) => spare = Some(bytes),
+                None => return false,
+            }
+        }
+        let mut bytes = spare.filter(|bytes| bytes.capacity() >= wanted).unwrap_or_default();
+        bytes.clear();
+        bytes.reserve_exact(wanted);
+        self.shelf.used.fetch_add(wanted, Ordering::Relaxed);
+        self.bytes.fetch_add(wanted, Ordering::Relaxed);
+        blocks.push_back(Block { first, count: 0, since, bytes });
+        true
+    }
+
+    /// Gives up the oldest block, and returns its memory.
+    fn give_up(&self, blocks: &mut VecDeque<Block>) -> Option<Vec<u8>> {
+        let block = blocks.pop_front()?;
+        let size = block.bytes.len().max(BLOCK);
+        self.shelf.used.fetch_sub(size, Ordering::Relaxed);
+        self.bytes.fetch_sub(size, Ordering::Relaxed);
+        Some(block.bytes)
+    }
+
+    /// Returns the messages from a number on, as far as they are kept and fit, and how many they are.
+    fn from(&self, from: u64) -> (Vec<u8>, u64) {
+        let blocks = self.blocks();
+        let next = self.sent.count.load(Ordering::Relaxed);
+        let mut reply = next.to_le_bytes().to_vec();
+        let mut count = 0;
+        let begin = blocks.partition_point(|block| block.first + u64::from(block.count) <= from);
+        for block in blocks.range(begin..) {
+            let skipped = from.saturating_sub(block.first);
+            let mut rest = block.bytes.as_slice();
+            for _ in 0..skipped {
+                let Some(((length, _), after)) = head(rest) else { break };
+                rest = after.get(length..).unwrap_or_default();
+            }
+            if reply.len() > 8 && reply.len() + rest.len() > REPLY {
+                break;
+            }
+            let messages = block.count - skipped as u32;
+            reply.extend_from_slice(&(block.first + skipped).to_le_bytes());
+            reply.extend_from_slice(&block.since.to_le_bytes());
+            reply.extend_from_slice(&messages.to_le_bytes());
+            reply.extend_from_slice(&(rest.len() as u32).to_le_bytes());
+            reply.extend_from_slice(rest);
+            count += u64::from(messages);
+        }
+        (reply, count)
+    }
+
+    fn answer(&self, query: &Query, gate: &PublishGate) {
+        let from = query.parameters().get(FROM).and_then(|text| text.parse::<u32>().ok());
+        let Some(from) = from else { return };
+        // On the wire numbers have 32 bits, and begin again at zero.
+        let next = self.sent.count.load(Ordering::Relaxed);
+        let (reply, count) = self.from(next.saturating_sub((next as u32).wrapping_sub(from).into()));
+        let sent = gate.pass(|| {
+            // It waits for the subscriber, as the query says.
+            query.reply(query.key_expr().clone(), reply).wait()
+        });
+        if let Some(Ok(())) = sent {
+            self.sent.drops.take_back(count);
+            tracing::debug!(key = %query.key_expr(), from, count, "sent messages again");
+        }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.shelf.used.fetch_sub(self.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+/// Reads the length and the milliseconds of the first message; returns them and what follows.
+fn head(bytes: &[u8]) -> Option<((usize, u32), &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    let (millis, rest) = rest.split_first_chunk::<4>()?;
+    Some(((u32::from_le_bytes(*length) as usize, u32::from_le_bytes(*millis)), rest))
+}
+
+/// Returns the selector that asks a place for messages from a number on.
+pub(super) fn selector(place: &str, from: u32) -> String {
+    format!("{place}?{FROM}={from}")
+}
+
+/// Calls `message` with the number, the time and the payload of each message of an answer. Returns the next number
+/// of the publisher; `None` if the answer is broken.
+pub(super) fn read(mut reply: &[u8], mut message: impl FnMut(u64, Timestamp, &[u8])) -> Option<u64> {
+    fn number<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+        let (number, rest) = bytes.split_first_chunk::<N>()?;
+        *bytes = rest;
+        Some(*number)
+    }
+    let next = u64::from_le_bytes(number(&mut reply)?);
+    while !reply.is_empty() {
+        let first = u64::from_le_bytes(number(&mut reply)?);
+        let since = i64::from_le_bytes(number(&mut reply)?);
+        let count = u32::from_le_bytes(number(&mut reply)?);
+        let length = u32::from_le_bytes(number(&mut reply)?) as usize;
+        let (mut messages, rest) = reply.split_at_checked(length)?;
+        reply = rest;
+        for i in 0..u64::from(count) {
+            let ((length, millis), after) = head(messages)?;
+            let (payload, after) = after.split_at_checked(length)?;
+            messages = after;
+            let time = since.saturating_add(i64::from(millis) * 1_000_000);
+            message(first.checked_add(i)?, Timestamp::from_nanos(time), payload);
+        }
+    }
+    Some(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use super::*;
+    use crate::adapter::Drops;
+    use crate::zenoh::publisher::MatchedState;
+
+    fn shelf(limit: usize) -> Arc<Shelf> {
+        let (used, all) = (AtomicUsize::new(0), Mutex::default());
+        Arc::new(Shelf { limit, used, time: AtomicI64::new(7_000_000), all, queries: mpsc::channel().0 })
+    }
+
+    fn kept(shelf: &Arc<Shelf>) -> Arc<Kept> {
+        let (matched, drops) = (Arc::<MatchedState>::default(), Arc::<Drops>::default());
+        let sent = Arc::new(Sent { count: AtomicU64::new(0), matched, drops });
+        let (shelf, blocks) = (Arc::clone(shelf), Mutex::default());
+        let kept = Arc::new(Kept { shelf, sent, blocks, bytes: AtomicUsize::new(0) });
+        kept.shelf.all.lock().unwrap().push(Arc::downgrade(&kept));
+        kept
+    }
+
+    /// The numbers of an answer, whose messages are their numbers; and the next one.
+    fn asked(kept: &Kept, from: u64) -> (Vec<u64>, u64) {
+        let (reply, count) = kept.from(from);
+        let mut numbers = Vec::new();
+        let next = read(&reply, |number, time, payload| {
+            assert_eq!(payload[..8], number.to_le_bytes());
+            assert_eq!(time.as_nanos(), 7_000_000);
+            numbers.push(number);
+        });
+        assert_eq!(numbers.len() as u64, count);
+        (numbers, next.unwrap())
+    }
+
+    fn push(kept: &Kept, count: usize, size: usize) {
+        for _ in 0..count {
+            let number = kept.sent.count.load(Ordering::Relaxed);
+            let mut payload = number.to_le_bytes().to_vec();
+            payload.resize(size, 0);
+            assert_eq!(kept.push(&payload), number);
+        }
+    }
+
+    #[test]
+    fn messages_are_found_from_any_number_on() {
+        let kept = kept(&shelf(10_000_000));
+        push(&kept, 5_000, 100);
+        assert_eq!(asked(&kept, 0), ((0..5_000).collect(), 5_000));
+        assert_eq!(asked(&kept, 4_321), ((4_321..5_000).collect(), 5_000));
+        assert_eq!(asked(&kept, 5_000), (Vec::new(), 5_000));
+        // An answer has a limit, unless a single block exceeds it.
+        push(&kept, 1, 3_000_000);
+        push(&kept, 10, 100);
+        assert_eq!(asked(&kept, 4_999).0, [4_999]);
+        assert_eq!(asked(&kept, 5_000).0, [5_000]);
+        assert_eq!(asked(&kept, 5_001), ((5_001..5_011).collect(), 5_011));
+    }
+
+    #[test]
+    fn the_oldest_are_given_up_of_the_publisher_that_keeps_most() {
+        let shelf = shelf(10 * BLOCK);
+        let (one, other) = (kept(&shelf), kept(&shelf));
+        push(&one, 5_000, 1_000);
+        let (numbers, next) = asked(&one, 0);
+        assert_eq!((next, numbers.last()), (5_000, Some(&4_999)));
+        assert!((530..600).contains(&numbers.len()), "{}", numbers.len());
+        push(&other, 5_000, 1_000);
+        for kept in [&one, &other] {
+            let count = asked(kept, 0).0.len();
+            assert!((220..300).contains(&count), "{count}");
+        }
+        // Too large to be kept at all: those after it are.
+        push(&other, 1, 11 * BLOCK);
+        push(&other, 1, 8);
+        assert_eq!(asked(&other, 5_000), (vec![5_001], 5_002));
+        drop(other);
+        push(&one, 5_000, 1_000);
+        assert!((530..600).contains(&asked(&one, 0).0.len()));
+        assert!(shelf.used.load(Ordering::Relaxed) <= shelf.limit);
+    }
+
+    #[test]
+    fn broken_answers_are_refused() {
+        let kept = kept(&shelf(1_000_000));
+        push(&kept, 10, 20);
+        let (reply, _) = kept.from(0);
+        for length in (0..8).chain(9..reply.len()) {
+            assert_eq!(read(&reply[..length], |_, _, _| ()), None, "{length}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Messages that a participant missed while it was stopped or cut off are fetched again, in order.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
+
+mod support;
+
+use std::io::Write as _;
+use std::process::ChildStdin;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use support::Folder;
+use support::network::{arguments, free_endpoint, zenoh, zenoh_listening};
+use support::process::{LIMIT, Process};
+
+/// How long a participant is stopped: longer than the publisher waits for it.
+const STOPPED: Duration = Duration::from_millis(2500);
+
+/// Messages of 4 KiB, so that they fill the buffers of a connection soon.
+fn messages(numbers: std::ops::Range<usize>) -> impl Iterator<Item = String> {
+    let text = "x".repeat(4000);
+    numbers.map(move |n| format!("{{\"n\":{n},\"text\":\"{text}\"}}"))
+}
+
+/// A publisher that cuts off whoever accepts nothing for half a second. It stays when it has published everything.
+fn publisher(endpoint: &str, count: usize) -> (Process, JoinHandle<ChildStdin>) {
+    publisher_with(endpoint, count, &[])
+}
+
+fn publisher_with(endpoint: &str, count: usize, more: &[&str]) -> (Process, JoinHandle<ChildStdin>) {
+    let own =
+        ["publish", "--to", "zenoh:state", "--rate", "2000", "--wait", "60", "--slow-consumer", "500 ms"];
+    let own = [&own[..], more].concat();
+    let mut publisher = Process::rondel(arguments(&own, &zenoh_listening("peer", endpoint)));
+    let mut input = publisher.take_input();
+    let writer = std::thread::spawn(move || {
+        messages(0..count).for_each(|message| writeln!(input, "{message}").unwrap());
+        input
+    });
+    (publisher, writer)
+}
+
+fn summary(stderr: &str) -> Value {
+    let line = stderr.lines().rev().find(|line| line.starts_with('{'));
+    serde_json::from_str(line.unwrap_or_else(|| panic!("no summary in\n{stderr}"))).unwrap()
+}
+
+fn stop_for_a_while(process: &Process) {
+    process.signal("STOP");
+    std::thread::sleep(STOPPED);
+    process.signal("CONT");
+}
+
+#[test]
+fn a_zenoh_tap_that_was_stopped_gets_every_message_in_order() {
+    const COUNT: usize = 8000;
+    let endpoint = free_endpoint();
+    let (publisher, writer) = publisher(&endpoint, COUNT);
+    let mut tap = Process::rondel(arguments(&["tap", "zenoh:state"], &zenoh("peer", &endpoint)));
+    let first = tap.take_stdout(10);
+    // The first message that a subscriber gets is where it begins.
+    let begin = serde_json::from_str::<Value>(&first[0]).unwrap()["n"].as_u64().unwrap() as usize;
+    stop_for_a_while(&tap);
+    let mut expected = messages(begin + 10..COUNT);
+    tap.take_stdout(COUNT - begin - 10).into_iter().for_each(|line| assert_eq!(Some(line), expected.next()));
+    drop(writer.join().unwrap());
+    publisher.finish().expect_status(0);
+    tap.terminate();
+    tap.finish().expect_status(0);
+}
+
+#[test]
+fn a_zenoh_monitor_that_was_stopped_checks_every_message() {
+    // The last of them are published while it is stopped: no later one shows that they are missing.
+    const COUNT: usize = 3000;
+    let (folder, endpoint) = (Folder::new(), free_endpoint());
+    let (publisher, writer) = publisher(&endpoint, COUNT);
+    let specification = folder.file("p.rondel", "topic state { n: int }\nproperty p = state.n >= 0\n");
+    let own = ["run", &specification, "--emit", "every", "--topic", "zenoh:state", "--summary", "json"];
+    let mut run = Process::rondel(arguments(&own, &zenoh("peer", &endpoint)));
+    run.take_stdout(10);
+    stop_for_a_while(&run);
+    run.take_stdout(COUNT - 200);
+    let deadline = Instant::now() + LIMIT;
+    while run.stdout_within(Duration::from_secs(2)).is_some() {
+        assert!(Instant::now() < deadline);
+    }
+    run.terminate();
+    let finished = run.finish();
+    let summary = summary(&finished.stderr);
+    assert_eq!(finished.status, Some(0), "{}", finished.stderr);
+    let topic = &summary["topics"][0];
+    assert_eq!((&topic["lost"], &topic["duplicated"]), (&0.into(), &0.into()), "{summary}");
+    assert!(topic["recovered"].as_u64().unwrap() > 0, "{summary}");
+    assert_eq!(summary["recovered"], topic["recovered"], "{summary}");
+    assert!(summary["received"].as_u64().unwrap() >= COUNT as u64 - 190, "{summary}");
+    assert!(finished.stderr.contains("received again until"), "{}", finished.stderr);
+    drop(writer.join().unwrap());
+    publisher.finish().expect_status(0);
+}
+
+#[test]
+fn what_is_not_kept_is_reported_by_everybody() {
+    const COUNT: usize = 9000;
+    let (folder, endpoint) = (Folder::new(), free_endpoint());
+    let (publisher, writer) = publisher_with(&endpoint, COUNT, &["--resend", "0"]);
+    let mut tap = Process::rondel(arguments(&["tap", "zenoh:state"], &zenoh("peer", &endpoint)));
+    let deployment = format!(
+        "formula: n >= 0\nzenoh: {{ connect: {endpoint}, mode: peer }}\n\
+         topics: {{ trace: {{ source: zenoh:state, time: n }} }}\n\
+         alignment: {{ max_wait: 100 ms, ahead: never, behind: never }}\nverdicts: {{ emit: every }}\n"
+    );
+    let deployment = folder.file("rondel.yaml", deployment);
+    let mut run = Process::rondel(["run", &deployment, "--summary", "json"]);
+    tap.take_stdout(10);
+    run.take_stdout(10);
+    tap.signal("STOP");
+    stop_for_a_while(&run);
+    tap.signal("CONT");
+    tap.wait_stderr("by the sequence numbers of a publisher");
+    run.wait_stderr("by the sequence numbers of a publisher");
+    drop(writer.join().unwrap());
+    let published = publisher.finish();
+    published.expect_status(5).expect_stderr(&[
+        "zenoh:state: ",
+        "dropped, as a consumer did not accept them in time (from ",
+        "zenoh: the connection with ",
+    ]);
+    tap.terminate();
+    let tapped = tap.finish();
+    tapped.expect_status(5).expect_stderr(&["messages lost between", "zenoh: the connection with "]);
+    run.terminate();
+    let finished = run.finish();
+    assert_eq!(finished.status, Some(5), "{}", finished.stderr);
+    assert!(summary(&finished.stderr)["lost"].as_u64().unwrap() > 0);
+    // One loss is reported once.
+    assert!(!finished.stderr.contains("numbers of the publisher"), "{}", finished.stderr);
+}
+
+#[test]
+fn the_port_that_was_taken_is_shown() {
+    let own = ["run", "-f", "v", "--topic", "zenoh:state", "--zenoh-listen", "tcp/127.0.0.1:0"];
+    let mut run = Process::rondel(own);
+    let line = run.wait_stderr("listening on zenoh tcp/127.0.0.1:");
+    let port = line.split("127.0.0.1:").nth(1).and_then(|rest| rest.split(':').next()).unwrap();
+    assert!(port.parse::<u16>().unwrap() > 0, "{line}");
+    let endpoint = format!("tcp/127.0.0.1:{port}");
+    let published = support::rondel_with_input(
+        arguments(&["publish", "--to", "zenoh:state"], &zenoh("peer", &endpoint)),
+        b"{\"v\":true}\n",
+    );
+    published.expect_status(0);
+    run.take_stdout(1);
+    run.terminate();
+    run.finish().expect_status(0);
+}
