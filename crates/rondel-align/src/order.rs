@@ -81,6 +81,11 @@ pub struct Order<T> {
     /// Position of the last released event, or the time closed by the caller: earlier events are late.
     reached: Position,
     out: VecDeque<Released<T>>,
+    /// Late events that were dropped, each with its topic, its time, the time that had been reached, and the number of
+    /// events that were released before.
+    dropped: VecDeque<(TopicId, Timestamp, Timestamp, u64)>,
+    /// The number of events that were popped.
+    popped: u64,
     notices: VecDeque<Notice>,
     /// Number of notices discarded because too many waited.
     discarded: u64,
@@ -103,6 +108,8 @@ impl<T> Order<T> {
             waiting: 0,
             reached: Position::start(i64::MIN),
             out: VecDeque::new(),
+            dropped: VecDeque::new(),
+            popped: 0,
             notices: VecDeque::new(),
             discarded: 0,
             absent: 0,
@@ -252,7 +259,29 @@ impl<T> Order<T> {
     /// Takes the next released event.
     #[inline]
     pub fn pop(&mut self) -> Option<Released<T>> {
-        self.out.pop_front()
+        let next = self.out.pop_front();
+        self.popped += u64::from(next.is_some());
+        next
+    }
+
+    /// Returns the topic, the new time and the lateness of the next released event, if it is late and inconclusive.
+    #[inline]
+    pub fn peek_late(&self) -> Option<(TopicId, Timestamp, Lateness)> {
+        let next = self.out.front()?;
+        let late = next.tardy.filter(|late| late.inconclusive)?;
+        Some((next.topic, next.time, late))
+    }
+
+    /// Takes the next late event that was dropped before the next released event: its topic, its time, and the time that
+    /// had been reached. Those that nobody takes are forgotten beyond a limit.
+    #[inline]
+    pub fn pop_dropped(&mut self) -> Option<(TopicId, Timestamp, Timestamp)> {
+        let (topic, time, reached, before) = *self.dropped.front()?;
+        if before > self.popped {
+            return None;
+        }
+        self.dropped.pop_front();
+        Some((topic, time, reached))
     }
 
     /// Takes the notices since the last call.
@@ -538,6 +567,10 @@ impl<T> Order<T> {
         let stamp = Timestamp::from_nanos(time);
         if policy == Tardy::Drop {
             here.counts.dropped += 1;
+            if self.dropped.len() >= NOTICES {
+                self.dropped.pop_front();
+            }
+            self.dropped.push_back((topic, stamp, reached, self.popped + self.out.len() as u64));
         } else {
             here.counts.released += 1;
             let lateness = Lateness { stamp, excess, inconclusive: policy == Tardy::Inconclusive };

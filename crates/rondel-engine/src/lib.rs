@@ -54,11 +54,13 @@
 //! | `slice` | one instance per parameter value, as `for each` declares them |
 //! | `relation` | quantifiers over the values of messages |
 //! | `chain`, `machine`, `linear` | chains, state machines and linear interpolation |
+//! | `doubt` | verdicts that are inconclusive as messages were not seen |
 //! | `snapshot` | the state of a monitor as bytes |
 
 mod chain;
 mod columns;
 mod delay;
+mod doubt;
 mod error;
 mod extreme;
 mod future;
@@ -93,6 +95,7 @@ mod witness;
 mod words;
 
 pub use chain::{ChainFigures, ChainStatus, Distribution};
+pub use doubt::{Blind, SeenAgain};
 pub use error::CompileError;
 pub use memory::Memory;
 pub use monitor::{Ambiguity, Monitor};

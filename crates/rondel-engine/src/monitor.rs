@@ -12,6 +12,7 @@ use rondel_event::{Block, Rows, Timestamp, TopicId, Value};
 use rondel_spec::TimeModel;
 
 use crate::chain::{ChainPlan, ChainRows, ChainState, ChainStatus};
+use crate::doubt::Doubts;
 use crate::future::{Decision, Delayed, Levels, Pending, Room, Scratch};
 use crate::linear::{Held, LineRows, Linear};
 use crate::program::Program;
@@ -35,13 +36,16 @@ pub struct Monitor {
     pub(crate) program: Arc<Program>,
     pub(crate) sections: Vec<Serial>,
     /// Whether the verdict at every event is reported, and not only changes.
-    every: bool,
-    position: u64,
+    pub(crate) every: bool,
+    /// Whether the caller asked for that.
+    pub(crate) asked: bool,
+    pub(crate) doubts: Doubts,
+    pub(crate) position: u64,
     /// The latest time so far.
-    time: i64,
+    pub(crate) time: i64,
     beyond: u64,
     /// The times of the block's events; one that is earlier than the event before counts as that one's.
-    times: [i64; Block::CAPACITY],
+    pub(crate) times: [i64; Block::CAPACITY],
     /// What is evaluated where time alone brings a change.
     no_event: Block,
     grid: Grid,
@@ -53,12 +57,12 @@ pub struct Monitor {
     crossings: Rows,
     outcomes: Vec<(u32, Outcome)>,
     /// For every section that is divided by key its instances.
-    instances: Vec<Instances>,
+    pub(crate) instances: Vec<Instances>,
     chains: Vec<ChainState>,
     chain_rows: Vec<ChainRows>,
-    reports: Vec<Report>,
+    pub(crate) reports: Vec<Report>,
     /// The keys of the instances that the reports are of.
-    keys: ReportKeys,
+    pub(crate) keys: ReportKeys,
     /// Room for what properties with operators of the future need while they are evaluated.
     words: Vec<[Rows; 2]>,
     pasts: (Vec<u8>, Vec<u8>),
@@ -80,6 +84,7 @@ pub(crate) struct Saved {
     position: u64,
     time: i64,
     beyond: u64,
+    doubts: Doubts,
 }
 
 impl Monitor {
@@ -92,13 +97,18 @@ impl Monitor {
             position: self.position,
             time: self.time,
             beyond: self.beyond,
+            doubts: self.doubts.clone(),
         }
     }
 
     /// A monitor with what was saved; none if that does not belong to the program.
     pub(crate) fn from_saved(program: Arc<Program>, saved: Saved) -> Option<Monitor> {
         let mut monitor = Monitor::new(program);
-        let Saved { sections, instances, chains, linear, position, time, beyond } = saved;
+        let Saved { sections, instances, chains, linear, position, time, beyond, doubts } = saved;
+        if !doubts.fits(&monitor.program) {
+            return None;
+        }
+        monitor.doubts = doubts;
         (monitor.position, monitor.time, monitor.beyond) = (position, time, beyond);
         if (sections.len(), instances.len()) != (monitor.sections.len(), monitor.instances.len())
             || (chains.len(), linear.len()) != (monitor.chains.len(), monitor.linear.len())
@@ -126,6 +136,7 @@ impl Monitor {
         for ((own, sliced), saved) in divided {
             all &= own.restore(&sliced.section, saved);
         }
+        monitor.choose_reports();
         all.then_some(monitor)
     }
 
@@ -138,6 +149,8 @@ impl Monitor {
             chains: program.chains.iter().map(ChainState::new).collect(),
             chain_rows: vec![ChainRows::default(); program.chains.len()],
             every: false,
+            asked: false,
+            doubts: Doubts::default(),
             position: 0,
             time: -FARTHEST,
             beyond: 0,
@@ -169,6 +182,12 @@ impl Monitor {
 
     /// Whether it reports the verdict at every event (and the changes in between), or changes only.
     pub fn report_every(&mut self, every: bool) {
+        self.asked = every;
+        self.set_every(every);
+        self.choose_reports();
+    }
+
+    pub(crate) fn set_every(&mut self, every: bool) {
         self.every = every;
         let pending = self.sections.iter_mut().flat_map(|section| &mut section.pending);
         pending.for_each(|pending| pending.keep_apart(every));
@@ -187,9 +206,7 @@ impl Monitor {
     /// When the block has not the [layout](Program::layout) of the program: a mistake of the caller,
     /// never of the input.
     pub fn step(&mut self, block: &Block) -> &[Report] {
-        self.reports.clear();
-        self.keys.words.clear();
-        self.witnesses.clear();
+        self.begin_call();
         if block.is_empty() {
             return &self.reports;
         }
@@ -222,7 +239,17 @@ impl Monitor {
         }
         self.position = self.position.saturating_add(len as u64);
         self.collect_witnesses();
+        if self.doubts.is_active() {
+            self.withhold(Some(block));
+        }
         &self.reports
+    }
+
+    /// Forgets the reports of the last call.
+    pub(crate) fn begin_call(&mut self) {
+        self.reports.clear();
+        self.keys.words.clear();
+        self.witnesses.clear();
     }
 
     /// Lets time pass up to `now` without an event, and reports what that brings: what becomes certain
@@ -259,6 +286,9 @@ impl Monitor {
             self.sort();
             self.time = now;
             self.collect_witnesses();
+            if self.doubts.is_active() {
+                self.withhold(None);
+            }
         }
         &self.reports
     }
@@ -285,6 +315,9 @@ impl Monitor {
             instances.finish(sliced, *time, tell);
         }
         self.sort();
+        if self.doubts.is_active() {
+            self.withhold(None);
+        }
         &self.reports
     }
 
@@ -350,6 +383,7 @@ impl Monitor {
         for (sliced, instances) in self.program.sliced.iter().zip(&self.instances) {
             instances.waiting(sliced, &mut waiting);
         }
+        self.doubts.add_waiting(&mut waiting);
         waiting
     }
 

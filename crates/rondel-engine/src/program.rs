@@ -1,10 +1,12 @@
 use std::collections::{HashMap, HashSet};
+use std::sync::OnceLock;
 
 use rondel_event::{Field, Layout, Path, Projection, Read, Slot, TopicId, ValueType};
 use rondel_spec::{Chain, Property, Spec, TimeModel, Topic};
 
 use crate::CompileError;
 use crate::chain::ChainPlan;
+use crate::doubt::ReachPlan;
 use crate::graph::Node;
 use crate::instruction::Instruction;
 use crate::linear::LinearPlan;
@@ -33,6 +35,10 @@ pub struct Program {
     /// Those that are divided by key.
     pub(crate) sliced: Vec<Sliced>,
     pub(crate) chains: Vec<ChainPlan>,
+    /// What it was compiled from, without tests.
+    pub(crate) spec: Spec,
+    /// How far the properties reach, once that was asked for.
+    pub(crate) reaches: OnceLock<Vec<ReachPlan>>,
 }
 
 impl Program {
@@ -101,6 +107,8 @@ impl Program {
             named: Vec::new(),
             sliced,
             chains,
+            spec: Spec { tests: Vec::new(), ..spec.clone() },
+            reaches: OnceLock::new(),
         };
         program.find_named(spec);
         Ok(program)

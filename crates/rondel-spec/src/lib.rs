@@ -27,6 +27,7 @@ mod needs;
 mod part;
 mod places;
 mod print;
+mod reach;
 mod rye;
 pub mod spec;
 mod suggest;
@@ -37,6 +38,7 @@ pub use format::format;
 pub use needs::{NeededField, Needs};
 pub use places::Places;
 pub use print::Printed;
+pub use reach::{Reach, ReachPart};
 pub use rondel_event::ValueType;
 pub use spec::{
     Aggregate, BinaryOp, Bounds, Chain, ChainId, ChainMeasure, Expectation, Expr, ExprId, Key, Machine,

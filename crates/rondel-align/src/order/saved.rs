@@ -25,6 +25,8 @@ struct SavedOrder {
     clock_back: u64,
     topics: Vec<SavedTopic>,
     out: Vec<SavedReleased>,
+    /// Late events that were dropped: topic, time, time reached, and the number of events released before.
+    dropped: Vec<(u32, i64, i64, u64)>,
 }
 
 /// State of a topic, with serialised items.
@@ -85,6 +87,11 @@ impl<T> Order<T> {
             reached: self.reached,
             clock_back: self.clock_back,
             out: out.collect(),
+            dropped: (self.dropped.iter())
+                .map(|(topic, time, reached, before)| {
+                    (topic.0, time.as_nanos(), reached.as_nanos(), before.saturating_sub(self.popped))
+                })
+                .collect(),
             topics,
         };
         seal(ORDER, fingerprint(&format!("{:?}", self.settings)), &saved)
@@ -117,7 +124,12 @@ impl<T> Order<T> {
     }
 
     fn take_over(&mut self, saved: SavedOrder, read: &mut dyn FnMut(&[u8]) -> Option<T>) -> Option<()> {
-        let SavedOrder { now, started, reached, clock_back, topics, out } = saved;
+        let SavedOrder { now, started, reached, clock_back, topics, out, dropped } = saved;
+        let at = Timestamp::from_nanos;
+        let dropped = dropped.into_iter().filter(|(topic, ..)| (*topic as usize) < self.topics.len());
+        self.dropped = dropped
+            .map(|(topic, time, reached, before)| (TopicId(topic), at(time), at(reached), before))
+            .collect();
         (self.now, self.started, self.reached, self.clock_back) = (now, started, reached, clock_back);
         if topics.len() != self.topics.len() {
             return None;

@@ -271,6 +271,12 @@ impl Instances {
         self.table.live().into()
     }
 
+    /// The keys of all instances.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &[u64]> {
+        let live = (TEMPLATE + 1..self.table.used()).filter(|&number| self.table.is_live(number));
+        live.map(|number| self.table.key(number))
+    }
+
     /// How many events were left out because there were as many instances as allowed, or their key was too long.
     pub(crate) fn refused(&self) -> [u64; 2] {
         [self.refusals.beyond_limit, self.refusals.too_long]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rondel_event::{Block, Event, Slot, Timestamp, TopicId};
 
 use rondel_align::{Marker, Order, Origin, Released, Sets};
-use rondel_engine::{Monitor, Program};
+use rondel_engine::{Monitor, Program, SeenAgain};
 
 /// An alignment and the monitor behind it: takes events as they arrive and evaluates them in order.
 ///
@@ -218,7 +218,11 @@ impl AlignedMonitor {
 
     /// Evaluates the released events.
     fn released(&mut self, told: Told<'_>) {
-        while self.release() {
+        loop {
+            self.miss_dropped(told);
+            if !self.release(told) {
+                break;
+            }
             if self.block.is_full() {
                 self.step(told);
             }
@@ -226,8 +230,44 @@ impl AlignedMonitor {
         self.step(told);
     }
 
+    /// Tells the monitor of late events that were dropped.
+    fn miss_dropped(&mut self, told: Told<'_>) {
+        while let Rule::Order(order) = &mut self.rule
+            && let Some((topic, time, reached)) = order.pop_dropped()
+        {
+            self.miss(&[topic], (time, SeenAgain::Now(time)), Some(reached), told);
+        }
+    }
+
+    /// Notes that messages of these topics were not seen from a time on: see [`Monitor::miss`]. All earlier messages than
+    /// `reached`, if it is known, have been released.
+    pub fn miss(
+        &mut self,
+        topics: &[TopicId],
+        (from, until): (Timestamp, SeenAgain),
+        reached: Option<Timestamp>,
+        told: Told<'_>,
+    ) {
+        self.step(told);
+        // What is certain by then does not depend on how often this is called.
+        if let Some(reached) = reached
+            && !self.monitor.advance(reached).is_empty()
+        {
+            told(None, &self.monitor);
+        }
+        if !self.monitor.miss(topics, from, until).is_empty() {
+            told(None, &self.monitor);
+        }
+    }
+
     /// Moves one event, or a joined set, into the block, which must not be full. Returns whether there was one.
-    fn release(&mut self) -> bool {
+    fn release(&mut self, told: Told<'_>) -> bool {
+        if let Rule::Order(order) = &self.rule
+            && let Some((topic, time, late)) = order.peek_late()
+        {
+            // The verdicts that depend on its place, up to where it is put, are inconclusive.
+            self.miss(&[topic], (late.stamp, SeenAgain::After(time)), Some(time), told);
+        }
         let AlignedMonitor { rule, slots, free, block, set, .. } = self;
         let slots = |event: &Event| {
             let topic = event.topic().and_then(|topic| slots.get(topic.index()));

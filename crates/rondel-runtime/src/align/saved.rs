@@ -12,7 +12,7 @@ use rondel_event::snapshot::{self, Kind, checksum};
 
 const ALIGNED: &Kind = b"RONDELal";
 /// The version of the saved form.
-const VERSION: u32 = 12;
+const VERSION: u32 = 13;
 
 /// The fingerprint of a program behind a rule. The settings of the rule have their own fingerprint.
 fn fingerprint(program: &Program, rule: &Rule) -> u64 {

@@ -5,13 +5,13 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use rondel_align::{Marker, MaxWait, Notice, Order, OrderPolicy, OrderSettings, Released, Tardy, TopicOrder};
-use rondel_engine::Program;
+use rondel_engine::{Program, SeenAgain};
 use rondel_event::{Block, Timestamp, TopicId};
 use rondel_runtime::align::{AlignedMonitor, Division, Rule};
 
 use crate::Numbers;
 use crate::network::{MS, Message, Rough, Traffic, What, traffic};
-use crate::recording::{All, Row, difference, note, replay, write};
+use crate::recording::{All, Missed, Row, difference, note, replay, write};
 use crate::specs::{WATCHED, Watched};
 
 fn at(ns: i64) -> Timestamp {
@@ -40,6 +40,8 @@ struct Bench<'a> {
     seen: Vec<(TopicId, Timestamp)>,
     /// What left the other order.
     released: Vec<Released<usize>>,
+    /// Before which of these messages are known to have been missed.
+    missed: Vec<(usize, Missed)>,
     /// Nothing leaves before all of its time have come.
     patient: bool,
     /// Up to what time the monitor was told that nothing comes any more.
@@ -72,6 +74,7 @@ impl Bench<'_> {
             found: All::new(),
             seen: Vec::new(),
             released: Vec::new(),
+            missed: Vec::new(),
             patient: false,
             closed: None,
             cut: 0,
@@ -130,7 +133,18 @@ impl Bench<'_> {
         } else {
             monitor.run(&mut told);
         }
-        self.released.extend(std::iter::from_fn(|| self.order.pop()));
+        loop {
+            let at = self.released.len();
+            while let Some((topic, time, reached)) = self.order.pop_dropped() {
+                self.missed.push((at, (topic, time, SeenAgain::Now(time), reached)));
+            }
+            let Some(released) = self.order.pop() else { break };
+            if let Some(late) = released.tardy.filter(|late| late.inconclusive) {
+                let missed = (released.topic, late.stamp, SeenAgain::After(released.time), released.time);
+                self.missed.push((at, missed));
+            }
+            self.released.push(released);
+        }
         if let Some(closed) = closed.filter(|_| !ends) {
             self.closed = Some(closed);
             self.order.close(at(closed));
@@ -366,7 +380,7 @@ fn compare(bench: &mut Bench<'_>, settings: &OrderSettings, every: bool) -> Resu
     if settings.policy == OrderPolicy::Arrival {
         return Ok(false);
     }
-    let expected = replay((&bench.division.spec, bench.program), &rows, bench.closed, every);
+    let expected = replay((&bench.division.spec, bench.program), (&rows, &bench.missed), bench.closed, every);
     match difference(bench.program, &bench.found, &expected) {
         None => Ok(sorted && !rows.is_empty()),
         Some(difference) => Err(format!("{difference}\nsorted: {sorted}, complete up to {:?}", bench.closed)),

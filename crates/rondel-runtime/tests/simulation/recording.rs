@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rondel_engine::{Monitor, Program};
+use rondel_engine::{Monitor, Program, SeenAgain};
 use rondel_event::{Block, Slot, Timestamp, TopicId, Verdict};
 use rondel_spec::{Spec, TimeModel};
 
@@ -49,6 +49,10 @@ pub(crate) struct Row<'a> {
     pub(crate) forgotten: bool,
 }
 
+/// Messages of a topic that were not seen from a time on.
+/// The last time is the one that had been reached.
+pub(crate) type Missed = (TopicId, Timestamp, SeenAgain, Timestamp);
+
 /// Writes the fields of a message.
 pub(crate) fn write(block: &mut Block, row: usize, program: &Program, message: &Message, forgotten: bool) {
     for field in &program.projections()[message.topic].fields {
@@ -77,7 +81,7 @@ pub(crate) fn write(block: &mut Block, row: usize, program: &Program, message: &
 /// What a monitor says of a recording; after the rows up to `until`, time goes on until just after it.
 pub(crate) fn replay(
     (spec, program): (&Spec, &Arc<Program>),
-    rows: &[Row<'_>],
+    (rows, missed): (&[Row<'_>], &[(usize, Missed)]),
     until: Option<i64>,
     every: bool,
 ) -> All {
@@ -85,28 +89,66 @@ pub(crate) fn replay(
     monitor.report_every(every);
     let mut all = All::new();
     let mut block = Block::new(program.layout());
+    let mut missed = missed.iter().peekable();
     let known = rows.partition_point(|row| until.is_none_or(|until| row.time <= until));
-    for (part, rows) in [&rows[..known], &rows[known..]].into_iter().enumerate() {
-        for rows in rows.chunks(Block::CAPACITY) {
-            block.clear();
-            for row in rows {
-                let at = block.push(TopicId(row.messages[0].topic as u32), Timestamp::from_nanos(row.time));
-                for message in &row.messages {
-                    block.extend(TopicId(message.topic as u32), 1 << at);
-                    write(&mut block, at, program, message, row.forgotten);
-                }
-            }
-            monitor.step(&block);
-            note(spec, &monitor, &mut all);
+    for (i, row) in rows.iter().enumerate() {
+        if i == known {
+            miss(&mut missed, (i, until), (spec, &mut monitor, &mut block), &mut all);
+            pass(until, (spec, &mut monitor, &mut block), &mut all);
         }
-        if let Some(until) = until.filter(|_| part == 0) {
-            monitor.advance(Timestamp::from_nanos(until + 1));
-            note(spec, &monitor, &mut all);
+        miss(&mut missed, (i, None), (spec, &mut monitor, &mut block), &mut all);
+        let at = block.push(TopicId(row.messages[0].topic as u32), Timestamp::from_nanos(row.time));
+        for message in &row.messages {
+            block.extend(TopicId(message.topic as u32), 1 << at);
+            write(&mut block, at, program, message, row.forgotten);
+        }
+        if block.is_full() {
+            step(spec, &mut monitor, &mut block, &mut all);
         }
     }
+    if known == rows.len() {
+        miss(&mut missed, (known, until), (spec, &mut monitor, &mut block), &mut all);
+        pass(until, (spec, &mut monitor, &mut block), &mut all);
+    }
+    miss(&mut missed, (rows.len(), None), (spec, &mut monitor, &mut block), &mut all);
+    step(spec, &mut monitor, &mut block, &mut all);
     monitor.end();
     note(spec, &monitor, &mut all);
     all
+}
+
+fn step(spec: &Spec, monitor: &mut Monitor, block: &mut Block, all: &mut All) {
+    monitor.step(block);
+    note(spec, monitor, all);
+    block.clear();
+}
+
+/// Tells a monitor what was missed before a row; if time passes to `until` first, no more than up to there.
+fn miss(
+    missed: &mut std::iter::Peekable<std::slice::Iter<'_, (usize, Missed)>>,
+    (row, until): (usize, Option<i64>),
+    (spec, monitor, block): (&Spec, &mut Monitor, &mut Block),
+    all: &mut All,
+) {
+    let is_now = |(at, (.., reached)): &&(usize, Missed)| {
+        *at <= row && until.is_none_or(|until| reached.as_nanos() <= until)
+    };
+    while let Some((_, (topic, from, until, reached))) = missed.next_if(is_now) {
+        step(spec, monitor, block, all);
+        monitor.advance(*reached);
+        note(spec, monitor, all);
+        monitor.miss(&[*topic], *from, *until);
+        note(spec, monitor, all);
+    }
+}
+
+/// Lets time pass to just after `until`.
+fn pass(until: Option<i64>, (spec, monitor, block): (&Spec, &mut Monitor, &mut Block), all: &mut All) {
+    if let Some(until) = until {
+        step(spec, monitor, block, all);
+        monitor.advance(Timestamp::from_nanos(until + 1));
+        note(spec, monitor, all);
+    }
 }
 
 /// Where two say something else.

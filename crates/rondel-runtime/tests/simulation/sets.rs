@@ -95,7 +95,7 @@ pub(crate) fn agree(numbers: &mut Numbers) -> Result<bool, String> {
             rows.extend(messages.iter().map(|m| Row { time, messages: vec![*m], forgotten: false }));
         }
     }
-    let expected = replay((&division.spec, program), &rows, None, every);
+    let expected = replay((&division.spec, program), (&rows, &[]), None, every);
     let Rule::Sets { sets, .. } = monitor.rule() else { return Err("no sets".to_owned()) };
     let described = || format!("\n{settings:?}, joined: {joined}\n{:#?}", traffic.lines);
     for (topic, counts) in sets.statistics().topics.iter().enumerate() {

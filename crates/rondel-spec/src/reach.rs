@@ -1,0 +1,426 @@
+//! How far verdicts look back and ahead: which of them depend on a span in which messages were not seen.
+
+use std::collections::{BTreeSet, HashMap};
+
+use rondel_event::{Path, TopicId};
+
+use crate::spec::{Bounds, Expr, ExprId, Machine, Property, Spec, TimeModel};
+
+/// How far the verdicts of a property reach.
+///
+/// Its parts are the steps by which a verdict becomes certain again after some messages were not seen. Each part is
+/// certain beyond a coordinate, a time or a step; parts refer only to earlier parts, and the last is the whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// The parts; none if no message matters.
+    pub parts: Vec<ReachPart>,
+    /// How far ahead verdicts look, in nanoseconds or steps.
+    pub ahead: u64,
+    /// How many events ahead verdicts look: the number of nested `next`.
+    pub next: u64,
+    /// Whether verdicts look ahead at all.
+    pub looks_ahead: bool,
+}
+
+/// A part of a [`Reach`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ReachPart {
+    /// Certain once all messages of these topics are seen again.
+    Seen(Vec<TopicId>),
+    /// Certain from the last of so many messages on, counted once the messages of all these topics are seen again.
+    Messages {
+        /// The topics; a message on any of them counts.
+        topics: Vec<TopicId>,
+        /// The path that a message must carry to count, if there is one.
+        path: Option<Path>,
+        /// Messages count after this part is certain.
+        after: Option<u32>,
+        /// The number of messages.
+        count: u32,
+    },
+    /// Certain so long after another part, in nanoseconds or steps.
+    Later(u32, u64),
+    /// Never certain again.
+    Never(u32),
+    /// Certain when all these parts are.
+    All(Vec<u32>),
+}
+
+impl Reach {
+    /// Returns whether nothing bounds how long verdicts stay uncertain.
+    pub fn is_unbounded(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, ReachPart::Never(_)))
+    }
+
+    /// Returns the greatest sum of distances that verdicts look back, in nanoseconds or steps; `None` if it has no
+    /// bound. Held values come on top.
+    pub fn back(&self) -> Option<u64> {
+        let mut backs: Vec<Option<u64>> = Vec::new();
+        for part in &self.parts {
+            let of = |part: &u32| backs.get(*part as usize).copied().unwrap_or(Some(0));
+            backs.push(match part {
+                ReachPart::Seen(_) => Some(0),
+                ReachPart::Messages { after, .. } => after.as_ref().map_or(Some(0), of),
+                ReachPart::Later(part, by) => of(part).map(|back| back.saturating_add(*by)),
+                ReachPart::Never(_) => None,
+                ReachPart::All(parts) => parts.iter().map(of).try_fold(0, |most, back| Some(most.max(back?))),
+            });
+        }
+        backs.last().copied().unwrap_or(Some(0))
+    }
+
+    /// Returns the topics that matter.
+    pub fn topics(&self) -> BTreeSet<TopicId> {
+        let of = |part: &ReachPart| match part {
+            ReachPart::Seen(topics) | ReachPart::Messages { topics, .. } => topics.clone(),
+            _ => Vec::new(),
+        };
+        self.parts.iter().flat_map(of).collect()
+    }
+}
+
+impl Spec {
+    /// Returns how far the verdicts of a property look back and ahead.
+    ///
+    /// ```
+    /// let text = "topic a topic b property p = once[0, 2 s] (a.x > 3) and on(b) -> eventually[0, 1 s] on(a)";
+    /// let spec = rondel_spec::parse(text).spec.unwrap();
+    /// let reach = spec.reach(&spec.properties[0]);
+    /// assert_eq!((reach.back(), reach.ahead), (Some(2_000_000_000), 1_000_000_000));
+    /// ```
+    pub fn reach(&self, property: &Property) -> Reach {
+        let slice = property.slice.and_then(|slice| self.slices.get(slice.0 as usize));
+        // In steps and points every message of every topic is an event.
+        let all = match slice {
+            _ if property.time == TimeModel::Dense => Vec::new(),
+            Some(_) => self.needs(property).topics,
+            None => (0..self.topics.len() as u32).map(TopicId).collect(),
+        };
+        let mut finder = Finder {
+            spec: self,
+            model: property.time,
+            all,
+            base: None,
+            parts: Vec::new(),
+            places: HashMap::new(),
+            known: HashMap::new(),
+        };
+        if let Some(until) = slice.and_then(|slice| slice.until) {
+            // Whether an instance ended is certain before anything that it remembers.
+            finder.base = finder.part(until).of;
+            finder.known.clear();
+        }
+        let whole = finder.part(property.formula);
+        let last = finder.all_of([whole.of, finder.base]);
+        let mut parts = finder.parts;
+        match last {
+            None => parts.clear(),
+            Some(last) if last as usize + 1 != parts.len() => parts.push(ReachPart::All(vec![last])),
+            Some(_) => {}
+        }
+        Reach { parts, ahead: whole.ahead, next: whole.next, looks_ahead: whole.looks_ahead }
+    }
+}
+
+/// What a node depends on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Found {
+    /// Its part, unless it is the same whatever comes.
+    of: Option<u32>,
+    ahead: u64,
+    next: u64,
+    looks_ahead: bool,
+    /// The truth at events of topics that the node does not mention, if it is always the same.
+    elsewhere: Option<bool>,
+}
+
+struct Finder<'a> {
+    spec: &'a Spec,
+    model: TimeModel,
+    /// The topics whose messages are events of the property.
+    all: Vec<TopicId>,
+    /// What comes before all parts.
+    base: Option<u32>,
+    parts: Vec<ReachPart>,
+    /// Where each part is.
+    places: HashMap<ReachPart, u32>,
+    known: HashMap<ExprId, Found>,
+}
+
+impl Finder<'_> {
+    /// What a node depends on: operands first, without recursion.
+    fn part(&mut self, root: ExprId) -> Found {
+        let mut open = vec![(root, false)];
+        while let Some((id, is_ready)) = open.pop() {
+            if self.known.contains_key(&id) {
+                continue;
+            }
+            let Some(node) = self.spec.nodes.get(id.index()) else { continue };
+            let machine = match node {
+                Expr::InState(machine, _) | Expr::Ambiguous(machine) | Expr::MachineVariable(machine, ..) => {
+                    self.spec.machines.get(machine.0 as usize)
+                }
+                _ => None,
+            };
+            let conditions = machine.into_iter().flat_map(Machine::conditions);
+            let operands: Vec<ExprId> = node.operands().chain(conditions).collect();
+            if is_ready {
+                // The value of a variable of the machine itself depends on what the machine depends on.
+                let found: Vec<Found> =
+                    operands.iter().filter_map(|id| self.known.get(id).copied()).collect();
+                let found = self.node(node, &found);
+                self.known.insert(id, found);
+            } else {
+                if machine.is_some() {
+                    // Conditions may read variables of the same machine.
+                    self.known.insert(id, Found::default());
+                    let reached = operands.iter().map(|id| self.conditions(*id)).collect::<Vec<_>>();
+                    let found = self.node(node, &reached);
+                    self.known.insert(id, found);
+                    continue;
+                }
+                open.push((id, true));
+                open.extend(operands.into_iter().map(|id| (id, false)));
+            }
+        }
+        self.known.get(&root).copied().unwrap_or_default()
+    }
+
+    /// What a condition of a machine depends on: all messages of its topics.
+    fn conditions(&mut self, id: ExprId) -> Found {
+        let topics = self.spec.topics_of(id);
+        Found { of: self.seen(topics), ..Found::default() }
+    }
+
+    fn node(&mut self, node: &Expr, operands: &[Found]) -> Found {
+        let join = |of: Option<u32>| Found {
+            of,
+            ahead: operands.iter().map(|found| found.ahead).max().unwrap_or(0),
+            next: operands.iter().map(|found| found.next).max().unwrap_or(0),
+            looks_ahead: operands.iter().any(|found| found.looks_ahead),
+            elsewhere: None,
+        };
+        let both = self.all_of(operands.iter().map(|found| found.of));
+        let elsewhere: Vec<Option<bool>> = operands.iter().map(|found| found.elsewhere).collect();
+        match node {
+            Expr::Literal(value) => {
+                let elsewhere = match value {
+                    rondel_event::Value::Bool(value) => Some(*value),
+                    _ => None,
+                };
+                Found { elsewhere, ..Found::default() }
+            }
+            Expr::Key(..) | Expr::Variable(..) => Found::default(),
+            Expr::Field { topic, path, .. } | Expr::Elements { topic, path, .. } => {
+                join(self.messages(vec![*topic], Some(path.clone()), None, 1))
+            }
+            Expr::On(topic) | Expr::Carried { topic, .. } | Expr::Bind { topic, .. } => {
+                Found { elsewhere: Some(false), ..join(self.seen(vec![*topic])) }
+            }
+            Expr::Age(topic) | Expr::Latency(topic) => join(self.messages(vec![*topic], None, None, 1)),
+            Expr::Jitter(topic) => join(self.messages(vec![*topic], None, None, 3)),
+            Expr::Chain(chain, _) => {
+                let chain = self.spec.chains.get(chain.0 as usize);
+                let topics = chain.into_iter().flat_map(|chain| &chain.links).map(|(topic, _)| *topic);
+                let topics = topics.collect();
+                let seen = self.seen(topics);
+                join(seen.map(|seen| self.push(ReachPart::Never(seen))))
+            }
+            Expr::InState(..) | Expr::Ambiguous(_) | Expr::MachineVariable(..) => {
+                let of = self.with_events(both, true);
+                Found { looks_ahead: false, ..join(of.map(|of| self.push(ReachPart::Never(of)))) }
+            }
+            Expr::ToFloat(_)
+            | Expr::Unary(..)
+            | Expr::Binary(..)
+            | Expr::Compare(..)
+            | Expr::StartsWith(..)
+            | Expr::If(..) => join(both),
+            Expr::Definitely(_) | Expr::Exists(..) | Expr::ForAll(..) => {
+                Found { elsewhere: elsewhere.first().copied().flatten(), ..join(both) }
+            }
+            Expr::Not(_) => {
+                let operand = elsewhere.first().copied().flatten();
+                Found { elsewhere: operand.map(|truth| !truth), ..join(both) }
+            }
+            Expr::And(..) => Found { elsewhere: decided(&elsewhere, false), ..join(both) },
+            Expr::Or(..) => Found { elsewhere: decided(&elsewhere, true), ..join(both) },
+            Expr::Previously(_) => {
+                let of = self.with_events(both, true);
+                let of = of.map(|of| match self.model {
+                    TimeModel::Points => {
+                        let topics = self.all.clone();
+                        self.push(ReachPart::Messages { topics, path: None, after: Some(of), count: 2 })
+                    }
+                    TimeModel::Steps | TimeModel::Dense => self.push(ReachPart::Later(of, 1)),
+                });
+                join(of)
+            }
+            Expr::Prev(operand) => {
+                let topics = self.spec.topics_of(*operand);
+                if topics.is_empty() {
+                    return join(both);
+                }
+                let after = self.with_events(both, true);
+                join(self.messages(topics, None, after, 2))
+            }
+            Expr::Once(bounds, _) => {
+                let others = elsewhere != [Some(false)];
+                join(self.back(bounds, both, others))
+            }
+            Expr::Historically(bounds, _) => {
+                let others = elsewhere != [Some(true)];
+                join(self.back(bounds, both, others))
+            }
+            Expr::Since(bounds, ..) => {
+                let others = elsewhere != [Some(true), Some(false)];
+                join(self.back(bounds, both, others))
+            }
+            Expr::Next(_) => {
+                let found = join(self.with_events(both, true));
+                Found { next: found.next + 1, looks_ahead: true, ..found }
+            }
+            Expr::Eventually(bounds, _) | Expr::Always(bounds, _) | Expr::Until(bounds, ..) => {
+                let needed = match node {
+                    Expr::Eventually(..) => vec![Some(false)],
+                    Expr::Always(..) => vec![Some(true)],
+                    _ => vec![Some(true), Some(false)],
+                };
+                let found =
+                    join(self.with_events(both, self.model == TimeModel::Steps || elsewhere != needed));
+                let ahead = found.ahead.saturating_add(bounds.upper.unwrap_or(u64::MAX));
+                Found { ahead, looks_ahead: true, ..found }
+            }
+            Expr::Window { over, topics, .. } => {
+                let seen = self.seen(topics.clone());
+                let of = self.all_of([both, seen]);
+                let of = self.with_events(of, self.model == TimeModel::Steps);
+                join(of.map(|of| self.push(ReachPart::Later(of, *over))))
+            }
+        }
+    }
+
+    /// What a past operator with these bounds depends on; `others` if events of other topics matter.
+    fn back(&mut self, bounds: &Bounds, of: Option<u32>, others: bool) -> Option<u32> {
+        let counts = self.model == TimeModel::Steps && *bounds != Bounds::ALL;
+        let of = self.with_events(of, others || counts)?;
+        Some(match bounds.upper {
+            Some(upper) => self.push(ReachPart::Later(of, upper)),
+            None => self.push(ReachPart::Never(of)),
+        })
+    }
+
+    /// Adds, if wanted, that all messages matter that are events of the property.
+    fn with_events(&mut self, of: Option<u32>, wanted: bool) -> Option<u32> {
+        if !wanted || self.all.is_empty() {
+            return of;
+        }
+        let seen = self.seen(self.all.clone());
+        self.all_of([of, seen])
+    }
+
+    fn seen(&mut self, topics: Vec<TopicId>) -> Option<u32> {
+        if topics.is_empty() {
+            return None;
+        }
+        let seen = self.push(ReachPart::Seen(topics));
+        self.all_of([Some(seen), self.base])
+    }
+
+    fn messages(
+        &mut self,
+        topics: Vec<TopicId>,
+        path: Option<Path>,
+        after: Option<u32>,
+        count: u32,
+    ) -> Option<u32> {
+        let after = self.all_of([after, self.base]);
+        Some(self.push(ReachPart::Messages { topics, path, after, count }))
+    }
+
+    fn all_of(&mut self, parts: impl IntoIterator<Item = Option<u32>>) -> Option<u32> {
+        let parts: BTreeSet<u32> = parts.into_iter().flatten().collect();
+        let parts: Vec<u32> = parts.into_iter().collect();
+        match parts[..] {
+            [] => None,
+            [part] => Some(part),
+            [part, last] if self.includes(last, part) => Some(last),
+            _ => Some(self.push(ReachPart::All(parts))),
+        }
+    }
+
+    fn includes(&self, whole: u32, part: u32) -> bool {
+        matches!(self.parts.get(whole as usize), Some(ReachPart::All(parts)) if parts.contains(&part))
+    }
+
+    /// Adds a part, unless there is one like it.
+    fn push(&mut self, part: ReachPart) -> u32 {
+        let next = self.parts.len() as u32;
+        let at = *self.places.entry(part.clone()).or_insert(next);
+        if at == next {
+            self.parts.push(part);
+        }
+        at
+    }
+}
+
+/// The truth of a conjunction (`decides` false) or disjunction (`decides` true) of these.
+fn decided(truths: &[Option<bool>], decides: bool) -> Option<bool> {
+    if truths.contains(&Some(decides)) {
+        return Some(decides);
+    }
+    truths.iter().all(|truth| *truth == Some(!decides)).then_some(!decides)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reach(text: &str) -> Reach {
+        let outcome = crate::parse(text);
+        let spec = outcome.spec.clone().unwrap_or_else(|| panic!("{}", outcome.render("", text, false)));
+        spec.reach(&spec.properties[0])
+    }
+
+    #[test]
+    fn how_far_properties_look() {
+        let s = 1_000_000_000;
+        let cases = [
+            ("a.x > 3", Some(0), 0),
+            ("once[0, 2 s] on(b) -> a.x > 3", Some(2 * s), 0),
+            ("historically[0, 3 s] once[0, 2 s] on(b)", Some(5 * s), 0),
+            ("on(a) -> eventually[0, 4 s] always[0, 1 s] a.x > 3", Some(0), 5 * s),
+            ("once[0, 3] a.x > 3", Some(3), 0),
+            ("a.x > 3 since on(b)", None, 0),
+            ("count(a) over 3 s < 4", Some(3 * s), 0),
+        ];
+        for (formula, back, ahead) in cases {
+            let reach = reach(&format!("topic a topic b property p = {formula}"));
+            assert_eq!((reach.back(), reach.ahead), (back, ahead as u64), "{formula}: {reach:?}");
+        }
+    }
+
+    /// In dense time only the topics that a formula mentions matter, in steps all do that are counted.
+    #[test]
+    fn which_topics_matter() {
+        let topics =
+            |formula: &str| reach(&format!("topic a topic b topic c property p = {formula}")).topics().len();
+        assert_eq!(topics("a.x > 3"), 1);
+        assert_eq!(topics("once[0, 2 s] a.x > 3"), 1);
+        assert_eq!(topics("once[0, 2] a.x > 3"), 3);
+        assert_eq!(topics("on(a) -> once on(b)"), 2);
+        assert_eq!(topics("1 < 2"), 0);
+    }
+
+    #[test]
+    fn a_machine_and_a_chain_are_never_certain_again() {
+        let machine = "topic a topic b machine m { initial u u -> v when on(a) v -> u when on(b) error v }";
+        assert!(reach(machine).is_unbounded());
+        assert_eq!(reach(machine).topics().len(), 2);
+        let chain = "topic a { id: int } topic b { id: int } chain c = a -> b by id within 1 s
+            property p = latency(c) < 3 s";
+        let outcome = crate::parse(chain);
+        let spec = outcome.spec.unwrap_or_default();
+        assert!(spec.properties.iter().any(|property| spec.reach(property).is_unbounded()));
+    }
+}
