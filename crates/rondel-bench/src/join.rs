@@ -49,7 +49,7 @@ impl Join {
     ///
     /// # Errors
     /// [`Failure::Network`].
-    pub fn open(&self, addresses: &[&Address], stopped: impl Fn() -> bool) -> Result<Networks> {
+    pub fn open(&self, addresses: &[&Address], stopped: impl Fn() -> bool + Sync) -> Result<Networks> {
         let mut settings = NetworkSettings::default();
         addresses.iter().for_each(|address| settings.need(address));
         if let Some(zenoh) = &mut settings.zenoh {

@@ -1,6 +1,6 @@
 //! Exactly once: a monitor that is killed at any time continues as if it had not been.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
+#![allow(clippy::print_stderr, clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
 #[path = "../../rondel-net/tests/broker/mod.rs"]
 mod broker;
