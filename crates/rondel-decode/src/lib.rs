@@ -9,7 +9,15 @@
 //! - [`schema`]: types of messages, from ROS 2 `.msg` and OMG IDL.
 
 pub mod cdr;
+mod decoder;
 mod fields;
 pub mod json;
 pub mod lines;
 pub mod schema;
+
+pub use decoder::{DecodeError, Decoder};
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

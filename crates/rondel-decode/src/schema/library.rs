@@ -13,6 +13,8 @@ pub struct Library {
     ids: BTreeMap<Box<str>, TypeId>,
     entries: Vec<Entry>,
     constants: BTreeMap<Box<str>, Value>,
+    /// Whether the definitions that are added may be replaced later.
+    adds_known: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -20,6 +22,8 @@ struct Entry {
     name: Box<str>,
     /// `None` as long as the type is only mentioned.
     definition: Option<Definition>,
+    /// Whether another definition may take its place.
+    is_known: bool,
 }
 
 impl Library {
@@ -49,6 +53,14 @@ impl Library {
         include: &dyn Fn(&str) -> Option<String>,
     ) -> Result<(), SchemaError> {
         self.add(|library| idl::parse(library, text, include))
+    }
+
+    /// Adds definitions, each after its name, that later ones may replace.
+    pub(super) fn add_known(&mut self, text: &str) -> Result<(), SchemaError> {
+        self.adds_known = true;
+        let result = msg::parse_sections(self, text);
+        self.adds_known = false;
+        result
     }
 
     fn add(
@@ -85,7 +97,7 @@ impl Library {
     pub(super) fn mention(&mut self, name: &str) -> TypeId {
         self.find(name).unwrap_or_else(|| {
             let id = TypeId(self.entries.len() as u32);
-            self.entries.push(Entry { name: name.into(), definition: None });
+            self.entries.push(Entry { name: name.into(), definition: None, is_known: false });
             self.ids.insert(name.into(), id);
             id
         })
@@ -95,13 +107,14 @@ impl Library {
     pub(super) fn define(&mut self, name: &str, definition: Definition) -> Result<TypeId, Box<str>> {
         check_names(&definition)?;
         let id = self.mention(name);
-        let known = &mut self.entries[id.0 as usize].definition;
-        match known {
-            Some(known) if *known != definition => {
+        let entry = &mut self.entries[id.0 as usize];
+        match &mut entry.definition {
+            Some(known) if *known != definition && !entry.is_known => {
                 Err(format!("the type `{name}` is already defined, with other contents").into())
             }
-            _ => {
+            known => {
                 *known = Some(definition);
+                entry.is_known = self.adds_known;
                 Ok(id)
             }
         }

@@ -13,6 +13,16 @@ use super::{Constant, Definition, Library, Member, Place, Primitive, SchemaError
 pub(crate) const FILLER: &str = "structure_needs_at_least_one_member";
 
 pub(super) fn parse(library: &mut Library, name: &str, text: &str) -> Result<(), SchemaError> {
+    sections(library, Some(name), text)
+}
+
+/// Reads a text in which every definition has its name before it.
+pub(super) fn parse_sections(library: &mut Library, text: &str) -> Result<(), SchemaError> {
+    sections(library, None, text)
+}
+
+fn sections(library: &mut Library, first: Option<&str>, text: &str) -> Result<(), SchemaError> {
+    let name = first.unwrap_or_default();
     let mut own_name = name.to_owned();
     let mut section = Section::new(&own_name);
     let mut lines = (1..).zip(text.lines());
@@ -21,7 +31,9 @@ pub(super) fn parse(library: &mut Library, name: &str, text: &str) -> Result<(),
             section.line(library, number, line).map_err(|error| named(error, name, &own_name))?;
             continue;
         }
-        section.finish(library).map_err(|error| named(error, name, &own_name))?;
+        if !own_name.is_empty() {
+            section.finish(library).map_err(|error| named(error, name, &own_name))?;
+        }
         let header = lines.next().and_then(|(_, line)| line.trim().strip_prefix("MSG:"));
         let Some(header) = header.map(str::trim).filter(|header| !header.is_empty()) else {
             let place = Place { line: number + 1, column: 1 };

@@ -29,7 +29,7 @@ const TYPES: &str = "
     struct Odometry { s::Header header; string child; g::PoseWithCovariance pose; g::TwistWithCovariance twist; };
 ";
 
-fn measure(name: &str, type_name: &str, paths: &[&str], time: Option<&str>) {
+fn measure(name: &str, type_name: &str, paths: &[&str], time: Option<&str>) -> String {
     let mut library = Library::new();
     library.add_idl(TYPES, &|_| None).unwrap();
     let schema = library.schema(type_name).unwrap();
@@ -76,17 +76,22 @@ fn measure(name: &str, type_name: &str, paths: &[&str], time: Option<&str>) {
         }
         best = best.min(start.elapsed().as_nanos() as f64 / f64::from(rounds / 64 * 64));
     }
-    println!("{name}: {best:.1} ns, {} bytes", message.len());
+    format!("{name}: {best:.1} ns, {} bytes", message.len())
 }
 
 #[test]
 #[ignore = "a measurement: needs an idle machine and an optimised build"]
 fn speed() {
-    measure("two fields of VelocityReport", "Velocity", &["longitudinal", "heading_rate"], None);
-    measure("the same with its time", "Velocity", &["longitudinal", "heading_rate"], Some("header.stamp"));
-    measure("header of PointCloud2", "Cloud", &["header.frame_id"], Some("header.stamp"));
-    measure("end of PointCloud2", "Cloud", &["point_step"], None);
     let pose = ["pose.pose.position.x", "pose.pose.position.y", "pose.pose.orientation.w"];
-    measure("pose of Odometry", "Odometry", &pose, None);
-    measure("pose of Odometry with its time", "Odometry", &pose, Some("header.stamp"));
+    let two = ["longitudinal", "heading_rate"];
+    for (name, type_name, paths, time) in [
+        ("two fields of VelocityReport", "Velocity", &two[..], None),
+        ("the same with its time", "Velocity", &two[..], Some("header.stamp")),
+        ("header of PointCloud2", "Cloud", &["header.frame_id"][..], Some("header.stamp")),
+        ("end of PointCloud2", "Cloud", &["point_step"][..], None),
+        ("pose of Odometry", "Odometry", &pose[..], None),
+        ("the same with its time", "Odometry", &pose[..], Some("header.stamp")),
+    ] {
+        println!("{}", measure(name, type_name, paths, time));
+    }
 }
