@@ -438,9 +438,9 @@ mod tests {
             let parameters = parameters.to_vec();
             let (missing, explanation, values) = (NONE, NONE, NONE);
             let range = (0, parameters.len() as u32);
-            let (property, order) = (0, 0);
+            let order = 0;
             let pending =
-                Pending { report, property, parameters: range, missing, explanation, values, order };
+                Pending { report, property: 0, parameters: range, missing, explanation, values, order };
             let all = &Reports { parameters, ..Reports::default() };
             let property = &PropertyInfo::new(&spec, 0, property, trace, true);
             let report = Report { property, pending: &pending, all };
