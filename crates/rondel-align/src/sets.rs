@@ -54,8 +54,9 @@ pub enum SetPolicy {
         /// Number of items that may wait on a topic while another has none.
         queue: usize,
     },
-    /// The last item of each topic, at each item of the fastest topic that is not late. Uses times of
-    /// arrival; an item may be used repeatedly.
+    /// The last item of each topic, at each item of the fastest topic that is not late. Rates are those of
+    /// the stamps, so that a recording gives the same sets at any speed; an item may be used repeatedly.
+    /// A topic whose stamps step back is measured anew from there.
     Latest {
         /// Weight of the last period in the moving average of a topic's rate, 0 to 1.
         rate: f64,
@@ -218,7 +219,7 @@ impl<T: Clone> Sets<T> {
             PolicyState::Exact(policy) => policy.push(i, time, item, buffer),
             PolicyState::Approximate(policy) => policy.push(i, time, item, buffer),
             PolicyState::Epsilon(policy) => policy.push(i, time, item, buffer),
-            PolicyState::Latest(policy) => policy.push(i, time, self.now, item, buffer),
+            PolicyState::Latest(policy) => policy.push(i, time, item, buffer),
         }
     }
 

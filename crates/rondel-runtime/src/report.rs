@@ -301,6 +301,8 @@ pub(crate) struct Reports {
     parameters: Vec<Value>,
     explanations: Vec<Explanation>,
     values: Vec<Vec<(VariableId, Value)>>,
+    /// For each alignment group the latest time of its reports, while they are ordered.
+    latest: Vec<i64>,
     /// Whether the reports were taken, so that the next one clears them.
     taken: bool,
 }
@@ -319,6 +321,8 @@ struct Pending {
     explanation: u32,
     /// The position of the values of quantified variables, or [`NONE`].
     values: u32,
+    /// The time by which it is ordered among those of other alignment groups.
+    order: i64,
 }
 
 const NONE: u32 = u32::MAX;
@@ -332,6 +336,27 @@ impl Reports {
             self.parameters.clear();
             self.explanations.clear();
             self.values.clear();
+        }
+    }
+
+    /// Orders the reports of several alignment groups by time; those of one group keep their order. `groups` names
+    /// the group of each property.
+    pub(crate) fn order(&mut self, groups: &[u32]) {
+        if self.taken || self.pending.len() < 2 {
+            return;
+        }
+        self.latest.clear();
+        for pending in &mut self.pending {
+            let group = groups.get(pending.property as usize).map_or(0, |group| *group as usize);
+            if self.latest.len() <= group {
+                self.latest.resize(group + 1, i64::MIN);
+            }
+            let latest = &mut self.latest[group];
+            *latest = pending.report.time.as_nanos().max(*latest);
+            pending.order = *latest;
+        }
+        if !self.pending.is_sorted_by_key(|pending| pending.order) {
+            self.pending.sort_by_key(|pending| pending.order);
         }
     }
 
@@ -366,7 +391,16 @@ impl Reports {
             self.explanations.len() as u32 - 1
         });
         let parameters = (start, self.parameters.len() as u32);
-        self.pending.push(Pending { report: *report, property, parameters, missing, explanation, values });
+        let order = 0;
+        self.pending.push(Pending {
+            report: *report,
+            property,
+            parameters,
+            missing,
+            explanation,
+            values,
+            order,
+        });
     }
 
     /// Whether there is none.
@@ -429,7 +463,9 @@ mod tests {
             let parameters = parameters.to_vec();
             let (missing, explanation, values) = (NONE, NONE, NONE);
             let range = (0, parameters.len() as u32);
-            let pending = Pending { report, property: 0, parameters: range, missing, explanation, values };
+            let order = 0;
+            let pending =
+                Pending { report, property: 0, parameters: range, missing, explanation, values, order };
             let all = &Reports { parameters, ..Reports::default() };
             let property = &PropertyInfo::new(&spec, 0, property, trace, true);
             let report = Report { property, pending: &pending, all };

@@ -768,6 +768,24 @@ fn times_of_arrival_in_a_part_of_the_recording() {
 }
 
 #[test]
+fn verdicts_of_properties_that_wait_for_different_topics_come_by_time() {
+    let deployment = Offline::new("t", "alignment: { max_wait: 1 s, absent_after: never }\n");
+    // Within one block of lines both properties change at every third message.
+    let messages: String = (0..20)
+        .map(|i| triple(10 * i + 10).replace("\"report\":1", &format!("\"report\":{}", i % 2)))
+        .collect();
+    let checked = deployment.check(&messages, &["--format", "json", "--emit", "every"]);
+    let verdicts =
+        checked.stdout.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let times: Vec<(f64, String)> =
+        verdicts.map(|v| (v["time"].as_f64().unwrap(), v["property"].as_str().unwrap().to_owned())).collect();
+    assert!(times.is_sorted_by_key(|(time, _)| *time), "{times:?}");
+    for property in ["known", "recent"] {
+        assert!(times.iter().filter(|(_, of)| of == property).count() > 30, "{times:?}");
+    }
+}
+
+#[test]
 fn messages_beyond_the_wait() {
     let messages: String = (0..10)
         .map(|i| {

@@ -34,10 +34,10 @@ struct LatestTopic<T> {
     pace: Pace,
 }
 
-/// Rate of the items of a topic on the clock.
+/// Rate of the items of a topic by their stamps: when they arrive, a network or a replay decides.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Pace {
-    /// Time of the last item at which the clock had advanced.
+    /// Stamp of the last item that was later than the one before.
     last: i64,
     /// Moving average of the rate, in items per second.
     rate: Option<f64>,
@@ -46,16 +46,26 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Returns the rate of the period from the last item to now; `None` if the clock has not advanced.
-    fn momentary(&self, now: i64) -> Option<f64> {
-        let period = now.saturating_sub(self.last);
+    /// The rate is counted anew from an item on.
+    fn from(time: i64) -> Pace {
+        Pace { last: time, rate: None, error: None }
+    }
+
+    /// Returns the rate of the period from the last item to a stamp; `None` if that is not later.
+    fn momentary(&self, time: i64) -> Option<f64> {
+        let period = time.saturating_sub(self.last);
         (period > 0).then(|| 1e9 / period as f64)
     }
 
-    /// Updates the averages with an item. Returns `false` if the clock has not advanced.
-    fn item(&mut self, now: i64, weights: &Weights) -> bool {
-        let Some(momentary) = self.momentary(now) else { return false };
-        self.last = now;
+    /// Updates the averages with an item. Returns `false` if its stamp is not later than that of the last.
+    fn item(&mut self, time: i64, weights: &Weights) -> bool {
+        let Some(momentary) = self.momentary(time) else {
+            if time < self.last {
+                *self = Pace::from(time);
+            }
+            return false;
+        };
+        self.last = time;
         let Some(rate) = self.rate else {
             self.rate = Some(momentary);
             return true;
@@ -74,9 +84,9 @@ impl Pace {
         true
     }
 
-    /// Whether the next item should have arrived already.
-    fn is_late(&self, now: i64, weights: &Weights) -> bool {
-        match (self.rate, self.error, self.momentary(now)) {
+    /// Whether at this stamp the next item should have arrived already.
+    fn is_late(&self, time: i64, weights: &Weights) -> bool {
+        match (self.rate, self.error, self.momentary(time)) {
             (Some(rate), Some(error), Some(at_best)) => rate - at_best > weights.margin * error,
             _ => false,
         }
@@ -118,16 +128,9 @@ impl<T: Clone> Latest<T> {
         Some(())
     }
 
-    /// Adds an item; `now` never decreases.
-    pub(super) fn push(
-        &mut self,
-        topic: usize,
-        time: Timestamp,
-        now: Timestamp,
-        item: T,
-        buffer: &mut SetBuffer<T>,
-    ) {
-        let now = now.as_nanos();
+    /// Adds an item.
+    pub(super) fn push(&mut self, topic: usize, time: Timestamp, item: T, buffer: &mut SetBuffer<T>) {
+        let stamp = time.as_nanos();
         let state = &mut self.states[topic];
         let first = match state.held.replace((time, item)) {
             Some((before, _)) => {
@@ -141,21 +144,21 @@ impl<T: Clone> Latest<T> {
         state.used = false;
         if first {
             self.filled += 1;
-            state.pace = Pace { last: now, rate: None, error: None };
+            state.pace = Pace::from(stamp);
             return;
         }
-        let paced = state.pace.item(now, &self.weights);
-        if paced && self.filled == self.states.len() && self.is_fastest(topic, now) {
+        let paced = state.pace.item(stamp, &self.weights);
+        if paced && self.filled == self.states.len() && self.is_fastest(topic, stamp) {
             self.emit(time, buffer);
         }
     }
 
     /// Whether every faster topic is late; of equally fast topics the first counts as faster.
-    fn is_fastest(&mut self, topic: usize, now: i64) -> bool {
+    fn is_fastest(&mut self, topic: usize, time: i64) -> bool {
         let Some(rate) = self.states[topic].pace.rate else { return false };
         let is_before = |i: usize, state: &LatestTopic<T>| {
             let faster = state.pace.rate.is_some_and(|r| r > rate || r == rate && i < topic);
-            faster && !state.pace.is_late(now, &self.weights)
+            faster && !state.pace.is_late(time, &self.weights)
         };
         // Usually the same topic is faster.
         if self.states.get(self.pacemaker).is_some_and(|state| is_before(self.pacemaker, state)) {

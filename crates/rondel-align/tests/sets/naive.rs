@@ -327,6 +327,7 @@ pub(crate) struct Latest {
     outcome: Outcome,
 }
 
+/// Stamps are the clock.
 impl Latest {
     pub(crate) fn new(topics: usize) -> Self {
         Latest { rates: vec![Rate::default(); topics], outcome: Outcome::default() }
@@ -339,15 +340,15 @@ impl Latest {
         order.into_iter().find(|&i| {
             let rate = &self.rates[i];
             let possible = 1e9 / (now - rate.last) as f64;
-            now == rate.last || !rate.has_error || rate.hz - possible <= 10.0 * rate.error
+            now <= rate.last || !rate.has_error || rate.hz - possible <= 10.0 * rate.error
         })
     }
 }
 
 impl Naive for Latest {
-    fn push(&mut self, topic: usize, time: i64, now: i64, item: u32) {
+    fn push(&mut self, topic: usize, now: i64, _: i64, item: u32) {
         let rate = &mut self.rates[topic];
-        let held = rate.held.replace((time, item));
+        let held = rate.held.replace((now, item));
         let used = std::mem::replace(&mut rate.used, false);
         // The first item begins the first period.
         let Some(held) = held else {
@@ -358,6 +359,10 @@ impl Naive for Latest {
             self.outcome.unused(topic, held, Unused::Superseded);
         }
         if now == rate.last {
+            return;
+        }
+        if now < rate.last {
+            *rate = Rate { held: rate.held, last: now, ..Rate::default() };
             return;
         }
         let hz = 1e9 / (now - rate.last) as f64;
@@ -375,7 +380,7 @@ impl Naive for Latest {
         if self.pivot(now) == Some(topic) && self.rates.iter().all(|rate| rate.held.is_some()) {
             self.rates.iter_mut().for_each(|rate| rate.used = true);
             let set = self.rates.iter().map(|rate| rate.held.unwrap()).collect();
-            self.outcome.sets.push((time, set));
+            self.outcome.sets.push((now, set));
         }
     }
 

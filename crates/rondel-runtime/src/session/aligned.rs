@@ -28,6 +28,8 @@ use crate::statistics::{Summary, omissions, unchecked};
 pub(super) struct Aligned {
     specification: Specification,
     groups: Vec<Group>,
+    /// For every property its group, if there are several.
+    group_of: Vec<u32>,
     /// For every topic the groups that read it.
     readers: Vec<Vec<usize>>,
     intake: Intake,
@@ -83,7 +85,12 @@ impl Aligned {
             let reads = |(_, group): &(usize, &Group)| group.topics.contains(&TopicId(topic));
             groups.iter().enumerate().filter(reads).map(|(i, _)| i).collect()
         });
+        let mut group_of = vec![0; if several { spec.properties.len() } else { 0 }];
+        for (i, group) in (0..).zip(&groups).filter(|_| several) {
+            group.evaluated.properties.iter().for_each(|&property| group_of[property as usize] = i);
+        }
         Ok(Aligned {
+            group_of,
             readers: readers.collect(),
             reads_arrivals: groups.iter().any(|group| group.specification.program.reads_arrivals()),
             intake: Intake::new(plan, &projections, layout, waiting, saved.is_some()),
@@ -221,7 +228,15 @@ impl Aligned {
                 reached.look(monitor.monitor(), &specification.spec, |notice| shared.notice(notice));
             }
         }
+        self.order(shared);
         self.notices(shared);
+    }
+
+    /// Several messages are released at once, to one group after the other; their verdicts are emitted by time.
+    fn order(&self, shared: &mut Shared) {
+        if !self.group_of.is_empty() {
+            shared.emitter.reports.order(&self.group_of);
+        }
     }
 
     pub(super) fn due(&self, clock: &dyn Clock) -> Option<Ticks> {
@@ -257,6 +272,7 @@ impl Aligned {
                 shared.emitter.take(block, monitor, evaluated);
             });
         }
+        self.order(shared);
         self.notices(shared);
     }
 

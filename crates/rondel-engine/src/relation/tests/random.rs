@@ -57,6 +57,7 @@ pub(super) fn by_value_spec() -> impl Strategy<Value = Spec> {
 }
 
 /// Two relations of which some pair must differ, with what else may be said of the pair.
+#[allow(dead_code, reason = "the tests of instances read this file, too")]
 pub(super) fn apart_spec() -> impl Strategy<Value = Spec> {
     vec(any::<u8>(), 1..60).prop_map(|choices| {
         let mut kitchen = Kitchen { choices: choices.into_iter(), nodes: Vec::new(), variables: Vec::new() };
@@ -186,6 +187,7 @@ impl Kitchen {
 
 impl Kitchen {
     /// A closed formula: the last node.
+    #[allow(dead_code, reason = "likewise")]
     fn apart(&mut self) {
         self.variables = vec![ValueType::Int; 3];
         let [x, y, z] = [0, 1, 2].map(VariableId);
