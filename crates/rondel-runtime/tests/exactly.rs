@@ -77,7 +77,7 @@ fn verdicts_after_a_snapshot_have_the_ids_of_the_run_that_crashed() {
 fn ids_without_times_in_messages_do_not_depend_on_the_times_of_arrival() {
     let text = "topic a { v: bool, w: bool, id: int } property p = a.v or previously a.w";
     let (plan, clock) = plan(text, TimeSource::Arrival, true);
-    let mut run = |start: i64| {
+    let run = |start: i64| {
         clock.set(Timestamp::from_nanos(start));
         let mut session = plan.start().unwrap();
         let lines = lines(&mut session, 0..20);

@@ -1,6 +1,6 @@
 //! The section `limits:` of a deployment.
 
-use rondel_runtime::LARGEST_MESSAGE;
+use rondel_runtime::{INSTANCE_BYTES, LARGEST_MESSAGE};
 
 use super::yaml::{Item, Mistakes, Synonyms};
 
@@ -15,11 +15,13 @@ const SYNONYMS: Synonyms = &[
 pub struct Limits {
     /// The largest payload of a message, in bytes.
     pub message: usize,
+    /// The instances of each division by parameter, in bytes.
+    pub instances: usize,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { message: LARGEST_MESSAGE }
+        Limits { message: LARGEST_MESSAGE, instances: INSTANCE_BYTES }
     }
 }
 
@@ -27,12 +29,16 @@ impl Default for Limits {
 pub(super) fn limits(item: Item<'_>, mistakes: &mut Mistakes) -> Limits {
     let mut limits = Limits::default();
     let mut members = item.members("limits", mistakes);
-    if let Some(item) = members.get("message")
-        && let Some(text) = item.text("message", mistakes)
-    {
-        match bytes(&text) {
-            Some(bytes) => limits.message = bytes,
-            None => mistakes.at(item, "`message` must be a size from 1 B to 4 GiB, such as 16 MiB"),
+    for (name, limit) in [("message", &mut limits.message), ("instances", &mut limits.instances)] {
+        if let Some(item) = members.get(name)
+            && let Some(text) = item.text(name, mistakes)
+        {
+            match bytes(&text) {
+                Some(bytes) => *limit = bytes,
+                None => {
+                    mistakes.at(item, format!("`{name}` must be a size from 1 B to 4 GiB, such as 16 MiB"))
+                }
+            }
         }
     }
     members.finish(SYNONYMS, mistakes);
