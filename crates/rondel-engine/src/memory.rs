@@ -15,7 +15,7 @@ use crate::words::Recently;
 
 /// What a key costs in the table that finds its instance: a slot of eight bytes, and between a third and
 /// five thirds of one that is empty.
-const FOUND: usize = 16;
+pub(crate) const FOUND: usize = 16;
 
 /// What is kept for properties that are evaluated together, from one event to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -194,6 +194,12 @@ impl Monitor {
         self.instances.iter_mut().for_each(|instances| instances.report_every(every));
     }
 
+    /// Limits the bytes of the instances of each division by key: events with a new key are then left out, as with
+    /// [`@limit`](SliceStatus::refused).
+    pub fn limit_instances(&mut self, bytes: usize) {
+        self.instances.iter_mut().for_each(|instances| instances.limit_bytes(bytes));
+    }
+
     /// The program it runs.
     pub fn program(&self) -> &Arc<Program> {
         &self.program

@@ -87,6 +87,8 @@ pub struct SliceStatus<'a> {
     pub refused: u64,
     /// The key of the first of those.
     pub first_refused: Option<&'a [Value]>,
+    /// The limit in bytes, if the first of those was left out because of it.
+    pub full: Option<usize>,
     /// How many events have been left out in this run because their key was longer than 64 KiB.
     pub too_long: u64,
 }

@@ -7,6 +7,8 @@ pub mod address;
 pub mod cdr_string;
 #[cfg(feature = "dds")]
 pub mod dds;
+#[cfg(all(feature = "dds", feature = "mqtt", feature = "zenoh"))]
+pub mod durability;
 #[cfg(feature = "mqtt")]
 pub mod mqtt;
 #[cfg(all(feature = "dds", feature = "mqtt", feature = "zenoh"))]

@@ -34,6 +34,15 @@ impl std::fmt::Display for At {
     }
 }
 
+/// What limits instances: their number, or their bytes.
+pub(crate) fn limit_text(instances: u64, full: Option<usize>) -> String {
+    let instances = counted(instances, "instance", "instances");
+    full.map_or_else(
+        || instances.clone(),
+        |bytes| format!("{} for instances, with {instances},", size(bytes)),
+    )
+}
+
 impl Notice {
     pub(crate) fn new(
         kind: &'static str,
@@ -196,7 +205,11 @@ impl Notice {
     }
 
     /// A limit of instances that a property has reached.
-    pub(crate) fn limit(property: &str, instances: u64, first: &[rondel_event::Value]) -> Notice {
+    pub(crate) fn limit(
+        property: &str,
+        (instances, full): (u64, Option<usize>),
+        first: &[rondel_event::Value],
+    ) -> Notice {
         let mut first = parameters_text(first);
         if let Some((end, _)) = first.char_indices().nth(60) {
             first.truncate(end);
@@ -204,10 +217,12 @@ impl Notice {
         }
         let sentence = format!(
             "{property}: the limit of {} is reached; messages with a new parameter do not count, the first was {first}",
-            counted(instances, "instance", "instances")
+            limit_text(instances, full)
         );
         let members =
             vec![("property", json!(property)), ("instances", json!(instances)), ("first", json!(first))];
+        let bytes = full.map(|bytes| ("bytes", json!(bytes)));
+        let members = members.into_iter().chain(bytes).collect();
         Notice::new("limit", None, members, sentence)
     }
 

@@ -10,6 +10,9 @@ use crate::clock::{Clock, SystemClock};
 /// The largest payload of a message by default, in bytes.
 pub const LARGEST_MESSAGE: usize = 16 << 20;
 
+/// The limit of instances by default in a deployment, in bytes: half of a container of 256 MiB.
+pub const INSTANCE_BYTES: usize = 128 << 20;
+
 /// How a session reads messages, evaluates them and reports.
 #[derive(Clone)]
 pub struct Options {
@@ -32,6 +35,9 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// The largest payload of a message in bytes; a larger one is refused.
     pub largest_message: usize,
+    /// The limit of the instances of each division by parameter, in bytes; messages with a new parameter then do not
+    /// count.
+    pub instance_bytes: usize,
     /// Whether every verdict carries an id ([`Report::write_id`](crate::Report::write_id)).
     pub ids: bool,
     /// Whether every message counts exactly once, also across [snapshots](crate::Session::snapshot): these contain
@@ -53,6 +59,7 @@ impl Default for Options {
             missing_after: None,
             clock: Arc::new(SystemClock::default()),
             largest_message: LARGEST_MESSAGE,
+            instance_bytes: usize::MAX,
             ids: false,
             exactly: false,
             live: false,

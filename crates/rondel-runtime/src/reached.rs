@@ -38,7 +38,7 @@ impl Reached {
             for property in names {
                 if is_limit {
                     let first = slice.first_refused.unwrap_or_default();
-                    tell(Notice::limit(&property.name, slice.instances, first));
+                    tell(Notice::limit(&property.name, (slice.instances, slice.full), first));
                 }
                 if is_long {
                     tell(Notice::long_parameter(&property.name));

@@ -12,6 +12,7 @@ use crate::account::Account;
 use crate::alignment_statistics::AlignmentStatistics;
 use crate::chains::ChainStatistics;
 use crate::missing::{Missing, Needed, Vacuous, VacuousKind};
+use crate::notice::limit_text;
 use crate::specification::{looks_ahead, may_look_ahead};
 use crate::text::{counted, parameters_text};
 
@@ -373,7 +374,7 @@ pub(crate) fn omissions(monitor: &Monitor, spec: &Spec) -> Vec<String> {
         }
         if slice.refused > 0 {
             let messages = counted(slice.refused, "message", "messages");
-            let instances = counted(slice.instances, "instance", "instances");
+            let instances = limit_text(slice.instances, slice.full);
             let first = parameters_text(slice.first_refused.unwrap_or_default());
             sentences.push(format!(
                 "{names}: {messages} with a new parameter did not count, as the limit of {instances} was reached; \

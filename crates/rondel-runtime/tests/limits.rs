@@ -285,3 +285,52 @@ fn a_parameter_that_is_too_long_does_not_count() {
     let omissions = session.summary().omissions;
     assert_eq!(omissions, ["p: 2 messages have a parameter of more than 64 KiB, and did not count"]);
 }
+
+/// Long parameters and windows fill the memory long before there are many instances.
+#[test]
+fn instances_have_a_limit_in_bytes() {
+    let texts = "topic s { t: time, id: string, v: bool } property p for each id in s.id = once[0, 9] s.v";
+    let windows =
+        "topic s { t: time, id: string, v: bool } property p for each id in s.id = count(s.v) over 500 < 400";
+    for (text, length, events, expected) in
+        [(texts, 10_000, 1, 100..=105), (texts, 10, 1, 5_000..=12_000), (windows, 10, 500, 50..=500)]
+    {
+        for policy in [Policy::Arrival, Policy::EventTime] {
+            let mut options = Options {
+                inputs: vec![Input {
+                    time: TimeSource::Field(Path::keys(["t"])),
+                    time_unit: TimeUnit::Seconds,
+                    address: None,
+                }],
+                alignment: Alignment::new(policy),
+                clock: Arc::new(ManualClock::default()) as Arc<dyn rondel_runtime::Clock>,
+                instance_bytes: 1 << 20,
+                ..Options::default()
+            };
+            options.alignment.notices = true;
+            let specification = Specification::new(rondel_spec::parse(text).spec.unwrap()).unwrap();
+            let mut session = SessionPlan::of(specification, options).start().unwrap();
+            let mut limits = Vec::new();
+            for id in 0..15_000 {
+                for event in 0..events.min(if limits.is_empty() { events } else { 1 }) {
+                    let id = format!("{id:0>length$}");
+                    let message = format!(r#"{{"t":{},"id":"{id}","v":{}}}"#, id.len(), event % 2 == 0);
+                    session.push(TopicId(0), Stamp::default(), message.as_bytes()).unwrap();
+                }
+                session.flush();
+                let now = said(&mut session).into_iter().filter(|line| line.contains("\"report\":\"limit\""));
+                limits.extend(now.map(|line| (id, line)));
+                if limits.len() == 1 && id > 1_000 {
+                    break;
+                }
+            }
+            assert_eq!(limits.len(), 1, "{text} {length}");
+            let (at, line) = &limits[0];
+            assert!(expected.contains(at), "{at} {line}");
+            assert!(line.contains("p: the limit of 1 MiB for instances, with "), "{line}");
+            assert!(line.contains("\"bytes\":1048576"), "{line}");
+            let omissions = session.summary().omissions;
+            assert!(omissions[0].contains("as the limit of 1 MiB for instances, with "), "{omissions:?}");
+        }
+    }
+}

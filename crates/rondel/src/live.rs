@@ -1,11 +1,13 @@
 //! A deployment at work: networks, session, sinks.
 
+use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rondel_event::{TopicId, Verdict};
 use rondel_net::adapter::{Outage, Problems, Subscription};
+use rondel_net::durability::{Schedule, Snapshots};
 use rondel_runtime::text::{counted, grouped};
 use rondel_runtime::{
     AlignmentStatistics, ChainStatistics, Clock, Session, SessionPlan, Summary, SystemClock,
@@ -15,11 +17,11 @@ use serde_json::json;
 
 use crate::console::Console;
 use crate::deployment::{Address, Binding, Deployment};
-use crate::durability::{Schedule, Snapshots};
 use crate::losses::{Undelivered, Watcher, outage_json, outage_text};
 use crate::networks::Networks;
 use crate::output::{Format, VerdictWriter, colour_of};
 use crate::pipeline::{Parts, Pipeline, Stop, Traffic};
+use crate::resume::Kept;
 use crate::sinks::{Sink, Sinks, publishers};
 use crate::summary::{Reasons, first_violation};
 use crate::time_text::TimeText;
@@ -42,8 +44,8 @@ pub struct Options {
     pub format: Format,
     /// Whether they are coloured.
     pub colour: bool,
-    /// The snapshots to write.
-    pub snapshots: Option<Schedule>,
+    /// The snapshot file and when it is written.
+    pub snapshots: Option<(PathBuf, Schedule)>,
     /// After how many messages to stop.
     pub count: Option<u64>,
     /// How long to wait for subscribers of the verdicts before receiving messages.
@@ -65,7 +67,7 @@ pub struct Running {
     /// The thread that keeps time, if time alone decides verdicts.
     keeper: Option<JoinHandle<()>>,
     /// The writing of snapshots.
-    snapshots: Option<Snapshots>,
+    snapshots: Option<Snapshots<Kept>>,
     spec: Spec,
     /// The name of what is published.
     published: &'static str,
@@ -156,8 +158,9 @@ impl Running {
             thread.spawn(keep_time).map_err(|error| format!("cannot start a thread: {error}"))
         });
         let networks = Arc::new(networks);
-        let snapshots = options.snapshots.map(|schedule| {
-            Snapshots::start(schedule, Arc::clone(&pipeline), Arc::clone(&networks), senders)
+        let snapshots = options.snapshots.map(|(file, schedule)| {
+            let kept = Kept { file, exactly: schedule.exactly, pipeline: Arc::clone(&pipeline) };
+            Snapshots::start(schedule, kept, Arc::clone(&networks), senders)
                 .map_err(|error| format!("cannot start a thread: {error}"))
         });
         let names = deployment.specification.spec.topics.iter().map(|topic| topic.name.clone()).collect();
@@ -226,7 +229,7 @@ impl Running {
             flushed &= publisher.flush(deadline.saturating_duration_since(Instant::now()));
         }
         // Afterwards: verdicts that were not delivered are not forgotten.
-        let kept = self.snapshots.is_none_or(Snapshots::end);
+        let kept = self.snapshots.map_or(Ok(()), Snapshots::end);
         drop(self.subscriptions);
         drop(publishers);
         let (outages, refused) = (self.networks.outages(), self.networks.refused());
@@ -269,7 +272,7 @@ pub struct RunSummary {
     published: &'static str,
     spec: Spec,
     /// Whether the snapshot was written, if one was wanted.
-    pub kept: bool,
+    pub kept: std::io::Result<()>,
     /// Whether every verdict was delivered.
     pub flushed: bool,
     /// What consumers did not accept.

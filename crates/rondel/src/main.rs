@@ -6,7 +6,6 @@
 mod commands;
 mod console;
 mod deployment;
-mod durability;
 mod exit;
 mod live;
 mod losses;

@@ -198,7 +198,7 @@ fn nothing_is_acknowledged_while_the_snapshot_cannot_be_written() {
     let report = reports.wait_stdout("\"report\":\"unsaved\"");
     assert!(report.contains("\"acknowledged\":false"), "{report}");
     run.terminate();
-    run.finish().expect_status(3).expect_stderr(&["cannot write the snapshot"]);
+    run.finish().expect_status(3).expect_stderr(&["cannot write the last snapshot: File too large"]);
     // A folder that is gone for a while.
     let mut run = monitor(&deployment, &snapshot);
     run.wait_stderr("ready");

@@ -109,8 +109,27 @@ struct Refusals {
     beyond_limit: u64,
     /// The key of the first of them.
     first: Option<Vec<Value>>,
+    /// Whether it was refused because of the bytes of all instances.
+    by_bytes: bool,
     /// Events with a key that is too long, since the start of this run.
     too_long: u64,
+}
+
+/// How much memory instances may take.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    /// The limit in bytes.
+    limit: usize,
+    /// How many bytes an instance keeps beside its record, on average.
+    beside: usize,
+    /// How many instances there must be for that to be looked at again.
+    measure_at: u64,
+}
+
+impl Default for Room {
+    fn default() -> Room {
+        Room { limit: usize::MAX, beside: 0, measure_at: 0 }
+    }
 }
 
 /// All instances of a slice.
@@ -142,6 +161,7 @@ pub(crate) struct Instances {
     /// How many events have passed since all records were looked at.
     since_full_look: u64,
     refusals: Refusals,
+    room: Room,
     untried: Untried,
     /// How often a machine was not followed.
     leaps: u64,
@@ -260,6 +280,7 @@ impl Instances {
             next_look: TEMPLATE + 1,
             since_full_look: 0,
             refusals: Refusals::default(),
+            room: Room::default(),
             untried: Untried::all(section.premises.len()),
             leaps: 0,
             plan: Arc::clone(plan),
@@ -292,6 +313,7 @@ impl Instances {
             unkeyed: self.refusals.unkeyed,
             refused: self.refusals.beyond_limit,
             first_refused: self.refusals.first.as_deref(),
+            full: self.refusals.by_bytes.then_some(self.room.limit),
             too_long: self.refusals.too_long,
         }
     }
@@ -477,7 +499,7 @@ impl Instances {
             let number = match known {
                 Some(number) => number,
                 None => {
-                    if self.live() >= limit {
+                    if self.is_full(limit) {
                         if count > 0 {
                             break;
                         }
@@ -485,7 +507,8 @@ impl Instances {
                         self.look_at_all(&sliced.section);
                         // Some may be forgotten.
                         found.fill(TEMPLATE);
-                        if self.live() >= limit {
+                        self.room.measure_at = 0;
+                        if self.is_full(limit) {
                             self.refuse(row);
                             return (1 << row, waves, 0);
                         }
@@ -517,6 +540,30 @@ impl Instances {
         (rows & !rest, waves, count)
     }
 
+    /// Limits the bytes of all instances. Those that are there stay.
+    pub(crate) fn limit_bytes(&mut self, limit: usize) {
+        // Where every value counts, all are kept.
+        self.room = Room { limit: if self.plan.limit == u64::MAX { usize::MAX } else { limit }, ..self.room };
+    }
+
+    /// Whether there is no room for a further instance. Called only when one is about to begin.
+    fn is_full(&mut self, limit: u64) -> bool {
+        let live = self.live();
+        if live >= limit {
+            return true;
+        }
+        if self.room.limit == usize::MAX {
+            return false;
+        }
+        if live >= self.room.measure_at {
+            // What instances keep beside their records is looked at when there are an eighth more, so that it
+            // costs a constant for each.
+            self.room.beside = self.table.sides.bytes() / (self.table.used().max(1) as usize);
+            self.room.measure_at = live + live / 8 + 64;
+        }
+        self.table.live_bytes() + self.room.beside * live as usize >= self.room.limit
+    }
+
     /// Leaves out events whose keys are too long to be kept. Where every value counts, all are kept.
     #[cold]
     fn without_long(&mut self, keyed: Rows) -> Rows {
@@ -530,6 +577,7 @@ impl Instances {
         if self.refusals.first.is_none() {
             let key = self.plan.keys.values(self.keys.key(row));
             self.refusals.first = Some(key);
+            self.refusals.by_bytes = self.live() < self.plan.limit.min(MAX_LIMIT);
         }
     }
 

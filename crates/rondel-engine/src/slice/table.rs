@@ -4,6 +4,7 @@ mod saved;
 
 use std::hint::black_box;
 
+use crate::memory;
 use crate::section::Section;
 use crate::slice::index::Index;
 use crate::slice::keys::{self, KeptKey, Keys};
@@ -37,6 +38,8 @@ pub(crate) struct Table {
     word_keys: bool,
     /// By record the keys that are several.
     pub(crate) keys: Vec<KeptKey>,
+    /// The bytes of the keys of live instances that are beside `keys`.
+    pub(crate) key_bytes: usize,
     pub(crate) sides: Sides,
 }
 
@@ -54,6 +57,7 @@ impl Table {
             index: Index::new(),
             word_keys,
             keys: Vec::new(),
+            key_bytes: 0,
             sides,
         };
         let template = table.number();
@@ -196,7 +200,9 @@ impl Table {
         let parts = keys.parts(row);
         if !parts.is_empty() {
             self.keys.resize(self.keys.len().max(number as usize + 1), KeptKey::EMPTY);
-            self.keys[number as usize] = KeptKey::new(parts);
+            let key = KeptKey::new(parts);
+            self.key_bytes += key.bytes();
+            self.keys[number as usize] = key;
         }
         self.index.insert(keys.tags[row], number);
         self.live += 1;
@@ -251,6 +257,7 @@ impl Table {
         record[POSITION] = FREE;
         self.index.remove(keys::tag(record[KEY]), number);
         if let Some(key) = self.keys.get_mut(number as usize) {
+            self.key_bytes -= key.bytes();
             *key = KeptKey::EMPTY;
         }
         self.live -= 1;
@@ -325,6 +332,13 @@ impl Table {
                     open[0] == open[1] && queue(a) == queue(b)
                 }
             })
+    }
+
+    /// How many bytes the records and keys of the live instances take.
+    pub(crate) fn live_bytes(&self) -> usize {
+        let beside = if self.word_keys { 0 } else { size_of::<KeptKey>() };
+        let each = self.layout.words * size_of::<u64>() + memory::FOUND + beside;
+        self.live as usize * each + self.key_bytes
     }
 
     /// How many bytes all of it takes.

@@ -376,6 +376,7 @@ impl Group {
             Some(state) => AlignedMonitor::restore(program, rule, state)?,
         };
         monitor.monitor_mut().report_every(plan.options.emit == Emit::Every);
+        monitor.monitor_mut().limit_instances(plan.options.instance_bytes);
         let names = specification.spec.properties.iter().map(|property| property.name.clone());
         let leaps = monitor.monitor().leaps();
         Ok(Group {

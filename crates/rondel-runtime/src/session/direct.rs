@@ -80,6 +80,7 @@ impl Direct {
             }
         };
         monitor.report_every(plan.options.emit == Emit::Every);
+        monitor.limit_instances(plan.options.instance_bytes);
         let inputs = plan.options.inputs.clone();
         let decoder = |(i, (projection, input)): (usize, (_, &Input))| {
             JsonDecoder::new(TopicId(i as u32), projection, input.time.field(), input.time_unit)

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use rondel_event::TimeUnit;
+use rondel_net::durability::Schedule;
 use rondel_recording::durable;
 use rondel_runtime::{Input, Session, SessionPlan, SystemClock};
 
 use crate::deployment::{
     self, Address, AlignmentSection, Binding, Deployment, Durability, check_time_field, spread, time_source,
 };
-use crate::durability::Schedule;
 use crate::live::{Options, Running};
 use crate::networks::{self, NetworkArguments};
 use crate::output::{Emit, Format};
@@ -124,7 +124,7 @@ impl Run {
     }
 
     /// The snapshots to write.
-    fn schedule(&self, durability: Option<Durability>) -> Result<Option<Schedule>, &'static str> {
+    fn schedule(&self, durability: Option<Durability>) -> Result<Option<(PathBuf, Schedule)>, &'static str> {
         let (every, exactly) = match (durability, &self.snapshot_to) {
             (Some(Durability::None), Some(_)) => {
                 return Err("`durability: none` writes no snapshots: leave --snapshot-to out");
@@ -137,7 +137,7 @@ impl Run {
             (Some(Durability::Exactly(every)), _) => (every, true),
             _ => (Duration::from_secs(self.snapshot_every), false),
         };
-        Ok(self.snapshot_to.clone().map(|file| Schedule { file, every, exactly }))
+        Ok(self.snapshot_to.clone().map(|file| (file, Schedule { every, exactly })))
     }
 
     fn deployment(&self) -> Result<Deployment, u8> {
@@ -284,7 +284,7 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
             return exit::USAGE;
         }
     };
-    let exact = schedule.as_ref().filter(|schedule| schedule.exactly);
+    let exact = schedule.as_ref().filter(|(_, schedule)| schedule.exactly);
     let mut session = match arguments.session(&plan, exact.is_some()) {
         Ok(session) => session,
         Err(error) => {
@@ -293,7 +293,7 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
         }
     };
     let mut settings = deployment.networks.clone();
-    if let Some(Schedule { file, .. }) = exact {
+    if let Some((file, _)) = exact {
         // Before a message is taken that could not be acknowledged.
         if let Err(error) = durable::replace(file, &session.snapshot("")) {
             complain(&format!("cannot write the snapshot {}: {error}", file.display()));
@@ -348,7 +348,8 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
         Format::Json => summary.json(),
         Format::Text => summary.text(crate::terminal::colours_stderr()),
     });
-    if !summary.kept {
+    if let Err(error) = &summary.kept {
+        complain(&format!("cannot write the last snapshot: {error}"));
         exit::TRACE
     } else if !summary.is_complete() || failed {
         exit::NETWORK

@@ -1,7 +1,7 @@
 //! The section `limits:` of a deployment.
 
 use rondel_net::networks::RESEND;
-use rondel_runtime::LARGEST_MESSAGE;
+use rondel_runtime::{INSTANCE_BYTES, LARGEST_MESSAGE};
 
 use super::yaml::{Item, Mistakes, Synonyms};
 
@@ -19,11 +19,13 @@ pub struct Limits {
     pub message: usize,
     /// How many bytes of published messages are kept for subscribers that missed them.
     pub resend: usize,
+    /// The instances of each division by parameter, in bytes.
+    pub instances: usize,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { message: LARGEST_MESSAGE, resend: RESEND }
+        Limits { message: LARGEST_MESSAGE, resend: RESEND, instances: INSTANCE_BYTES }
     }
 }
 
@@ -31,12 +33,16 @@ impl Default for Limits {
 pub(super) fn limits(item: Item<'_>, mistakes: &mut Mistakes) -> Limits {
     let mut limits = Limits::default();
     let mut members = item.members("limits", mistakes);
-    if let Some(item) = members.get("message")
-        && let Some(text) = item.text("message", mistakes)
-    {
-        match bytes(&text) {
-            Some(bytes) => limits.message = bytes,
-            None => mistakes.at(item, "`message` must be a size from 1 B to 4 GiB, such as 16 MiB"),
+    for (name, limit) in [("message", &mut limits.message), ("instances", &mut limits.instances)] {
+        if let Some(item) = members.get(name)
+            && let Some(text) = item.text(name, mistakes)
+        {
+            match bytes(&text) {
+                Some(bytes) => *limit = bytes,
+                None => {
+                    mistakes.at(item, format!("`{name}` must be a size from 1 B to 4 GiB, such as 16 MiB"))
+                }
+            }
         }
     }
     if let Some(item) = members.get("resend")

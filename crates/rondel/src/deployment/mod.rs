@@ -164,11 +164,19 @@ impl Deployment {
     /// rest.
     pub fn plan(&self, options: Options) -> SessionPlan {
         let (inputs, alignment) = (self.inputs(), self.alignment.alignment.clone());
-        let largest_message = self.limits.message;
+        let Limits { message: largest_message, instances: instance_bytes } = self.limits;
         let exactly = matches!(self.durability, Some(Durability::Exactly(_)));
         let ids = self.ids || exactly;
-        let options =
-            Options { inputs, alignment, emit: self.emit, largest_message, exactly, ids, ..options };
+        let options = Options {
+            inputs,
+            alignment,
+            emit: self.emit,
+            largest_message,
+            instance_bytes,
+            exactly,
+            ids,
+            ..options
+        };
         match &self.synchronized {
             Some(_) => SessionPlan::synchronizer(self.specification.checked(), options),
             None => SessionPlan::of(self.specification.checked(), options),

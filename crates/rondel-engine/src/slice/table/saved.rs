@@ -45,6 +45,7 @@ impl Table {
         }
         (self.records, self.used, self.free, self.removed) = (words, used, free, removed);
         self.keys = keys.iter().map(|key| KeptKey::new(key)).collect();
+        self.key_bytes = self.keys.iter().map(KeptKey::bytes).sum();
         self.has_sound_numbers() && (0..used).all(|number| self.adopt(number))
     }
 
