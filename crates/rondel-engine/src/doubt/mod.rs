@@ -256,9 +256,6 @@ impl Monitor {
 
     /// Whether the verdicts at all events are to be reported, also to itself.
     pub(crate) fn choose_reports(&mut self) {
-        let every = self.asked || self.doubts.is_active() && self.doubts.needs_every(self.program.reaches());
-        if every != self.every {
-            self.set_every(every);
-        }
+        self.every = self.asked || self.doubts.is_active() && self.doubts.needs_every(self.program.reaches());
     }
 }
