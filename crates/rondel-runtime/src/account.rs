@@ -61,17 +61,18 @@ impl Accounts {
         Accounts { entries, seen: None, is_pending: false }
     }
 
-    /// Counts a message. With a number, the usual case is one comparison: the publisher of the last message, and
-    /// the number after that one's.
+    /// Counts a message, and returns whether messages before it were lost. With a number, the usual case is one
+    /// comparison: the publisher of the last message, and the number after that one's.
     #[inline]
-    pub(crate) fn receive(&mut self, topic: TopicId, origin: Option<Origin>, clock: &dyn Clock) {
-        let Some(entry) = self.entries.get_mut(topic.index()) else { return };
+    pub(crate) fn receive(&mut self, topic: TopicId, origin: Option<Origin>, clock: &dyn Clock) -> bool {
+        let Some(entry) = self.entries.get_mut(topic.index()) else { return false };
         entry.account.received += 1;
-        let Some(origin) = origin else { return };
+        let Some(origin) = origin else { return false };
         if entry.last == Some(origin) {
             entry.last = Some(Origin { number: origin.number.wrapping_add(1), ..origin });
+            false
         } else {
-            self.number(topic, origin, clock);
+            self.number(topic, origin, clock)
         }
     }
 
@@ -85,10 +86,10 @@ impl Accounts {
 
     /// Checks the number of a message that is not simply the next one.
     #[cold]
-    fn number(&mut self, topic: TopicId, origin: Origin, clock: &dyn Clock) {
+    fn number(&mut self, topic: TopicId, origin: Origin, clock: &dyn Clock) -> bool {
         let now = clock.now();
         let since = *self.seen.get_or_insert(now);
-        let Some(entry) = self.entries.get_mut(topic.index()) else { return };
+        let Some(entry) = self.entries.get_mut(topic.index()) else { return false };
         if let Some(last) = entry.last {
             // Those that took the short way.
             entry.numbers.receive_through(last.publisher, last.number.wrapping_sub(1));
@@ -115,6 +116,7 @@ impl Accounts {
                 self.is_pending = true;
             }
         }
+        matches!(outcome, NumberOutcome::Gap(_))
     }
 
     /// Notes that all messages that had come were evaluated.

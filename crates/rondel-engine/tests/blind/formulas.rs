@@ -110,7 +110,8 @@ impl Writer<'_> {
                 let b = self.past(depth - 1);
                 format!("(({a}) since{bounds} ({b}))")
             }
-            5 => format!("previously ({a})"),
+            // In dense time it also looks at events of the same time, whatever their topic.
+            5 if self.model != Model::Dense => format!("previously ({a})"),
             6 => format!("not ({a})"),
             7 => {
                 let b = self.past(depth - 1);
