@@ -23,7 +23,7 @@ use crate::output::{Format, VerdictWriter, colour_of};
 use crate::pipeline::{Parts, Pipeline, Stop, Traffic};
 use crate::resume;
 use crate::sinks::{Sink, Sinks};
-use crate::summary::{Reasons, first_violation};
+use crate::summary::{Reasons, first_violation, withheld};
 use crate::time_text::TimeText;
 use crate::{complain, warn};
 
@@ -204,8 +204,10 @@ impl Running {
                 .map_err(|error| format!("cannot start a thread: {error}"))
         });
         let networks = Arc::new(networks);
-        let losses = Watcher::start(Arc::clone(&pipeline), Arc::clone(&networks), undelivered.clone())
-            .map_err(|error| format!("cannot start a thread: {error}"))?;
+        let sources = deployment.sources.iter().map(|binding| binding.address.clone()).collect();
+        let losses =
+            Watcher::start(Arc::clone(&pipeline), Arc::clone(&networks), undelivered.clone(), sources)
+                .map_err(|error| format!("cannot start a thread: {error}"))?;
         Ok(Running {
             losses,
             undelivered,
@@ -348,12 +350,15 @@ impl RunSummary {
         let reasons = self.reasons();
         let properties = self.spec.properties.iter().zip(&self.summary.properties).enumerate();
         let properties = properties.map(|(i, (property, statistics))| {
-            json!({
-                "property": property.name,
-                "verdict": statistics.verdict().map(Verdict::as_str),
-                "violations": statistics.violations,
-                "vacuous": reasons.json(i),
-            })
+            withheld(
+                json!({
+                    "property": property.name,
+                    "verdict": statistics.verdict().map(Verdict::as_str),
+                    "violations": statistics.violations,
+                    "vacuous": reasons.json(i),
+                }),
+                statistics,
+            )
         });
         let unstamped: u64 = topics.iter().map(|topic| topic.unstamped).sum();
         json!({

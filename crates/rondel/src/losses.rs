@@ -5,12 +5,13 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rondel_event::Timestamp;
+use rondel_event::{Timestamp, TopicId};
 use rondel_net::adapter::{Drops, Outage};
 use rondel_runtime::text::{counted, grouped};
 use rondel_runtime::{Account, Notice};
 use serde_json::{Value, json};
 
+use crate::deployment::Address;
 use crate::networks::Networks;
 use crate::pipeline::Pipeline;
 use crate::time_text::TimeText;
@@ -128,12 +129,19 @@ impl Watcher {
         pipeline: Arc<Pipeline>,
         networks: Arc<Networks>,
         undelivered: Undelivered,
+        sources: Vec<Address>,
     ) -> io::Result<Watcher> {
         let (end, ended) = mpsc::channel::<()>();
         let watch = move || {
             let mut seen = Seen { counts: vec![0; undelivered.0.len()], outages: Vec::new() };
             while ended.recv_timeout(EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
-                pipeline.report_losses(seen.notices(&undelivered, networks.outages()));
+                let outages = networks.outages();
+                for outage in outages.iter().filter(|outage| !seen.outages.contains(outage)) {
+                    let missed = (0..).zip(&sources).filter(|(_, source)| source.is_missed(outage));
+                    let topics: Vec<TopicId> = missed.map(|(topic, _)| TopicId(topic)).collect();
+                    pipeline.cut_off(&topics, outage.from, outage.until);
+                }
+                pipeline.report_losses(seen.notices(&undelivered, outages));
             }
         };
         let thread = thread::Builder::new().name("losses".into()).spawn(watch)?;

@@ -137,6 +137,7 @@ impl Demo {
             exit_on_unreachable: true,
             missing_after: None,
             limits: Limits::default(),
+            blind: Default::default(),
             specification,
         };
         let publishers: Result<Vec<Box<dyn Publisher>>, String> =

@@ -241,6 +241,7 @@ impl Run {
             exit_on_unreachable: self.network.exit_on_unreachable,
             missing_after: Some(deployment::MISSING_AFTER),
             limits: deployment::Limits::default(),
+            blind: Default::default(),
         })
     }
 }

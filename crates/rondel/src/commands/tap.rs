@@ -205,6 +205,7 @@ impl Tap {
             exit_on_unreachable: self.network.exit_on_unreachable,
             missing_after: None,
             limits: Limits::default(),
+            blind: Default::default(),
         })
     }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use rondel_event::{Path as FieldPath, TimeUnit};
 pub use rondel_net::address::{Address, Encoding, returns, spread};
-use rondel_runtime::{Emit, Input, Options, SessionPlan, TimeSource};
+use rondel_runtime::{Blind, Emit, Input, Options, SessionPlan, TimeSource};
 use rondel_spec::{Spec, Topic};
 
 use crate::networks::NetworkSettings;
@@ -96,6 +96,8 @@ pub struct Deployment {
     pub missing_after: Option<i64>,
     /// The section `limits:`.
     pub limits: Limits,
+    /// What becomes of verdicts that depend on messages that were not seen.
+    pub blind: Blind,
 }
 
 /// The usual [`Deployment::missing_after`].
@@ -158,7 +160,8 @@ impl Deployment {
     pub fn plan(&self, options: Options) -> SessionPlan {
         let (inputs, alignment) = (self.inputs(), self.alignment.alignment.clone());
         let largest_message = self.limits.message;
-        let options = Options { inputs, alignment, emit: self.emit, largest_message, ..options };
+        let (emit, blind) = (self.emit, self.blind);
+        let options = Options { inputs, alignment, emit, largest_message, blind, ..options };
         match &self.synchronized {
             Some(_) => SessionPlan::synchronizer(self.specification.checked(), options),
             None => SessionPlan::of(self.specification.checked(), options),
@@ -226,6 +229,7 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     let missing_item = members.get("missing_after");
     let limits_item = members.get("limits");
     let slow_consumer_item = members.get("slow_consumer");
+    let blind_item = members.get("blind");
     members.finish(SECTIONS, mistakes);
 
     let specification = match synchronize_item {
@@ -255,6 +259,15 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
             Some("never") | None => None,
             Some(_) => duration(item, ("missing_after", "10 s", " or `never`"), mistakes),
         },
+    };
+    let blind = blind_item.and_then(|item| Some((item, item.text("blind", mistakes)?)));
+    let blind = match blind.as_ref().map(|(item, text)| (*item, text.as_str())) {
+        None | Some((_, "inconclusive")) => Blind::Inconclusive,
+        Some((_, "report")) => Blind::Report,
+        Some((item, _)) => {
+            mistakes.at(item, "`blind` must be inconclusive or report");
+            Blind::Report
+        }
     };
     // Without a specification the other sections are still checked as far as possible.
     let empty = Spec::default();
@@ -302,6 +315,7 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
         exit_on_unreachable,
         missing_after,
         limits: limits_item.map(|item| limits(item, mistakes)).unwrap_or_default(),
+        blind,
     };
     deployment.addresses().for_each(|address| networks.need(address));
     networks.limit_slow_consumers(slow_consumer);
