@@ -183,15 +183,11 @@ impl Monitor {
     /// Whether it reports the verdict at every event (and the changes in between), or changes only.
     pub fn report_every(&mut self, every: bool) {
         self.asked = every;
-        self.set_every(every);
-        self.choose_reports();
-    }
-
-    pub(crate) fn set_every(&mut self, every: bool) {
-        self.every = every;
+        // Not where the monitor reports every verdict to itself: what waits must not depend on that.
         let pending = self.sections.iter_mut().flat_map(|section| &mut section.pending);
         pending.for_each(|pending| pending.keep_apart(every));
         self.instances.iter_mut().for_each(|instances| instances.report_every(every));
+        self.choose_reports();
     }
 
     /// Limits the bytes of the instances of each division by key: events with a new key are then left out, as with

@@ -123,16 +123,16 @@ impl Accounts {
         Accounts { entries, seen: None, is_pending: false }
     }
 
-    /// Counts a message. With a number, the usual case is one comparison: the publisher of the last message, and
-    /// the number after that one's. Returns whether it came before.
+    /// Counts a message, and returns what its number says. The usual case is one comparison: the publisher of the last
+    /// message, and the number after that one's.
     #[inline]
-    pub fn receive(&mut self, topic: TopicId, origin: Option<Origin>, clock: &dyn Clock) -> bool {
-        let Some(entry) = self.entries.get_mut(topic.index()) else { return false };
+    pub fn receive(&mut self, topic: TopicId, origin: Option<Origin>, clock: &dyn Clock) -> NumberOutcome {
+        let Some(entry) = self.entries.get_mut(topic.index()) else { return NumberOutcome::Next };
         entry.account.received += 1;
-        let Some(origin) = origin else { return false };
+        let Some(origin) = origin else { return NumberOutcome::Next };
         if entry.last == Some(origin) {
             entry.last = Some(Origin { number: origin.number.wrapping_add(1), ..origin });
-            false
+            NumberOutcome::Next
         } else {
             self.number(topic, origin, clock)
         }
@@ -148,10 +148,10 @@ impl Accounts {
 
     /// Checks the number of a message that is not simply the next one.
     #[cold]
-    fn number(&mut self, topic: TopicId, origin: Origin, clock: &dyn Clock) -> bool {
+    fn number(&mut self, topic: TopicId, origin: Origin, clock: &dyn Clock) -> NumberOutcome {
         let now = clock.now();
         let since = *self.seen.get_or_insert(now);
-        let Some(entry) = self.entries.get_mut(topic.index()) else { return false };
+        let Some(entry) = self.entries.get_mut(topic.index()) else { return NumberOutcome::Next };
         if let Some(last) = entry.last {
             // Those that took the short way.
             entry.numbers.receive_through(last.publisher, last.number.wrapping_sub(1));
@@ -178,7 +178,7 @@ impl Accounts {
                 self.is_pending = true;
             }
         }
-        outcome == NumberOutcome::Again
+        outcome
     }
 
     /// Notes that all messages that had come were evaluated.

@@ -87,6 +87,12 @@ impl SourceClock {
         self.last = Some((time, at));
     }
 
+    /// The source's time at these ticks, once a message has come.
+    pub(crate) fn at(&self, ticks: Ticks) -> Option<Timestamp> {
+        let (last, at) = self.last?;
+        Some(Timestamp::from_nanos(last.as_nanos().saturating_add(ticks.saturating_sub(at).max(0))))
+    }
+
     /// The ticks at which the source's time reaches `time`, once a message has come.
     pub(crate) fn ticks(&self, time: Timestamp) -> Option<Ticks> {
         let (last, at) = self.last?;

@@ -58,7 +58,7 @@ pub use clock::{AlignmentClock, Clock, ManualClock, SystemClock, Ticks};
 pub use explanation::{Explanation, TimePoint};
 pub use missing::{Missing, Vacuous, VacuousKind};
 pub use notice::Notice;
-pub use options::{Emit, INSTANCE_BYTES, Input, LARGEST_MESSAGE, Options, TimeSource};
+pub use options::{Blind, Emit, INSTANCE_BYTES, Input, LARGEST_MESSAGE, Options, TimeSource};
 pub use report::{PropertyInfo, Report};
 pub use saved::StartError;
 pub use session::{DecodeError, Session, SessionPlan, Stamp};

@@ -154,6 +154,27 @@ impl Notice {
         Notice::new("unsaved", None, members, sentence)
     }
 
+    /// Properties that have become inconclusive, as messages were not seen on which their verdicts depend. `stay` are
+    /// those among them that look back without bound.
+    pub(crate) fn blind(properties: &[&str], stay: &[&str], time: Timestamp) -> Notice {
+        let list = |names: &[&str]| {
+            let shown = names.iter().take(3).copied().collect::<Vec<_>>().join(", ");
+            let more = names.len().saturating_sub(3);
+            if more > 0 { format!("{shown} and {more} more") } else { shown }
+        };
+        let mut sentence = format!(
+            "messages were not seen; from {} on, verdicts that depend on them are inconclusive: {}",
+            At(time),
+            list(properties)
+        );
+        if !stay.is_empty() {
+            sentence += &format!("; {} cannot forget them: bound how far back, or restart", list(stay));
+        }
+        let members =
+            vec![("properties", json!(properties)), ("unbounded", json!(stay)), ("from", seconds(time))];
+        Notice::new("blind", None, members, sentence)
+    }
+
     /// Notices that were dropped because too many waited to be taken.
     pub(crate) fn dropped(count: u64) -> Notice {
         let sentence =

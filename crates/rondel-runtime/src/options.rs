@@ -46,6 +46,18 @@ pub struct Options {
     /// Whether messages come live, so that the clock shows the time of day: times too far from it are then
     /// refused on every route ([`Alignment::ahead`], [`Alignment::behind`]).
     pub live: bool,
+    /// What becomes of verdicts that depend on messages that were not seen.
+    pub blind: Blind,
+}
+
+/// What becomes of verdicts that depend on messages that were lost or late, or sent while a network was cut off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Blind {
+    /// They are inconclusive.
+    #[default]
+    Inconclusive,
+    /// They stay as they are; losses are only reported.
+    Report,
 }
 
 impl Default for Options {
@@ -63,6 +75,7 @@ impl Default for Options {
             ids: false,
             exactly: false,
             live: false,
+            blind: Blind::default(),
         }
     }
 }

@@ -9,9 +9,10 @@ mod watch;
 
 use std::sync::Arc;
 
+use rondel_align::NumberOutcome;
 use rondel_decode::json::JsonError;
 use rondel_decode::lines::{LineError, Lines};
-use rondel_engine::CompileError;
+use rondel_engine::{CompileError, Monitor};
 use rondel_event::{Origin, Projection, TimeUnit, Timestamp, TopicId};
 use rondel_spec::Spec;
 
@@ -22,7 +23,7 @@ use crate::explanation::Explainer;
 use crate::missing::{Missing, Needed};
 use crate::mixtures;
 use crate::notice::Notice;
-use crate::options::{Input, Options};
+use crate::options::{Blind, Input, Options};
 use crate::report::{PropertyInfo, Report};
 use crate::saved::{Saved, StartError};
 use crate::specification::Specification;
@@ -201,6 +202,7 @@ impl SessionPlan {
             },
             properties: Arc::clone(&self.properties),
             explains: self.options.explain,
+            blind: self.options.blind == Blind::Inconclusive,
             finished: false,
         })
     }
@@ -228,6 +230,8 @@ pub struct Session {
     shared: Shared,
     properties: Arc<[PropertyInfo]>,
     explains: bool,
+    /// Whether verdicts that depend on messages that were not seen are inconclusive.
+    blind: bool,
     finished: bool,
 }
 
@@ -271,6 +275,9 @@ struct Shared {
     attachment: Vec<u8>,
 }
 
+/// A time before all others: it is not known since when messages were not seen.
+const UNKNOWN: Timestamp = Timestamp::from_nanos(i64::MIN / 4);
+
 /// The limit of notices that wait to be taken.
 const NOTICES: usize = 4096;
 
@@ -284,6 +291,19 @@ impl Shared {
         let topic = notice.topic.and_then(|topic| self.topics.get(topic.index()));
         notice.topic_name = topic.map(|topic| topic.name.clone());
         self.notices.push(notice);
+    }
+
+    /// Makes a notice of the properties of a monitor that have become inconclusive as messages were not seen.
+    #[cold]
+    fn blind(&mut self, monitor: &mut Monitor, spec: &Spec) {
+        let uncertain = monitor.take_uncertain();
+        let name = |property: &u32| Some(spec.properties.get(*property as usize)?.name.as_str());
+        let names: Vec<&str> = uncertain.iter().filter_map(name).collect();
+        let stay = uncertain.iter().filter(|property| monitor.stays_uncertain(**property));
+        let stay: Vec<&str> = stay.filter_map(name).collect();
+        if !names.is_empty() {
+            self.notice(Notice::blind(&names, &stay, monitor.time()));
+        }
     }
 
     /// Counts a message without the time that it should carry.
@@ -331,10 +351,44 @@ impl Session {
     #[inline]
     pub fn push(&mut self, topic: TopicId, stamp: Stamp, payload: &[u8]) -> Result<(), DecodeError> {
         self.shared.counts.received += 1;
-        let came_before = self.shared.accounts.receive(topic, stamp.origin, &*self.shared.clock);
-        if came_before && self.shared.exactly {
-            return Ok(());
+        let outcome = self.shared.accounts.receive(topic, stamp.origin, &*self.shared.clock);
+        match outcome {
+            NumberOutcome::Gap(_) if self.blind => self.push_after_loss(topic, stamp, payload),
+            NumberOutcome::Again if self.shared.exactly => Ok(()),
+            _ => self.take(topic, stamp, payload),
         }
+    }
+
+    /// Takes a message before which messages of its topic were lost.
+    #[cold]
+    fn push_after_loss(&mut self, topic: TopicId, stamp: Stamp, payload: &[u8]) -> Result<(), DecodeError> {
+        self.evaluate();
+        let taken = self.take(topic, stamp, payload);
+        match &mut self.route {
+            Route::Direct(direct) => direct.miss_before(topic, &mut self.shared),
+            Route::Aligned(aligned) => aligned.miss_before(topic, &mut self.shared),
+            Route::Synchronized(_) => {}
+        }
+        taken
+    }
+
+    /// Notes that a network was cut off: messages of these topics were not seen since a time of the day, and from
+    /// `until` on they are seen again. Without `until` it lasts; call it again when it has ended. Verdicts that depend
+    /// on the time between are inconclusive.
+    pub fn cut_off(&mut self, topics: &[TopicId], from: Timestamp, until: Option<Timestamp>) {
+        if !self.blind || topics.is_empty() {
+            return;
+        }
+        self.evaluate();
+        match &mut self.route {
+            Route::Direct(direct) => direct.cut_off(topics, (from, until), &mut self.shared),
+            Route::Aligned(aligned) => aligned.cut_off(topics, (from, until), &mut self.shared),
+            Route::Synchronized(_) => {}
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, topic: TopicId, stamp: Stamp, payload: &[u8]) -> Result<(), DecodeError> {
         if payload.len() > self.shared.largest_message {
             self.shared.oversized(topic, payload.len());
             return Ok(());
@@ -399,12 +453,17 @@ impl Session {
     /// Evaluates all messages that need not wait. Call it when no more messages are waiting to be pushed.
     #[inline]
     pub fn flush(&mut self) {
+        self.evaluate();
+        self.shared.accounts.pause(&*self.shared.clock);
+    }
+
+    #[inline]
+    fn evaluate(&mut self) {
         match &mut self.route {
             Route::Direct(direct) => direct.step(&mut self.shared),
             Route::Aligned(aligned) => aligned.step(&mut self.shared),
             Route::Synchronized(synchronized) => synchronized.step(&mut self.shared),
         }
-        self.shared.accounts.pause(&*self.shared.clock);
     }
 
     /// Evaluates all messages, and the verdicts that time alone decides, up to the session's clock. Returns the
@@ -584,4 +643,17 @@ impl Session {
         }
         summary
     }
+}
+
+/// An estimate of the event time when the day's clock shows `until`, after a network was cut off at `from`; `latest` is
+/// the time of the last message.
+fn time_after(latest: Timestamp, from: Timestamp, until: Timestamp) -> Timestamp {
+    /// A day.
+    const DAY: u64 = 86_400_000_000_000;
+    if latest.as_nanos().abs_diff(until.as_nanos()) < DAY {
+        return latest.max(until);
+    }
+    // The messages have a time of their own.
+    let lasted = until.as_nanos().saturating_sub(from.as_nanos()).max(0);
+    Timestamp::from_nanos(latest.as_nanos().saturating_add(lasted))
 }

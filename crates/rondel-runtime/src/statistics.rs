@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use rondel_engine::{Ambiguity, Monitor, Report};
+use rondel_engine::{Ambiguity, Blind, Monitor, Report};
 use rondel_event::{Block, Rows, Timestamp, TopicId, Value, Verdict};
 use rondel_spec::{Property, Spec, TimeModel};
 use serde::{Deserialize, Serialize};
@@ -181,6 +181,8 @@ pub struct PropertyStatistics {
     pub by_key: bool,
     /// The messages that did not count, as their parameters were too many or too long.
     pub unchecked: u64,
+    /// How often it was inconclusive because messages were not seen.
+    pub blind: Blind,
     /// Whether it was ever satisfied or violated.
     decided: bool,
     /// The time that the last verdict is about, and whether it was reported later. Verdicts may be
@@ -274,6 +276,8 @@ impl PropertyStatistics {
         self.open |= further.open;
         self.decided |= further.decided;
         self.unchecked += further.unchecked;
+        self.blind.times += further.blind.times;
+        self.blind.verdicts += further.blind.verdicts;
     }
 
     /// Counts the steps before this one.

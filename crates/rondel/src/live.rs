@@ -23,7 +23,7 @@ use crate::output::{Format, VerdictWriter, colour_of};
 use crate::pipeline::{Parts, Pipeline, Stop, Traffic};
 use crate::resume::Kept;
 use crate::sinks::{Sink, Sinks, publishers};
-use crate::summary::{Reasons, first_violation};
+use crate::summary::{Reasons, first_violation, withheld};
 use crate::time_text::TimeText;
 use crate::warn;
 
@@ -163,9 +163,11 @@ impl Running {
             Snapshots::start(schedule, kept, Arc::clone(&networks), senders)
                 .map_err(|error| format!("cannot start a thread: {error}"))
         });
-        let names = deployment.specification.spec.topics.iter().map(|topic| topic.name.clone()).collect();
-        let losses = Watcher::start(Arc::clone(&pipeline), Arc::clone(&networks), undelivered.clone(), names)
-            .map_err(|error| format!("cannot start a thread: {error}"))?;
+        let topics = deployment.specification.spec.topics.iter().map(|topic| topic.name.clone());
+        let sources = topics.zip(deployment.sources.iter().map(|binding| binding.address.clone())).collect();
+        let losses =
+            Watcher::start(Arc::clone(&pipeline), Arc::clone(&networks), undelivered.clone(), sources)
+                .map_err(|error| format!("cannot start a thread: {error}"))?;
         Ok(Running {
             losses,
             undelivered,
@@ -315,12 +317,15 @@ impl RunSummary {
         let reasons = self.reasons();
         let properties = self.spec.properties.iter().zip(&self.summary.properties).enumerate();
         let properties = properties.map(|(i, (property, statistics))| {
-            json!({
-                "property": property.name,
-                "verdict": statistics.verdict().map(Verdict::as_str),
-                "violations": statistics.violations,
-                "vacuous": reasons.json(i),
-            })
+            withheld(
+                json!({
+                    "property": property.name,
+                    "verdict": statistics.verdict().map(Verdict::as_str),
+                    "violations": statistics.violations,
+                    "vacuous": reasons.json(i),
+                }),
+                statistics,
+            )
         });
         let unstamped: u64 = topics.iter().map(|topic| topic.unstamped).sum();
         json!({

@@ -11,6 +11,7 @@ use rondel_runtime::Notice;
 use rondel_runtime::text::grouped;
 use serde_json::{Value, json};
 
+use crate::deployment::Address;
 use crate::networks::Networks;
 use crate::pipeline::Pipeline;
 use crate::time_text::TimeText;
@@ -93,13 +94,20 @@ impl Watcher {
         pipeline: Arc<Pipeline>,
         networks: Arc<Networks>,
         undelivered: Undelivered,
-        topics: Vec<String>,
+        sources: Vec<(String, Address)>,
     ) -> io::Result<Watcher> {
         let (end, ended) = mpsc::channel::<()>();
         let watch = move || {
-            let mut seen = Seen::new(&undelivered, topics);
+            let names = sources.iter().map(|(name, _)| name.clone()).collect();
+            let mut seen = Seen::new(&undelivered, names);
             while ended.recv_timeout(EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
-                pipeline.report_losses(seen.notices(&undelivered, &networks));
+                let outages = networks.outages();
+                for outage in outages.iter().filter(|outage| !seen.outages.contains(outage)) {
+                    let missed = (0..).zip(&sources).filter(|(_, (_, source))| source.is_missed(outage));
+                    let topics: Vec<TopicId> = missed.map(|(topic, _)| TopicId(topic)).collect();
+                    pipeline.cut_off(&topics, outage.from, outage.until);
+                }
+                pipeline.report_losses(seen.notices(&undelivered, networks.recovered(), outages));
             }
         };
         let thread = thread::Builder::new().name("losses".into()).spawn(watch)?;
@@ -141,9 +149,13 @@ impl Seen {
     }
 
     /// Notices of what was lost, and of what was received after all, since the last call.
-    pub fn notices(&mut self, undelivered: &Undelivered, networks: &Networks) -> Vec<Notice> {
-        let mut notices = self.recovered(networks.recovered());
-        let outages = networks.outages();
+    pub fn notices(
+        &mut self,
+        undelivered: &Undelivered,
+        recovered: Vec<(TopicId, Recovered)>,
+        outages: Vec<Outage>,
+    ) -> Vec<Notice> {
+        let mut notices = self.recovered(recovered);
         for ((sink, drops), seen) in undelivered.0.iter().zip(&mut self.counts) {
             let count = drops.count();
             if let Some(span) = drops.span().filter(|_| count > *seen) {

@@ -180,6 +180,13 @@ impl Pipeline {
         Some(all)
     }
 
+    /// Notes that messages of these topics were missed: see [`Session::cut_off`].
+    pub fn cut_off(&self, topics: &[TopicId], from: Timestamp, until: Option<Timestamp>) {
+        let state = &mut *self.state();
+        state.session.cut_off(topics, from, until);
+        state.emit();
+    }
+
     /// Takes notices from outside of the session, and those of lost messages.
     pub fn report_losses(&self, notices: Vec<Notice>) {
         let state = &mut *self.state();

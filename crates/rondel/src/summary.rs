@@ -6,6 +6,7 @@ use rondel_event::{TopicId, Verdict};
 use rondel_runtime::text::{counted, grouped};
 use rondel_runtime::{FirstViolation, PropertyStatistics, Summary, Vacuous, VacuousKind};
 use rondel_spec::Spec;
+use serde_json::Value;
 
 use crate::exit;
 use crate::time_text::TimeText;
@@ -35,7 +36,8 @@ pub fn standing(statistics: &PropertyStatistics) -> (Verdict, String) {
     } else if statistics.undecided() {
         (Verdict::Inconclusive, "never decided".to_owned())
     } else if statistics.open {
-        (Verdict::Inconclusive, "inconclusive at the end".to_owned())
+        let why = if statistics.blind.verdicts > 0 { ", messages were not seen" } else { "" };
+        (Verdict::Inconclusive, format!("inconclusive at the end{why}"))
     } else if statistics.unchecked > 0 {
         let messages = counted(statistics.unchecked, "message", "messages");
         (Verdict::Inconclusive, format!("{messages} with ignored parameters"))
@@ -43,10 +45,20 @@ pub fn standing(statistics: &PropertyStatistics) -> (Verdict, String) {
         let (at, one, many) =
             if statistics.by_steps { ("at ", "step", "steps") } else { ("", "time", "times") };
         let times = counted(statistics.inconclusive, one, many);
-        (Verdict::Satisfied, format!("but inconclusive {at}{times}"))
+        let withheld = statistics.blind.verdicts;
+        let why = if withheld > 0 { ", as messages were not seen" } else { "" };
+        (Verdict::Satisfied, format!("but inconclusive {at}{times}{why}"))
     } else {
         (Verdict::Satisfied, String::new())
     }
+}
+
+/// Adds to a property in JSON how many verdicts were withheld, if any were.
+pub fn withheld(mut property: Value, statistics: &PropertyStatistics) -> Value {
+    if statistics.blind.verdicts > 0 {
+        property["withheld"] = statistics.blind.verdicts.into();
+    }
+    property
 }
 
 /// The further topics of recordings, with their numbers of messages.

@@ -91,6 +91,9 @@ pub(crate) struct Doubts {
     events: u32,
     /// The time of the last event, or later.
     last: i64,
+    /// The properties that became uncertain since that was last asked for.
+    #[serde(skip)]
+    begun: Vec<u32>,
 }
 
 impl Doubts {
@@ -175,8 +178,12 @@ impl Monitor {
             doubts.blind.resize(plans.len(), Blind::default());
         }
         doubts.last = doubts.last.max(self.time);
-        for (plan, doubt) in plans.iter().zip(&mut doubts.properties).filter(|(plan, _)| plan.reads(topics)) {
-            doubts.active += usize::from(doubt.is_none());
+        let all = (0..).zip(plans).zip(&mut doubts.properties);
+        for ((property, plan), doubt) in all.filter(|((_, plan), _)| plan.reads(topics)) {
+            if doubt.is_none() {
+                doubts.active += 1;
+                doubts.begun.push(property);
+            }
             let doubt = doubt.get_or_insert_with(|| {
                 let state = State::new(plan);
                 Box::new(Doubt { state, is_shown: false, keys: BTreeMap::new(), is_passed: false })
@@ -208,6 +215,20 @@ impl Monitor {
     /// The properties that are uncertain now since messages were not seen.
     pub fn uncertain(&self) -> impl Iterator<Item = u32> + '_ {
         (0..).zip(&self.doubts.properties).filter(|(_, doubt)| doubt.is_some()).map(|(property, _)| property)
+    }
+
+    /// Takes the properties that have become uncertain since the last call.
+    pub fn take_uncertain(&mut self) -> Vec<u32> {
+        let mut begun = std::mem::take(&mut self.doubts.begun);
+        begun.sort_unstable();
+        begun.dedup();
+        begun
+    }
+
+    /// Whether [`Monitor::take_uncertain`] returns any.
+    #[inline]
+    pub fn has_uncertain(&self) -> bool {
+        !self.doubts.begun.is_empty()
     }
 
     /// How often a property, by its position, was inconclusive because messages were not seen.
@@ -256,9 +277,6 @@ impl Monitor {
 
     /// Whether the verdicts at all events are to be reported, also to itself.
     pub(crate) fn choose_reports(&mut self) {
-        let every = self.asked || self.doubts.is_active() && self.doubts.needs_every(self.program.reaches());
-        if every != self.every {
-            self.set_every(every);
-        }
+        self.every = self.asked || self.doubts.is_active() && self.doubts.needs_every(self.program.reaches());
     }
 }

@@ -24,6 +24,8 @@ pub struct AlignedMonitor {
     /// The rest of the set that was released last, the last topic first.
     set: Vec<(Timestamp, Arc<Event>)>,
     set_time: Timestamp,
+    /// Whether verdicts that depend on late events are inconclusive.
+    withholds: bool,
 }
 
 /// How events are put in order.
@@ -57,7 +59,13 @@ impl AlignedMonitor {
             monitor: Monitor::new(program),
             set: Vec::new(),
             set_time: Timestamp::ZERO,
+            withholds: true,
         }
+    }
+
+    /// Sets whether verdicts that depend on late events are inconclusive, which they are by default.
+    pub fn withhold(&mut self, withholds: bool) {
+        self.withholds = withholds;
     }
 
     /// The monitor.
@@ -249,6 +257,9 @@ impl AlignedMonitor {
         told: Told<'_>,
     ) {
         self.step(told);
+        if !self.withholds {
+            return;
+        }
         // What is certain by then does not depend on how often this is called.
         if let Some(reached) = reached
             && !self.monitor.advance(reached).is_empty()

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use rondel_align::{Notice as OrderNotice, SetNotice};
 use rondel_decode::lines::{LineError, Lines};
-use rondel_engine::Program;
+use rondel_engine::{Program, SeenAgain};
 use rondel_event::{Block, Field, Layout, Origin, Projection, Slot, TimeUnit, Timestamp, TopicId};
 use rondel_spec::Spec;
 
 use super::emitter::Evaluated;
 use super::intake::{Intake, Taken};
-use super::{DecodeError, SessionPlan, Shared, Stamp};
+use super::{DecodeError, SessionPlan, Shared, Stamp, UNKNOWN, time_after};
 use crate::align::{AlignedMonitor, Division, Rule, Told, divide, together};
 use crate::alignment::{Alignment, WaitFor};
 use crate::alignment_statistics::AlignmentStatistics;
@@ -18,7 +18,7 @@ use crate::chains::ChainStatistics;
 use crate::clock::{Clock, NO_TIME, Ticks};
 use crate::explanation::Explainer;
 use crate::notice::{Notice, of_order, of_sets};
-use crate::options::Emit;
+use crate::options::{Blind, Emit};
 use crate::reached::Reached;
 use crate::saved::{Known, Saved, StartError, Waiting};
 use crate::specification::{Specification, trace_topics};
@@ -165,6 +165,39 @@ impl Aligned {
         }
     }
 
+    /// Notes that messages of a topic were lost before the last message.
+    pub(super) fn miss_before(&mut self, topic: TopicId, shared: &mut Shared) {
+        let Some(row) = self.intake.block.len().checked_sub(1) else { return };
+        let until = SeenAgain::At(self.intake.block.time(row));
+        self.miss(&[topic], until, shared);
+    }
+
+    /// Notes that messages of these topics were not seen.
+    pub(super) fn cut_off(
+        &mut self,
+        topics: &[TopicId],
+        (from, until): (Timestamp, Option<Timestamp>),
+        shared: &mut Shared,
+    ) {
+        let Some(until) = until else { return self.miss(topics, SeenAgain::Open, shared) };
+        let shown = self.intake.clock.at(&*shared.clock, shared.clock.ticks());
+        let latest = self.intake.latest.unwrap_or(shown);
+        let again = SeenAgain::After(latest.max(time_after(latest, from, until)));
+        self.miss(topics, again, shared);
+        for group in &mut self.groups {
+            group.monitor.monitor_mut().see(topics, again);
+        }
+    }
+
+    fn miss(&mut self, topics: &[TopicId], until: SeenAgain, shared: &mut Shared) {
+        for group in &mut self.groups {
+            let Group { monitor, evaluated, .. } = group;
+            let told: Told<'_> = &mut |block, monitor| shared.emitter.take(block, monitor, evaluated);
+            monitor.miss(topics, (UNKNOWN, until), None, told);
+        }
+        self.notices(shared);
+    }
+
     pub(super) fn projections(&self) -> &[Projection] {
         &self.projections
     }
@@ -296,6 +329,9 @@ impl Aligned {
             for (&property, waiting) in group.evaluated.properties.iter().zip(monitor.waiting()) {
                 summary.properties[property as usize].end(steps, waiting);
             }
+            for (own, &property) in (0..).zip(&group.evaluated.properties) {
+                summary.properties[property as usize].blind = monitor.blind(own);
+            }
             let of_all =
                 |(own, number): (u32, u32)| Some((*group.evaluated.properties.get(own as usize)?, number));
             summary.untried.extend(monitor.untried().filter_map(of_all));
@@ -321,6 +357,9 @@ impl Aligned {
     /// Collects the notices of the groups.
     fn notices(&mut self, shared: &mut Shared) {
         for (i, group) in self.groups.iter_mut().enumerate() {
+            if group.monitor.monitor().has_uncertain() {
+                shared.blind(group.monitor.monitor_mut(), &group.specification.spec);
+            }
             let monitor = group.monitor.monitor();
             let leaps = monitor.leaps();
             if leaps > group.leaps {
@@ -375,6 +414,7 @@ impl Group {
             None => AlignedMonitor::new(program, rule),
             Some(state) => AlignedMonitor::restore(program, rule, state)?,
         };
+        monitor.withhold(plan.options.blind == Blind::Inconclusive);
         monitor.monitor_mut().report_every(plan.options.emit == Emit::Every);
         monitor.monitor_mut().limit_instances(plan.options.instance_bytes);
         let names = specification.spec.properties.iter().map(|property| property.name.clone());

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use rondel_decode::json::JsonDecoder;
 use rondel_decode::lines::{LineError, Lines};
-use rondel_engine::Monitor;
+use rondel_engine::{Monitor, SeenAgain};
 use rondel_event::{Block, Projection, Rows, TimeUnit, Timestamp, TopicId};
 use rondel_spec::TimeModel;
 
 use super::emitter::Evaluated;
-use super::{DecodeError, SessionPlan, Shared, Stamp};
+use super::{DecodeError, SessionPlan, Shared, Stamp, UNKNOWN, time_after};
 use crate::alignment::Alignment;
 use crate::chains::ChainStatistics;
 use crate::clock::{NO_TIME, SourceClock, Ticks};
@@ -314,6 +314,31 @@ impl Direct {
         self.block.clear();
     }
 
+    /// Notes that messages of a topic were lost before the last message, which has not been evaluated.
+    pub(super) fn miss_before(&mut self, topic: TopicId, shared: &mut Shared) {
+        let time = if self.block.is_empty() { self.time } else { self.block.time(self.block.len() - 1) };
+        self.miss(&[topic], SeenAgain::Now(time), shared);
+    }
+
+    /// Notes that messages of these topics were not seen; all others have been evaluated.
+    pub(super) fn cut_off(
+        &mut self,
+        topics: &[TopicId],
+        (from, until): (Timestamp, Option<Timestamp>),
+        shared: &mut Shared,
+    ) {
+        let Some(until) = until else { return self.miss(topics, SeenAgain::Open, shared) };
+        let own = self.clock.as_ref().and_then(|clock| clock.at(shared.clock.ticks()));
+        let again = SeenAgain::Now(own.unwrap_or(self.time).max(time_after(self.time, from, until)));
+        self.miss(topics, again, shared);
+        self.monitor.see(topics, again);
+    }
+
+    fn miss(&mut self, topics: &[TopicId], until: SeenAgain, shared: &mut Shared) {
+        self.monitor.miss(topics, UNKNOWN, until);
+        self.take(None, shared);
+    }
+
     pub(super) fn is_timed(&self) -> bool {
         self.clock.is_some()
     }
@@ -350,6 +375,9 @@ impl Direct {
     fn take(&mut self, first: Option<u64>, shared: &mut Shared) {
         let block = first.map(|first| (&self.block, first));
         shared.emitter.take(block, &self.monitor, &mut self.evaluated);
+        if self.monitor.has_uncertain() {
+            shared.blind(&mut self.monitor, &self.specification.spec);
+        }
         let leaps = self.monitor.leaps();
         if leaps > self.leaps {
             shared.notice(Notice::leap(leaps - self.leaps, self.monitor.time()));
@@ -381,6 +409,9 @@ impl Direct {
         summary.counts.undecodable += self.undecodable;
         summary.counts.received += self.undecodable;
         let steps = self.monitor.position();
+        for (property, statistics) in (0..).zip(&mut summary.properties) {
+            statistics.blind = self.monitor.blind(property);
+        }
         for (statistics, waiting) in summary.properties.iter_mut().zip(self.monitor.waiting()) {
             statistics.end(steps, waiting);
         }

@@ -21,7 +21,7 @@ use super::{NotShortForm, deployment_file};
 use crate::deployment::{Deployment, check_time_field, time_source, time_unit};
 use crate::output::{Emit, Format, Output, VerdictWriter, colour_of};
 use crate::specification::{Reading, Specification, Syntax, TimeModel};
-use crate::summary::{Reasons, Unused, mistyped_values, standing, status, unstamped};
+use crate::summary::{Reasons, Unused, mistyped_values, standing, status, unstamped, withheld};
 use crate::{complain, exit, pipeline, resume, terminal, warn};
 
 /// Check recordings of JSON lines
@@ -497,12 +497,15 @@ impl Checking<'_> {
         let reasons = self.reasons();
         let verdicts = self.plan.properties().iter().zip(properties).enumerate();
         let verdicts = verdicts.map(|(i, (property, statistics))| {
-            serde_json::json!({
-                "property": property.name,
-                "verdict": standing(statistics).0.as_str(),
-                "violations": statistics.violations,
-                "vacuous": reasons.json(i),
-            })
+            withheld(
+                serde_json::json!({
+                    "property": property.name,
+                    "verdict": standing(statistics).0.as_str(),
+                    "violations": statistics.violations,
+                    "vacuous": reasons.json(i),
+                }),
+                statistics,
+            )
         });
         serde_json::json!({
             "events": self.events,

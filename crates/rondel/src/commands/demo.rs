@@ -139,6 +139,7 @@ impl Demo {
             limits: Limits::default(),
             durability: None,
             ids: false,
+            blind: Default::default(),
             specification,
         };
         let publishers: Result<Vec<Box<dyn Publisher>>, String> =

@@ -263,6 +263,7 @@ impl Run {
             limits: deployment::Limits::default(),
             durability: None,
             ids: false,
+            blind: Default::default(),
         })
     }
 }

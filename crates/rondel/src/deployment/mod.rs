@@ -18,7 +18,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use rondel_event::{Path as FieldPath, TimeUnit};
 pub use rondel_net::address::{Address, Encoding, returns, spread};
-use rondel_runtime::{Emit, Input, Options, SessionPlan, TimeSource};
+use rondel_runtime::{Blind, Emit, Input, Options, SessionPlan, TimeSource};
 use rondel_spec::{Spec, Topic};
 
 use crate::networks::NetworkSettings;
@@ -103,6 +103,8 @@ pub struct Deployment {
     pub durability: Option<Durability>,
     /// Whether verdicts carry ids.
     pub ids: bool,
+    /// What becomes of verdicts that depend on messages that were not seen.
+    pub blind: Blind,
 }
 
 /// The usual [`Deployment::missing_after`].
@@ -164,9 +166,8 @@ impl Deployment {
     /// rest.
     pub fn plan(&self, options: Options) -> SessionPlan {
         let (inputs, alignment) = (self.inputs(), self.alignment.alignment.clone());
-        let Limits { message: largest_message, instances: instance_bytes } = self.limits;
+        let Limits { message: largest_message, instances: instance_bytes, .. } = self.limits;
         let exactly = matches!(self.durability, Some(Durability::Exactly(_)));
-        let ids = self.ids || exactly;
         let options = Options {
             inputs,
             alignment,
@@ -174,7 +175,8 @@ impl Deployment {
             largest_message,
             instance_bytes,
             exactly,
-            ids,
+            ids: self.ids || exactly,
+            blind: self.blind,
             ..options
         };
         match &self.synchronized {
@@ -246,6 +248,7 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     let slow_consumer_item = members.get("slow_consumer");
     let durability_item = members.get("durability");
     let ids = members.get("ids").and_then(|item| item.boolean("ids", mistakes)).unwrap_or(false);
+    let blind_item = members.get("blind");
     members.finish(SECTIONS, mistakes);
 
     let specification = match synchronize_item {
@@ -275,6 +278,15 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
             Some("never") | None => None,
             Some(_) => duration(item, ("missing_after", "10 s", " or `never`"), mistakes),
         },
+    };
+    let blind = blind_item.and_then(|item| Some((item, item.text("blind", mistakes)?)));
+    let blind = match blind.as_ref().map(|(item, text)| (*item, text.as_str())) {
+        None | Some((_, "inconclusive")) => Blind::Inconclusive,
+        Some((_, "report")) => Blind::Report,
+        Some((item, _)) => {
+            mistakes.at(item, "`blind` must be inconclusive or report");
+            Blind::Report
+        }
     };
     // Without a specification the other sections are still checked as far as possible.
     let empty = Spec::default();
@@ -328,6 +340,7 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
         limits: limits_item.map(|item| limits(item, mistakes)).unwrap_or_default(),
         durability,
         ids,
+        blind,
     };
     deployment.addresses().for_each(|address| networks.need(address));
     networks.limit_slow_consumers(slow_consumer);

@@ -1,0 +1,256 @@
+//! A monitor that did not see some messages, and is told so, never contradicts one that saw them all: random
+//! properties in all time models, random messages, some of them lost, late or sent during an outage.
+//!
+//! `RONDEL_SEED=17 cargo test -p rondel-engine --test blind` runs one seed alone, `RONDEL_CASES` multiplies them.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod blind {
+    pub(crate) mod formulas;
+    pub(crate) mod stream;
+}
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use blind::formulas::specification;
+use blind::stream::{Message, Step, Told, blind, messages, write};
+use rondel_engine::{Monitor, Program};
+use rondel_event::{Block, Timestamp, TopicId, Verdict};
+use rondel_spec::{Spec, TimeModel};
+
+/// Numbers that look random, the same for the same seed (splitmix64).
+pub(crate) struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+
+    pub(crate) fn below(&mut self, end: i64) -> i64 {
+        (self.next() % end.max(1) as u64) as i64
+    }
+
+    pub(crate) fn one_in(&mut self, times: i64) -> bool {
+        self.below(times) == 0
+    }
+
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as i64) as usize]
+    }
+}
+
+/// What a verdict is about: the property, the instance, and the message or the time.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum About {
+    Message(u32, String, usize),
+    /// Twice the time; one more for what follows it.
+    Time(u32, String, i64),
+}
+
+/// One verdict: what it is about, the number of the step at which it was given, and whether by a message.
+#[derive(Clone, Debug)]
+struct Said {
+    about: About,
+    verdict: Verdict,
+    changed: bool,
+    given: usize,
+}
+
+/// Where verdicts are given just before the monitor is told what it missed.
+const UNTOLD: usize = usize::MAX - 1;
+
+/// What a monitor says of some steps, cut into blocks of this size, and if `resumes` with a snapshot after each.
+fn run(
+    spec: &Spec,
+    program: &Arc<Program>,
+    steps: &[Step],
+    every: bool,
+    size: usize,
+    resumes: bool,
+) -> Vec<Said> {
+    let mut monitor = Monitor::new(program.clone());
+    monitor.report_every(every);
+    let mut all = Vec::new();
+    let mut block = Block::new(program.layout());
+    // The message of each event, and its step.
+    let mut events: Vec<(usize, usize)> = Vec::new();
+    let flush = |monitor: &mut Monitor,
+                 block: &mut Block,
+                 events: &[(usize, usize)],
+                 given: usize,
+                 all: &mut Vec<Said>| {
+        if block.is_empty() {
+            return;
+        }
+        let first = monitor.position();
+        monitor.step(block);
+        note(spec, monitor, events, (first as usize, given), all);
+        block.clear();
+        if resumes {
+            let bytes = monitor.snapshot();
+            *monitor = Monitor::restore(program.clone(), &bytes).unwrap();
+            monitor.report_every(every);
+        }
+    };
+    for (given, step) in steps.iter().enumerate() {
+        match step {
+            Step::Message { message, number, time, is_forgotten } => {
+                let row = block.push(TopicId(message.topic as u32), Timestamp::from_nanos(*time));
+                write(&mut block, row, program, message, *is_forgotten);
+                events.push((*number, given));
+                if block.len() >= size {
+                    flush(&mut monitor, &mut block, &events, given, &mut all);
+                }
+            }
+            Step::Told(told) => {
+                flush(&mut monitor, &mut block, &events, given, &mut all);
+                match told {
+                    Told::Miss(topics, from, until, reached) => {
+                        if let Some(reached) = reached {
+                            monitor.advance(Timestamp::from_nanos(*reached));
+                            note(spec, &monitor, &events, (0, UNTOLD), &mut all);
+                        }
+                        monitor.miss(topics, Timestamp::from_nanos(*from), *until);
+                        note(spec, &monitor, &events, (0, given), &mut all);
+                    }
+                    Told::See(topics, until) => monitor.see(topics, *until),
+                }
+            }
+        }
+    }
+    flush(&mut monitor, &mut block, &events, steps.len(), &mut all);
+    all
+}
+
+fn note(
+    spec: &Spec,
+    monitor: &Monitor,
+    events: &[(usize, usize)],
+    (first, given): (usize, usize),
+    all: &mut Vec<Said>,
+) {
+    for report in monitor.reports() {
+        let property = &spec.properties[report.property as usize];
+        let key = monitor.key(report);
+        let key = if key.is_empty() { String::new() } else { format!("{key:?}") };
+        let time = report.about.unwrap_or(report.time).as_nanos();
+        let by_message = property.time == TimeModel::Steps || report.at_event && report.about.is_none();
+        let own = report.row.and_then(|row| events.get(first + usize::from(row)));
+        let before = own.or(events.get(report.step as usize)).filter(|_| given != UNTOLD);
+        let given = before.map_or(given, |(_, step)| *step);
+        let about = match events.get((report.step - report.back.min(report.step)) as usize) {
+            Some(&(message, _)) if by_message && property.slice.is_none() => {
+                About::Message(report.property, key, message)
+            }
+            _ if property.time == TimeModel::Steps && property.slice.is_some() => {
+                match own.filter(|_| report.back == 0) {
+                    Some((message, _)) => About::Message(report.property, key, *message),
+                    None => continue,
+                }
+            }
+            _ => About::Time(report.property, key, 2 * time + i64::from(report.after)),
+        };
+        all.push(Said { about, verdict: report.verdict, changed: report.changed, given });
+    }
+}
+
+/// How much was compared.
+#[derive(Default)]
+struct Counts {
+    cases: u64,
+    compared: u64,
+    definite: u64,
+}
+
+fn case(numbers: &mut Numbers, counts: &mut Counts) -> Result<(), String> {
+    let topics = 2 + numbers.below(2) as usize;
+    let text = specification(numbers, topics);
+    let Some(spec) = rondel_spec::parse(&text).spec else { return Ok(()) };
+    let Ok(program) = Program::compile(&spec) else { return Ok(()) };
+    let program = Arc::new(program);
+    counts.cases += 1;
+    let all: Vec<Message> = messages(numbers, topics);
+    let whole: Vec<Step> = all
+        .iter()
+        .enumerate()
+        .map(|(number, message)| Step::Message {
+            message: *message,
+            number,
+            time: message.time,
+            is_forgotten: false,
+        })
+        .collect();
+    let (steps, hidden) = blind(numbers, &all, topics);
+    let expected = run(&spec, &program, &whole, true, 64, false);
+    let size = numbers.pick(&[1, 3, 64]);
+    let found = run(&spec, &program, &steps, true, size, false);
+    let mut truth: BTreeMap<&About, Vec<Verdict>> = BTreeMap::new();
+    for said in &expected {
+        truth.entry(&said.about).or_default().push(said.verdict);
+    }
+    for said in &found {
+        // What was not told yet is not known.
+        // Nor is it where time alone brings a verdict after the last message before.
+        let is_hidden =
+            |hidden: &Range<usize>| hidden.contains(&said.given) || said.given + 1 == hidden.start;
+        if said.given == UNTOLD || hidden.iter().any(is_hidden) {
+            continue;
+        }
+        let Some(truth) = truth.get(&said.about) else { continue };
+        counts.compared += 1;
+        let opposite = match said.verdict {
+            Verdict::Satisfied => Verdict::Violated,
+            Verdict::Violated => Verdict::Satisfied,
+            Verdict::Inconclusive => continue,
+        };
+        counts.definite += 1;
+        if truth.iter().all(|verdict| *verdict == opposite) {
+            let shown: Vec<String> = steps.iter().map(|step| format!("{step:?}")).collect();
+            return Err(format!("{text}\n{said:?}\nbut {truth:?}\n{}", shown.join("\n")));
+        }
+    }
+    // Neither the cut into blocks nor a snapshot makes a difference.
+    let changes = |size, resumes| -> Vec<(About, Verdict)> {
+        let all = run(&spec, &program, &steps, false, size, resumes);
+        all.into_iter().filter(|said| said.changed).map(|said| (said.about, said.verdict)).collect()
+    };
+    let once = changes(64, false);
+    for (size, resumes) in [(1, false), (5, true)] {
+        let again = changes(size, resumes);
+        let sorted = |mut all: Vec<(About, Verdict)>| {
+            all.sort_by(|a, b| a.0.cmp(&b.0));
+            all
+        };
+        if sorted(once.clone()) != sorted(again.clone()) {
+            return Err(format!("{text}\nin blocks of {size}: {again:?}\nbut {once:?}\n{steps:?}"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_was_not_seen_makes_no_verdict_wrong() {
+    let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok());
+    let seeds = match number("RONDEL_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..400_u64.saturating_mul(number("RONDEL_CASES").unwrap_or(1)),
+    };
+    let (mut counts, total) = (Counts::default(), seeds.end - seeds.start);
+    for seed in seeds {
+        if let Err(why) = case(&mut Numbers(seed), &mut counts) {
+            panic!("{why}\nagain: RONDEL_SEED={seed} cargo test -p rondel-engine --test blind");
+        }
+    }
+    let Counts { cases, compared, definite } = counts;
+    println!("{cases} specifications, {compared} verdicts, {definite} of them definite");
+    // A monitor that is always inconclusive contradicts nothing either.
+    assert!(total < 200 || cases > total / 2, "{cases} of {total} specifications compile");
+    assert!(total < 200 || compared > 50 * total, "{compared} verdicts are compared");
+    assert!(total < 200 || definite > compared / 3, "{definite} of {compared} verdicts are definite");
+}
