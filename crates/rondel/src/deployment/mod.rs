@@ -27,6 +27,7 @@ use alignment::{TopicSettings, alignment, duration};
 use limits::limits;
 pub use limits::{Limits, resend};
 use mqtt::{OfTopic, mqtt_settings};
+pub use networks::lease;
 use networks::{dds_settings, zenoh_settings};
 use places::{Place, Role};
 pub use schema::check_time_field;
