@@ -237,6 +237,15 @@ pub struct Recovered {
     pub last: Option<Timestamp>,
 }
 
+impl Recovered {
+    /// Adds messages that were received now, and first missed at this time.
+    pub fn add(&mut self, count: u64, from: Timestamp) {
+        self.count += count;
+        self.first.get_or_insert(from);
+        self.last = Some(now());
+    }
+}
+
 /// A connection that was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outage {
@@ -248,6 +257,8 @@ pub struct Outage {
     pub from: Timestamp,
     /// When it was restored; `None` while it is not.
     pub until: Option<Timestamp>,
+    /// Whether everything that was missed is known to have been received later.
+    pub recovered: bool,
 }
 
 /// Error of publishing a payload.

@@ -361,7 +361,9 @@ impl Networks {
 
     /// Returns the messages that were missed and fetched again so far, for each topic of subscriptions.
     pub fn recovered(&self) -> Vec<(TopicId, Recovered)> {
-        self.zenoh.as_ref().map(zenoh::Session::recovered).unwrap_or_default()
+        let mut recovered = self.zenoh.as_ref().map(zenoh::Session::recovered).unwrap_or_default();
+        recovered.extend(self.dds.iter().flat_map(dds::Participant::recovered));
+        recovered
     }
 
     /// Returns the connections that were lost and restored so far.

@@ -7,7 +7,7 @@ use rondel_net::networks::{JoinError, Joining};
 pub use rondel_net::networks::{Mqtt, NetworkSettings, Networks};
 use rondel_net::{dds, mqtt, zenoh};
 
-use crate::deployment::{Address, SLOW_CONSUMER_WAIT, resend, slow_consumer_wait};
+use crate::deployment::{Address, SLOW_CONSUMER_WAIT, lease, resend, slow_consumer_wait};
 use crate::{complain, exit, say, warn};
 
 /// How long to try to reach a network with `--exit-on-unreachable`.
@@ -37,6 +37,13 @@ pub struct NetworkArguments {
     /// The address of another DDS participant's host, where multicast does not work (may be repeated)
     #[arg(long, value_name = "ADDRESS")]
     pub dds_peer: Vec<String>,
+    /// How many messages each DDS publisher keeps for subscribers that were silent for longer than
+    /// their lease
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
+    pub dds_history: u32,
+    /// How long this DDS participant may be silent before others take it for gone (default: 10 s)
+    #[arg(long, value_name = "DURATION", value_parser = lease)]
+    pub dds_lease: Option<Duration>,
     /// The MQTT broker: HOST:PORT, mqtt://HOST:PORT or, with TLS, mqtts://HOST:PORT
     /// (default: localhost:1883)
     #[arg(long, value_name = "BROKER", value_parser = broker)]
@@ -112,6 +119,8 @@ impl NetworkArguments {
             domain: self.dds_domain,
             interface: self.dds_interface.clone(),
             peers: self.dds_peer.clone(),
+            history: self.dds_history,
+            lease: self.dds_lease,
             ..dds::Settings::default()
         }
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::Folder;
-use support::network::{arguments, free_endpoint, zenoh, zenoh_listening};
+use support::network::{arguments, dds, dds_domain, free_endpoint, zenoh, zenoh_listening};
 use support::process::{LIMIT, Process};
 
 /// How long a participant is stopped: longer than the publisher waits for it.
@@ -154,4 +154,44 @@ fn the_port_that_was_taken_is_shown() {
     run.take_stdout(1);
     run.terminate();
     run.finish().expect_status(0);
+}
+
+#[test]
+fn a_dds_monitor_that_was_taken_for_gone_checks_every_message() {
+    const COUNT: usize = 8000;
+    let (folder, domain) = (Folder::new(), dds_domain());
+    let network = [dds(&domain), ["--dds-lease", "1 s"].map(str::to_owned).into()].concat();
+    let own = ["publish", "--to", "dds:state", "--rate", "2000", "--wait", "60", "--dds-history", "20000"];
+    let mut publisher = Process::rondel(arguments(&own, &network));
+    let mut input = publisher.take_input();
+    let writer = std::thread::spawn(move || {
+        messages(0..COUNT).for_each(|message| writeln!(input, "{message}").unwrap());
+        input
+    });
+    // Each number follows the one before: nothing is missing, nothing comes twice.
+    let text = "topic state { n: int }\nproperty p = state.n == prev(state.n) + 1\n";
+    let specification = folder.file("p.rondel", text);
+    let own = ["run", &specification, "--emit", "every", "--topic", "dds:state", "--summary", "json"];
+    let mut run = Process::rondel(arguments(&own, &network));
+    run.take_stdout(10);
+    run.signal("STOP");
+    // Longer than the lease, and than the publisher takes to notice.
+    std::thread::sleep(Duration::from_secs(3));
+    run.signal("CONT");
+    run.wait_stderr("received again until");
+    drop(writer.join().unwrap());
+    let lines = std::iter::from_fn(|| run.stdout_within(Duration::from_secs(2)))
+        .filter(|l| l.contains("violated"))
+        .count();
+    publisher.finish();
+    run.terminate();
+    let finished = run.finish();
+    let summary = summary(&finished.stderr);
+    let topic = &summary["topics"][0];
+    assert!(topic["recovered"].as_u64().unwrap() > 0, "{summary}");
+    assert!(lines <= 1, "{lines} gaps, {summary}");
+    let outages = summary["outages"].as_array().unwrap();
+    assert!(!outages.is_empty() && outages.iter().all(|outage| outage["recovered"] == true), "{summary}");
+    assert_eq!(finished.status, Some(0), "{}", finished.stderr);
+    assert!(summary["received"].as_u64().unwrap() > COUNT as u64 - 500, "{summary}");
 }

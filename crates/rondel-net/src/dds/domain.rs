@@ -1,13 +1,16 @@
 //! Instances of CycloneDDS and their log.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ffi::{CString, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 
+use rondel_event::{Timestamp, TopicId};
+
 use super::entity::Entity;
 use super::{DeclareError, Settings};
-use crate::adapter::Outage;
+use crate::adapter::{Outage, Recovered};
 
 /// One instance of CycloneDDS with its own sockets, threads and participant.
 ///
@@ -21,6 +24,8 @@ pub(super) struct Domain {
     closing: AtomicBool,
     /// Matches that were lost and returned.
     outages: Mutex<Vec<Outage>>,
+    /// What was fetched after such a loss, for each topic of subscriptions.
+    recovered: Mutex<BTreeMap<TopicId, Recovered>>,
 }
 
 impl Domain {
@@ -55,6 +60,7 @@ impl Domain {
             _domain: domain,
             closing: AtomicBool::new(false),
             outages: Mutex::default(),
+            recovered: Mutex::default(),
         })
     }
 
@@ -68,6 +74,20 @@ impl Domain {
         if outages.len() < 1024 {
             outages.push(outage);
         }
+    }
+
+    /// Counts samples that were fetched, the first of them missed at this time.
+    pub(super) fn add_recovered(&self, topic: TopicId, count: u64, from: Timestamp) {
+        if count > 0 {
+            let mut all = self.recovered.lock().unwrap_or_else(PoisonError::into_inner);
+            all.entry(topic).or_default().add(count, from);
+        }
+    }
+
+    /// Returns what was fetched so far.
+    pub(super) fn recovered(&self) -> Vec<(TopicId, Recovered)> {
+        let all = self.recovered.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().map(|(topic, recovered)| (*topic, *recovered)).collect()
     }
 
     /// Returns the matches that were lost and returned.

@@ -80,6 +80,21 @@ impl Qos {
         self
     }
 
+    /// Sets the durability: a writer keeps so many of its last samples for readers that ask for them; a reader asks for
+    /// those that writers keep.
+    pub(super) fn keeping(self, samples: Option<u32>) -> Qos {
+        // SAFETY: as above.
+        unsafe {
+            cyclors::dds_qset_durability(self.0, cyclors::dds_durability_kind_DDS_DURABILITY_TRANSIENT_LOCAL);
+            if let Some(samples) = samples {
+                let depth = i32::try_from(samples.max(1)).unwrap_or(i32::MAX);
+                let kind = cyclors::dds_history_kind_DDS_HISTORY_KEEP_LAST;
+                cyclors::dds_qset_durability_service(self.0, 0, kind, depth, -1, -1, -1);
+            }
+        }
+        self
+    }
+
     /// Sets the data representations that a writer offers or a reader accepts.
     pub(super) fn representations(self, ids: &[i16]) -> Qos {
         // SAFETY: as above; the library copies the numbers of the given count.

@@ -17,50 +17,67 @@ const KNOWN: usize = 1024;
 /// Limit of participants that are looked at.
 const AT_ONCE: usize = 256;
 
+/// A reader or writer that matches.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Match {
+    pub(super) id: [u8; 16],
+    pub(super) handle: dds_instance_handle_t,
+    /// Whether it keeps samples for readers that ask for them.
+    pub(super) keeps: bool,
+}
+
 /// The readers of a writer, or the writers of a reader, that matched so far.
 #[derive(Debug, Default)]
 pub(super) struct Matches {
-    /// When each left, unless it matches now.
-    known: BTreeMap<[u8; 16], Option<Timestamp>>,
+    /// The handle of each, and when it left, unless it matches now.
+    known: BTreeMap<[u8; 16], (dds_instance_handle_t, Option<Timestamp>)>,
 }
 
 impl Matches {
-    /// Notes which ones match now, and passes those that have returned to `lost`.
-    pub(super) fn update(&mut self, present: &[[u8; 16]], mut lost: impl FnMut(Timestamp, Timestamp)) {
-        for (id, left) in &mut self.known {
-            if left.is_none() && !present.contains(id) {
+    /// Notes which ones match now. Returns those that have returned, with their former handle and the time when they
+    /// left.
+    pub(super) fn update(&mut self, present: &[Match]) -> Vec<(Match, dds_instance_handle_t, Timestamp)> {
+        for (id, (handle, left)) in &mut self.known {
+            // One that left and returned between two looks has another handle.
+            if left.is_none() && !present.iter().any(|one| one.id == *id && one.handle == *handle) {
                 *left = Some(now());
             }
         }
-        for id in present {
-            if let Some(left) = self.known.get_mut(id) {
+        let mut returned = Vec::new();
+        for one in present {
+            if let Some((handle, left)) = self.known.get_mut(&one.id) {
                 if let Some(from) = left.take() {
-                    lost(from, now());
+                    returned.push((*one, std::mem::replace(handle, one.handle), from));
                 }
             } else if self.known.len() < KNOWN {
-                self.known.insert(*id, None);
+                self.known.insert(one.id, (one.handle, None));
             }
         }
+        returned
     }
 }
 
 /// A topic's match that was lost and returned.
-pub(super) fn outage(topic: &str, (from, until): (Timestamp, Timestamp)) -> Outage {
-    tracing::warn!(
-        %topic,
-        "a DDS participant was not heard of for longer than its lease, and is back; messages meanwhile may be lost"
-    );
-    Outage { network: "dds", neighbour: Some(topic.to_owned()), from, until: Some(until) }
+pub(super) fn outage(topic: &str, from: Timestamp, recovered: bool) -> Outage {
+    if recovered {
+        tracing::info!(%topic, "a DDS participant was not heard of for longer than its lease; nothing was lost");
+    } else {
+        tracing::warn!(
+            %topic,
+            "a DDS participant was not heard of for longer than its lease, and is back; messages meanwhile may be lost"
+        );
+    }
+    Outage { network: "dds", neighbour: Some(topic.to_owned()), from, until: Some(now()), recovered }
 }
 
-/// The ids of the readers that match a writer.
-pub(super) fn readers(writer: &Entity) -> Vec<[u8; 16]> {
+/// The readers that match a writer.
+pub(super) fn readers(writer: &Entity) -> Vec<Match> {
     // SAFETY: the functions of the library for writers, called with a live one.
     unsafe { ids(writer, cyclors::dds_get_matched_subscriptions, cyclors::dds_get_matched_subscription_data) }
 }
 
-/// The ids of the writers that match a reader.
-pub(super) fn writers(reader: &Entity) -> Vec<[u8; 16]> {
+/// The writers that match a reader.
+pub(super) fn writers(reader: &Entity) -> Vec<Match> {
     // SAFETY: the functions of the library for readers, called with a live one.
     unsafe { ids(reader, cyclors::dds_get_matched_publications, cyclors::dds_get_matched_publication_data) }
 }
@@ -68,11 +85,11 @@ pub(super) fn writers(reader: &Entity) -> Vec<[u8; 16]> {
 type Handles = unsafe extern "C" fn(dds_entity_t, *mut dds_instance_handle_t, usize) -> i32;
 type Data = unsafe extern "C" fn(dds_entity_t, dds_instance_handle_t) -> *mut dds_builtintopic_endpoint_t;
 
-/// The ids of what matches an entity.
+/// What matches an entity.
 ///
 /// # Safety
 /// The functions must be those of the library for this kind of entity.
-unsafe fn ids(entity: &Entity, handles: Handles, data: Data) -> Vec<[u8; 16]> {
+unsafe fn ids(entity: &Entity, handles: Handles, data: Data) -> Vec<Match> {
     let mut all: [dds_instance_handle_t; AT_ONCE] = [0; AT_ONCE];
     // SAFETY: a live entity, and room for the stated number of handles.
     let count = unsafe { handles(entity.handle(), all.as_mut_ptr(), AT_ONCE) };
@@ -81,10 +98,16 @@ unsafe fn ids(entity: &Entity, handles: Handles, data: Data) -> Vec<[u8; 16]> {
         // SAFETY: a live entity; a handle of something that has left gives null.
         let endpoint = unsafe { data(entity.handle(), *handle) };
         // SAFETY: null, or a description that is ours until it is freed.
-        let id = unsafe { endpoint.as_ref() }?.key.v;
+        let described = unsafe { endpoint.as_ref() }?;
+        let id = described.key.v;
+        let mut durability = cyclors::dds_durability_kind_DDS_DURABILITY_VOLATILE;
+        // SAFETY: the QoS belongs to the description; a place for a number.
+        let keeps = !described.qos.is_null()
+            && unsafe { cyclors::dds_qget_durability(described.qos, &mut durability) }
+            && durability != cyclors::dds_durability_kind_DDS_DURABILITY_VOLATILE;
         // SAFETY: made by the library for us, freed once.
         unsafe { cyclors::dds_builtintopic_free_endpoint(endpoint) };
-        Some(id)
+        Some(Match { id, handle: *handle, keeps })
     };
     all[..count].iter().filter_map(id).collect()
 }
@@ -96,13 +119,19 @@ mod tests {
     #[test]
     fn who_returns_was_lost() {
         let mut matches = Matches::default();
-        let mut lost = 0;
-        for present in [&[[1; 16], [2; 16]][..], &[[2; 16]], &[[2; 16], [3; 16]], &[[1; 16], [2; 16]], &[]] {
-            matches.update(present, |from, until| {
-                assert!(from <= until);
-                lost += 1;
-            });
+        let mut returned = Vec::new();
+        // Ids with their handles.
+        let looks =
+            [&[(1, 10), (2, 20)][..], &[(2, 20)], &[(2, 20), (3, 30)], &[(1, 11), (2, 20)], &[], &[(3, 30)]];
+        for look in looks {
+            let one = |&(id, handle): &(u8, u64)| Match { id: [id; 16], handle, keeps: false };
+            let present: Vec<Match> = look.iter().map(one).collect();
+            let back = matches.update(&present);
+            returned.extend(back.into_iter().map(|(one, former, _)| (one.id[0], former, one.handle)));
         }
-        assert_eq!(lost, 1);
+        assert_eq!(returned, [(1, 10, 11), (3, 30, 30)]);
+        // Between two looks.
+        let again = matches.update(&[Match { id: [3; 16], handle: 31, keeps: false }]);
+        assert_eq!(again.len(), 1);
     }
 }

@@ -11,6 +11,7 @@
 
 mod domain;
 mod entity;
+mod history;
 mod matches;
 mod matching;
 mod participant;

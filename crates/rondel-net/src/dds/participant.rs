@@ -8,7 +8,7 @@ use rondel_event::TopicId;
 use super::domain::Domain;
 use super::publisher::{self, Publisher};
 use super::{DeclareError, Matching, PublisherSettings, Settings, StringType, Subscription};
-use crate::adapter::{Outage, Receiver};
+use crate::adapter::{Outage, Receiver, Recovered};
 
 /// The largest domain id whose ports are below 65,536.
 const LAST_DOMAIN: u32 = 230;
@@ -137,10 +137,22 @@ impl Participant {
         let mut state = self.state()?;
         let ParticipantState { spare, output, .. } = &mut *state;
         let domain = Arc::clone(take_or_open(output, spare, &self.settings)?);
-        let publisher = Publisher::create(domain, name, string_type, settings, self.settings.slow_consumer)?;
+        let publisher = Publisher::create(
+            domain,
+            name,
+            string_type,
+            settings,
+            (self.settings.slow_consumer, self.settings.history),
+        )?;
         state.writers.retain(|w| w.strong_count() > 0);
         state.writers.push(publisher.writer());
         Ok(publisher)
+    }
+
+    /// Returns the samples that were missed and fetched again so far, for each topic of subscriptions.
+    pub fn recovered(&self) -> Vec<(TopicId, Recovered)> {
+        let Ok(state) = self.state() else { return Vec::new() };
+        state.input.iter().flat_map(|domain| domain.recovered()).collect()
     }
 
     /// Returns the participants that were lost for longer than their lease and have returned, by topic.

@@ -58,12 +58,13 @@ impl Publisher {
         name: &str,
         string_type: &StringType,
         settings: PublisherSettings,
-        slow_consumer: Option<Duration>,
+        (slow_consumer, history): (Option<Duration>, u32),
     ) -> Result<Publisher, DeclareError> {
         let topic = topic::create(&domain, name, string_type)?;
         let log = Box::new(WriterLog { topic: name.to_owned(), warned: AtomicBool::new(false) });
         let listener = Listener::new(&log);
         let qos = Qos::new().reliable(BLOCK, None).representations(&[XCDR1]).batching(settings.batching);
+        let qos = if history > 0 { qos.keeping(Some(history)) } else { qos };
         // SAFETY: live handles; QoS and listener outlive the call, which copies them. The listener's
         // argument outlives the writer (see `Writer::log`).
         let writer = unsafe {
@@ -71,7 +72,7 @@ impl Publisher {
         };
         let writer = Entity::own(writer, "DDS writer")?;
         tracing::debug!(
-            topic = %name, type_name = %string_type.name, reliability = "reliable", durability = "volatile",
+            topic = %name, type_name = %string_type.name, reliability = "reliable", kept = history,
             history = "keep all", representation = "XCDR1", batching = settings.batching, "publisher created"
         );
         // A topic without a key has one instance. Unless it is registered, the library creates it for each
@@ -155,7 +156,7 @@ unsafe extern "C" fn subscriber_incompatible(
         tracing::warn!(
             topic = %log.topic,
             "a subscriber cannot receive messages: the {} of its QoS is incompatible with the publisher (reliable, \
-             volatile, XCDR1); further ones are not logged",
+             volatile or transient local, XCDR1); further ones are not logged",
             policy_name(status.last_policy_id)
         );
     }
@@ -170,9 +171,10 @@ impl Writer {
     /// Looks for subscribers that were lost and returned.
     pub(super) fn look_at_matches(&self) {
         let mut matches = self.matches.lock().unwrap_or_else(PoisonError::into_inner);
-        matches.update(&matches::readers(&self.writer), |from, until| {
-            self.domain.add_outage(matches::outage(self.name(), (from, until)));
-        });
+        for (_, _, from) in matches.update(&matches::readers(&self.writer)) {
+            // What the subscriber fetches is not known here.
+            self.domain.add_outage(matches::outage(self.name(), from, false));
+        }
     }
 
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {

@@ -21,11 +21,24 @@ pub struct Settings {
     /// How long publishing waits for a subscriber that does not acknowledge samples, before samples are
     /// dropped. Default: without limit, until the subscriber's lease of 10 s has expired.
     pub slow_consumer: Option<Duration>,
+    /// How long the participant may be silent before others take it for gone, and drop what it has not acknowledged.
+    /// Default: CycloneDDS's 10 s.
+    pub lease: Option<Duration>,
+    /// Number of samples that each publisher keeps for subscribers that were taken for gone. Default: 0.
+    pub history: u32,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { domain: 0, interface: None, peers: Vec::new(), reader_queue: 65_536, slow_consumer: None }
+        Settings {
+            domain: 0,
+            interface: None,
+            peers: Vec::new(),
+            reader_queue: 65_536,
+            slow_consumer: None,
+            lease: None,
+            history: 0,
+        }
     }
 }
 
@@ -109,9 +122,15 @@ impl Settings {
             }
             discovery.push_str("</Peers>");
         }
+        if let Some(lease) = self.lease {
+            _ = write!(discovery, "<LeaseDuration>{} ms</LeaseDuration>", lease.as_millis());
+        }
+        // By default one reader gets 200 samples every 100 ms when it asks for samples again.
+        let again = "<NackDelay>10 ms</NackDelay><MaxQueuedRexmitMessages>4000</MaxQueuedRexmitMessages>\
+                     <MaxQueuedRexmitBytes>8 MB</MaxQueuedRexmitBytes>";
         format!(
             "<CycloneDDS><Domain Id=\"any\"><General>{general}</General><Discovery>{discovery}</Discovery>\
-             </Domain></CycloneDDS>"
+             <Internal>{again}</Internal></Domain></CycloneDDS>"
         )
     }
 }
@@ -142,13 +161,14 @@ mod tests {
             peers: vec!["192.0.2.1".into(), "a&b".into()],
             ..Settings::default()
         };
-        assert_eq!(
-            settings.xml(),
-            "<CycloneDDS><Domain Id=\"any\"><General><Interfaces><NetworkInterface name=\"eth&quot;0\"/>\
+        let xml = settings.xml();
+        let expected = "<CycloneDDS><Domain Id=\"any\"><General><Interfaces><NetworkInterface name=\"eth&quot;0\"/>\
              </Interfaces><AllowMulticast>false</AllowMulticast></General><Discovery><ExternalDomainId>7\
              </ExternalDomainId><ParticipantIndex>auto</ParticipantIndex><Peers><Peer Address=\"192.0.2.1\"/>\
-             <Peer Address=\"a&amp;b\"/></Peers></Discovery></Domain></CycloneDDS>"
-        );
+             <Peer Address=\"a&amp;b\"/></Peers></Discovery><Internal>";
+        assert!(xml.starts_with(expected) && xml.ends_with("</Internal></Domain></CycloneDDS>"), "{xml}");
+        let patient = Settings { lease: Some(Duration::from_secs(30)), ..Settings::default() };
+        assert!(patient.xml().contains("<LeaseDuration>30000 ms</LeaseDuration></Discovery>"));
         let by_address = Settings { interface: Some("127.0.0.1".into()), ..Settings::default() };
         assert!(by_address.xml().contains("NetworkInterface address=\"127.0.0.1\""));
         assert!(!by_address.xml().contains("AllowMulticast"));

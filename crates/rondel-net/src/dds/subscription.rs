@@ -11,6 +11,7 @@ use rondel_event::{Timestamp, TopicId};
 
 use super::domain::Domain;
 use super::entity::{Entity, Qos, check, duration};
+use super::history::{self, Fetched, Sources};
 use super::matches::{self, Matches};
 use super::publishers::PublisherWatch;
 use super::{DeclareError, StringType, topic};
@@ -48,6 +49,25 @@ struct SubscriptionState {
     stopping: AtomicBool,
     ended: Mutex<bool>,
     ended_changed: Condvar,
+}
+
+impl SubscriptionState {
+    /// Returns the payload of a sample; counts one that has none.
+    #[inline]
+    fn payload<'d>(&self, topic: &str, data: &'d [u8]) -> Option<&'d [u8]> {
+        let payload = cdr::string(data);
+        if let Err(why) = &payload
+            && self.malformed.fetch_add(1, Ordering::Relaxed) == 0
+        {
+            tracing::warn!(
+                %topic,
+                "a sample of {} bytes is not a structure with one string: {why}; it is ignored, further ones are only \
+                 counted",
+                data.len()
+            );
+        }
+        payload.ok()
+    }
 }
 
 /// Owned by the thread: reports its end, also if the receiver panics.
@@ -115,6 +135,7 @@ impl Subscription {
             _stop: Arc::clone(&stop),
             domain,
             matches: Matches::default(),
+            sources: Sources::default(),
             state: Arc::clone(&state),
             name: name.to_owned(),
             topic_id,
@@ -187,6 +208,7 @@ struct Worker {
     _stop: Arc<Entity>,
     domain: Arc<Domain>,
     matches: Matches,
+    sources: Sources,
     state: Arc<SubscriptionState>,
     name: String,
     topic_id: TopicId,
@@ -210,7 +232,7 @@ impl Worker {
                 if rounds % ROUNDS == 0 {
                     // Under continuous load, buffered verdicts must leave before it ends.
                     receiver.idle();
-                    self.look_at_status();
+                    self.look_at_status(receiver, None);
                 }
                 if !stopping && self.state.stopping.load(Ordering::Acquire) {
                     break;
@@ -220,19 +242,19 @@ impl Worker {
                 receiver.idle();
             }
             if stopping {
-                self.look_at_status();
+                self.look_at_status(receiver, None);
                 let received = self.state.received.load(Ordering::Relaxed);
                 tracing::info!(topic = %self.name, received, "closed the subscription");
                 return;
             }
-            if !self.state.stopping.load(Ordering::Acquire) && !self.wait() {
+            if !self.state.stopping.load(Ordering::Acquire) && !self.wait(receiver) {
                 return;
             }
         }
     }
 
     /// Waits for samples, a status change, publishers or the end. Returns `false` if waiting failed.
-    fn wait(&mut self) -> bool {
+    fn wait<R: Receiver + ?Sized>(&mut self, receiver: &R) -> bool {
         let mut woken: [dds_attach_t; 4] = [0; 4];
         // SAFETY: a live handle, and room for the stated number of handles.
         let count = unsafe {
@@ -250,7 +272,7 @@ impl Worker {
         };
         for why in &woken[..count.min(woken.len())] {
             match *why {
-                STATUS => self.look_at_status(),
+                STATUS => self.look_at_status(receiver, None),
                 PUBLISHERS => self.publishers.look(),
                 _ => {}
             }
@@ -261,8 +283,14 @@ impl Worker {
     }
 
     /// Takes samples and delivers them. Returns their number, including those without a valid payload.
-    fn take<R: Receiver + ?Sized>(&self, receiver: &R) -> u32 {
+    fn take<R: Receiver + ?Sized>(&mut self, receiver: &R) -> u32 {
         let Some(taken) = TakenSamples::take(&self.reader) else { return 0 };
+        for (_, info) in taken.samples() {
+            if info.valid_data && !self.sources.knows(info.publication_handle) {
+                // It may have been lost and returned: what was missed comes first.
+                self.look_at_status(receiver, Some((info.publication_handle, info.source_timestamp)));
+            }
+        }
         let arrival = Some(adapter::now());
         let mut samples = [Sample::new(&[], None, arrival); BATCH];
         let mut count = 0;
@@ -276,20 +304,10 @@ impl Worker {
                 }
                 continue;
             }
-            let payload = match cdr::string(data) {
-                Ok(payload) => payload,
-                Err(why) => {
-                    if self.state.malformed.fetch_add(1, Ordering::Relaxed) == 0 {
-                        tracing::warn!(
-                            topic = %self.name,
-                            "a sample of {} bytes is not a structure with one string: {why}; it is ignored, further \
-                             ones are only counted",
-                            data.len()
-                        );
-                    }
-                    continue;
-                }
-            };
+            if !self.sources.admit(info.publication_handle, info.source_timestamp) {
+                continue;
+            }
+            let Some(payload) = self.state.payload(&self.name, data) else { continue };
             let source_time =
                 (info.source_timestamp > 0).then(|| Timestamp::from_nanos(info.source_timestamp));
             adapter::trace_message("received", &self.name, payload);
@@ -303,8 +321,41 @@ impl Worker {
         taken.count as u32
     }
 
-    /// Logs lost samples and changes of matching publishers.
-    fn look_at_status(&mut self) {
+    /// Fetches what was missed of a publisher that has returned. `first` is a sample of a publisher that is new.
+    fn fetch<R: Receiver + ?Sized>(
+        &mut self,
+        (publisher, former): (matches::Match, u64),
+        first: Option<(u64, i64)>,
+        receiver: &R,
+    ) -> Option<Fetched> {
+        let after = self.sources.last(former)?;
+        let first = first.filter(|(handle, _)| *handle == publisher.handle).map(|(_, time)| time);
+        let Worker { domain, _topic, queue, topic_id, state, name, .. } = self;
+        let is_ending = || state.stopping.load(Ordering::Acquire);
+        let deliver = |samples: &[(&[u8], Timestamp)]| {
+            let arrival = Some(adapter::now());
+            let mut payloads = Vec::with_capacity(samples.len());
+            for &(data, time) in samples {
+                if let Some(payload) = state.payload(name, data) {
+                    payloads.push(Sample::new(payload, Some(time), arrival));
+                }
+            }
+            let samples = payloads;
+            if !samples.is_empty() {
+                state.received.fetch_add(samples.len() as u64, Ordering::Relaxed);
+                receiver.receive(*topic_id, &samples);
+            }
+            samples.len() as u64
+        };
+        let fetched =
+            history::fetch((domain, _topic), *queue, publisher.handle, (after, first), is_ending, deliver);
+        self.sources.fetched(publisher.handle, fetched.last);
+        Some(fetched)
+    }
+
+    /// Looks at lost samples and at changes of matching publishers, and fetches what was missed of those that were lost
+    /// and have returned. `first` is a sample of a publisher that is new.
+    fn look_at_status<R: Receiver + ?Sized>(&mut self, receiver: &R, first: Option<(u64, i64)>) {
         // SAFETY: plain numbers, for which all zero is a value.
         let mut matched: cyclors::dds_subscription_matched_status_t = unsafe { std::mem::zeroed() };
         // SAFETY: a live handle and a place for the status. Reading it resets its change counters.
@@ -313,10 +364,14 @@ impl Worker {
         if code >= 0 && (matched.total_count_change != 0 || matched.current_count_change != 0) {
             let publishers = matched.current_count;
             tracing::debug!(topic = %self.name, publishers, "the number of matching publishers changed");
-            let Worker { matches, reader, domain, name, .. } = self;
-            matches.update(&matches::writers(reader), |from, until| {
-                domain.add_outage(matches::outage(name, (from, until)));
-            });
+            for (publisher, former, from) in self.matches.update(&matches::writers(&self.reader)) {
+                let fetched =
+                    publisher.keeps.then(|| self.fetch((publisher, former), first, receiver)).flatten();
+                self.domain.add_recovered(self.topic_id, fetched.map_or(0, |fetched| fetched.count), from);
+                let is_complete = fetched.is_some_and(|fetched| fetched.is_complete);
+                self.domain.add_outage(matches::outage(&self.name, from, is_complete));
+                receiver.idle();
+            }
         }
         // SAFETY: plain numbers, for which all zero is a value.
         let mut lost: cyclors::dds_sample_lost_status_t = unsafe { std::mem::zeroed() };
@@ -334,7 +389,7 @@ impl Worker {
 }
 
 /// Samples taken from a reader, still serialised; dropping returns them to the library.
-struct TakenSamples {
+pub(super) struct TakenSamples {
     data: [*mut ddsi_serdata; BATCH],
     parts: [ddsrt_iovec_t; BATCH],
     infos: [dds_sample_info_t; BATCH],
@@ -343,7 +398,7 @@ struct TakenSamples {
 
 impl TakenSamples {
     /// Takes up to [`BATCH`] samples; `None` if there are none.
-    fn take(reader: &Entity) -> Option<TakenSamples> {
+    pub(super) fn take(reader: &Entity) -> Option<TakenSamples> {
         // SAFETY: null pointers and plain numbers, for which all zero is a value.
         let mut taken: TakenSamples = unsafe { std::mem::zeroed() };
         // SAFETY: a live handle, and room for the stated number of samples. The library leaves a
@@ -372,7 +427,7 @@ impl TakenSamples {
         Some(taken)
     }
 
-    fn samples(&self) -> impl Iterator<Item = (&[u8], &dds_sample_info_t)> {
+    pub(super) fn samples(&self) -> impl Iterator<Item = (&[u8], &dds_sample_info_t)> {
         self.parts.iter().zip(&self.infos).take(self.count).map(|(part, info)| {
             let bytes = if part.iov_base.is_null() {
                 &[]

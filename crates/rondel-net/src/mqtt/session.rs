@@ -59,7 +59,8 @@ impl Breaks {
         let mut outages = lock(&self.outages);
         if outages.len() < 1024 {
             let neighbour = Some(broker.to_owned());
-            outages.push(Outage { network: "mqtt", neighbour, from, until: Some(now()) });
+            let until = Some(now());
+            outages.push(Outage { network: "mqtt", neighbour, from, until, recovered: false });
         }
     }
 }

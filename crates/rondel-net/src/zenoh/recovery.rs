@@ -123,10 +123,7 @@ impl Recoverer {
 
     fn count(&self, topic: TopicId, count: u64, from: Timestamp) {
         let mut all = self.recovered.lock().unwrap_or_else(PoisonError::into_inner);
-        let recovered = all.entry(topic).or_default();
-        recovered.count += count;
-        recovered.first.get_or_insert(from);
-        recovered.last = Some(now());
+        all.entry(topic).or_default().add(count, from);
     }
 
     fn wake(&self) {

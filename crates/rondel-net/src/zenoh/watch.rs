@@ -168,8 +168,13 @@ impl Watch {
     pub(super) fn outages(&self) -> Vec<Outage> {
         self.look();
         let state = self.state();
-        let open =
-            state.alone_since.map(|from| Outage { network: "zenoh", neighbour: None, from, until: None });
+        let open = state.alone_since.map(|from| Outage {
+            network: "zenoh",
+            neighbour: None,
+            from,
+            until: None,
+            recovered: false,
+        });
         state.outages.iter().cloned().chain(open).collect()
     }
 
@@ -262,7 +267,7 @@ impl WatchState {
         // A neighbour that was restarted has another id.
         if let Some(from) = lost.or(alone) {
             let neighbour = lost.map(|_| neighbour.to_string());
-            self.outage(Outage { network: "zenoh", neighbour, from, until: Some(now()) });
+            self.outage(Outage { network: "zenoh", neighbour, from, until: Some(now()), recovered: false });
         }
         self.count();
         self.cut.retain(|cut| {

@@ -30,6 +30,7 @@ use durability::durability;
 use limits::limits;
 pub use limits::{Limits, resend};
 use mqtt::{OfTopic, mqtt_settings};
+pub use networks::lease;
 use networks::{dds_settings, zenoh_settings};
 use places::{Place, Role};
 pub use schema::check_time_field;

@@ -1,9 +1,11 @@
 //! The sections `zenoh:` and `dds:` of a deployment.
 
 use std::path::Path;
+use std::time::Duration;
 
 use rondel_net::{dds, zenoh};
 
+use super::alignment::nanoseconds;
 use super::yaml::{Item, Mistakes, Synonyms};
 
 /// Names that people write for settings of Zenoh.
@@ -33,7 +35,7 @@ const DDS: Synonyms = &[
     (&["domain_id", "domainid", "ros_domain_id"], "write `domain`"),
     (&["network_interface", "nic", "address"], "write `interface`"),
     (&["peer", "hosts", "host", "discovery"], "write `peers`"),
-    (&["queue", "queue_size", "depth", "history"], "write `reader_queue`"),
+    (&["queue", "queue_size", "depth"], "write `reader_queue`"),
 ];
 
 /// Reads the section `zenoh:`.
@@ -84,6 +86,17 @@ pub(super) fn zenoh_settings(item: Item<'_>, folder: &Path, mistakes: &mut Mista
     settings
 }
 
+/// Reads how long a participant of DDS may be silent.
+///
+/// # Errors
+/// What it must be.
+pub fn lease(text: &str) -> Result<Duration, &'static str> {
+    let nanos = nanoseconds(text).and_then(|nanos| u64::try_from(nanos).ok()).map(Duration::from_nanos);
+    nanos
+        .filter(|lease| (Duration::from_secs(1)..=Duration::from_secs(600)).contains(lease))
+        .ok_or("must be a duration from 1 s to 10 min, such as 30 s")
+}
+
 /// Reads the section `dds:`.
 pub(super) fn dds_settings(item: Item<'_>, mistakes: &mut Mistakes) -> dds::Settings {
     let mut settings = dds::Settings::default();
@@ -101,6 +114,19 @@ pub(super) fn dds_settings(item: Item<'_>, mistakes: &mut Mistakes) -> dds::Sett
         members.get("reader_queue").and_then(|item| item.integer("reader_queue", 64..=1 << 24, mistakes))
     {
         settings.reader_queue = queue as u32;
+    }
+    if let Some(history) =
+        members.get("history").and_then(|item| item.integer("history", 0..=10_000_000, mistakes))
+    {
+        settings.history = history as u32;
+    }
+    if let Some(item) = members.get("lease")
+        && let Some(text) = item.text("lease", mistakes)
+    {
+        match lease(&text) {
+            Ok(duration) => settings.lease = Some(duration),
+            Err(error) => mistakes.at(item, format!("`lease` {error}")),
+        }
     }
     members.finish(DDS, mistakes);
     settings

@@ -1,0 +1,184 @@
+//! Samples that a reader missed while it was not matched, fetched from publishers that keep them.
+//!
+//! A participant that was silent for longer than its lease is unmatched, and matched again when it is back. A
+//! publisher with the durability TRANSIENT_LOCAL then still has its last samples. The reader itself asks for none, or
+//! it would match no other publishers, and would get old samples at its first match. So a second reader that asks for
+//! them is created after such a loss, for a moment. DDS shows no sequence numbers: samples of one publisher are told
+//! apart by the time of their publication.
+
+use std::collections::BTreeMap;
+use std::ptr;
+use std::time::{Duration, Instant};
+
+use cyclors::dds_instance_handle_t;
+use rondel_event::Timestamp;
+
+use super::domain::Domain;
+use super::entity::{Entity, Qos};
+use super::subscription::TakenSamples;
+use crate::adapter::now;
+
+/// Time without a sample after which a publisher has sent all that it kept. A request that was lost is repeated after
+/// 3 s.
+const QUIET: Duration = Duration::from_secs(4);
+/// Time limit of fetching, however many samples still come.
+const LIMIT: Duration = Duration::from_secs(30);
+/// Interval of looking for samples.
+const POLL: Duration = Duration::from_millis(5);
+/// Publishers that are remembered.
+const KNOWN: usize = 1024;
+
+/// The times of publication of the last sample of a publisher, and of the last one that was fetched.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    last: i64,
+    fetched: i64,
+}
+
+const NONE: Times = Times { last: i64::MIN, fetched: i64::MIN };
+
+/// The publishers of a reader's samples.
+#[derive(Debug)]
+pub(super) struct Sources {
+    current: dds_instance_handle_t,
+    times: Times,
+    others: BTreeMap<dds_instance_handle_t, Times>,
+}
+
+impl Default for Sources {
+    fn default() -> Sources {
+        // No publisher has the handle 0.
+        Sources { current: 0, times: NONE, others: BTreeMap::new() }
+    }
+}
+
+impl Sources {
+    /// Whether a sample of this publisher came before.
+    #[inline]
+    pub(super) fn knows(&self, publisher: dds_instance_handle_t) -> bool {
+        publisher == self.current || self.others.contains_key(&publisher)
+    }
+
+    /// Whether a sample is new, and was not fetched before.
+    #[inline]
+    pub(super) fn admit(&mut self, publisher: dds_instance_handle_t, time: i64) -> bool {
+        if publisher != self.current {
+            self.switch(publisher);
+        }
+        if time <= self.times.fetched {
+            return false;
+        }
+        self.times.last = time;
+        true
+    }
+
+    #[cold]
+    fn switch(&mut self, publisher: dds_instance_handle_t) {
+        if self.others.len() >= KNOWN {
+            self.others.pop_first();
+        }
+        if self.current != 0 {
+            self.others.insert(self.current, self.times);
+        }
+        (self.current, self.times) = (publisher, self.others.remove(&publisher).unwrap_or(NONE));
+    }
+
+    /// The time of the last sample of a publisher; `None` if none came.
+    pub(super) fn last(&mut self, publisher: dds_instance_handle_t) -> Option<i64> {
+        if publisher != self.current {
+            self.switch(publisher);
+        }
+        Some(self.times.last).filter(|last| *last > i64::MIN)
+    }
+
+    /// Notes that the samples of a publisher were fetched up to this time.
+    pub(super) fn fetched(&mut self, publisher: dds_instance_handle_t, time: i64) {
+        if publisher != self.current {
+            self.switch(publisher);
+        }
+        self.times = Times { last: time, fetched: time };
+    }
+}
+
+/// The samples that were fetched.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fetched {
+    /// Their number.
+    pub(super) count: u64,
+    /// Whether there are none missing between the last sample before and the first after them.
+    pub(super) is_complete: bool,
+    /// The time of the last of them.
+    pub(super) last: i64,
+}
+
+/// Fetches the samples of a publisher after the time of one. `first` is the time of a sample that has come since; without
+/// one, those up to now are fetched. Stops when it `is_ending`. `deliver` is called with up to 64 samples.
+pub(super) fn fetch(
+    (domain, topic): (&Domain, &Entity),
+    queue: u32,
+    publisher: dds_instance_handle_t,
+    (after, first): (i64, Option<i64>),
+    is_ending: impl Fn() -> bool,
+    mut deliver: impl FnMut(&[(&[u8], Timestamp)]) -> u64,
+) -> Fetched {
+    let mut fetched = Fetched { count: 0, is_complete: false, last: after };
+    let qos = Qos::new().reliable(Duration::MAX, Some(queue)).keeping(None).representations(&[0, 2]);
+    // SAFETY: live handles, and qualities of service that outlive the call; no listener.
+    let reader = unsafe {
+        cyclors::dds_create_reader(domain.participant(), topic.handle(), qos.as_ptr(), ptr::null())
+    };
+    let Ok(reader) = Entity::own(reader, "DDS reader") else { return fetched };
+    // The clocks of both sides may differ: then the limit ends it.
+    let first = first.unwrap_or_else(|| now().as_nanos());
+    let began = Instant::now();
+    let mut heard = began;
+    let (mut is_reached, mut is_covered) = (false, false);
+    while !is_reached && began.elapsed() < LIMIT && !is_ending() {
+        let Some(taken) = TakenSamples::take(&reader) else {
+            is_reached = heard.elapsed() >= QUIET;
+            std::thread::sleep(POLL);
+            continue;
+        };
+        let mut samples = Vec::with_capacity(64);
+        for (data, info) in taken.samples() {
+            if !info.valid_data || info.publication_handle != publisher {
+                continue;
+            }
+            heard = Instant::now();
+            let time = info.source_timestamp;
+            // Nothing before it is missing, if the publisher still has one that came.
+            is_covered |= time <= after;
+            if time >= first {
+                is_reached = true;
+                break;
+            }
+            if time > fetched.last {
+                fetched.last = time;
+                samples.push((data, Timestamp::from_nanos(time)));
+            }
+        }
+        if !samples.is_empty() {
+            fetched.count += deliver(&samples);
+        }
+    }
+    fetched.is_complete = is_covered && is_reached;
+    fetched
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_that_were_fetched_come_once() {
+        let mut sources = Sources::default();
+        assert!(!sources.knows(7));
+        assert!(sources.admit(7, 1) && sources.admit(8, 1) && sources.admit(7, 2));
+        assert!(sources.knows(7) && sources.knows(8));
+        assert_eq!((sources.last(7), sources.last(8), sources.last(9)), (Some(2), Some(1), None));
+        sources.fetched(9, 5);
+        assert!(!sources.admit(9, 4) && !sources.admit(9, 5) && sources.admit(9, 6) && sources.admit(7, 3));
+        (100..5_000).for_each(|publisher| assert!(sources.admit(publisher, 1)));
+        assert!(sources.others.len() <= KNOWN);
+    }
+}
