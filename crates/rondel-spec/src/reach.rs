@@ -396,7 +396,7 @@ mod tests {
         ];
         for (formula, back, ahead) in cases {
             let reach = reach(&format!("topic a topic b property p = {formula}"));
-            assert_eq!((reach.back(), reach.ahead), (back, ahead as u64), "{formula}: {reach:?}");
+            assert_eq!((reach.back(), reach.ahead), (back, ahead), "{formula}: {reach:?}");
         }
     }
 
