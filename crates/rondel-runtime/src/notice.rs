@@ -156,22 +156,25 @@ impl Notice {
 
     /// Properties that have become inconclusive, as messages were not seen on which their verdicts depend. `stay` are
     /// those among them that look back without bound.
-    pub(crate) fn blind(properties: &[&str], stay: &[&str], time: Timestamp) -> Notice {
+    pub(crate) fn blind(properties: &[&str], stay: &[&str], from: Option<Timestamp>) -> Notice {
         let list = |names: &[&str]| {
             let shown = names.iter().take(3).copied().collect::<Vec<_>>().join(", ");
             let more = names.len().saturating_sub(3);
             if more > 0 { format!("{shown} and {more} more") } else { shown }
         };
         let mut sentence = format!(
-            "messages were not seen; from {} on, verdicts that depend on them are inconclusive: {}",
-            At(time),
+            "messages were not seen; {}verdicts that depend on them are inconclusive: {}",
+            from.map(|time| format!("from {} on, ", At(time))).unwrap_or_default(),
             list(properties)
         );
         if !stay.is_empty() {
             sentence += &format!("; {} cannot forget them: bound how far back, or restart", list(stay));
         }
-        let members =
-            vec![("properties", json!(properties)), ("unbounded", json!(stay)), ("from", seconds(time))];
+        let members = vec![
+            ("properties", json!(properties)),
+            ("unbounded", json!(stay)),
+            ("from", from.map_or(Value::Null, seconds)),
+        ];
         Notice::new("blind", None, members, sentence)
     }
 

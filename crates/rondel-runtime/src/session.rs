@@ -302,7 +302,8 @@ impl Shared {
         let stay = uncertain.iter().filter(|property| monitor.stays_uncertain(**property));
         let stay: Vec<&str> = stay.filter_map(name).collect();
         if !names.is_empty() {
-            self.notice(Notice::blind(&names, &stay, monitor.time()));
+            let from = (monitor.position() > 0).then(|| monitor.time());
+            self.notice(Notice::blind(&names, &stay, from));
         }
     }
 

@@ -1,0 +1,93 @@
+//! Messages that a session knows it did not see: verdicts that depend on them are inconclusive.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::sync::Arc;
+
+use rondel_event::{Origin, Timestamp, TopicId, Verdict};
+use rondel_runtime::alignment::Policy;
+use rondel_runtime::{Alignment, Blind, ManualClock, Options, Session, Stamp};
+
+const TEXT: &str = "topic a { x: int } topic b { y: int }
+    property recent = once[0, 3 s] a.x > 5
+    property other = b.y < 5
+    property ever = once a.x > 5";
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_nanos(seconds * 1_000_000_000)
+}
+
+fn session(blind: Blind, policy: Policy) -> (Session, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::default());
+    let spec = rondel_spec::parse(TEXT).spec.unwrap();
+    let alignment = Alignment::new(policy);
+    let options = Options { clock: clock.clone(), blind, alignment, ..Options::default() };
+    (Session::new(&spec, options).unwrap(), clock)
+}
+
+fn push(session: &mut Session, clock: &ManualClock, topic: u32, seconds: i64, number: u64) {
+    clock.set(at(seconds));
+    let origin = Some(Origin { publisher: u64::from(topic), number });
+    let stamp = Stamp { source: Some(at(seconds)), arrival: Some(at(seconds)), origin };
+    let field = if topic == 0 { "x" } else { "y" };
+    session.push(TopicId(topic), stamp, format!("{{\"{field}\": 1}}").as_bytes()).unwrap();
+    session.flush();
+}
+
+/// The verdicts of a property and their times in seconds.
+fn told(session: &mut Session, property: &str) -> Vec<(Verdict, i64)> {
+    session.finish();
+    let reports = session.reports().filter(|report| report.property().name == property);
+    reports.map(|report| (report.verdict(), report.time().as_nanos() / 1_000_000_000)).collect()
+}
+
+fn with_a_gap(blind: Blind, policy: Policy) -> Session {
+    let (mut session, clock) = session(blind, policy);
+    for seconds in 0..20 {
+        // The messages of 5 to 7 s are lost.
+        if !(5..8).contains(&seconds) {
+            push(&mut session, &clock, 0, seconds, seconds as u64);
+        }
+        push(&mut session, &clock, 1, seconds, seconds as u64);
+    }
+    session
+}
+
+#[test]
+fn a_gap_in_the_numbers_makes_a_window_over_it_inconclusive() {
+    for policy in [Policy::Arrival, Policy::EventTime] {
+        let mut session = with_a_gap(Blind::Inconclusive, policy);
+        let recent = told(&mut session, "recent");
+        let after: Vec<&(Verdict, i64)> = recent.iter().filter(|(_, time)| *time >= 4).collect();
+        let [(first, since), (second, until)] = after[..] else { panic!("{policy:?}: {recent:?}") };
+        assert_eq!((*first, *second), (Verdict::Inconclusive, Verdict::Violated), "{policy:?}");
+        assert!((4..=8).contains(since) && (11..=12).contains(until), "{policy:?}: {recent:?}");
+        let summary = session.summary();
+        assert!(summary.properties[0].blind.verdicts > 0 && summary.properties[1].blind.verdicts == 0);
+        // What looks back without bound is never certain again, and says so.
+        let notices: Vec<_> = session.notices().filter(|notice| notice.kind == "blind").collect();
+        let unbounded = notices.iter().any(|notice| notice.json()["unbounded"].to_string().contains("ever"));
+        assert!(unbounded && summary.properties[2].open, "{policy:?}");
+    }
+}
+
+#[test]
+fn losses_are_only_reported_if_that_is_chosen() {
+    let mut session = with_a_gap(Blind::Report, Policy::Arrival);
+    assert!(told(&mut session, "recent").iter().all(|(verdict, _)| *verdict == Verdict::Violated));
+    assert_eq!(session.summary().properties[0].blind.verdicts, 0);
+}
+
+#[test]
+fn a_network_that_was_cut_off_makes_its_topics_inconclusive() {
+    let (mut session, clock) = session(Blind::Inconclusive, Policy::Arrival);
+    (0..5).for_each(|seconds| push(&mut session, &clock, 0, seconds, seconds as u64));
+    session.cut_off(&[TopicId(0)], at(5), None);
+    push(&mut session, &clock, 1, 8, 0);
+    session.cut_off(&[TopicId(0)], at(5), Some(at(9)));
+    (10..20).for_each(|seconds| push(&mut session, &clock, 0, seconds, seconds as u64));
+    let recent = told(&mut session, "recent");
+    let [.., (first, since), (second, until)] = recent[..] else { panic!("{recent:?}") };
+    assert_eq!((first, second), (Verdict::Inconclusive, Verdict::Violated), "{recent:?}");
+    assert!((4..=8).contains(&since) && (13..=14).contains(&until), "{recent:?}");
+}
