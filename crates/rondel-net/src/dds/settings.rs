@@ -113,6 +113,8 @@ impl Settings {
         }
         // The id of the domain on the network; the one inside the library is unique (see `Domain::open`).
         let mut discovery = format!("<ExternalDomainId>{}</ExternalDomainId>", self.domain);
+        // By default every 8 s: participants that were cut off for longer than their lease find each other that late.
+        discovery.push_str("<SPDPInterval>1 s</SPDPInterval>");
         if !self.peers.is_empty() {
             general.push_str("<AllowMulticast>false</AllowMulticast>");
             // Without multicast, other participants find this one on a well-known port only.
@@ -164,7 +166,7 @@ mod tests {
         let xml = settings.xml();
         let expected = "<CycloneDDS><Domain Id=\"any\"><General><Interfaces><NetworkInterface name=\"eth&quot;0\"/>\
              </Interfaces><AllowMulticast>false</AllowMulticast></General><Discovery><ExternalDomainId>7\
-             </ExternalDomainId><ParticipantIndex>auto</ParticipantIndex><Peers><Peer Address=\"192.0.2.1\"/>\
+             </ExternalDomainId><SPDPInterval>1 s</SPDPInterval><ParticipantIndex>auto</ParticipantIndex><Peers><Peer Address=\"192.0.2.1\"/>\
              <Peer Address=\"a&amp;b\"/></Peers></Discovery><Internal>";
         assert!(xml.starts_with(expected) && xml.ends_with("</Internal></Domain></CycloneDDS>"), "{xml}");
         let patient = Settings { lease: Some(Duration::from_secs(30)), ..Settings::default() };

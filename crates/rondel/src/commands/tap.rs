@@ -284,7 +284,11 @@ impl Tap {
         let undelivered = Undelivered::default();
         let mut seen = Seen::new(&undelivered, printer.names().to_vec());
         while stopped.recv_timeout(EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
-            let notices = printer.losses().into_iter().chain(seen.notices(&undelivered, networks.recovered(), networks.outages()));
+            let notices = printer.losses().into_iter().chain(seen.notices(
+                &undelivered,
+                networks.recovered(),
+                networks.outages(),
+            ));
             notices.for_each(|notice| crate::warn(&sentence(&notice)));
         }
         let drained = Instant::now() + DRAIN;

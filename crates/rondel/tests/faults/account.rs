@@ -119,6 +119,9 @@ impl Course {
                 Promise::All => missing == 0 && lost == 0,
                 Promise::Counted => missing == lost,
                 Promise::Noticed => missing == lost || (missing > lost && outages > 0),
+                Promise::Kept => {
+                    lost == 0 && checked.iter().max().is_none_or(|last| last + 1 == checked.len() as u64)
+                }
                 Promise::Unnoticed(_) => missing >= lost,
             };
             mark(accounted, "account");
@@ -146,7 +149,7 @@ impl Course {
             "lost": lost,
             "recovered": recovered,
             "outages": outages,
-            "unnoticed": match case.promise() { Promise::Unnoticed(why) => why, _ => "" },
+            "unnoticed": match case.promise() { Promise::Unnoticed(why) => why, Promise::Kept => "the broker still keeps them", _ => "" },
             "consumer_missing": delivered.1,
             "healthy_missing": healthy.1,
             "undelivered": undelivered,
@@ -201,9 +204,18 @@ impl Course {
             (Network::ZenohPeer | Network::ZenohRouter, _) => {
                 undelivered <= missing && (missing == 0 || undelivered > 0)
             }
-            (Network::Mqtt1 | Network::Mqtt2, _) => missing == 0,
+            (Network::Mqtt1, _) => missing == 0,
+            // The broker still keeps the last ones, as after a fault of the monitor.
+            (Network::Mqtt2, _) => missing == 0 || self.got_the_first(),
         };
         healthy && faulty
+    }
+
+    /// Whether the consumer got all verdicts up to its last one.
+    fn got_the_first(&self) -> bool {
+        let got: HashSet<u64> = self.consumer.iter().map(|arrival| arrival.n).collect();
+        let (first, last) = (got.iter().min().copied(), got.iter().max().copied());
+        first.zip(last).is_some_and(|(first, last)| last - first + 1 == got.len() as u64)
     }
 
     /// The longest time without a verdict at the healthy consumer, from the fault to the end of writing.

@@ -23,21 +23,33 @@ fn file() -> Option<PathBuf> {
 pub fn keep(result: &Value) {
     if let Some(path) = file() {
         let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
-        writeln!(file, "{result}").unwrap();
+        file.write_all(format!("{result}\n").as_bytes()).unwrap();
     }
+}
+
+/// The titles of the cases that reached all marks the last time.
+pub fn reached() -> Vec<String> {
+    let text = file().and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+    let mut last = BTreeMap::new();
+    for result in text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
+        last.insert(title(&result), result["missed"] == Value::Array(Vec::new()));
+    }
+    last.into_iter().filter(|(_, reached)| *reached).map(|(title, _)| title).collect()
+}
+
+/// The title of the case of a result, as [`Case::title`](crate::case::Case::title) has it.
+fn title(result: &Value) -> String {
+    ["network", "participant", "fault", "seconds", "load"]
+        .map(|member| result[member].as_str().unwrap())
+        .join(" ")
 }
 
 /// Shows a result, past the capture of the test's output.
 pub fn progress(done: usize, all: usize, result: &Value) {
-    let text = |member: &str| result[member].as_str().unwrap_or("?").to_owned();
     let missed: Vec<_> = result["missed"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     let line = format!(
-        "{done}/{all} {} {} {} {} {}: {}",
-        text("network"),
-        text("participant"),
-        text("fault"),
-        text("seconds"),
-        text("load"),
+        "{done}/{all} {}: {}",
+        title(result),
         if missed.is_empty() { "ok".to_owned() } else { format!("MISSED {} {result}", missed.join(", ")) }
     );
     let _ = Command::new("sh").args(["-c", "echo \"$0\" >&2", &line]).status();
