@@ -424,7 +424,7 @@ impl Monitor {
             // Where there is truth at events only, what is measured between them is seen at the next.
             let past = match section.moments {
                 Moments::Events => None,
-                Moments::Dense if serial.has_span() || self.every && moves(section, serial) => {
+                Moments::Dense if serial.has_span() || self.asked && moves(section, serial) => {
                     Some(serial.time)
                 }
                 Moments::Dense => serial.next_change(section),
@@ -684,7 +684,7 @@ impl Monitor {
             let [now, after] = serial.outcomes(section, formula, len as u32, together);
             let every = if self.every { events & !crossings } else { 0 };
             // A robustness may change at any of them, and on the span after it.
-            let levels = self.every && section.robust[formula].is_some();
+            let levels = self.asked && section.robust[formula].is_some();
             let rows = if levels { crate::words::low(len as u64) } else { 0 };
             let spans = !together >> 1 & rows >> 1;
             let mut reported = now.changed | after.changed | every | rows;
@@ -749,7 +749,7 @@ impl Monitor {
         serial.time_passes(section);
         for (formula, &property) in section.properties.iter().enumerate() {
             let changed = serial.span(formula);
-            let levels = self.every && section.robust[formula].is_some();
+            let levels = self.asked && section.robust[formula].is_some();
             if changed.is_some() || levels && serial.moves(section, formula) {
                 let verdict = changed.unwrap_or_else(|| serial.last_verdict(formula));
                 let robustness = serial.robustness(section, formula, serial.last_row(), 1, verdict);

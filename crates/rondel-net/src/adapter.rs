@@ -259,6 +259,8 @@ pub struct Outage {
     pub until: Option<Timestamp>,
     /// Whether everything that was missed is known to have been received later.
     pub recovered: bool,
+    /// Whether messages may have been missed: not through a neighbour that has never sent one.
+    pub carried: bool,
 }
 
 /// Error of publishing a payload.

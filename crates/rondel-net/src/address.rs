@@ -44,16 +44,19 @@ impl Encoding {
 const NETWORKS: [&str; 3] = ["zenoh", "dds", "mqtt"];
 
 impl Address {
-    /// Returns whether messages of this address were missed in an outage. Of DDS it is known which topic was lost.
+    /// Returns whether messages of this address may have been missed in an outage. Of DDS it is known which topic was
+    /// lost.
     pub fn is_missed(&self, outage: &crate::adapter::Outage) -> bool {
-        match self {
-            Address::Zenoh(..) => outage.network == "zenoh",
-            Address::Dds(topic, _) => {
-                outage.network == "dds" && outage.neighbour.as_ref().is_none_or(|lost| lost == topic)
+        let may_be = outage.carried && !outage.recovered;
+        may_be
+            && match self {
+                Address::Zenoh(..) => outage.network == "zenoh",
+                Address::Dds(topic, _) => {
+                    outage.network == "dds" && outage.neighbour.as_ref().is_none_or(|lost| lost == topic)
+                }
+                Address::Mqtt(..) => outage.network == "mqtt",
+                Address::Stdout => false,
             }
-            Address::Mqtt(..) => outage.network == "mqtt",
-            Address::Stdout => false,
-        }
     }
 
     /// Reads `zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC` or `stdout`, on Zenoh and MQTT with an encoding if it

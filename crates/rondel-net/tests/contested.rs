@@ -50,7 +50,6 @@ fn a_client_gives_up_a_session_that_another_takes_over_again_and_again() {
     };
     assert!(failure.contains("the session 'monitor'") && failure.contains("6 times in a row"), "{failure}");
     assert!(failure.contains("two clients use one client id"), "{failure}");
-    assert_eq!(session.breaks(), 6);
 }
 
 #[test]

@@ -33,8 +33,8 @@ pub(crate) struct Known {
     pub(crate) missing: SavedMissing,
     /// The state of an alignment beside its waiting messages, if there is one.
     pub(crate) waiting: Option<Waiting>,
-    /// The sequence numbers of publishers, where every message counts exactly once.
-    pub(crate) numbers: Option<SavedNumbers>,
+    /// The sequence numbers of publishers.
+    pub(crate) numbers: SavedNumbers,
     /// Bytes of the caller.
     pub(crate) attachment: Vec<u8>,
 }

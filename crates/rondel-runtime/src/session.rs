@@ -178,9 +178,7 @@ impl SessionPlan {
         let mut accounts = Accounts::new(topics.len());
         if let Some(Saved { known, .. }) = saved {
             missing.restore(&known.missing);
-            if self.options.exactly {
-                known.numbers.iter().try_for_each(|numbers| accounts.restore(numbers))?;
-            }
+            accounts.restore(&known.numbers)?;
         }
         Ok(Session {
             route,
@@ -584,7 +582,7 @@ impl Session {
         saved.known.events = checked_before + counts.checked;
         saved.known.statistics = emitter.statistics.iter().map(|statistics| statistics.saved()).collect();
         saved.known.missing = missing.saved();
-        saved.known.numbers = self.shared.exactly.then(|| self.shared.accounts.saved());
+        saved.known.numbers = self.shared.accounts.saved();
         saved.known.attachment = self.shared.attachment.clone();
         saved.seal()
     }

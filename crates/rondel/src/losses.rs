@@ -62,13 +62,13 @@ impl Undelivered {
 
 /// A lost connection as JSON.
 pub fn outage_json(outage: &Outage) -> Value {
-    let Outage { network, neighbour, from, until, recovered } = outage;
+    let Outage { network, neighbour, from, until, recovered, .. } = outage;
     json!({"network": network, "neighbour": neighbour, "from": seconds(*from), "until": until.map(seconds), "recovered": recovered})
 }
 
 /// A lost connection as a sentence.
 pub fn outage_text(outage: &Outage, times: &mut TimeText) -> String {
-    let Outage { network, neighbour, from, until, recovered } = outage;
+    let Outage { network, neighbour, from, until, recovered, .. } = outage;
     let to = neighbour.as_ref().map(|neighbour| format!(" with {neighbour}")).unwrap_or_default();
     let until = until.map_or_else(|| "not restored".to_owned(), |until| format!("to {}", times.text(until)));
     let lost = if *recovered { "; nothing is missing" } else { "" };

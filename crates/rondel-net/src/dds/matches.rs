@@ -67,7 +67,14 @@ pub(super) fn outage(topic: &str, from: Timestamp, recovered: bool) -> Outage {
             "a DDS participant was not heard of for longer than its lease, and is back; messages meanwhile may be lost"
         );
     }
-    Outage { network: "dds", neighbour: Some(topic.to_owned()), from, until: Some(now()), recovered }
+    Outage {
+        network: "dds",
+        neighbour: Some(topic.to_owned()),
+        from,
+        until: Some(now()),
+        recovered,
+        carried: true,
+    }
 }
 
 /// The readers that match a writer.

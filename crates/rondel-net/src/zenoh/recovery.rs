@@ -17,6 +17,7 @@ use ::zenoh::Wait;
 use ::zenoh::qos::CongestionControl;
 use ::zenoh::query::ConsolidationMode;
 use ::zenoh::sample::SourceInfo;
+use ::zenoh::session::ZenohId;
 use rondel_event::{Origin, Timestamp, TopicId};
 
 use super::resend;
@@ -46,6 +47,7 @@ const SILENCE: (Duration, Duration) = (Duration::from_millis(500), Duration::fro
 #[derive(Debug)]
 pub(super) struct Recoverer {
     session: ::zenoh::Session,
+    watch: Weak<Watch>,
     wake: mpsc::Sender<()>,
     all: Mutex<Vec<Weak<dyn Attended>>>,
     ended: AtomicBool,
@@ -76,7 +78,8 @@ impl Recoverer {
     pub(super) fn start(session: ::zenoh::Session, watch: Weak<Watch>) -> std::io::Result<Arc<Recoverer>> {
         let (wake, woken) = mpsc::channel();
         let (all, ended, recovered) = (Mutex::default(), AtomicBool::new(false), Mutex::default());
-        let recoverer = Arc::new(Recoverer { session, wake, all, ended, recovered });
+        let recoverer =
+            Arc::new(Recoverer { session, watch: Weak::clone(&watch), wake, all, ended, recovered });
         let attending = Arc::downgrade(&recoverer);
         let attend = move || {
             let mut looked = Instant::now();
@@ -344,6 +347,13 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         numbers
     }
 
+    /// Notes that a session has sent a message; it is not known which, if it is `None`.
+    pub(super) fn received_from(&self, session: Option<ZenohId>) {
+        if let Some(watch) = self.recoverer.watch.upgrade() {
+            watch.received_from(session);
+        }
+    }
+
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -377,6 +387,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
             let timed = sample.source_time.is_some();
             let publisher = Numbered { place, next: number, fetched, answers, gap, silence, timed };
             table.publishers.insert(origin.publisher, publisher);
+            self.received_from(Some(info.source_id().zid()));
         }
         let next = self.next(table, origin.publisher);
         let Some(publisher) = table.publishers.get_mut(&origin.publisher) else { return true };

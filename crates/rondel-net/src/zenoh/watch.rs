@@ -6,12 +6,13 @@
 //! connection that was closed then, are a consumer that was cut off. What is published until it connects
 //! again is counted as dropped. Publishing itself only counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak, mpsc};
 use std::time::{Duration, Instant};
 
 use ::zenoh::Wait;
+use ::zenoh::config::WhatAmI;
 use ::zenoh::sample::SampleKind;
 use ::zenoh::session::ZenohId;
 use rondel_event::Timestamp;
@@ -59,7 +60,7 @@ pub(super) struct Watch {
 #[derive(Debug)]
 struct WatchState {
     publishers: Vec<Weak<Sent>>,
-    events: mpsc::Receiver<(SampleKind, ZenohId)>,
+    events: mpsc::Receiver<(SampleKind, Neighbour)>,
     /// The call that did not return between the last two looks.
     blocked: Option<Blocked>,
     /// The last call that blocked for the whole wait, until the connection that was closed is known.
@@ -72,7 +73,17 @@ struct WatchState {
     /// When the last connection was lost, while there is none.
     alone_since: Option<Timestamp>,
     outages: Vec<Outage>,
+    /// The sessions that have sent messages; none once that is not known of a message.
+    senders: Option<BTreeSet<ZenohId>>,
     closing: bool,
+}
+
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug)]
+struct Neighbour {
+    id: ZenohId,
+    /// Whether messages of others may come through it.
+    is_router: bool,
 }
 
 /// A call that does not return.
@@ -110,7 +121,11 @@ impl Watch {
             .info()
             .transport_events_listener()
             .history(true)
-            .callback(move |event| _ = sender.send((event.kind(), *event.transport().zid())))
+            .callback(move |event| {
+                let is_router = event.transport().whatami() == WhatAmI::Router;
+                let neighbour = Neighbour { id: *event.transport().zid(), is_router };
+                _ = sender.send((event.kind(), neighbour));
+            })
             .background()
             .wait()?;
         let state = WatchState {
@@ -123,6 +138,7 @@ impl Watch {
             connected: 0,
             alone_since: None,
             outages: Vec::new(),
+            senders: Some(BTreeSet::new()),
             closing: false,
         };
         let watch = Arc::new(Watch {
@@ -159,6 +175,16 @@ impl Watch {
         _ = self.shelf.set(Arc::downgrade(shelf));
     }
 
+    /// Notes that a session has sent a message; it is not known which, if it is `None`.
+    #[cold]
+    pub(super) fn received_from(&self, session: Option<ZenohId>) {
+        let senders = &mut self.state().senders;
+        match (session, &mut *senders) {
+            (Some(session), Some(known)) if known.len() < NEIGHBOURS => _ = known.insert(session),
+            _ => *senders = None,
+        }
+    }
+
     /// Adds a publisher.
     pub(super) fn add(&self, sent: &Arc<Sent>) {
         self.state().publishers.push(Arc::downgrade(sent));
@@ -174,6 +200,7 @@ impl Watch {
             from,
             until: None,
             recovered: false,
+            carried: true,
         });
         state.outages.iter().cloned().chain(open).collect()
     }
@@ -227,7 +254,7 @@ impl Watch {
                     self.opened.fetch_add(1, Ordering::Relaxed);
                     state.opened(neighbour);
                 }
-                SampleKind::Delete => state.closed(neighbour, self.wait, self.connects),
+                SampleKind::Delete => state.closed(neighbour.id, self.wait, self.connects),
             }
         }
         state.count();
@@ -261,13 +288,15 @@ impl WatchState {
         }
     }
 
-    fn opened(&mut self, neighbour: ZenohId) {
+    fn opened(&mut self, Neighbour { id: neighbour, is_router }: Neighbour) {
         self.connected += 1;
         let (alone, lost) = (self.alone_since.take(), self.lost.remove(&neighbour));
         // A neighbour that was restarted has another id.
         if let Some(from) = lost.or(alone) {
-            let neighbour = lost.map(|_| neighbour.to_string());
-            self.outage(Outage { network: "zenoh", neighbour, from, until: Some(now()), recovered: false });
+            let has_sent = self.senders.as_ref().is_none_or(|senders| senders.contains(&neighbour));
+            let carried = is_router || alone.is_some() || has_sent;
+            let (neighbour, until) = (lost.map(|_| neighbour.to_string()), Some(now()));
+            self.outage(Outage { network: "zenoh", neighbour, from, until, recovered: false, carried });
         }
         self.count();
         self.cut.retain(|cut| {
