@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::Folder;
-use support::network::{arguments, dds, dds_domain, free_endpoint, zenoh, zenoh_listening};
+use support::network::{
+    arguments, dds, dds_domain, free_endpoint, independent, python, zenoh, zenoh_listening,
+};
 use support::process::{LIMIT, Process};
 
 /// How long a participant is stopped: longer than the publisher waits for it.
@@ -96,6 +98,52 @@ fn a_zenoh_monitor_that_was_stopped_checks_every_message() {
     assert_eq!(summary["recovered"], topic["recovered"], "{summary}");
     assert!(summary["received"].as_u64().unwrap() >= COUNT as u64 - 190, "{summary}");
     assert!(finished.stderr.contains("received again until"), "{}", finished.stderr);
+    drop(writer.join().unwrap());
+    publisher.finish().expect_status(0);
+}
+
+/// The numbers in the payloads of messages.
+fn numbers(lines: &[String]) -> Vec<usize> {
+    let number = |line: &String| serde_json::from_str::<Value>(line).unwrap()["n"].as_u64().unwrap() as usize;
+    lines.iter().map(number).collect()
+}
+
+#[test]
+fn an_advanced_publisher_of_zenoh_sends_again_what_was_missed() {
+    const COUNT: usize = 8000;
+    let Some(python) = python("an_advanced_publisher_of_zenoh_sends_again_what_was_missed") else { return };
+    let (folder, endpoint) = (Folder::new(), free_endpoint());
+    let lines: String = messages(0..COUNT).map(|line| line + "\n").collect();
+    let file = folder.file("messages", lines);
+    let own = ["state", "--file", &file, "--rate", "2000", "--advanced", "--stay", "--wait", "0.5"];
+    let mut publisher =
+        independent(&python, "zenoh_publish.py", &[&own[..], &["--listen", &endpoint]].concat());
+    let input = publisher.take_input();
+    let mut tap = Process::rondel(arguments(&["tap", "zenoh:state"], &zenoh("peer", &endpoint)));
+    let begin = numbers(&tap.take_stdout(1))[0];
+    stop_for_a_while(&tap);
+    let received = numbers(&tap.take_stdout(COUNT - begin - 1));
+    assert!(received.into_iter().eq(begin + 1..COUNT));
+    tap.terminate();
+    drop(input);
+    publisher.finish().expect_status(0);
+    let tapped = tap.finish();
+    assert!(tapped.stderr.contains("received again"), "{}", tapped.stderr);
+}
+
+#[test]
+fn an_advanced_subscriber_of_zenoh_gets_again_what_it_missed() {
+    const COUNT: usize = 8000;
+    let Some(python) = python("an_advanced_subscriber_of_zenoh_gets_again_what_it_missed") else { return };
+    let endpoint = free_endpoint();
+    let (publisher, writer) = publisher(&endpoint, COUNT);
+    let own = ["state", "--print", "--quiet", "60", "--advanced", "--connect", &endpoint];
+    let mut subscriber = independent(&python, "zenoh_subscribe.py", &own);
+    subscriber.wait_stdout("ready");
+    let begin = numbers(&subscriber.take_stdout(1))[0];
+    stop_for_a_while(&subscriber);
+    let received = numbers(&subscriber.take_stdout(COUNT - begin - 1));
+    assert!(received.into_iter().eq(begin + 1..COUNT));
     drop(writer.join().unwrap());
     publisher.finish().expect_status(0);
 }

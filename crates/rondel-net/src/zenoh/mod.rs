@@ -4,6 +4,7 @@
 //! sample at a time; when Zenoh's reader finds nothing more, a task on the same thread reports idle. The
 //! receiver publishes within these calls. Zenoh's asynchronous interface is used in this module only.
 
+mod advanced;
 mod exposure;
 mod publisher;
 mod recovery;

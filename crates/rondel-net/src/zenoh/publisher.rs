@@ -29,7 +29,7 @@ pub struct Publisher {
     /// Whether messages carry their sequence number.
     numbered: bool,
     /// Published messages that subscribers may ask for, and who answers.
-    kept: Option<(Arc<Kept>, Queryable<()>)>,
+    kept: Option<(Arc<Kept>, [Queryable<()>; 2])>,
     watch: Weak<Watch>,
 }
 

@@ -15,13 +15,13 @@ use std::time::{Duration, Instant};
 
 use ::zenoh::Wait;
 use ::zenoh::qos::CongestionControl;
-use ::zenoh::query::ConsolidationMode;
+use ::zenoh::query::{ConsolidationMode, ReplyKeyExpr};
 use ::zenoh::sample::SourceInfo;
 use ::zenoh::session::ZenohId;
 use rondel_event::{Origin, Timestamp, TopicId};
 
-use super::resend;
 use super::watch::Watch;
+use super::{advanced, resend};
 use crate::adapter::{Receiver, Recovered, Sample, now};
 
 /// Publishers whose numbers are compared without a lock.
@@ -135,19 +135,30 @@ impl Recoverer {
     }
 
     /// Asks a publisher for its messages from a number on.
-    fn ask(&self, place: &str, from: u32) -> Asked {
+    fn ask(&self, places: &Places, from: u32) -> Asked {
         let (sender, answers) = mpsc::channel();
         let waking = Waking(self.wake.clone());
+        let replies = advanced::Replies::new(sender.clone());
+        let is_advanced = places.advanced;
         let callback = move |reply: ::zenoh::query::Reply| {
-            if let Ok(sample) = reply.result() {
-                // It may have come too late.
-                _ = sender.send(sample.payload().to_bytes().into_owned());
+            let Ok(sample) = reply.result() else { return };
+            if is_advanced {
+                return replies.add(sample);
             }
+            // It may have come too late.
+            _ = sender.send(sample.payload().to_bytes().into_owned());
             _ = waking.0.send(());
         };
+        let selector = if is_advanced {
+            advanced::selector(&places.of_advanced, from)
+        } else {
+            resend::selector(&places.own, from)
+        };
+        let place = selector.clone();
         let asked = self
             .session
-            .get(resend::selector(place, from))
+            .get(selector)
+            .accept_replies(ReplyKeyExpr::Any)
             .consolidation(ConsolidationMode::None)
             .congestion_control(CongestionControl::Block)
             .timeout(ANSWER)
@@ -223,7 +234,7 @@ struct Table {
 /// One publisher.
 #[derive(Debug)]
 struct Numbered {
-    place: String,
+    places: Places,
     /// The next number, unless the slot has it.
     next: u32,
     /// The last numbers that were fetched: first, and next after the last. They may come once more.
@@ -233,6 +244,15 @@ struct Numbered {
     silence: Silence,
     /// Whether messages carry the time of their publication.
     timed: bool,
+}
+
+/// Where a publisher may be asked.
+#[derive(Debug)]
+struct Places {
+    own: String,
+    of_advanced: String,
+    /// Whether it is asked as an advanced publisher of zenoh-ext. While it has never answered, that changes.
+    advanced: bool,
 }
 
 /// Whether a publisher answers.
@@ -381,11 +401,13 @@ impl<R: Receiver + ?Sized> Numbers<R> {
             if table.publishers.len() >= PUBLISHERS {
                 return true;
             }
-            let place = resend::place(key, info.source_id());
+            let (own, of_advanced) =
+                (resend::place(key, info.source_id()), advanced::place(key, info.source_id()));
+            let places = Places { own, of_advanced, advanced: false };
             let silence = Silence::new(number);
             let (answers, fetched, gap) = (Answers::Unknown, None, None);
             let timed = sample.source_time.is_some();
-            let publisher = Numbered { place, next: number, fetched, answers, gap, silence, timed };
+            let publisher = Numbered { places, next: number, fetched, answers, gap, silence, timed };
             table.publishers.insert(origin.publisher, publisher);
             self.received_from(Some(info.source_id().zid()));
         }
@@ -501,7 +523,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
             let Some(gap) = &mut numbered.gap else { return false };
             let Some(asked) = &gap.asked else {
                 if Instant::now() >= gap.due {
-                    gap.asked = Some(recoverer.ask(&numbered.place, numbered.next));
+                    gap.asked = Some(recoverer.ask(&numbered.places, numbered.next));
                 }
                 return false;
             };
@@ -515,7 +537,10 @@ impl<R: Receiver + ?Sized> Numbers<R> {
                 let table = &mut *self.table();
                 let Some(numbered) = table.publishers.get_mut(&publisher) else { return false };
                 let Some(gap) = &mut numbered.gap else { return false };
-                gap.due = Instant::now() + AGAIN;
+                // At once, the first time.
+                let again = if numbered.places.advanced { AGAIN } else { Duration::ZERO };
+                gap.due = Instant::now() + again;
+                numbered.places.advanced ^= numbered.answers == Answers::Unknown;
                 let (patience, known) = match numbered.answers {
                     Answers::Yes => (PATIENCE, true),
                     Answers::Unknown | Answers::No => (UNKNOWN, false),
@@ -673,13 +698,20 @@ impl<R: Receiver + ?Sized> Attended for Numbers<R> {
             let Some(numbered) = table.publishers.get_mut(&publisher) else { continue };
             let silence = &mut numbered.silence;
             if silence.is_due(next, reconnected) {
-                silence.asked = Some(recoverer.ask(&numbered.place, next));
+                // An advanced publisher says nothing where nothing is missing: it is asked for the last one too.
+                let from = if numbered.places.advanced { next.wrapping_sub(1) } else { next };
+                silence.asked = Some(recoverer.ask(&numbered.places, from));
             }
             let Some(answer) = silence.asked.as_ref().and_then(Asked::answer) else { continue };
             silence.asked = None;
             // Asked less and less often.
             silence.wait = (silence.wait * 2).min(SILENCE.1);
             match answer {
+                Err(()) if numbered.answers == Answers::Unknown && !numbered.places.advanced => {
+                    numbered.places.advanced = true;
+                    silence.wait = SILENCE.0;
+                    silence.since = Instant::now();
+                }
                 Err(()) if numbered.answers == Answers::Unknown => numbered.answers = Answers::No,
                 // Its connection may come back.
                 Err(()) => silence.since = Instant::now(),

@@ -4,6 +4,8 @@
 //! the key `KEY/@rondel/SESSION/ENTITY` with the parameter `from`, and gets the blocks from that number on, up to
 //! [`REPLY`] bytes; then it asks again. The publisher never waits for a subscriber here: a thread of its own answers.
 //!
+//! Advanced subscribers of zenoh-ext ask, and are answered, [as they are used to](super::advanced).
+//!
 //! An answer is the next number of the publisher (8 bytes, little-endian as everything), then blocks: first number
 //! (8), time of the first message in nanoseconds (8), number of messages (4), bytes of messages (4), messages. A
 //! message is its length (4), the milliseconds since the time of its block (4), and its payload.
@@ -15,9 +17,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use ::zenoh::Wait;
 use ::zenoh::key_expr::KeyExpr;
 use ::zenoh::query::{Query, Queryable};
+use ::zenoh::sample::SourceInfo;
 use ::zenoh::session::EntityGlobalId;
 use rondel_event::Timestamp;
 
+use super::advanced;
 use super::publisher::PublishGate;
 use super::watch::{Sent, Watch};
 use crate::adapter::now;
@@ -47,6 +51,8 @@ pub(super) struct Shelf {
 pub(super) struct Kept {
     shelf: Arc<Shelf>,
     sent: Arc<Sent>,
+    /// The key and the id that messages are published with.
+    source: Option<(KeyExpr<'static>, EntityGlobalId)>,
     blocks: Mutex<VecDeque<Block>>,
     /// Bytes in the blocks.
     bytes: AtomicUsize,
@@ -94,25 +100,26 @@ impl Shelf {
         session: &::zenoh::Session,
         (key, publisher): (&KeyExpr<'static>, EntityGlobalId),
         sent: &Arc<Sent>,
-    ) -> Result<(Arc<Kept>, Queryable<()>), ::zenoh::Error> {
+    ) -> Result<(Arc<Kept>, [Queryable<()>; 2]), ::zenoh::Error> {
         let kept = Kept {
             shelf: Arc::clone(self),
             sent: Arc::clone(sent),
+            source: Some((key.clone(), publisher)),
             blocks: Mutex::default(),
             bytes: AtomicUsize::new(0),
         };
         let kept = Arc::new(kept);
-        let (queries, asked) = (self.queries.clone(), Arc::downgrade(&kept));
-        let callback = move |query| _ = queries.send((query, Weak::clone(&asked)));
-        let queryable = session
-            .declare_queryable(place(key.as_str(), &publisher))
-            .complete(true)
-            .callback(callback)
-            .wait()?;
+        let declare = |place: String| {
+            let (queries, asked) = (self.queries.clone(), Arc::downgrade(&kept));
+            let callback = move |query| _ = queries.send((query, Weak::clone(&asked)));
+            session.declare_queryable(place).complete(true).callback(callback).wait()
+        };
+        let own = declare(place(key.as_str(), &publisher))?;
+        let advanced = declare(format!("{}/_", advanced::place(key.as_str(), &publisher)))?;
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|kept| kept.strong_count() > 0);
         all.push(Arc::downgrade(&kept));
-        Ok((kept, queryable))
+        Ok((kept, [own, advanced]))
     }
 
     /// Gives up the oldest messages of the publisher that keeps most, in favour of one whose blocks are locked.
@@ -227,7 +234,7 @@ impl Kept {
 
     fn answer(&self, query: &Query, gate: &PublishGate) {
         let from = query.parameters().get(FROM).and_then(|text| text.parse::<u32>().ok());
-        let Some(from) = from else { return };
+        let Some(from) = from else { return self.answer_one_by_one(query, gate) };
         // On the wire numbers have 32 bits, and begin again at zero.
         let next = self.sent.count.load(Ordering::Relaxed);
         let (reply, count) = self.from(next.saturating_sub((next as u32).wrapping_sub(from).into()));
@@ -239,6 +246,65 @@ impl Kept {
             self.sent.drops.take_back(count);
             tracing::debug!(key = %query.key_expr(), from, count, "sent messages again");
         }
+    }
+}
+
+impl Kept {
+    /// Answers an advanced subscriber: each message is a reply.
+    fn answer_one_by_one(&self, query: &Query, gate: &PublishGate) {
+        let Some((key, id)) = &self.source else { return };
+        let next = self.sent.count.load(Ordering::Relaxed);
+        let Some((mut from, until)) = advanced::asked(query.parameters(), next) else { return };
+        while from < until {
+            let (reply, _) = self.from(from);
+            let (mut last, mut sent) = (None, 0);
+            _ = read(&reply, |number, _, payload| {
+                if number < until {
+                    let reply =
+                        query.reply(key.clone(), payload).source_info(SourceInfo::new(*id, number as u32));
+                    sent += u64::from(matches!(gate.pass(|| reply.wait()), Some(Ok(()))));
+                    last = Some(number);
+                }
+            });
+            self.sent.drops.take_back(sent);
+            match last {
+                Some(last) => from = last + 1,
+                None => break,
+            }
+        }
+        tracing::debug!(key = %query.key_expr(), "sent messages again, to an advanced subscriber");
+    }
+}
+
+/// An answer that is made of single messages.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    next: u64,
+    blocks: Vec<u8>,
+}
+
+impl Answer {
+    pub(super) fn len(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Adds a message, as a block.
+    pub(super) fn add(&mut self, number: u64, time: Timestamp, payload: &[u8]) {
+        let Ok(length) = u32::try_from(payload.len() + HEAD) else { return };
+        self.next = number + 1;
+        for part in [&number.to_le_bytes()[..], &time.as_nanos().to_le_bytes(), &1u32.to_le_bytes()] {
+            self.blocks.extend_from_slice(part);
+        }
+        for part in [length, length - HEAD as u32, 0] {
+            self.blocks.extend_from_slice(&part.to_le_bytes());
+        }
+        self.blocks.extend_from_slice(payload);
+    }
+
+    /// Returns the answer, if it has a message.
+    pub(super) fn finish(self) -> Option<Vec<u8>> {
+        let whole = || [&self.next.to_le_bytes()[..], &self.blocks].concat();
+        (!self.blocks.is_empty()).then(whole)
     }
 }
 
@@ -304,7 +370,7 @@ mod tests {
         let (matched, drops) = (Arc::<MatchedState>::default(), Arc::<Drops>::default());
         let sent = Arc::new(Sent { count: AtomicU64::new(0), matched, drops });
         let (shelf, blocks) = (Arc::clone(shelf), Mutex::default());
-        let kept = Arc::new(Kept { shelf, sent, blocks, bytes: AtomicUsize::new(0) });
+        let kept = Arc::new(Kept { shelf, sent, source: None, blocks, bytes: AtomicUsize::new(0) });
         kept.shelf.all.lock().unwrap().push(Arc::downgrade(&kept));
         kept
     }

@@ -9,6 +9,8 @@ import sys
 import threading
 import time
 
+import zenoh.ext
+
 from zenoh_session import open_session, session_arguments
 
 parser = argparse.ArgumentParser(description=__doc__)
@@ -17,6 +19,7 @@ parser.add_argument("--count", type=int, help="end after this many messages; exi
 parser.add_argument("--quiet", type=float, default=10, help="seconds without a message after which to end")
 parser.add_argument("--print", action="store_true", help="print every payload on a line")
 parser.add_argument("--times", action="store_true", help="print the time of arrival before each payload")
+parser.add_argument("--advanced", action="store_true", help="be an advanced subscriber, with recovery")
 session_arguments(parser)
 arguments = parser.parse_args()
 
@@ -36,7 +39,11 @@ def on_sample(sample):
 
 
 with open_session(arguments) as session:
-    subscriber = session.declare_subscriber(arguments.key, on_sample)
+    if arguments.advanced:
+        recovery = zenoh.ext.RecoveryConfig(heartbeat=True)
+        subscriber = zenoh.ext.declare_advanced_subscriber(session, arguments.key, on_sample, recovery=recovery)
+    else:
+        subscriber = session.declare_subscriber(arguments.key, on_sample)
     print("ready", flush=True)
     last = time.monotonic()
     while not done.wait(0.05) and time.monotonic() - last < arguments.quiet:

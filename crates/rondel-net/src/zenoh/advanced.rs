@@ -1,0 +1,124 @@
+//! The protocol of Zenoh's own advanced publishers and subscribers (zenoh-ext), as far as missed messages need it.
+//!
+//! An advanced publisher with a cache answers queries on `KEY/@adv/pub/SESSION/ENTITY/…` with the samples whose
+//! numbers are in the parameter `_sn` (`first..last`, both inclusive and both optional), or with the last `_max` ones,
+//! each as a reply of its own with its number. An advanced subscriber with recovery asks so after a gap.
+
+use std::sync::{Mutex, PoisonError, mpsc};
+
+use ::zenoh::query::Parameters;
+use ::zenoh::sample::Sample;
+use ::zenoh::session::EntityGlobalId;
+use rondel_event::Timestamp;
+
+use super::resend;
+
+/// The parameters of a query.
+const NUMBERS: &str = "_sn";
+const LAST: &str = "_max";
+/// Bytes of an answer; what comes after is asked for again.
+const ANSWER: usize = 4 << 20;
+
+/// Returns the key below which a publisher answers.
+pub(super) fn place(key: &str, publisher: &EntityGlobalId) -> String {
+    format!("{key}/@adv/pub/{}/{}", publisher.zid(), publisher.eid())
+}
+
+/// Returns the selector that asks a place for messages from a number on.
+pub(super) fn selector(place: &str, from: u32) -> String {
+    format!("{place}/**?{NUMBERS}={from}..")
+}
+
+/// What a query asks for, given the number of the next message: the first number and the one after the last.
+pub(super) fn asked(parameters: &Parameters<'_>, next: u64) -> Option<(u64, u64)> {
+    // On the wire numbers have 32 bits, and begin again at zero.
+    let whole = |number: u32| next.saturating_sub((next as u32).wrapping_sub(number).into());
+    match parameters.get(NUMBERS) {
+        Some(range) => {
+            let (first, last) = range.split_once("..").unwrap_or((range, range));
+            let first = first.parse().map_or(0, whole);
+            // A number beyond the next one would look like one long ago.
+            let last =
+                last.parse::<u32>().ok().filter(|last| (next as u32).wrapping_sub(*last) <= u32::MAX / 2);
+            Some((first, last.map_or(next, |last| (whole(last) + 1).min(next))))
+        }
+        None => {
+            let count = parameters.get(LAST)?.parse::<u64>().ok()?;
+            Some((next.saturating_sub(count), next))
+        }
+    }
+}
+
+/// Makes one answer of several replies. It is sent once there are no more of them.
+pub(super) struct Replies {
+    sender: mpsc::Sender<Vec<u8>>,
+    all: Mutex<resend::Answer>,
+}
+
+impl Replies {
+    pub(super) fn new(sender: mpsc::Sender<Vec<u8>>) -> Replies {
+        Replies { sender, all: Mutex::default() }
+    }
+
+    /// Adds a reply.
+    pub(super) fn add(&self, sample: &Sample) {
+        let Some(info) = sample.source_info() else { return };
+        let time = sample.timestamp().and_then(|time| i64::try_from(time.get_time().as_nanos()).ok());
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() < ANSWER {
+            let time = Timestamp::from_nanos(time.unwrap_or(0));
+            all.add(info.source_sn().into(), time, &sample.payload().to_bytes());
+        }
+    }
+}
+
+impl Drop for Replies {
+    fn drop(&mut self) {
+        let all = std::mem::take(&mut *self.all.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(answer) = all.finish() {
+            // It may have come too late.
+            _ = self.sender.send(answer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_those_of_numbers_with_32_bits() {
+        let turn = 1 << 32;
+        for (parameters, next, expected) in [
+            ("_sn=3..", 10, Some((3, 10))),
+            ("_sn=3..5", 10, Some((3, 6))),
+            ("_sn=..5", 10, Some((0, 6))),
+            ("_sn=..", 10, Some((0, 10))),
+            ("_sn=7", 10, Some((7, 8))),
+            ("_sn=3..99", 10, Some((3, 10))),
+            ("_sn=4294967290..", turn + 5, Some((turn - 6, turn + 5))),
+            ("_sn=4294967290..2", turn + 5, Some((turn - 6, turn + 3))),
+            ("_max=4", 10, Some((6, 10))),
+            ("_max=40", 10, Some((0, 10))),
+            ("_max=x", 10, None),
+            ("", 10, None),
+        ] {
+            assert_eq!(asked(&Parameters::from(parameters), next), expected, "{parameters} {next}");
+        }
+    }
+
+    #[test]
+    fn replies_become_one_answer() {
+        let mut answer = resend::Answer::default();
+        for (number, payload) in [(4, "a"), (5, ""), (7, "bc")] {
+            answer.add(number, Timestamp::from_nanos(9), payload.as_bytes());
+        }
+        let mut all = Vec::new();
+        let next = resend::read(&answer.finish().unwrap(), |number, time, payload| {
+            assert_eq!(time.as_nanos(), 9);
+            all.push((number, payload.to_vec()));
+        });
+        assert_eq!((next, all.len(), &all[2]), (Some(8), 3, &(7, b"bc".to_vec())));
+        assert_eq!(resend::Answer::default().finish(), None);
+    }
+}
