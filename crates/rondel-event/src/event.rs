@@ -60,6 +60,11 @@ impl Event {
         self.topic
     }
 
+    /// Returns the bytes that its texts take, also after they were replaced by shorter ones.
+    pub fn text_capacity(&self) -> usize {
+        self.text.capacity()
+    }
+
     /// Returns the time.
     pub fn time(&self) -> Timestamp {
         self.time

@@ -333,9 +333,38 @@ const ROUNDS: u32 = 10_000;
 /// The number of events kept for reuse: more than a burst, less than the limit of a queue.
 const FREE: usize = 4096;
 
-/// Keeps an event for reuse, unless a set still refers to it.
+/// The texts of an event that is kept for reuse: larger ones are seldom, and would be kept for good.
+const TEXT: usize = 4096;
+
+/// Keeps an event for reuse, unless a set still refers to it or it is large.
 fn leave(item: Arc<Event>, free: &mut Vec<Arc<Event>>) {
-    if free.len() < FREE && Arc::strong_count(&item) == 1 {
+    if free.len() < FREE && Arc::strong_count(&item) == 1 && item.text_capacity() <= TEXT {
         free.push(item);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An event with one text of this length.
+    fn event(length: u32) -> Event {
+        let mut bytes = [0; 4 + 8 + 1 + 8].to_vec();
+        bytes.extend_from_slice(&1u32.to_le_bytes());
+        bytes.push(5);
+        bytes.extend_from_slice(&(u64::from(length) << 32).to_le_bytes());
+        bytes.resize(bytes.len() + length as usize, b'x');
+        Event::read(&bytes).unwrap_or_default()
+    }
+
+    #[test]
+    fn the_memory_of_large_events_is_given_back() {
+        let mut free = Vec::new();
+        for length in [10, 1 << 20, 100] {
+            let event = event(length);
+            assert!(event.text_capacity() >= length as usize);
+            leave(Arc::new(event), &mut free);
+        }
+        assert_eq!(free.len(), 2);
     }
 }
