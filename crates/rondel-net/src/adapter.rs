@@ -259,7 +259,7 @@ pub struct Outage {
     pub until: Option<Timestamp>,
     /// Whether everything that was missed is known to have been received later.
     pub recovered: bool,
-    /// Whether messages may have been missed: not through a neighbour that has never sent one.
+    /// Whether messages may have been missed without anything else that tells: numbered messages do.
     pub carried: bool,
 }
 

@@ -300,7 +300,8 @@ impl Shared {
         let stay = uncertain.iter().filter(|property| monitor.stays_uncertain(**property));
         let stay: Vec<&str> = stay.filter_map(name).collect();
         if !names.is_empty() {
-            let from = (monitor.position() > 0).then(|| monitor.time());
+            // Where nothing measures time, there is none.
+            let from = (monitor.position() > 0).then(|| monitor.time()).filter(|time| *time > UNKNOWN);
             self.notice(Notice::blind(&names, &stay, from));
         }
     }

@@ -32,7 +32,9 @@ pub fn mistyped_values(count: u64) -> String {
 pub fn standing(statistics: &PropertyStatistics) -> (Verdict, String) {
     if let Some(first) = &statistics.first {
         let times = counted(statistics.violations, "time", "times");
-        (Verdict::Violated, format!("violated {times}, first {}", first_violation(first)))
+        let withheld = statistics.open && statistics.blind.verdicts > 0;
+        let why = if withheld { "; inconclusive at the end, messages were not seen" } else { "" };
+        (Verdict::Violated, format!("violated {times}, first {}{why}", first_violation(first)))
     } else if statistics.undecided() {
         (Verdict::Inconclusive, "never decided".to_owned())
     } else if statistics.open {

@@ -78,7 +78,8 @@ fn a_zenoh_monitor_that_was_stopped_checks_every_message() {
     const COUNT: usize = 3000;
     let (folder, endpoint) = (Folder::new(), free_endpoint());
     let (publisher, writer) = publisher(&endpoint, COUNT);
-    let specification = folder.file("p.rondel", "topic state { n: int }\nproperty p = state.n >= 0\n");
+    let text = "topic state { n: int }\nproperty p = (state.n >= 0) since (state.n >= 0)\n";
+    let specification = folder.file("p.rondel", text);
     let own = ["run", &specification, "--emit", "every", "--topic", "zenoh:state", "--summary", "json"];
     let mut run = Process::rondel(arguments(&own, &zenoh("peer", &endpoint)));
     run.take_stdout(10);
@@ -97,6 +98,13 @@ fn a_zenoh_monitor_that_was_stopped_checks_every_message() {
     assert!(topic["recovered"].as_u64().unwrap() > 0, "{summary}");
     assert_eq!(summary["recovered"], topic["recovered"], "{summary}");
     assert!(summary["received"].as_u64().unwrap() >= COUNT as u64 - 190, "{summary}");
+    // Nothing was missed, so that nothing is uncertain, however far the property looks back.
+    let property = &summary["properties"][0];
+    assert_eq!(
+        (&property["verdict"], &property["withheld"]),
+        (&"satisfied".into(), &Value::Null),
+        "{summary}"
+    );
     assert!(finished.stderr.contains("received again until"), "{}", finished.stderr);
     drop(writer.join().unwrap());
     publisher.finish().expect_status(0);

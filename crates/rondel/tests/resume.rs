@@ -215,6 +215,10 @@ fn what_waits_is_there_in_the_next_run() {
     rondel(["run", &other, "--resume", &name])
         .expect_status(2)
         .expect_stderr(&["cannot resume from", "other alignment settings"]);
+    // A misspelt file must not cost the state.
+    rondel(["run", &other, "--resume", &folder.path("stat.snapshot"), "--snapshot-to", &name])
+        .expect_status(2)
+        .expect_stderr(&["stat.snapshot does not exist, and ", "state.snapshot would be replaced"]);
     let speed = "{\"t\":0,\"v\":9}\n{\"t\":1,\"v\":0}\n{\"t\":5,\"v\":7}\n";
     let (lines, second) = part("zenoh:t/speed", speed, &[], 2);
     assert!(lines[0].contains("inconclusive") && lines[1].contains("satisfied"), "{lines:?}");

@@ -17,7 +17,6 @@ use ::zenoh::Wait;
 use ::zenoh::qos::CongestionControl;
 use ::zenoh::query::{ConsolidationMode, ReplyKeyExpr};
 use ::zenoh::sample::SourceInfo;
-use ::zenoh::session::ZenohId;
 use rondel_event::{Origin, Timestamp, TopicId};
 
 use super::watch::Watch;
@@ -367,10 +366,10 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         numbers
     }
 
-    /// Notes that a session has sent a message; it is not known which, if it is `None`.
-    pub(super) fn received_from(&self, session: Option<ZenohId>) {
+    /// Notes that a message came without a number.
+    pub(super) fn unnumbered(&self) {
         if let Some(watch) = self.recoverer.watch.upgrade() {
-            watch.received_from(session);
+            watch.unnumbered();
         }
     }
 
@@ -409,7 +408,6 @@ impl<R: Receiver + ?Sized> Numbers<R> {
             let timed = sample.source_time.is_some();
             let publisher = Numbered { places, next: number, fetched, answers, gap, silence, timed };
             table.publishers.insert(origin.publisher, publisher);
-            self.received_from(Some(info.source_id().zid()));
         }
         let next = self.next(table, origin.publisher);
         let Some(publisher) = table.publishers.get_mut(&origin.publisher) else { return true };

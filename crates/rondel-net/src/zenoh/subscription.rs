@@ -31,8 +31,8 @@ pub struct Subscription {
 struct SubscriptionState {
     topic: String,
     received: AtomicU64,
-    /// Whether a message without a number came, of which it is not known who has sent it.
-    anonymous: AtomicBool,
+    /// Whether a message without a number came.
+    unnumbered: AtomicBool,
     empty: AtomicU64,
     /// Whether a task that calls the receiver's `idle` was started and has not begun yet.
     telling: AtomicBool,
@@ -94,9 +94,9 @@ impl Subscription {
                 let received = Sample::new(&payload, source_time, None);
                 let info = sample.source_info();
                 let received = received.with_origin(info.map(origin_of));
-                if info.is_none() && !state.anonymous.load(Ordering::Relaxed) {
-                    state.anonymous.store(true, Ordering::Relaxed);
-                    compared.received_from(None);
+                if info.is_none() && !state.unnumbered.load(Ordering::Relaxed) {
+                    state.unnumbered.store(true, Ordering::Relaxed);
+                    compared.unnumbered();
                 }
                 if let (Some(info), Some(origin)) = (info, received.origin)
                     && !compared.pass(origin, info, sample.key_expr().as_str(), &received)

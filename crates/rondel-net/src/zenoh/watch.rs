@@ -6,13 +6,12 @@
 //! connection that was closed then, are a consumer that was cut off. What is published until it connects
 //! again is counted as dropped. Publishing itself only counts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak, mpsc};
 use std::time::{Duration, Instant};
 
 use ::zenoh::Wait;
-use ::zenoh::config::WhatAmI;
 use ::zenoh::sample::SampleKind;
 use ::zenoh::session::ZenohId;
 use rondel_event::Timestamp;
@@ -29,6 +28,8 @@ const CLOSING: Duration = Duration::from_secs(15);
 const LEFT: Duration = Duration::from_secs(60);
 /// A consumer that has not asked for messages for this long has all that it missed.
 const ASKS: Duration = Duration::from_millis(500);
+/// Time without any connection, in nanoseconds, from which on verdicts about what did not come are withheld.
+const LONG: i64 = 1_000_000_000;
 /// Limits of remembered neighbours and outages.
 const NEIGHBOURS: usize = 1024;
 
@@ -60,7 +61,7 @@ pub(super) struct Watch {
 #[derive(Debug)]
 struct WatchState {
     publishers: Vec<Weak<Sent>>,
-    events: mpsc::Receiver<(SampleKind, Neighbour)>,
+    events: mpsc::Receiver<(SampleKind, ZenohId)>,
     /// The call that did not return between the last two looks.
     blocked: Option<Blocked>,
     /// The last call that blocked for the whole wait, until the connection that was closed is known.
@@ -73,17 +74,9 @@ struct WatchState {
     /// When the last connection was lost, while there is none.
     alone_since: Option<Timestamp>,
     outages: Vec<Outage>,
-    /// The sessions that have sent messages; none once that is not known of a message.
-    senders: Option<BTreeSet<ZenohId>>,
+    /// Whether all messages that came had numbers.
+    numbered: bool,
     closing: bool,
-}
-
-/// The other end of a connection.
-#[derive(Clone, Copy, Debug)]
-struct Neighbour {
-    id: ZenohId,
-    /// Whether messages of others may come through it.
-    is_router: bool,
 }
 
 /// A call that does not return.
@@ -121,11 +114,7 @@ impl Watch {
             .info()
             .transport_events_listener()
             .history(true)
-            .callback(move |event| {
-                let is_router = event.transport().whatami() == WhatAmI::Router;
-                let neighbour = Neighbour { id: *event.transport().zid(), is_router };
-                _ = sender.send((event.kind(), neighbour));
-            })
+            .callback(move |event| _ = sender.send((event.kind(), *event.transport().zid())))
             .background()
             .wait()?;
         let state = WatchState {
@@ -138,7 +127,7 @@ impl Watch {
             connected: 0,
             alone_since: None,
             outages: Vec::new(),
-            senders: Some(BTreeSet::new()),
+            numbered: true,
             closing: false,
         };
         let watch = Arc::new(Watch {
@@ -175,14 +164,10 @@ impl Watch {
         _ = self.shelf.set(Arc::downgrade(shelf));
     }
 
-    /// Notes that a session has sent a message; it is not known which, if it is `None`.
+    /// Notes that a message came without a number.
     #[cold]
-    pub(super) fn received_from(&self, session: Option<ZenohId>) {
-        let senders = &mut self.state().senders;
-        match (session, &mut *senders) {
-            (Some(session), Some(known)) if known.len() < NEIGHBOURS => _ = known.insert(session),
-            _ => *senders = None,
-        }
+    pub(super) fn unnumbered(&self) {
+        self.state().numbered = false;
     }
 
     /// Adds a publisher.
@@ -194,7 +179,7 @@ impl Watch {
     pub(super) fn outages(&self) -> Vec<Outage> {
         self.look();
         let state = self.state();
-        let open = state.alone_since.map(|from| Outage {
+        let open = state.alone_since.filter(|from| state.carried(Some(*from))).map(|from| Outage {
             network: "zenoh",
             neighbour: None,
             from,
@@ -254,7 +239,7 @@ impl Watch {
                     self.opened.fetch_add(1, Ordering::Relaxed);
                     state.opened(neighbour);
                 }
-                SampleKind::Delete => state.closed(neighbour.id, self.wait, self.connects),
+                SampleKind::Delete => state.closed(neighbour, self.wait, self.connects),
             }
         }
         state.count();
@@ -288,13 +273,19 @@ impl WatchState {
         }
     }
 
-    fn opened(&mut self, Neighbour { id: neighbour, is_router }: Neighbour) {
+    /// Whether messages may have been missed without anything that tells. Of numbered ones it is known exactly which are
+    /// missing; but while there was no connection for long, nobody knew that some were.
+    fn carried(&self, alone: Option<Timestamp>) -> bool {
+        let long = |from: Timestamp| now().as_nanos().saturating_sub(from.as_nanos()) >= LONG;
+        !self.numbered || alone.is_some_and(long)
+    }
+
+    fn opened(&mut self, neighbour: ZenohId) {
         self.connected += 1;
         let (alone, lost) = (self.alone_since.take(), self.lost.remove(&neighbour));
         // A neighbour that was restarted has another id.
         if let Some(from) = lost.or(alone) {
-            let has_sent = self.senders.as_ref().is_none_or(|senders| senders.contains(&neighbour));
-            let carried = is_router || alone.is_some() || has_sent;
+            let carried = self.carried(alone);
             let (neighbour, until) = (lost.map(|_| neighbour.to_string()), Some(now()));
             self.outage(Outage { network: "zenoh", neighbour, from, until, recovered: false, carried });
         }

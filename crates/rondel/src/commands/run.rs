@@ -112,6 +112,14 @@ impl Run {
         // Without the state, messages that are repeated would count as new.
         match self.resume.as_ref().or(self.snapshot_to.as_ref().filter(|_| exactly)) {
             Some(file) if matches!(file.try_exists(), Ok(false)) => {
+                let other = self.snapshot_to.as_ref().filter(|to| *to != file && to.exists());
+                if let Some(other) = other {
+                    return Err(format!(
+                        "the snapshot {} does not exist, and {} would be replaced: name it in --resume, or remove it",
+                        file.display(),
+                        other.display()
+                    ));
+                }
                 warn(&format!(
                     "the snapshot {} does not exist yet: starting from the beginning",
                     file.display()

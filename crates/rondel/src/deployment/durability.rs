@@ -37,11 +37,15 @@ pub(super) fn durability(item: Item<'_>, mistakes: &mut Mistakes) -> Option<Dura
         every.map(|item| duration(item, ("every", "100 ms", ""), mistakes)).unwrap_or(Some(100_000_000));
     let pause = Duration::from_nanos(nanos.and_then(|nanos| u64::try_from(nanos).ok())?);
     match level.and_then(|item| item.text("durability", mistakes)).as_deref() {
-        Some("exactly") if !pause.is_zero() => return Some(Durability::Exactly(pause)),
+        Some("exactly") if pause.is_zero() => mistakes.at(item, "`every` must be more than 0 s"),
+        Some("exactly") => return Some(Durability::Exactly(pause)),
         Some("none") if every.is_none() => return Some(Durability::None),
         Some("snapshot") if every.is_none() => return Some(Durability::Snapshot),
         Some("none" | "snapshot") => {
             mistakes.at(item, "`every` belongs to `level: exactly`; for others there is --snapshot-every")
+        }
+        None if item.is_mapping() => {
+            mistakes.at(item, "`durability` needs `level`: none, snapshot or exactly")
         }
         _ => mistakes.at(item, "`durability` must be none, snapshot or exactly"),
     }
