@@ -257,8 +257,6 @@ pub struct Outage {
     pub from: Timestamp,
     /// When it was restored; `None` while it is not.
     pub until: Option<Timestamp>,
-    /// Whether everything that was missed is known to have been received later.
-    pub recovered: bool,
     /// Whether messages may have been missed without anything else that tells: numbered messages do.
     pub carried: bool,
 }

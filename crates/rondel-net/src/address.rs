@@ -47,8 +47,7 @@ impl Address {
     /// Returns whether messages of this address may have been missed in an outage. Of DDS it is known which topic was
     /// lost.
     pub fn is_missed(&self, outage: &crate::adapter::Outage) -> bool {
-        let may_be = outage.carried && !outage.recovered;
-        may_be
+        outage.carried
             && match self {
                 Address::Zenoh(..) => outage.network == "zenoh",
                 Address::Dds(topic, _) => {

@@ -62,17 +62,16 @@ impl Undelivered {
 
 /// A lost connection as JSON.
 pub fn outage_json(outage: &Outage) -> Value {
-    let Outage { network, neighbour, from, until, recovered, .. } = outage;
-    json!({"network": network, "neighbour": neighbour, "from": seconds(*from), "until": until.map(seconds), "recovered": recovered})
+    let Outage { network, neighbour, from, until, .. } = outage;
+    json!({"network": network, "neighbour": neighbour, "from": seconds(*from), "until": until.map(seconds)})
 }
 
 /// A lost connection as a sentence.
 pub fn outage_text(outage: &Outage, times: &mut TimeText) -> String {
-    let Outage { network, neighbour, from, until, recovered, .. } = outage;
+    let Outage { network, neighbour, from, until, .. } = outage;
     let to = neighbour.as_ref().map(|neighbour| format!(" with {neighbour}")).unwrap_or_default();
     let until = until.map_or_else(|| "not restored".to_owned(), |until| format!("to {}", times.text(until)));
-    let lost = if *recovered { "; nothing is missing" } else { "" };
-    format!("{network}: the connection{to} was lost from {} {until}{lost}", times.text(*from))
+    format!("{network}: the connection{to} was lost from {} {until}", times.text(*from))
 }
 
 fn seconds(time: Timestamp) -> f64 {

@@ -247,7 +247,8 @@ fn a_dds_monitor_that_was_taken_for_gone_checks_every_message() {
     assert!(topic["recovered"].as_u64().unwrap() > 0, "{summary}");
     assert!(lines <= 1, "{lines} gaps, {summary}");
     let outages = summary["outages"].as_array().unwrap();
-    assert!(!outages.is_empty() && outages.iter().all(|outage| outage["recovered"] == true), "{summary}");
-    assert_eq!(finished.status, Some(0), "{}", finished.stderr);
+    // Nobody knows whether that was all.
+    assert!(!outages.is_empty(), "{summary}");
+    assert_eq!(finished.status, Some(5), "{}", finished.stderr);
     assert!(summary["received"].as_u64().unwrap() > COUNT as u64 - 500, "{summary}");
 }

@@ -16,13 +16,14 @@ use rondel_event::Timestamp;
 use super::domain::Domain;
 use super::entity::{Entity, Qos};
 use super::subscription::TakenSamples;
-use crate::adapter::now;
 
 /// Time without a sample after which a publisher has sent all that it kept. A request that was lost is repeated after
 /// 3 s.
 const QUIET: Duration = Duration::from_secs(4);
 /// Time limit of fetching, however many samples still come.
 const LIMIT: Duration = Duration::from_secs(30);
+/// Time in which both sides have found each other again: participants announce themselves every second.
+const SETTLED: Duration = Duration::from_secs(3);
 /// Interval of looking for samples.
 const POLL: Duration = Duration::from_millis(5);
 /// Publishers that are remembered.
@@ -105,37 +106,37 @@ impl Sources {
 pub(super) struct Fetched {
     /// Their number.
     pub(super) count: u64,
-    /// Whether there are none missing between the last sample before and the first after them.
-    pub(super) is_complete: bool,
     /// The time of the last of them.
     pub(super) last: i64,
 }
 
-/// Fetches the samples of a publisher after the time of one. `first` is the time of a sample that has come since; without
-/// one, those up to now are fetched. Stops when it `is_ending`. `deliver` is called with up to 64 samples.
+/// Fetches the samples of a publisher after the time of one, up to the first that comes to the reader itself once the
+/// publisher has found it again: `came` gives the times of those. Stops when it `is_ending`. `deliver` is called with up
+/// to 64 samples.
 pub(super) fn fetch(
     (domain, topic): (&Domain, &Entity),
     queue: u32,
     publisher: dds_instance_handle_t,
-    (after, first): (i64, Option<i64>),
-    is_ending: impl Fn() -> bool,
+    after: i64,
+    (came, is_ending): (impl Fn() -> Option<i64>, impl Fn() -> bool),
     mut deliver: impl FnMut(&[(&[u8], Timestamp)]) -> u64,
 ) -> Fetched {
-    let mut fetched = Fetched { count: 0, is_complete: false, last: after };
+    let mut fetched = Fetched { count: 0, last: after };
     let qos = Qos::new().reliable(Duration::MAX, Some(queue)).keeping(None).representations(&[0, 2]);
     // SAFETY: live handles, and qualities of service that outlive the call; no listener.
     let reader = unsafe {
         cyclors::dds_create_reader(domain.participant(), topic.handle(), qos.as_ptr(), ptr::null())
     };
     let Ok(reader) = Entity::own(reader, "DDS reader") else { return fetched };
-    // The clocks of both sides may differ: then the limit ends it.
-    let first = first.unwrap_or_else(|| now().as_nanos());
     let began = Instant::now();
     let mut heard = began;
-    let (mut is_reached, mut is_covered) = (false, false);
+    let (mut first, mut is_reached) = (None, false);
     while !is_reached && began.elapsed() < LIMIT && !is_ending() {
-        let Some(taken) = TakenSamples::take(&reader) else {
-            is_reached = heard.elapsed() >= QUIET;
+        // What comes before may have waited in the system since before the loss: after it the next gap begins.
+        first = first.or_else(&came).filter(|_| began.elapsed() >= SETTLED);
+        is_reached = first.is_some_and(|first| fetched.last >= first);
+        let Some(taken) = TakenSamples::take(&reader).filter(|_| !is_reached) else {
+            is_reached |= heard.elapsed() >= QUIET;
             std::thread::sleep(POLL);
             continue;
         };
@@ -146,9 +147,7 @@ pub(super) fn fetch(
             }
             heard = Instant::now();
             let time = info.source_timestamp;
-            // Nothing before it is missing, if the publisher still has one that came.
-            is_covered |= time <= after;
-            if time >= first {
+            if first.is_some_and(|first| time >= first) {
                 is_reached = true;
                 break;
             }
@@ -161,7 +160,6 @@ pub(super) fn fetch(
             fetched.count += deliver(&samples);
         }
     }
-    fetched.is_complete = is_covered && is_reached;
     fetched
 }
 

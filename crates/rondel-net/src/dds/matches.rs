@@ -58,23 +58,12 @@ impl Matches {
 }
 
 /// A topic's match that was lost and returned.
-pub(super) fn outage(topic: &str, from: Timestamp, recovered: bool) -> Outage {
-    if recovered {
-        tracing::info!(%topic, "a DDS participant was not heard of for longer than its lease; nothing was lost");
-    } else {
-        tracing::warn!(
-            %topic,
-            "a DDS participant was not heard of for longer than its lease, and is back; messages meanwhile may be lost"
-        );
-    }
-    Outage {
-        network: "dds",
-        neighbour: Some(topic.to_owned()),
-        from,
-        until: Some(now()),
-        recovered,
-        carried: true,
-    }
+pub(super) fn outage(topic: &str, from: Timestamp) -> Outage {
+    tracing::warn!(
+        %topic,
+        "a DDS participant was not heard of for longer than its lease, and is back; messages meanwhile may be lost"
+    );
+    Outage { network: "dds", neighbour: Some(topic.to_owned()), from, until: Some(now()), carried: true }
 }
 
 /// The readers that match a writer.

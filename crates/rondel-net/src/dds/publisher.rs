@@ -173,7 +173,7 @@ impl Writer {
         let mut matches = self.matches.lock().unwrap_or_else(PoisonError::into_inner);
         for (_, _, from) in matches.update(&matches::readers(&self.writer)) {
             // What the subscriber fetches is not known here.
-            self.domain.add_outage(matches::outage(self.name(), from, false));
+            self.domain.add_outage(matches::outage(self.name(), from));
         }
     }
 

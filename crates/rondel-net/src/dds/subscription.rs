@@ -232,7 +232,7 @@ impl Worker {
                 if rounds % ROUNDS == 0 {
                     // Under continuous load, buffered verdicts must leave before it ends.
                     receiver.idle();
-                    self.look_at_status(receiver, None);
+                    self.look_at_status(receiver);
                 }
                 if !stopping && self.state.stopping.load(Ordering::Acquire) {
                     break;
@@ -242,7 +242,7 @@ impl Worker {
                 receiver.idle();
             }
             if stopping {
-                self.look_at_status(receiver, None);
+                self.look_at_status(receiver);
                 let received = self.state.received.load(Ordering::Relaxed);
                 tracing::info!(topic = %self.name, received, "closed the subscription");
                 return;
@@ -272,7 +272,7 @@ impl Worker {
         };
         for why in &woken[..count.min(woken.len())] {
             match *why {
-                STATUS => self.look_at_status(receiver, None),
+                STATUS => self.look_at_status(receiver),
                 PUBLISHERS => self.publishers.look(),
                 _ => {}
             }
@@ -288,7 +288,7 @@ impl Worker {
         for (_, info) in taken.samples() {
             if info.valid_data && !self.sources.knows(info.publication_handle) {
                 // It may have been lost and returned: what was missed comes first.
-                self.look_at_status(receiver, Some((info.publication_handle, info.source_timestamp)));
+                self.look_at_status(receiver);
             }
         }
         let arrival = Some(adapter::now());
@@ -321,16 +321,22 @@ impl Worker {
         taken.count as u32
     }
 
-    /// Fetches what was missed of a publisher that has returned. `first` is a sample of a publisher that is new.
+    /// Fetches what was missed of a publisher that has returned.
     fn fetch<R: Receiver + ?Sized>(
         &mut self,
         (publisher, former): (matches::Match, u64),
-        first: Option<(u64, i64)>,
         receiver: &R,
     ) -> Option<Fetched> {
         let after = self.sources.last(former)?;
-        let first = first.filter(|(handle, _)| *handle == publisher.handle).map(|(_, time)| time);
-        let Worker { domain, _topic, queue, topic_id, state, name, .. } = self;
+        let Worker { domain, _topic, queue, topic_id, state, name, reader, .. } = self;
+        // The publisher sends to this reader from a sample on that is not known before it has come.
+        let came = || {
+            let taken = TakenSamples::look(reader)?;
+            let own = taken
+                .samples()
+                .find(|(_, info)| info.valid_data && info.publication_handle == publisher.handle);
+            own.map(|(_, info)| info.source_timestamp)
+        };
         let is_ending = || state.stopping.load(Ordering::Acquire);
         let deliver = |samples: &[(&[u8], Timestamp)]| {
             let arrival = Some(adapter::now());
@@ -348,14 +354,14 @@ impl Worker {
             samples.len() as u64
         };
         let fetched =
-            history::fetch((domain, _topic), *queue, publisher.handle, (after, first), is_ending, deliver);
+            history::fetch((domain, _topic), *queue, publisher.handle, after, (came, is_ending), deliver);
         self.sources.fetched(publisher.handle, fetched.last);
         Some(fetched)
     }
 
     /// Looks at lost samples and at changes of matching publishers, and fetches what was missed of those that were lost
-    /// and have returned. `first` is a sample of a publisher that is new.
-    fn look_at_status<R: Receiver + ?Sized>(&mut self, receiver: &R, first: Option<(u64, i64)>) {
+    /// and have returned.
+    fn look_at_status<R: Receiver + ?Sized>(&mut self, receiver: &R) {
         // SAFETY: plain numbers, for which all zero is a value.
         let mut matched: cyclors::dds_subscription_matched_status_t = unsafe { std::mem::zeroed() };
         // SAFETY: a live handle and a place for the status. Reading it resets its change counters.
@@ -365,11 +371,10 @@ impl Worker {
             let publishers = matched.current_count;
             tracing::debug!(topic = %self.name, publishers, "the number of matching publishers changed");
             for (publisher, former, from) in self.matches.update(&matches::writers(&self.reader)) {
-                let fetched =
-                    publisher.keeps.then(|| self.fetch((publisher, former), first, receiver)).flatten();
+                let fetched = publisher.keeps.then(|| self.fetch((publisher, former), receiver)).flatten();
                 self.domain.add_recovered(self.topic_id, fetched.map_or(0, |fetched| fetched.count), from);
-                let is_complete = fetched.is_some_and(|fetched| fetched.is_complete);
-                self.domain.add_outage(matches::outage(&self.name, from, is_complete));
+                // DDS shows no numbers: nobody knows whether that was all.
+                self.domain.add_outage(matches::outage(&self.name, from));
                 receiver.idle();
             }
         }
@@ -396,21 +401,36 @@ pub(super) struct TakenSamples {
     count: usize,
 }
 
+/// A function of the library that gets samples of a reader.
+type Get = unsafe extern "C" fn(
+    cyclors::dds_entity_t,
+    *mut *mut ddsi_serdata,
+    u32,
+    *mut dds_sample_info_t,
+    u32,
+) -> cyclors::dds_return_t;
+
 impl TakenSamples {
     /// Takes up to [`BATCH`] samples; `None` if there are none.
     pub(super) fn take(reader: &Entity) -> Option<TakenSamples> {
+        TakenSamples::get(reader, cyclors::dds_takecdr, cyclors::DDS_ANY_STATE)
+    }
+
+    /// The same for samples that were neither taken nor looked at; they can still be taken.
+    pub(super) fn look(reader: &Entity) -> Option<TakenSamples> {
+        let states = cyclors::DDS_NOT_READ_SAMPLE_STATE
+            | cyclors::DDS_ANY_VIEW_STATE
+            | cyclors::DDS_ANY_INSTANCE_STATE;
+        TakenSamples::get(reader, cyclors::dds_readcdr, states)
+    }
+
+    fn get(reader: &Entity, get: Get, states: u32) -> Option<TakenSamples> {
         // SAFETY: null pointers and plain numbers, for which all zero is a value.
         let mut taken: TakenSamples = unsafe { std::mem::zeroed() };
         // SAFETY: a live handle, and room for the stated number of samples. The library leaves a
         // reference to each with us.
         let count = unsafe {
-            cyclors::dds_takecdr(
-                reader.handle(),
-                taken.data.as_mut_ptr(),
-                BATCH as u32,
-                taken.infos.as_mut_ptr(),
-                cyclors::DDS_ANY_STATE,
-            )
+            get(reader.handle(), taken.data.as_mut_ptr(), BATCH as u32, taken.infos.as_mut_ptr(), states)
         };
         let count = usize::try_from(count).ok().filter(|n| (1..=BATCH).contains(n))?;
         for ((data, part), info) in taken.data.iter().zip(&mut taken.parts).zip(&taken.infos).take(count) {

@@ -60,7 +60,7 @@ impl Breaks {
         if outages.len() < 1024 {
             let neighbour = Some(broker.to_owned());
             let until = Some(now());
-            outages.push(Outage { network: "mqtt", neighbour, from, until, recovered: false, carried: true });
+            outages.push(Outage { network: "mqtt", neighbour, from, until, carried: true });
         }
     }
 }

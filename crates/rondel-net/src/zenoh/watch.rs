@@ -184,7 +184,6 @@ impl Watch {
             neighbour: None,
             from,
             until: None,
-            recovered: false,
             carried: true,
         });
         state.outages.iter().cloned().chain(open).collect()
@@ -287,7 +286,7 @@ impl WatchState {
         if let Some(from) = lost.or(alone) {
             let carried = self.carried(alone);
             let (neighbour, until) = (lost.map(|_| neighbour.to_string()), Some(now()));
-            self.outage(Outage { network: "zenoh", neighbour, from, until, recovered: false, carried });
+            self.outage(Outage { network: "zenoh", neighbour, from, until, carried });
         }
         self.count();
         self.cut.retain(|cut| {
