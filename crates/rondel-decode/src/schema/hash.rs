@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Definition, Primitive, Schema, Struct, Type, sha256};
+use sha2::{Digest as _, Sha256};
+
+use super::{Definition, Primitive, Schema, Struct, Type};
 
 impl Schema {
     /// Returns the hash by which ROS 2 tells versions of a type apart, such as `RIHS01_d501…`; `None` if the
@@ -24,7 +26,9 @@ impl Schema {
             self.describe(name, structure, &mut text)?;
         }
         text.push_str("]}");
-        Some(format!("RIHS01_{}", sha256::hex(text.as_bytes())))
+        let mut hash = String::from("RIHS01_");
+        Sha256::digest(text).iter().for_each(|byte| _ = write!(hash, "{byte:02x}"));
+        Some(hash)
     }
 
     fn describe(&self, name: &str, structure: &Struct, text: &mut String) -> Option<()> {

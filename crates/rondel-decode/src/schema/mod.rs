@@ -23,7 +23,6 @@ pub mod idl;
 mod library;
 pub mod msg;
 mod ros;
-mod sha256;
 
 use rondel_event::Value;
 
