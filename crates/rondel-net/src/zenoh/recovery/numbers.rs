@@ -1,0 +1,593 @@
+//! The numbers of a subscription's publishers, and the messages that wait behind a gap.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use ::zenoh::sample::SourceInfo;
+use rondel_event::{Origin, Timestamp, TopicId};
+
+use super::{AGAIN, Asked, Attended, Places, Recoverer};
+use crate::adapter::{Receiver, Sample, now};
+use crate::zenoh::{advanced, resend};
+
+/// Publishers whose numbers are compared without a lock.
+const SLOTS: usize = 64;
+/// Publishers of one subscription; of further ones nothing is fetched.
+const PUBLISHERS: usize = 4096;
+/// Bytes of messages that are held of one publisher.
+const HELD: usize = 4 << 20;
+/// How long a publisher may take that has never answered. Others who number their messages never do.
+const UNKNOWN: Duration = Duration::from_secs(1);
+/// How long a publisher may take that has answered before, and how long the distance to it may not shrink.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a publisher is silent before it is asked, at first and at most.
+const SILENCE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
+
+/// The numbers of the publishers of one subscription.
+pub(in crate::zenoh) struct Numbers<R: ?Sized> {
+    topic: TopicId,
+    name: String,
+    receiver: Arc<R>,
+    wants_idle: bool,
+    /// A part of the publisher's hash and the number that its next message has; 0 is nobody.
+    slots: [AtomicU64; SLOTS],
+    table: Mutex<Table>,
+    /// Held while messages are delivered, except those that come in order.
+    delivering: Mutex<()>,
+    closed: AtomicBool,
+    recoverer: Arc<Recoverer>,
+}
+
+impl<R: ?Sized> std::fmt::Debug for Numbers<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Numbers").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    publishers: HashMap<u64, Numbered>,
+    /// The publisher in each slot.
+    occupants: HashMap<usize, u64>,
+    /// Publishers with a gap.
+    gaps: Vec<u64>,
+    /// Messages that are missing after the last that came.
+    missing: u64,
+}
+
+/// One publisher.
+#[derive(Debug)]
+struct Numbered {
+    places: Places,
+    /// The next number, unless the slot has it.
+    next: u32,
+    /// The last numbers that were fetched: first, and next after the last. They may come once more.
+    fetched: Option<(u32, u32)>,
+    answers: Answers,
+    gap: Option<Gap>,
+    silence: Silence,
+    /// Whether messages carry the time of their publication.
+    timed: bool,
+}
+
+/// Whether a publisher answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answers {
+    Unknown,
+    Yes,
+    No,
+}
+
+/// Messages are missing, or may be.
+#[derive(Debug)]
+struct Gap {
+    since: Instant,
+    from: Timestamp,
+    /// The first number that was fetched.
+    first: u32,
+    held: VecDeque<Held>,
+    bytes: usize,
+    asked: Option<Asked>,
+    /// When to ask.
+    due: Instant,
+    fetched: u64,
+    /// The next number of the publisher, as far as it is known.
+    until: Option<u32>,
+    /// The smallest distance to the publisher so far, and since when.
+    distance: (u32, Instant),
+}
+
+/// A message that came after a gap.
+#[derive(Debug)]
+struct Held {
+    number: u32,
+    time: Option<Timestamp>,
+    payload: Box<[u8]>,
+}
+
+/// How long a publisher was silent.
+#[derive(Debug)]
+struct Silence {
+    number: u32,
+    since: Instant,
+    wait: Duration,
+    /// Whether it was asked, and nothing was missing.
+    known: bool,
+    asked: Option<Asked>,
+}
+
+impl Gap {
+    fn new(first: u32) -> Gap {
+        let now_at = Instant::now();
+        Gap {
+            since: now_at,
+            from: now(),
+            first,
+            held: VecDeque::new(),
+            bytes: 0,
+            until: None,
+            asked: None,
+            due: now_at,
+            fetched: 0,
+            distance: (u32::MAX, now_at),
+        }
+    }
+
+    fn hold(&mut self, held: Held) {
+        self.bytes += held.payload.len() + size_of::<Held>();
+        self.held.push_back(held);
+    }
+
+    fn release(&mut self) -> Option<Held> {
+        let held = self.held.pop_front()?;
+        self.bytes -= held.payload.len() + size_of::<Held>();
+        Some(held)
+    }
+}
+
+/// How far `number` lies beyond `next`; negative before it.
+fn beyond(number: u32, next: u32) -> i32 {
+    number.wrapping_sub(next) as i32
+}
+
+/// Returns the slot of a publisher, and the word that announces a number of it.
+#[inline]
+fn word(publisher: u64, number: u32) -> (usize, u64) {
+    ((publisher >> 58) as usize % SLOTS, ((publisher | 1) << 32) | u64::from(number))
+}
+
+impl<R: Receiver + ?Sized> Numbers<R> {
+    /// Begins to compare numbers.
+    pub(in crate::zenoh) fn new(
+        recoverer: &Arc<Recoverer>,
+        (name, topic): (String, TopicId),
+        receiver: Arc<R>,
+    ) -> Arc<Numbers<R>> {
+        let numbers = Arc::new(Numbers {
+            topic,
+            name,
+            wants_idle: receiver.wants_idle(),
+            receiver,
+            slots: [const { AtomicU64::new(0) }; SLOTS],
+            table: Mutex::default(),
+            delivering: Mutex::default(),
+            closed: AtomicBool::new(false),
+            recoverer: Arc::clone(recoverer),
+        });
+        let attended: Weak<dyn Attended> = {
+            let weak: Weak<Numbers<R>> = Arc::downgrade(&numbers);
+            weak
+        };
+        recoverer.all.lock().unwrap_or_else(PoisonError::into_inner).push(attended);
+        numbers
+    }
+
+    /// Notes that a message came without a number.
+    pub(in crate::zenoh) fn unnumbered(&self) {
+        if let Some(watch) = self.recoverer.watch.upgrade() {
+            watch.unnumbered();
+        }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a message is to be delivered now. Otherwise it is held, or was fetched before.
+    #[inline]
+    pub(in crate::zenoh) fn pass(
+        &self,
+        origin: Origin,
+        info: &SourceInfo,
+        key: &str,
+        sample: &Sample<'_>,
+    ) -> bool {
+        let number = origin.number as u32;
+        let (slot, announced) = word(origin.publisher, number);
+        let next = word(origin.publisher, number.wrapping_add(1)).1;
+        let slot = &self.slots[slot];
+        if slot.load(Ordering::Relaxed) == announced
+            && slot.compare_exchange(announced, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        {
+            return true;
+        }
+        self.pass_slowly(origin, info, key, sample)
+    }
+
+    #[cold]
+    fn pass_slowly(&self, origin: Origin, info: &SourceInfo, key: &str, sample: &Sample<'_>) -> bool {
+        let number = origin.number as u32;
+        let table = &mut *self.table();
+        if !table.publishers.contains_key(&origin.publisher) {
+            if table.publishers.len() >= PUBLISHERS {
+                return true;
+            }
+            let (own, of_advanced) =
+                (resend::place(key, info.source_id()), advanced::place(key, info.source_id()));
+            let places = Places { own, of_advanced, advanced: false };
+            let silence = Silence::new(number);
+            let (answers, fetched, gap) = (Answers::Unknown, None, None);
+            let timed = sample.source_time.is_some();
+            let publisher = Numbered { places, next: number, fetched, answers, gap, silence, timed };
+            table.publishers.insert(origin.publisher, publisher);
+        }
+        let next = self.next(table, origin.publisher);
+        let Some(publisher) = table.publishers.get_mut(&origin.publisher) else { return true };
+        let distance = beyond(number, next);
+        let was_fetched = publisher
+            .fetched
+            .is_some_and(|(first, after)| beyond(number, first) >= 0 && beyond(number, after) < 0);
+        if distance < 0 && (was_fetched || publisher.gap.is_some()) {
+            return false;
+        }
+        let held = || Held { number, time: sample.source_time, payload: sample.payload.into() };
+        let last = match &mut publisher.gap {
+            Some(gap) => {
+                gap.hold(held());
+                while gap.bytes > HELD && publisher.answers == Answers::Yes {
+                    _ = gap.release();
+                }
+                if gap.bytes > HELD {
+                    // Nobody knows whether the publisher has them.
+                    self.give_up(table, origin.publisher);
+                }
+                return false;
+            }
+            None if distance > 0 && publisher.answers != Answers::No && !self.closed() => {
+                let mut gap = Gap::new(next);
+                gap.hold(held());
+                publisher.gap = Some(gap);
+                table.gaps.push(origin.publisher);
+                self.leave_slot(table, origin.publisher);
+                self.recoverer.wake();
+                return false;
+            }
+            // One of another implementation came late, or has begun again.
+            None if distance < 0 && distance > -1024 => return true,
+            None => number,
+        };
+        publisher.next = last.wrapping_add(1);
+        self.take_slot(table, origin.publisher);
+        true
+    }
+
+    /// The number that the next message of a publisher has.
+    fn next(&self, table: &Table, publisher: u64) -> u32 {
+        let (slot, _) = word(publisher, 0);
+        if table.occupants.get(&slot) == Some(&publisher) {
+            self.slots[slot].load(Ordering::Relaxed) as u32
+        } else {
+            table.publishers.get(&publisher).map_or(0, |publisher| publisher.next)
+        }
+    }
+
+    /// Lets a publisher have the slot, instead of another.
+    fn take_slot(&self, table: &mut Table, publisher: u64) {
+        let Some(next) = table.publishers.get(&publisher).map(|publisher| publisher.next) else { return };
+        let (slot, announced) = word(publisher, next);
+        let last = self.slots[slot].swap(announced, Ordering::Relaxed);
+        if let Some(other) = table.occupants.insert(slot, publisher)
+            && other != publisher
+            && let Some(other) = table.publishers.get_mut(&other)
+        {
+            other.next = last as u32;
+        }
+    }
+
+    /// Lets the messages of a publisher take the slow way.
+    fn leave_slot(&self, table: &mut Table, publisher: u64) {
+        let (slot, _) = word(publisher, 0);
+        if table.occupants.get(&slot) == Some(&publisher) {
+            table.occupants.remove(&slot);
+            let last = self.slots[slot].swap(0, Ordering::Relaxed);
+            if let Some(numbered) = table.publishers.get_mut(&publisher) {
+                numbered.next = last as u32;
+            }
+        }
+    }
+
+    fn closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    fn deliver(&self, publisher: u64, number: u32, time: Option<Timestamp>, payload: &[u8]) {
+        let origin = Origin { publisher, number: number.into() };
+        let sample = Sample::new(payload, time, None).with_origin(Some(origin));
+        self.receiver.receive(self.topic, &[sample]);
+    }
+
+    /// Ends the gap of a publisher with the messages that are held.
+    fn give_up(&self, table: &mut Table, publisher: u64) {
+        let Some(numbered) = table.publishers.get_mut(&publisher) else { return };
+        let Some(mut gap) = numbered.gap.take() else { return };
+        // Otherwise it would be asked for the same messages for ever.
+        let known = gap.held.is_empty();
+        while let Some(held) = gap.release() {
+            if beyond(held.number, numbered.next) >= 0 {
+                self.deliver(publisher, held.number, held.time, &held.payload);
+                numbered.next = held.number.wrapping_add(1);
+            }
+        }
+        if gap.fetched > 0 {
+            numbered.fetched = Some((gap.first, numbered.next));
+        }
+        numbered.silence = Silence { known, ..Silence::new(numbered.next) };
+        table.gaps.retain(|one| *one != publisher);
+    }
+
+    /// Carries on with the gap of a publisher. Returns whether to ask again.
+    fn carry_on(&self, recoverer: &Recoverer, publisher: u64) -> bool {
+        let asked = {
+            let table = &mut *self.table();
+            let Some(numbered) = table.publishers.get_mut(&publisher) else { return false };
+            let Some(gap) = &mut numbered.gap else { return false };
+            let Some(asked) = &gap.asked else {
+                if Instant::now() >= gap.due {
+                    gap.asked = Some(recoverer.ask(&numbered.places, numbered.next));
+                }
+                return false;
+            };
+            let Some(answer) = asked.answer() else { return false };
+            gap.asked = None;
+            answer
+        };
+        match asked {
+            Ok(answer) => self.take(publisher, &answer),
+            Err(()) => {
+                let table = &mut *self.table();
+                let Some(numbered) = table.publishers.get_mut(&publisher) else { return false };
+                let Some(gap) = &mut numbered.gap else { return false };
+                // At once, the first time.
+                let again = if numbered.places.advanced { AGAIN } else { Duration::ZERO };
+                gap.due = Instant::now() + again;
+                numbered.places.advanced ^= numbered.answers == Answers::Unknown;
+                let (patience, known) = match numbered.answers {
+                    Answers::Yes => (PATIENCE, true),
+                    Answers::Unknown | Answers::No => (UNKNOWN, false),
+                };
+                if gap.since.elapsed().min(gap.distance.1.elapsed()) >= patience {
+                    if !known {
+                        numbered.answers = Answers::No;
+                    }
+                    tracing::debug!(topic = %self.name, known, "the publisher does not send missed messages again");
+                    self.give_up(table, publisher);
+                }
+            }
+        }
+        self.idle();
+        true
+    }
+
+    fn idle(&self) {
+        if self.wants_idle {
+            self.receiver.idle();
+        }
+    }
+
+    /// Delivers the messages of an answer, and ends the gap if they reach the messages that are held.
+    fn take(&self, publisher: u64, answer: &[u8]) {
+        let begun = self.table().publishers.get_mut(&publisher).and_then(|numbered| {
+            numbered.answers = Answers::Yes;
+            numbered.gap.as_ref().map(|_| (numbered.next, numbered.timed))
+        });
+        let Some((mut position, timed)) = begun else { return };
+        let start = position;
+        let mut count = 0;
+        let whole = resend::read(answer, |number, time, payload| {
+            let number = number as u32;
+            if beyond(number, position) > 0 {
+                // The publisher has not kept those before. Some may have come.
+                position = self.deliver_held(publisher, position, number);
+            }
+            if number == position {
+                self.deliver(publisher, number, timed.then_some(time), payload);
+                position = number.wrapping_add(1);
+                count += 1;
+            }
+        });
+        let table = &mut *self.table();
+        let Some(numbered) = table.publishers.get_mut(&publisher) else { return };
+        let Some(gap) = &mut numbered.gap else { return };
+        numbered.next = position;
+        gap.fetched += count;
+        if count > 0 {
+            self.recoverer.count(self.topic, count, gap.from);
+        }
+        let next = whole.map_or(position, |next| next as u32);
+        gap.until = Some(next);
+        let distance = u32::try_from(beyond(next, position)).unwrap_or(0);
+        if distance < gap.distance.0 {
+            gap.distance = (distance, Instant::now());
+        }
+        while gap.held.front().is_some_and(|held| beyond(held.number, position) < 0) {
+            _ = gap.release();
+        }
+        let reached = match gap.held.front() {
+            Some(held) => held.number == position,
+            None => distance == 0,
+        };
+        let stuck = position == start || gap.distance.1.elapsed() >= PATIENCE;
+        if !reached && !stuck {
+            gap.due = Instant::now();
+            return;
+        }
+        // Whatever is held may have a gap of its own, if the connection was lost again.
+        let mut last = position;
+        let gapless = gap.held.iter().take_while(|held| {
+            let follows = held.number == last;
+            last = held.number.wrapping_add(1);
+            follows
+        });
+        if reached && gapless.count() < gap.held.len() && !self.closed() {
+            while let Some(held) = gap.held.front().filter(|held| held.number == position) {
+                position = held.number.wrapping_add(1);
+                let Some(held) = gap.release() else { break };
+                self.deliver(publisher, held.number, held.time, &held.payload);
+            }
+            numbered.next = position;
+            gap.due = Instant::now();
+            return;
+        }
+        tracing::info!(topic = %self.name, count = gap.fetched, "received missed messages again");
+        // Under the lock: what comes now waits, and its publisher with it.
+        self.give_up(table, publisher);
+        self.take_slot(table, publisher);
+    }
+
+    /// Delivers held messages before a number. Returns the next number.
+    fn deliver_held(&self, publisher: u64, mut position: u32, before: u32) -> u32 {
+        loop {
+            let held = {
+                let table = &mut *self.table();
+                let gap = table.publishers.get_mut(&publisher).and_then(|numbered| numbered.gap.as_mut());
+                let Some(gap) = gap else { return before };
+                if gap.held.front().is_none_or(|held| beyond(held.number, before) >= 0) {
+                    return before;
+                }
+                gap.release()
+            };
+            if let Some(held) = held
+                && beyond(held.number, position) >= 0
+            {
+                self.deliver(publisher, held.number, held.time, &held.payload);
+                position = held.number.wrapping_add(1);
+            }
+        }
+    }
+}
+
+impl Silence {
+    fn new(number: u32) -> Silence {
+        Silence { number, since: Instant::now(), wait: SILENCE.0, known: false, asked: None }
+    }
+
+    /// Whether to ask now. `next` is the number of the next message.
+    fn is_due(&mut self, next: u32, reconnected: bool) -> bool {
+        if self.number != next {
+            (self.number, self.since, self.known) = (next, Instant::now(), false);
+        }
+        if reconnected {
+            (self.known, self.wait) = (false, SILENCE.0);
+        }
+        !self.known && self.asked.is_none() && self.since.elapsed() >= self.wait
+    }
+}
+
+impl<R: Receiver + ?Sized> Attended for Numbers<R> {
+    fn attend(&self, recoverer: &Recoverer) -> bool {
+        let gaps = self.table().gaps.clone();
+        for publisher in &gaps {
+            let _delivering = self.delivering.lock().unwrap_or_else(PoisonError::into_inner);
+            while !self.closed() && self.carry_on(recoverer, *publisher) {}
+        }
+        !self.table().gaps.is_empty()
+    }
+
+    fn look(&self, recoverer: &Recoverer, reconnected: bool) {
+        if self.closed() {
+            return;
+        }
+        let table = &mut *self.table();
+        let silent: Vec<(u64, u32)> = table
+            .publishers
+            .iter()
+            .filter(|(_, numbered)| numbered.gap.is_none() && numbered.answers != Answers::No)
+            .map(|(publisher, _)| (*publisher, self.next(table, *publisher)))
+            .collect();
+        for (publisher, next) in silent {
+            let Some(numbered) = table.publishers.get_mut(&publisher) else { continue };
+            let silence = &mut numbered.silence;
+            if silence.is_due(next, reconnected) {
+                // An advanced publisher says nothing where nothing is missing: it is asked for the last one too.
+                let from = if numbered.places.advanced { next.wrapping_sub(1) } else { next };
+                silence.asked = Some(recoverer.ask(&numbered.places, from));
+            }
+            let Some(answer) = silence.asked.as_ref().and_then(Asked::answer) else { continue };
+            silence.asked = None;
+            // Asked less and less often.
+            silence.wait = (silence.wait * 2).min(SILENCE.1);
+            match answer {
+                Err(()) if numbered.answers == Answers::Unknown && !numbered.places.advanced => {
+                    numbered.places.advanced = true;
+                    silence.wait = SILENCE.0;
+                    silence.since = Instant::now();
+                }
+                Err(()) if numbered.answers == Answers::Unknown => numbered.answers = Answers::No,
+                // Its connection may come back.
+                Err(()) => silence.since = Instant::now(),
+                Ok(answer) => {
+                    numbered.answers = Answers::Yes;
+                    let until = resend::read(&answer, |_, _, _| ()).map_or(next, |until| until as u32);
+                    if beyond(until, next) <= 0 {
+                        silence.known = true;
+                        continue;
+                    }
+                    self.leave_slot(table, publisher);
+                    let Some(numbered) = table.publishers.get_mut(&publisher) else { continue };
+                    numbered.gap = Some(Gap::new(numbered.next));
+                    table.gaps.push(publisher);
+                }
+            }
+        }
+    }
+
+    fn wait(&self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        while !self.table().gaps.is_empty() {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        true
+    }
+
+    fn close(&self, limit: Duration) -> bool {
+        self.closed.store(true, Ordering::Release);
+        let deadline = Instant::now() + limit;
+        let _delivering = loop {
+            match self.delivering.try_lock() {
+                Ok(guard) => break guard,
+                Err(std::sync::TryLockError::Poisoned(guard)) => break guard.into_inner(),
+                Err(std::sync::TryLockError::WouldBlock) if Instant::now() >= deadline => return false,
+                Err(std::sync::TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(2)),
+            }
+        };
+        let table = &mut *self.table();
+        for publisher in std::mem::take(&mut table.gaps) {
+            let until = table.publishers.get(&publisher).and_then(|one| one.gap.as_ref()?.until);
+            self.give_up(table, publisher);
+            let next = table.publishers.get(&publisher).map(|publisher| publisher.next);
+            if let (Some(until), Some(next)) = (until, next) {
+                table.missing += u64::try_from(beyond(until, next)).unwrap_or(0);
+            }
+        }
+        true
+    }
+
+    fn missing(&self) -> u64 {
+        self.table().missing
+    }
+}
