@@ -49,6 +49,7 @@ mod specification;
 mod statistics;
 pub mod testing;
 pub mod text;
+mod types;
 
 pub use account::{Account, Accounts};
 pub use alignment::Alignment;
@@ -64,3 +65,4 @@ pub use saved::StartError;
 pub use session::{DecodeError, Session, SessionPlan, Stamp};
 pub use specification::{Specification, looks_ahead};
 pub use statistics::{Counts, FirstViolation, PropertyStatistics, Summary, TopicStatistics};
+pub use types::Types;

@@ -14,7 +14,7 @@ use super::plan::{
     Version, trim,
 };
 use crate::fields::{Fields, Want};
-use crate::schema::{Definition, Extensibility, Primitive, Schema, Struct, Type, Union};
+use crate::schema::{DISCRIMINATOR, Definition, Extensibility, Primitive, Schema, Struct, Type, Union};
 use block::{Block, EVERYWHERE, START};
 use fixed::Reaches;
 pub(super) use fixed::advance;
@@ -568,6 +568,3 @@ impl<'a> Compiler<'a> {
         Element::Variable(steps.into())
     }
 }
-
-/// The name under which the discriminator of a union is read.
-const DISCRIMINATOR: &str = "discriminator";

@@ -4,7 +4,8 @@
 
 use std::path::Path;
 
-use rondel_spec::{parse, parse_formula};
+use rondel_runtime::Types;
+use rondel_spec::{ParseOptions, parse_formula, parse_typed};
 
 #[test]
 fn examples_are_valid() {
@@ -17,6 +18,7 @@ fn examples_are_valid() {
         if info.contains("wrong=") {
             continue;
         }
+        let parse = |text| parse_typed(text, &ParseOptions::default(), &Types::ros());
         let outcome = if info.contains("formula") { parse_formula(text) } else { parse(text) };
         assert!(outcome.spec.is_some(), "{text}\n{}", outcome.render("language.md", text, false));
         seen += 1;
