@@ -8,8 +8,8 @@ use crate::{dds, mqtt, zenoh};
 pub enum Address {
     /// A key expression, and the encoding of its payloads.
     Zenoh(String, Encoding),
-    /// A topic and its type.
-    Dds(String, dds::StringType),
+    /// A topic, its type, and its quality of service.
+    Dds(String, dds::TopicType, dds::TopicQos),
     /// A topic or a filter, the settings to subscribe to it, and the encoding of its payloads.
     Mqtt(String, mqtt::SubscriptionSettings, Encoding),
     /// Standard output.
@@ -50,7 +50,7 @@ impl Address {
         outage.carried
             && match self {
                 Address::Zenoh(..) => outage.network == "zenoh",
-                Address::Dds(topic, _) => {
+                Address::Dds(topic, ..) => {
                     outage.network == "dds" && outage.neighbour.as_ref().is_none_or(|lost| lost == topic)
                 }
                 Address::Mqtt(..) => outage.network == "mqtt",
@@ -83,7 +83,7 @@ impl Address {
             }
             "dds" => {
                 dds::check_topic(name).map_err(|e| e.to_string())?;
-                Ok(Address::Dds(name.to_owned(), dds::StringType::default()))
+                Ok(Address::Dds(name.to_owned(), dds::TopicType::default(), dds::TopicQos::default()))
             }
             "mqtt" => {
                 mqtt::check_filter(name).map_err(|e| e.to_string())?;
@@ -122,7 +122,7 @@ impl Address {
     pub fn encoding(&self) -> Encoding {
         match self {
             Address::Zenoh(_, encoding) | Address::Mqtt(.., encoding) => *encoding,
-            // The string around JSON on DDS is read and written by the network itself.
+            // The string around JSON on DDS is read and written by the network itself; raw samples are not looked into.
             Address::Dds(..) | Address::Stdout => Encoding::Json,
         }
     }
@@ -160,7 +160,7 @@ impl Address {
     pub fn meets(&self, other: &Address) -> bool {
         match (self, other) {
             (Address::Zenoh(a, _), Address::Zenoh(b, _)) => zenoh::keys_meet(a, b),
-            (Address::Dds(a, _), Address::Dds(b, _)) => a == b,
+            (Address::Dds(a, ..), Address::Dds(b, ..)) => a == b,
             (Address::Mqtt(a, ..), Address::Mqtt(b, ..)) => mqtt::filters_meet(a, b),
             _ => false,
         }
@@ -183,10 +183,10 @@ impl Address {
                 zenoh::check_key(&key).map_err(|e| e.to_string())?;
                 Ok(Address::Zenoh(key, *encoding))
             }
-            Address::Dds(name, string_type) => {
+            Address::Dds(name, topic_type, qos) => {
                 let name = format!("{name}/{property}");
                 dds::check_topic(&name).map_err(|e| e.to_string())?;
-                Ok(Address::Dds(name, string_type.clone()))
+                Ok(Address::Dds(name, topic_type.clone(), qos.clone()))
             }
             Address::Mqtt(topic, settings, encoding) => {
                 let topic = format!("{topic}/{property}");
@@ -206,7 +206,7 @@ impl std::fmt::Display for Address {
         };
         match self {
             Address::Zenoh(key, _) => write!(f, "zenoh{encoding}:{key}"),
-            Address::Dds(name, _) => write!(f, "dds:{name}"),
+            Address::Dds(name, ..) => write!(f, "dds:{name}"),
             Address::Mqtt(topic, ..) => write!(f, "mqtt{encoding}:{topic}"),
             Address::Stdout => f.write_str("stdout"),
         }

@@ -18,6 +18,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use rondel_event::{Path as FieldPath, TimeUnit};
 pub use rondel_net::address::{Address, Encoding, returns, spread};
+use rondel_net::dds;
 use rondel_runtime::{Blind, Emit, Input, Options, SessionPlan, TimeSource};
 use rondel_spec::{Spec, Topic};
 
@@ -572,7 +573,8 @@ fn binding(
         (parsed, _) => parsed,
     };
     match (parsed, string_type) {
-        (Ok(Address::Dds(name, mut known)), Some((item, type_name))) => {
+        (Ok(Address::Dds(name, _, qos)), Some((item, type_name))) => {
+            let mut known = dds::StringType::default();
             match DdsType::parse(&type_name) {
                 DdsType::String(name) => known.name = name,
                 DdsType::Unknown(name) => {
@@ -591,7 +593,7 @@ fn binding(
                     return None;
                 }
             }
-            Some((Binding { address: Address::Dds(name, known), input }, settings))
+            Some((Binding { address: Address::Dds(name, dds::TopicType::Text(known), qos), input }, settings))
         }
         (Ok(_), Some((item, _))) => {
             mistakes.at(item, "`type` belongs to topics on DDS; remove it here");

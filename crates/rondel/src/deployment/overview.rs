@@ -28,7 +28,10 @@ impl Deployment {
         {
             let address = source.address.to_string();
             let encoding = match (&source.address, source.address.encoding()) {
-                (Address::Dds(_, string_type), _) => format!("json in {}", string_type.name),
+                (Address::Dds(_, dds::TopicType::Text(text), _), _) => format!("json in {}", text.name),
+                (Address::Dds(_, dds::TopicType::Raw(raw), _), _) => {
+                    format!("cdr of {}", raw.name.as_deref().unwrap_or("the discovered type"))
+                }
                 (_, Encoding::Json) => "json".to_owned(),
                 (_, Encoding::CdrString) => "cdr_string".to_owned(),
             };
