@@ -165,6 +165,7 @@ impl<'a> Plan<'a> {
                 Read::Value(value_type) => value_type.to_string(),
                 Read::Presence => "presence".to_owned(),
                 Read::Elements(..) => "conditions on its elements".to_owned(),
+                Read::Length => "length".to_owned(),
             };
             lines.entry(field.path.to_string()).or_default().insert(what);
         }

@@ -69,6 +69,7 @@ impl Compiler<'_> {
             Want::Value(wanted, _) => PlanErrorKind::OtherType(*wanted, found.into()),
             Want::EventTime => PlanErrorKind::OtherType(ValueType::Time, found.into()),
             Want::Elements(..) => PlanErrorKind::NoElements,
+            Want::Length(_) => PlanErrorKind::NoLength(found.into()),
             Want::Presence(_) | Want::Test(..) => PlanErrorKind::OtherCondition(found.into()),
         });
     }
@@ -160,6 +161,7 @@ impl Compiler<'_> {
         for want in wanted {
             targets.push(match want {
                 Want::Value(ValueType::String, Slot::String(column)) => TextTarget::Column(*column),
+                Want::Length(Slot::Int(column)) => TextTarget::Length(*column),
                 Want::Presence(Slot::Bool(column)) => TextTarget::Present(*column),
                 Want::Test(bit, Test::Present) => TextTarget::Met(*bit),
                 Want::Test(bit, test @ Test::Equals(Value::String(_))) => {
