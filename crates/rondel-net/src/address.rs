@@ -17,25 +17,37 @@ pub enum Address {
 }
 
 /// The encoding of a payload.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
-    /// JSON.
-    #[default]
-    Json,
+    /// One that is decoded as it is.
+    Of(rondel_decode::Encoding),
     /// JSON in a string of DDS, as a sample in CDR: the form in which bridges pass samples on.
     CdrString,
 }
 
 impl Encoding {
+    /// JSON, the usual encoding.
+    pub const JSON: Encoding = Encoding::Of(rondel_decode::Encoding::Json);
+
     /// Reads its name.
     ///
     /// # Errors
     /// The mistake, in words.
     pub fn parse(text: &str) -> Result<Encoding, String> {
-        match text {
-            "json" => Ok(Encoding::Json),
-            "cdr_string" => Ok(Encoding::CdrString),
-            other => Err(format!("unknown encoding '{other}'; the encodings are: json, cdr_string")),
+        if text == "cdr_string" {
+            return Ok(Encoding::CdrString);
+        }
+        rondel_decode::Encoding::named(text).map(Encoding::Of).ok_or_else(|| {
+            let names = rondel_decode::Encoding::ALL.map(|(name, _)| name).join(", ");
+            format!("unknown encoding '{text}'; the encodings are: {names}, cdr_string")
+        })
+    }
+
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Encoding::Of(encoding) => encoding.name(),
+            Encoding::CdrString => "cdr_string",
         }
     }
 }
@@ -79,7 +91,7 @@ impl Address {
         let address = match network {
             "zenoh" => {
                 zenoh::check_key(name).map_err(|e| e.to_string())?;
-                Ok(Address::Zenoh(name.to_owned(), Encoding::Json))
+                Ok(Address::Zenoh(name.to_owned(), Encoding::JSON))
             }
             "dds" => {
                 dds::check_topic(name).map_err(|e| e.to_string())?;
@@ -87,7 +99,7 @@ impl Address {
             }
             "mqtt" => {
                 mqtt::check_filter(name).map_err(|e| e.to_string())?;
-                Ok(Address::Mqtt(name.to_owned(), mqtt::SubscriptionSettings::default(), Encoding::Json))
+                Ok(Address::Mqtt(name.to_owned(), mqtt::SubscriptionSettings::default(), Encoding::JSON))
             }
             other => {
                 let likeness = |name: &&str| strsim::jaro_winkler(other, name);
@@ -113,8 +125,17 @@ impl Address {
         match self {
             Address::Zenoh(key, _) => Ok(Address::Zenoh(key, encoding)),
             Address::Mqtt(topic, settings, _) => Ok(Address::Mqtt(topic, settings, encoding)),
-            address if encoding == Encoding::Json => Ok(address),
-            _ => Err("the encoding cdr_string is for Zenoh and MQTT; on DDS, payloads are always JSON in a string, so leave it out".to_owned()),
+            Address::Dds(name, dds::TopicType::Text(_), qos)
+                if encoding == Encoding::Of(rondel_decode::Encoding::Cdr) =>
+            {
+                Ok(Address::Dds(name, dds::TopicType::Raw(dds::RawType::default()), qos))
+            }
+            address if encoding == Encoding::JSON => Ok(address),
+            _ => Err(format!(
+                "the encoding {} is for Zenoh and MQTT; on DDS, payloads are cdr of the type of the topic, or json in \
+                 a string",
+                encoding.name()
+            )),
         }
     }
 
@@ -122,8 +143,9 @@ impl Address {
     pub fn encoding(&self) -> Encoding {
         match self {
             Address::Zenoh(_, encoding) | Address::Mqtt(.., encoding) => *encoding,
-            // The string around JSON on DDS is read and written by the network itself; raw samples are not looked into.
-            Address::Dds(..) | Address::Stdout => Encoding::Json,
+            Address::Dds(_, dds::TopicType::Raw(_), _) => Encoding::Of(rondel_decode::Encoding::Cdr),
+            // The string around JSON on DDS is read and written by the network itself.
+            Address::Dds(..) | Address::Stdout => Encoding::JSON,
         }
     }
 
@@ -152,6 +174,9 @@ impl Address {
             Address::Mqtt(topic, ..) if !mqtt::is_single(&topic) => Err(format!(
                 "cannot publish on '{topic}': a topic to publish on has no wildcards (+, #) and no $share"
             )),
+            address if !matches!(address.encoding(), Encoding::JSON | Encoding::CdrString) => {
+                Err(format!("cannot publish on {address}: what Rondel publishes is JSON"))
+            }
             address => Ok(address),
         }
     }
@@ -201,8 +226,8 @@ impl Address {
 impl std::fmt::Display for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let encoding = match self.encoding() {
-            Encoding::Json => "",
-            Encoding::CdrString => "+cdr_string",
+            Encoding::JSON => String::new(),
+            encoding => format!("+{}", encoding.name()),
         };
         match self {
             Address::Zenoh(key, _) => write!(f, "zenoh{encoding}:{key}"),

@@ -224,7 +224,7 @@ impl Networks {
         receiver: Arc<R>,
     ) -> Result<Box<dyn Subscription>, String> {
         match address.encoding() {
-            Encoding::Json => self.subscribe_plainly(address, topic, receiver),
+            Encoding::Of(_) => self.subscribe_plainly(address, topic, receiver),
             Encoding::CdrString => {
                 let unwrapping = Unwrapping::new(receiver, address.to_string());
                 let counting = unwrapping.counting();
@@ -296,7 +296,7 @@ impl Networks {
     ) -> Result<Box<dyn Publisher>, String> {
         let publisher = self.plain_publisher(address, schema, batching)?;
         Ok(match address.encoding() {
-            Encoding::Json => publisher,
+            Encoding::Of(_) => publisher,
             Encoding::CdrString => Box::new(Wrapping::new(publisher)),
         })
     }
@@ -311,8 +311,8 @@ impl Networks {
         match (address, &self.zenoh, &self.dds, &self.mqtt) {
             (Address::Zenoh(key, _), Some(session), ..) => {
                 let encoding = match address.encoding() {
-                    Encoding::Json => "application/json",
-                    Encoding::CdrString => "application/cdr",
+                    Encoding::JSON => "application/json",
+                    Encoding::CdrString | Encoding::Of(_) => "application/cdr",
                 };
                 let settings = zenoh::PublisherSettings {
                     encoding: Some(encoding.to_owned()),

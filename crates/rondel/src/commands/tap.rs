@@ -189,7 +189,7 @@ impl Tap {
             }
             sources.push(Binding {
                 address,
-                input: Input { time: time_source(time), time_unit: unit, address: None },
+                input: Input { time: time_source(time), time_unit: unit, ..Input::default() },
             });
         }
         let network = self.network.with_wait();
