@@ -37,8 +37,8 @@ impl Encoding {
         if text == "cdr_string" {
             return Ok(Encoding::CdrString);
         }
-        rondel_decode::Encoding::named(text).map(Encoding::Of).ok_or_else(|| {
-            let names = rondel_decode::Encoding::ALL.map(|(name, _)| name).join(", ");
+        rondel_decode::Encoding::from_name(text).map(Encoding::Of).ok_or_else(|| {
+            let names = rondel_decode::Encoding::ALL.map(rondel_decode::Encoding::name).join(", ");
             format!("unknown encoding '{text}'; the encodings are: {names}, cdr_string")
         })
     }

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use rondel_decode::schema::Schema;
-use rondel_decode::{Decoder, DecoderError, Encoding};
+use rondel_decode::{Decoder, DecoderError, Encoding, MessageType};
 use rondel_event::{Path, Projection, TimeUnit, TopicId};
 
 use crate::alignment::{Alignment, Policy};
@@ -93,15 +92,15 @@ pub struct Input {
     pub address: Option<String>,
     /// The encoding of the payloads that are [pushed](crate::Session::push); lines are always JSON.
     pub encoding: Encoding,
-    /// The type of the messages, which binary encodings need.
-    pub schema: Option<Arc<Schema>>,
+    /// The type of the messages, for encodings that need one.
+    pub message_type: Option<Arc<MessageType>>,
 }
 
 impl Input {
     /// Creates a decoder for messages on `topic` of which these fields are read.
     pub(crate) fn decoder(&self, topic: TopicId, fields: &Projection) -> Result<Decoder, DecoderError> {
-        let schema = self.schema.as_deref();
-        Decoder::new(self.encoding, schema, topic, fields, self.time.field(), self.time_unit)
+        let message_type = self.message_type.as_deref();
+        Decoder::new(self.encoding, message_type, topic, fields, self.time.field(), self.time_unit)
     }
 }
 

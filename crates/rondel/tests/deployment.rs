@@ -236,7 +236,7 @@ fn sources_and_places_that_cannot_be() {
     refused("formula: v\ntopics: { trace: { source: zenoh:a, type: t } }\n", &[("2:43", &["DDS"])]);
     refused(
         "formula: v\ntopics: { trace: \"zenoh+xdr:a\" }\n",
-        &[("2:18", &["xdr", "json, cdr, cdr_string"])],
+        &[("2:18", &["xdr", "json, cdr, "])],
     );
     refused("formula: v\ntopics: { trace: \"zenoh+cdr:a\" }\n", &[("2:18", &["cdr", "`type:`"])]);
     refused(
