@@ -63,4 +63,4 @@ pub use report::{PropertyInfo, Report};
 pub use saved::StartError;
 pub use session::{DecodeError, Session, SessionPlan, Stamp};
 pub use specification::{Specification, looks_ahead};
-pub use statistics::{Counts, FirstViolation, PropertyStatistics, Summary, TopicStatistics};
+pub use statistics::{Counts, FirstViolation, Pause, PropertyStatistics, Summary, TopicStatistics};

@@ -4,6 +4,7 @@ mod aligned;
 mod direct;
 mod emitter;
 mod intake;
+mod pause;
 mod synchronized;
 mod watch;
 
@@ -31,6 +32,7 @@ use crate::statistics::{Counts, Summary, TopicStatistics};
 use aligned::Aligned;
 use direct::Direct;
 use emitter::Emitter;
+use pause::Heartbeat;
 use synchronized::Synchronized;
 use watch::Watch;
 
@@ -176,6 +178,9 @@ impl SessionPlan {
         };
         let mut missing = Missing::new(&self.specification, &self.needed, route.projections());
         let mut accounts = Accounts::new(topics.len());
+        let withholds = self.options.blind == Blind::Inconclusive;
+        // Where nothing measures time, and nothing waits, it makes no difference when messages come.
+        let paused_after = self.options.paused_after.filter(|_| route.measures_time());
         if let Some(Saved { known, .. }) = saved {
             missing.restore(&known.missing);
             accounts.restore(&known.numbers)?;
@@ -197,10 +202,11 @@ impl SessionPlan {
                 largest_message: self.options.largest_message,
                 exactly: self.options.exactly,
                 attachment: saved.map_or_else(Vec::new, |saved| saved.known.attachment.clone()),
+                heartbeat: Heartbeat::new(paused_after, withholds),
             },
             properties: Arc::clone(&self.properties),
             explains: self.options.explain,
-            blind: self.options.blind == Blind::Inconclusive,
+            blind: withholds,
             finished: false,
         })
     }
@@ -252,6 +258,14 @@ impl Route {
             Route::Synchronized(_) => &[],
         }
     }
+
+    /// Whether it matters when messages come.
+    fn measures_time(&self) -> bool {
+        match self {
+            Route::Direct(direct) => direct.needs_time(),
+            Route::Aligned(_) | Route::Synchronized(_) => true,
+        }
+    }
 }
 
 /// The state that all routes share.
@@ -271,6 +285,7 @@ struct Shared {
     largest_message: usize,
     exactly: bool,
     attachment: Vec<u8>,
+    heartbeat: Heartbeat,
 }
 
 /// A time before all others: it is not known since when messages were not seen.
@@ -466,6 +481,22 @@ impl Session {
         }
     }
 
+    /// Notes that the session runs: see [`Options::paused_after`]. Call it regularly, and after anything that may have
+    /// taken long.
+    pub fn alive(&mut self) {
+        if !self.shared.heartbeat.is_on() {
+            return;
+        }
+        let now = self.shared.clock.ticks();
+        if let Some(missed) = self.shared.beat(now) {
+            match &mut self.route {
+                Route::Direct(direct) => direct.pause(&missed, &mut self.shared),
+                Route::Aligned(aligned) => aligned.pause(&missed, &mut self.shared),
+                Route::Synchronized(synchronized) => synchronized.pause(&missed, &self.shared),
+            }
+        }
+    }
+
     /// Evaluates all messages, and the verdicts that time alone decides, up to the session's clock. Returns the
     /// reading of [`Clock::ticks`] at which to call it again.
     pub fn poll(&mut self) -> Option<Ticks> {
@@ -634,6 +665,7 @@ impl Session {
             topics: topics.clone(),
             missing: missing.clone(),
             needed: Arc::clone(needed),
+            pauses: self.shared.heartbeat.pauses.clone(),
             ..Summary::default()
         };
         match &self.route {

@@ -16,8 +16,10 @@ use crate::networks::Networks;
 use crate::pipeline::Pipeline;
 use crate::time_text::TimeText;
 
-/// Interval of looking for further losses.
-const EVERY: Duration = Duration::from_secs(1);
+/// Interval of noting that the process runs.
+const EVERY: Duration = Duration::from_millis(100);
+/// After so many intervals further losses are looked for: once a second.
+const LOSSES: u32 = 10;
 
 /// The counters of dropped messages, each with the address of its sink.
 #[derive(Clone, Debug, Default)]
@@ -100,7 +102,13 @@ impl Watcher {
         let watch = move || {
             let names = sources.iter().map(|(name, _)| name.clone()).collect();
             let mut seen = Seen::new(&undelivered, names);
+            let mut looks = 0;
             while ended.recv_timeout(EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
+                pipeline.alive();
+                looks = (looks + 1) % LOSSES;
+                if looks > 0 {
+                    continue;
+                }
                 let outages = networks.outages();
                 for outage in outages.iter().filter(|outage| !seen.outages.contains(outage)) {
                     let missed = (0..).zip(&sources).filter(|(_, (_, source))| source.is_missed(outage));
