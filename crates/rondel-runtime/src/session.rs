@@ -469,7 +469,7 @@ impl Session {
     #[inline]
     pub fn flush(&mut self) {
         self.evaluate();
-        self.shared.accounts.pause(&*self.shared.clock);
+        self.shared.accounts.pause(self.shared.counts.received, &*self.shared.clock);
     }
 
     #[inline]

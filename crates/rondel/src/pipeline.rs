@@ -294,6 +294,12 @@ impl Receiver for Pipeline {
         }
     }
 
+    fn missed(&self, topic: TopicId, from: Timestamp, until: Option<Timestamp>) {
+        if topic != self.progress {
+            self.cut_off(&[topic], from, until);
+        }
+    }
+
     fn wants_idle(&self) -> bool {
         true
     }
