@@ -1,6 +1,7 @@
 //! The session: messages in, reports out.
 
 mod aligned;
+mod blind;
 mod direct;
 mod emitter;
 mod intake;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use rondel_align::NumberOutcome;
 use rondel_decode::json::JsonError;
 use rondel_decode::lines::{LineError, Lines};
-use rondel_engine::{CompileError, Monitor};
+use rondel_engine::CompileError;
 use rondel_event::{Origin, Projection, TimeUnit, Timestamp, TopicId};
 use rondel_spec::Spec;
 
@@ -191,6 +192,7 @@ impl SessionPlan {
             shared: Shared {
                 emitter,
                 counts: Counts::default(),
+                flushed: 0,
                 checked_before: saved.map_or(0, |saved| saved.known.events),
                 accounts,
                 topics,
@@ -272,6 +274,8 @@ impl Route {
 struct Shared {
     emitter: Emitter,
     counts: Counts,
+    /// The messages received when all were last evaluated.
+    flushed: u64,
     /// Events checked before the session was restored.
     checked_before: u64,
     topics: Vec<TopicStatistics>,
@@ -288,9 +292,6 @@ struct Shared {
     heartbeat: Heartbeat,
 }
 
-/// A time before all others: it is not known since when messages were not seen.
-const UNKNOWN: Timestamp = Timestamp::from_nanos(i64::MIN / 4);
-
 /// The limit of notices that wait to be taken.
 const NOTICES: usize = 4096;
 
@@ -304,21 +305,6 @@ impl Shared {
         let topic = notice.topic.and_then(|topic| self.topics.get(topic.index()));
         notice.topic_name = topic.map(|topic| topic.name.clone());
         self.notices.push(notice);
-    }
-
-    /// Makes a notice of the properties of a monitor that have become inconclusive as messages were not seen.
-    #[cold]
-    fn blind(&mut self, monitor: &mut Monitor, spec: &Spec) {
-        let uncertain = monitor.take_uncertain();
-        let name = |property: &u32| Some(spec.properties.get(*property as usize)?.name.as_str());
-        let names: Vec<&str> = uncertain.iter().filter_map(name).collect();
-        let stay = uncertain.iter().filter(|property| monitor.stays_uncertain(**property));
-        let stay: Vec<&str> = stay.filter_map(name).collect();
-        if !names.is_empty() {
-            // Where nothing measures time, there is none.
-            let from = (monitor.position() > 0).then(|| monitor.time()).filter(|time| *time > UNKNOWN);
-            self.notice(Notice::blind(&names, &stay, from));
-        }
     }
 
     /// Counts a message without the time that it should carry.
@@ -371,34 +357,6 @@ impl Session {
             NumberOutcome::Gap(_) if self.blind => self.push_after_loss(topic, stamp, payload),
             NumberOutcome::Again if self.shared.exactly => Ok(()),
             _ => self.take(topic, stamp, payload),
-        }
-    }
-
-    /// Takes a message before which messages of its topic were lost.
-    #[cold]
-    fn push_after_loss(&mut self, topic: TopicId, stamp: Stamp, payload: &[u8]) -> Result<(), DecodeError> {
-        self.evaluate();
-        let taken = self.take(topic, stamp, payload);
-        match &mut self.route {
-            Route::Direct(direct) => direct.miss_before(topic, &mut self.shared),
-            Route::Aligned(aligned) => aligned.miss_before(topic, &mut self.shared),
-            Route::Synchronized(_) => {}
-        }
-        taken
-    }
-
-    /// Notes that a network was cut off: messages of these topics were not seen since a time of the day, and from
-    /// `until` on they are seen again. Without `until` it lasts; call it again when it has ended. Verdicts that depend
-    /// on the time between are inconclusive.
-    pub fn cut_off(&mut self, topics: &[TopicId], from: Timestamp, until: Option<Timestamp>) {
-        if !self.blind || topics.is_empty() {
-            return;
-        }
-        self.evaluate();
-        match &mut self.route {
-            Route::Direct(direct) => direct.cut_off(topics, (from, until), &mut self.shared),
-            Route::Aligned(aligned) => aligned.cut_off(topics, (from, until), &mut self.shared),
-            Route::Synchronized(_) => {}
         }
     }
 
@@ -469,7 +427,10 @@ impl Session {
     #[inline]
     pub fn flush(&mut self) {
         self.evaluate();
-        self.shared.accounts.pause(self.shared.counts.received, &*self.shared.clock);
+        let Shared { accounts, counts, flushed, clock, .. } = &mut self.shared;
+        if std::mem::replace(flushed, counts.received) != counts.received {
+            accounts.pause(&**clock);
+        }
     }
 
     #[inline]
@@ -675,17 +636,4 @@ impl Session {
         }
         summary
     }
-}
-
-/// An estimate of the event time when the day's clock shows `until`, after a network was cut off at `from`; `latest` is
-/// the time of the last message.
-fn time_after(latest: Timestamp, from: Timestamp, until: Timestamp) -> Timestamp {
-    /// A day.
-    const DAY: u64 = 86_400_000_000_000;
-    if latest.as_nanos().abs_diff(until.as_nanos()) < DAY {
-        return latest.max(until);
-    }
-    // The messages have a time of their own.
-    let lasted = until.as_nanos().saturating_sub(from.as_nanos()).max(0);
-    Timestamp::from_nanos(latest.as_nanos().saturating_add(lasted))
 }

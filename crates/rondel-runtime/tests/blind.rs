@@ -120,3 +120,13 @@ fn while_a_network_is_cut_off_time_accuses_nobody() {
         panic!("{told:?}")
     };
 }
+
+#[test]
+fn a_loss_begins_with_the_last_message_whoever_looks_meanwhile() {
+    let (mut session, clock) = session(Blind::Inconclusive, Policy::Arrival);
+    (0..5).for_each(|seconds| push(&mut session, &clock, 0, seconds, seconds as u64));
+    clock.set(at(7));
+    session.flush();
+    push(&mut session, &clock, 0, 9, 9);
+    assert_eq!(session.summary().accounts[0].lost_between, Some((at(4), at(9))));
+}

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use rondel_align::{Notice as OrderNotice, SetNotice};
 use rondel_decode::lines::{LineError, Lines};
-use rondel_engine::{Program, SeenAgain};
+use rondel_engine::{Monitor, Program, SeenAgain};
 use rondel_event::{Block, Field, Layout, Origin, Projection, Slot, TimeUnit, Timestamp, TopicId};
 use rondel_spec::{Spec, TimeModel};
 
+use super::blind::UNKNOWN;
 use super::emitter::Evaluated;
 use super::intake::{Intake, Taken};
 use super::pause::Missed;
-use super::{DecodeError, SessionPlan, Shared, Stamp, UNKNOWN, time_after};
+use super::{DecodeError, SessionPlan, Shared, Stamp};
 use crate::align::{AlignedMonitor, Division, Rule, Told, divide, together};
 use crate::alignment::{Alignment, WaitFor};
 use crate::alignment_statistics::AlignmentStatistics;
@@ -169,28 +170,19 @@ impl Aligned {
         }
     }
 
-    /// Notes that messages of a topic were lost before the last message.
-    pub(super) fn miss_before(&mut self, topic: TopicId, shared: &mut Shared) {
-        let Some(row) = self.intake.block.len().checked_sub(1) else { return };
-        let until = SeenAgain::At(self.intake.block.time(row));
-        self.miss(&[topic], until, shared);
+    /// The time of the last message.
+    pub(super) fn last(&self) -> Option<Timestamp> {
+        self.intake.block.len().checked_sub(1).map(|row| self.intake.block.time(row))
     }
 
-    /// Notes that messages of these topics were not seen.
-    pub(super) fn cut_off(
-        &mut self,
-        topics: &[TopicId],
-        (from, until): (Timestamp, Option<Timestamp>),
-        shared: &mut Shared,
-    ) {
-        let Some(until) = until else { return self.miss(topics, SeenAgain::Open, shared) };
+    /// The latest time of a message, or what the clock shows.
+    pub(super) fn latest(&self, shared: &Shared) -> Timestamp {
         let shown = self.intake.clock.at(&*shared.clock, shared.clock.ticks());
-        let latest = self.intake.latest.unwrap_or(shown);
-        let again = SeenAgain::After(latest.max(time_after(latest, from, until)));
-        self.miss(topics, again, shared);
-        for group in &mut self.groups {
-            group.monitor.monitor_mut().see(topics, again);
-        }
+        self.intake.latest.unwrap_or(shown)
+    }
+
+    pub(super) fn monitors(&mut self) -> impl Iterator<Item = &mut Monitor> {
+        self.groups.iter_mut().map(|group| group.monitor.monitor_mut())
     }
 
     /// Takes note of a time in which the session did not run, before time passes after it.
@@ -227,7 +219,8 @@ impl Aligned {
         self.notices(shared);
     }
 
-    fn miss(&mut self, topics: &[TopicId], until: SeenAgain, shared: &mut Shared) {
+    /// Notes that messages of these topics were not seen.
+    pub(super) fn miss(&mut self, topics: &[TopicId], until: SeenAgain, shared: &mut Shared) {
         for group in &mut self.groups {
             let Group { monitor, evaluated, .. } = group;
             let told: Told<'_> = &mut |block, monitor| shared.emitter.take(block, monitor, evaluated);

@@ -8,9 +8,10 @@ use rondel_engine::{Monitor, SeenAgain};
 use rondel_event::{Block, Projection, Rows, TimeUnit, Timestamp, TopicId};
 use rondel_spec::TimeModel;
 
+use super::blind::UNKNOWN;
 use super::emitter::Evaluated;
 use super::pause::{GRACE, Missed};
-use super::{DecodeError, SessionPlan, Shared, Stamp, UNKNOWN, time_after};
+use super::{DecodeError, SessionPlan, Shared, Stamp};
 use crate::alignment::Alignment;
 use crate::chains::ChainStatistics;
 use crate::clock::{NO_TIME, SourceClock, Ticks};
@@ -328,27 +329,23 @@ impl Direct {
         self.block.clear();
     }
 
-    /// Notes that messages of a topic were lost before the last message, which has not been evaluated.
-    pub(super) fn miss_before(&mut self, topic: TopicId, shared: &mut Shared) {
-        let time = if self.block.is_empty() { self.time } else { self.block.time(self.block.len() - 1) };
-        self.miss(&[topic], SeenAgain::Now(time), shared);
+    /// The time of the last message, evaluated or not.
+    pub(super) fn last(&self) -> Timestamp {
+        self.block.len().checked_sub(1).map_or(self.time, |row| self.block.time(row))
     }
 
-    /// Notes that messages of these topics were not seen; all others have been evaluated.
-    pub(super) fn cut_off(
-        &mut self,
-        topics: &[TopicId],
-        (from, until): (Timestamp, Option<Timestamp>),
-        shared: &mut Shared,
-    ) {
-        let Some(until) = until else { return self.miss(topics, SeenAgain::Open, shared) };
+    /// The time of the last message, and what the clock shows.
+    pub(super) fn times(&self, shared: &Shared) -> (Timestamp, Timestamp) {
         let own = self.clock.as_ref().and_then(|clock| clock.at(shared.clock.ticks()));
-        let again = SeenAgain::Now(own.unwrap_or(self.time).max(time_after(self.time, from, until)));
-        self.miss(topics, again, shared);
-        self.monitor.see(topics, again);
+        (self.time, own.unwrap_or(self.time))
     }
 
-    fn miss(&mut self, topics: &[TopicId], until: SeenAgain, shared: &mut Shared) {
+    pub(super) fn monitors(&mut self) -> impl Iterator<Item = &mut Monitor> {
+        std::iter::once(&mut self.monitor)
+    }
+
+    /// Notes that messages of these topics were not seen.
+    pub(super) fn miss(&mut self, topics: &[TopicId], until: SeenAgain, shared: &mut Shared) {
         self.monitor.miss(topics, UNKNOWN, until);
         self.take(None, shared);
     }
