@@ -56,15 +56,12 @@ impl Encoding {
 const NETWORKS: [&str; 3] = ["zenoh", "dds", "mqtt"];
 
 impl Address {
-    /// Returns whether messages of this address may have been missed in an outage. Of DDS it is known which topic was
-    /// lost.
+    /// Returns whether messages of this address may have been missed in an outage, of which nothing else tells.
     pub fn is_missed(&self, outage: &crate::adapter::Outage) -> bool {
         outage.carried
             && match self {
                 Address::Zenoh(..) => outage.network == "zenoh",
-                Address::Dds(topic, ..) => {
-                    outage.network == "dds" && outage.neighbour.as_ref().is_none_or(|lost| lost == topic)
-                }
+                Address::Dds(..) => outage.network == "dds",
                 Address::Mqtt(..) => outage.network == "mqtt",
                 Address::Stdout => false,
             }

@@ -181,7 +181,8 @@ impl Accounts {
         outcome
     }
 
-    /// Notes that all messages that had come were evaluated.
+    /// Notes that all messages that had come were evaluated. Call it only after messages: where none has come since, one
+    /// may have been lost.
     #[inline]
     pub fn pause(&mut self, clock: &dyn Clock) {
         if let Some(seen) = &mut self.seen {

@@ -49,6 +49,11 @@ pub struct Options {
     pub live: bool,
     /// What becomes of verdicts that depend on messages that were not seen.
     pub blind: Blind,
+    /// From which length on, in nanoseconds of the clock's ticks, a time in which the session did not run is a pause of
+    /// the session itself, if any property measures time: [`Session::alive`](crate::Session::alive) must then be called
+    /// several times as often. Verdicts that depend on a pause are like those that depend on messages that were not
+    /// seen. Without it, no pause is looked for.
+    pub paused_after: Option<i64>,
 }
 
 /// What becomes of verdicts that depend on messages that were lost or late, or sent while a network was cut off.
@@ -77,6 +82,7 @@ impl Default for Options {
             exactly: false,
             live: false,
             blind: Blind::default(),
+            paused_after: None,
         }
     }
 }

@@ -91,3 +91,42 @@ fn a_network_that_was_cut_off_makes_its_topics_inconclusive() {
     assert_eq!((first, second), (Verdict::Inconclusive, Verdict::Violated), "{recent:?}");
     assert!((4..=8).contains(&since) && (13..=14).contains(&until), "{recent:?}");
 }
+
+#[test]
+fn while_a_network_is_cut_off_time_accuses_nobody() {
+    let clock = Arc::new(ManualClock::default());
+    let spec = rondel_spec::parse("topic a @time(dense) property alive = once[0, 2 s] on(a)").spec.unwrap();
+    let mut session = Session::new(&spec, Options { clock: clock.clone(), ..Options::default() }).unwrap();
+    let mut told = Vec::new();
+    for seconds in 0..40 {
+        clock.set(at(seconds));
+        match seconds {
+            // The loss is known with the first poll after it.
+            10 => session.cut_off(&[TopicId(0)], at(9), None),
+            20 => session.cut_off(&[TopicId(0)], at(9), Some(at(20))),
+            _ => {}
+        }
+        if !(10..20).contains(&seconds) && seconds < 30 {
+            session.push(TopicId(0), Stamp::at(at(seconds)), b"{}").unwrap();
+            session.flush();
+        }
+        session.poll();
+        let verdicts = session.reports().map(|report| (report.verdict(), seconds));
+        told.extend(verdicts);
+    }
+    use Verdict::{Inconclusive, Satisfied, Violated};
+    let [(Satisfied, 0), (Inconclusive, 10..=13), (Satisfied, 20..=23), (Violated, 31..=33)] = told[..]
+    else {
+        panic!("{told:?}")
+    };
+}
+
+#[test]
+fn a_loss_begins_with_the_last_message_whoever_looks_meanwhile() {
+    let (mut session, clock) = session(Blind::Inconclusive, Policy::Arrival);
+    (0..5).for_each(|seconds| push(&mut session, &clock, 0, seconds, seconds as u64));
+    clock.set(at(7));
+    session.flush();
+    push(&mut session, &clock, 0, 9, 9);
+    assert_eq!(session.summary().accounts[0].lost_between, Some((at(4), at(9))));
+}

@@ -169,6 +169,16 @@ impl Monitor {
     /// from here on; those given before stay. Reports the properties whose verdict is inconclusive at once: in dense
     /// time there is a verdict at every time.
     pub fn miss(&mut self, topics: &[TopicId], from: Timestamp, until: SeenAgain) -> &[Report] {
+        self.miss_for(topics, (from, until), |_| true)
+    }
+
+    /// The same for some properties, by their positions.
+    pub fn miss_for(
+        &mut self,
+        topics: &[TopicId],
+        (from, until): (Timestamp, SeenAgain),
+        is_meant: impl Fn(u32) -> bool,
+    ) -> &[Report] {
         self.begin_call();
         let program = std::sync::Arc::clone(&self.program);
         let plans = program.reaches();
@@ -179,7 +189,7 @@ impl Monitor {
         }
         doubts.last = doubts.last.max(self.time);
         let all = (0..).zip(plans).zip(&mut doubts.properties);
-        for ((property, plan), doubt) in all.filter(|((_, plan), _)| plan.reads(topics)) {
+        for ((property, plan), doubt) in all.filter(|((at, plan), _)| plan.reads(topics) && is_meant(*at)) {
             if doubt.is_none() {
                 doubts.active += 1;
                 doubts.begun.push(property);

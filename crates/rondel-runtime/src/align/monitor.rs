@@ -256,6 +256,17 @@ impl AlignedMonitor {
         reached: Option<Timestamp>,
         told: Told<'_>,
     ) {
+        self.miss_for(topics, (from, until), reached, (&|_| true, told));
+    }
+
+    /// The same for some properties, by their positions.
+    pub fn miss_for(
+        &mut self,
+        topics: &[TopicId],
+        span: (Timestamp, SeenAgain),
+        reached: Option<Timestamp>,
+        (is_meant, told): (&dyn Fn(u32) -> bool, Told<'_>),
+    ) {
         self.step(told);
         if !self.withholds {
             return;
@@ -266,7 +277,7 @@ impl AlignedMonitor {
         {
             told(None, &self.monitor);
         }
-        if !self.monitor.miss(topics, from, until).is_empty() {
+        if !self.monitor.miss_for(topics, span, is_meant).is_empty() {
             told(None, &self.monitor);
         }
     }

@@ -9,7 +9,7 @@ use ::zenoh::sample::SourceInfo;
 use rondel_event::{Origin, Timestamp, TopicId};
 
 use super::{AGAIN, Asked, Attended, Places, Recoverer};
-use crate::adapter::{Receiver, Sample, now};
+use crate::adapter::{Outage, Receiver, Sample, now};
 use crate::zenoh::{advanced, resend};
 
 /// Publishers whose numbers are compared without a lock.
@@ -184,11 +184,14 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         numbers
     }
 
-    /// Notes that a message came without a number.
-    pub(in crate::zenoh) fn unnumbered(&self) {
-        if let Some(watch) = self.recoverer.watch.upgrade() {
-            watch.unnumbered();
-        }
+    /// Notes that a message came without a number: see [`Watch::unnumbered`](super::super::watch::Watch::unnumbered).
+    pub(in crate::zenoh) fn unnumbered(&self, told: usize) -> Vec<Outage> {
+        self.recoverer.watch.upgrade().map_or_else(Vec::new, |watch| watch.unnumbered(told))
+    }
+
+    /// The number of connections that were opened so far.
+    pub(in crate::zenoh) fn connections(&self) -> Arc<AtomicU64> {
+        self.recoverer.watch.upgrade().map(|watch| watch.connections()).unwrap_or_default()
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
