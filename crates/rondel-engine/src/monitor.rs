@@ -150,7 +150,7 @@ impl Monitor {
             chain_rows: vec![ChainRows::default(); program.chains.len()],
             every: false,
             asked: false,
-            doubts: Doubts::default(),
+            doubts: Doubts::new(&program),
             position: 0,
             time: -FARTHEST,
             beyond: 0,
@@ -241,6 +241,9 @@ impl Monitor {
         }
         self.position = self.position.saturating_add(len as u64);
         self.collect_witnesses();
+        if self.doubts.finals.is_open() && !self.reports.is_empty() {
+            self.note_finals();
+        }
         if self.doubts.is_active() {
             self.withhold(Some(block));
         }
@@ -288,6 +291,9 @@ impl Monitor {
             self.sort();
             self.time = now;
             self.collect_witnesses();
+            if self.doubts.finals.is_open() && !self.reports.is_empty() {
+                self.note_finals();
+            }
             if self.doubts.is_active() {
                 self.withhold(None);
             }

@@ -20,6 +20,7 @@
 mod check;
 mod diagnostic;
 mod duration;
+mod finality;
 mod format;
 mod graph;
 mod lexer;
@@ -34,6 +35,7 @@ mod suggest;
 mod syntax;
 
 pub use diagnostic::{Code, Diagnostic, Label, Severity, Span};
+pub use finality::Finality;
 pub use format::format;
 pub use needs::{NeededField, Needs};
 pub use places::Places;

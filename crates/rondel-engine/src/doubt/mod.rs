@@ -9,6 +9,7 @@
 //! bounds have passed. Instances of `for each` become certain one by one, by messages of their own.
 
 mod filter;
+mod finals;
 mod state;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,8 @@ use crate::monitor::Monitor;
 use crate::program::Program;
 use crate::report::Report;
 use crate::section::Moments;
+pub use finals::UnseenFrom;
+pub(crate) use finals::{Finals, finality};
 pub(crate) use state::ReachPlan;
 use state::{End, State};
 
@@ -94,9 +97,14 @@ pub(crate) struct Doubts {
     /// The properties that became uncertain since that was last asked for.
     #[serde(skip)]
     begun: Vec<u32>,
+    pub(crate) finals: Finals,
 }
 
 impl Doubts {
+    pub(crate) fn new(program: &Program) -> Doubts {
+        Doubts { finals: Finals::new(&program.finality), ..Doubts::default() }
+    }
+
     #[inline(always)]
     pub(crate) fn is_active(&self) -> bool {
         self.active > 0
@@ -110,11 +118,12 @@ impl Doubts {
                     && doubt.keys.values().flat_map(|key| &key.state).all(|state| state.fits(plan))
             })
         };
-        self.properties.is_empty()
+        let is_whole = self.properties.is_empty()
             || self.properties.len() == plans.len()
                 && self.blind.len() == plans.len()
                 && self.active == self.properties.iter().flatten().count()
-                && plans.iter().zip(&self.properties).all(fits)
+                && plans.iter().zip(&self.properties).all(fits);
+        is_whole && self.finals.fits(&program.finality)
     }
 
     /// Whether the verdicts at all events must be looked at.
@@ -166,9 +175,21 @@ impl Program {
 
 impl Monitor {
     /// Notes that messages of these topics were not seen from a time on. Verdicts that depend on them are inconclusive
-    /// from here on; those given before stay. Reports the properties whose verdict is inconclusive at once: in dense
-    /// time there is a verdict at every time.
+    /// from here on; those given before stay, and so do [final](rondel_spec::Finality) verdicts from before that time.
+    /// Reports the properties whose verdict is inconclusive at once: in dense time there is a verdict at every time.
     pub fn miss(&mut self, topics: &[TopicId], from: Timestamp, until: SeenAgain) -> &[Report] {
+        self.miss_from(topics, UnseenFrom::Time(from), until)
+    }
+
+    /// Sets the number of messages so far, those of the next [`Monitor::step`] included: with it
+    /// [`UnseenFrom::Count`] says where a span begins.
+    #[inline]
+    pub fn count(&mut self, messages: u64) {
+        self.doubts.finals.count = messages;
+    }
+
+    /// As [`Monitor::miss`], where the time at which the span begins may be unknown.
+    pub fn miss_from(&mut self, topics: &[TopicId], from: UnseenFrom, until: SeenAgain) -> &[Report] {
         self.begin_call();
         let program = std::sync::Arc::clone(&self.program);
         let plans = program.reaches();
@@ -179,7 +200,14 @@ impl Monitor {
         }
         doubts.last = doubts.last.max(self.time);
         let all = (0..).zip(plans).zip(&mut doubts.properties);
+        let time = match from {
+            UnseenFrom::Time(time) => time.as_nanos(),
+            UnseenFrom::Count(_) => state::NEVER,
+        };
         for ((property, plan), doubt) in all.filter(|((_, plan), _)| plan.reads(topics)) {
+            if doubts.finals.outlives(property, from) {
+                continue;
+            }
             if doubt.is_none() {
                 doubts.active += 1;
                 doubts.begun.push(property);
@@ -190,7 +218,7 @@ impl Monitor {
             });
             let states = doubt.keys.values_mut().filter_map(|key| key.state.as_mut());
             for state in states.chain([&mut doubt.state]) {
-                state.miss(plan, topics, from.as_nanos(), until.end());
+                state.miss(plan, topics, time, until.end());
             }
             doubt.is_passed = false;
         }
@@ -272,6 +300,18 @@ impl Monitor {
                 let report = Report::at_event(Verdict::Inconclusive, step, Timestamp::from_nanos(now));
                 self.reports.push(Report { property, row: None, at_event: false, after: true, ..report });
             }
+        }
+    }
+
+    /// Takes note of verdicts that are final from here on.
+    #[cold]
+    pub(crate) fn note_finals(&mut self) {
+        let Monitor { doubts, reports, program, .. } = self;
+        let is_certain = |report: &&Report| {
+            !doubts.properties.get(report.property as usize).is_some_and(Option::is_some)
+        };
+        for report in reports.iter().filter(|report| report.changed).filter(is_certain) {
+            doubts.finals.note(&program.finality, report);
         }
     }
 
