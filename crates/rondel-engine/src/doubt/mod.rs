@@ -188,6 +188,11 @@ impl Monitor {
         self.doubts.finals.count = messages;
     }
 
+    /// The number of messages that was [set](Monitor::count) last.
+    pub fn counted(&self) -> u64 {
+        self.doubts.finals.count
+    }
+
     /// As [`Monitor::miss`], where the time at which the span begins may be unknown.
     pub fn miss_from(&mut self, topics: &[TopicId], from: UnseenFrom, until: SeenAgain) -> &[Report] {
         self.begin_call();

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use rondel_decode::json::JsonDecoder;
 use rondel_decode::lines::{LineError, Lines};
-use rondel_engine::{Monitor, SeenAgain};
+use rondel_engine::{Monitor, SeenAgain, UnseenFrom};
 use rondel_event::{Block, Projection, Rows, TimeUnit, Timestamp, TopicId};
 use rondel_spec::TimeModel;
 
 use super::emitter::Evaluated;
-use super::{DecodeError, SessionPlan, Shared, Stamp, UNKNOWN, time_after};
+use super::{DecodeError, SessionPlan, Shared, Stamp, time_after};
 use crate::alignment::Alignment;
 use crate::chains::ChainStatistics;
 use crate::clock::{NO_TIME, SourceClock, Ticks};
@@ -42,6 +42,8 @@ pub(super) struct Direct {
     time: Timestamp,
     block: Block,
     monitor: Monitor,
+    /// The number of messages that it had counted before this session.
+    counted_before: u64,
     /// The limits of instances that were not reached yet.
     reached: Reached,
     evaluated: Evaluated,
@@ -105,6 +107,7 @@ impl Direct {
             time: Timestamp::from_nanos(known.time),
             block: Block::new(program.layout()),
             reached: Reached::new(&monitor),
+            counted_before: monitor.counted(),
             monitor,
             evaluated: Evaluated { properties, explainer: plan.explainer.clone() },
             clock: specification.is_timed().then(SourceClock::default),
@@ -308,6 +311,7 @@ impl Direct {
             clock.set(latest.unwrap_or(self.time), shared.clock.ticks());
         }
         self.limits.renew();
+        self.monitor.count(self.counted_before + shared.counts.received);
         self.monitor.step(&self.block);
         self.reached.look(&self.monitor, &self.specification.spec, |notice| shared.notice(notice));
         self.take(Some(first), shared);
@@ -315,9 +319,10 @@ impl Direct {
     }
 
     /// Notes that messages of a topic were lost before the last message, which has not been evaluated.
-    pub(super) fn miss_before(&mut self, topic: TopicId, shared: &mut Shared) {
+    /// `before` is the number of messages by the one before the loss.
+    pub(super) fn miss_before(&mut self, topic: TopicId, before: u64, shared: &mut Shared) {
         let time = if self.block.is_empty() { self.time } else { self.block.time(self.block.len() - 1) };
-        self.miss(&[topic], SeenAgain::Now(time), shared);
+        self.miss(&[topic], before, SeenAgain::Now(time), shared);
     }
 
     /// Notes that messages of these topics were not seen; all others have been evaluated.
@@ -325,17 +330,18 @@ impl Direct {
         &mut self,
         topics: &[TopicId],
         (from, until): (Timestamp, Option<Timestamp>),
+        before: u64,
         shared: &mut Shared,
     ) {
-        let Some(until) = until else { return self.miss(topics, SeenAgain::Open, shared) };
+        let Some(until) = until else { return self.miss(topics, before, SeenAgain::Open, shared) };
         let own = self.clock.as_ref().and_then(|clock| clock.at(shared.clock.ticks()));
         let again = SeenAgain::Now(own.unwrap_or(self.time).max(time_after(self.time, from, until)));
-        self.miss(topics, again, shared);
+        self.miss(topics, before, again, shared);
         self.monitor.see(topics, again);
     }
 
-    fn miss(&mut self, topics: &[TopicId], until: SeenAgain, shared: &mut Shared) {
-        self.monitor.miss(topics, UNKNOWN, until);
+    fn miss(&mut self, topics: &[TopicId], before: u64, until: SeenAgain, shared: &mut Shared) {
+        self.monitor.miss_from(topics, UnseenFrom::Count(self.counted_before + before), until);
         self.take(None, shared);
     }
 
