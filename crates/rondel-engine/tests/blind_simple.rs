@@ -18,7 +18,8 @@ struct Case {
 
 impl Case {
     fn new(model: &str, formula: &str) -> Case {
-        let text = format!("topic a {{ x: int }} topic b {{ x: int }}\n@time({model}) property p = {formula}");
+        let text =
+            format!("topic a {{ x: int }} topic b {{ x: int }}\n@time({model}) property p = {formula}");
         Case::of(&text)
     }
 
@@ -113,5 +114,51 @@ fn final_verdicts_are_older_than_a_count() {
         let now = SeenAgain::Now(Timestamp::from_nanos(3 * S));
         case.monitor.miss_from(&[TopicId(0)], UnseenFrom::Count(count), now);
         assert_eq!(case.message(0, 3, 1), verdict);
+    }
+}
+
+/// What does not reset is certain again once the messages after the span decide it.
+#[test]
+fn what_was_seen_afterwards_makes_certain_again() {
+    // The values of `a.x` after the span and the verdicts with them.
+    let cases = [
+        ("a.x < 9 since a.x > 5", vec![(3, Inconclusive), (7, Satisfied), (3, Satisfied)]),
+        ("a.x < 9 since a.x > 5", vec![(3, Inconclusive), (9, Satisfied), (10, Satisfied), (3, Satisfied)]),
+        ("a.x > 8 since a.x == 5", vec![(3, Violated), (9, Violated), (5, Satisfied), (3, Violated)]),
+        ("once a.x > 5", vec![(3, Inconclusive), (7, Satisfied), (3, Satisfied)]),
+        ("historically a.x < 5", vec![(3, Inconclusive), (7, Violated), (3, Violated)]),
+        ("prev(a.x) < 5", vec![(3, Inconclusive), (7, Satisfied), (3, Violated)]),
+        ("a.x > 5 or a.x < 9 since a.x > 5", vec![(3, Inconclusive), (7, Satisfied)]),
+    ];
+    for model in ["steps", "points", "dense"] {
+        for (formula, expected) in &cases {
+            let mut case = Case::new(model, formula);
+            case.message(0, 1, 3);
+            case.message(0, 2, 4);
+            case.miss(3, 5);
+            let found: Vec<Verdict> =
+                (0..).zip(expected).map(|(i, (x, _))| case.message(0, 6 + i, *x)).collect();
+            let expected: Vec<Verdict> = expected.iter().map(|(_, verdict)| *verdict).collect();
+            assert_eq!(found, expected, "{model} {formula}");
+        }
+    }
+}
+
+/// Nor is anything looked at any more.
+#[test]
+fn a_property_that_is_certain_again_costs_nothing() {
+    for (model, formula) in [
+        ("steps", "a.x > 8 since a.x == 5"),
+        ("points", "a.x > 8 since a.x == 5"),
+        ("dense", "a.x > 8 since a.x == 5"),
+        ("steps", "once[0, 3] a.x > 8 and (a.x < 9 since a.x == 5)"),
+        ("dense", "once[0, 3 s] a.x > 8 and (a.x < 9 since a.x == 5)"),
+    ] {
+        let mut case = Case::new(model, formula);
+        case.message(0, 1, 3);
+        case.miss(2, 5);
+        assert_eq!(case.monitor.uncertain().count(), 1, "{model} {formula}");
+        (6..16).for_each(|second| drop(case.message(0, second, 5)));
+        assert_eq!(case.monitor.uncertain().count(), 0, "{model} {formula}");
     }
 }

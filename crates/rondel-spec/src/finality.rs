@@ -19,10 +19,7 @@ impl Finality {
     }
 
     fn and(self, other: Finality) -> Finality {
-        Finality {
-            satisfied: self.satisfied && other.satisfied,
-            violated: self.violated && other.violated,
-        }
+        Finality { satisfied: self.satisfied && other.satisfied, violated: self.violated && other.violated }
     }
 
     /// Whether any verdict is final.

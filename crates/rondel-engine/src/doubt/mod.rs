@@ -10,9 +10,12 @@
 
 mod filter;
 mod finals;
+mod fresh;
 mod state;
+mod unknown;
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use rondel_event::{Timestamp, TopicId, Verdict};
 use rondel_spec::ReachPart;
@@ -24,6 +27,7 @@ use crate::report::Report;
 use crate::section::Moments;
 pub use finals::UnseenFrom;
 pub(crate) use finals::{Finals, finality};
+use fresh::Fresh;
 pub(crate) use state::ReachPlan;
 use state::{End, State};
 
@@ -64,9 +68,11 @@ pub struct Blind {
 }
 
 /// What is uncertain of a property.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Doubt {
     state: State,
+    /// Evaluates the property without what was before, once all messages are seen again.
+    fresh: Option<Fresh>,
     /// Whether the last verdict that was reported was withheld.
     is_shown: bool,
     /// The instances that differ, by their keys.
@@ -83,7 +89,7 @@ struct Instance {
 }
 
 /// What is uncertain of all properties.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Doubts {
     /// By property; empty as long as nothing was ever missed.
     properties: Vec<Option<Box<Doubt>>>,
@@ -127,10 +133,31 @@ impl Doubts {
     }
 
     /// Whether the verdicts at all events must be looked at.
-    fn needs_every(&self, plans: &[ReachPlan]) -> bool {
-        let mut doubts =
-            plans.iter().zip(&self.properties).filter_map(|(plan, doubt)| Some((plan, doubt.as_ref()?)));
-        doubts.any(|(plan, doubt)| plan.slice.is_some() || !(doubt.is_shown && doubt.state.is_stuck(plan)))
+    fn needs_every(&self, program: &Program) -> bool {
+        let is_stuck = |place: usize, plan: &ReachPlan, doubt: &Doubt| {
+            doubt.is_shown
+                && doubt.state.is_stuck(plan)
+                && (doubt.state.is_open() || plan.fresh(program, place).is_none())
+        };
+        let all = program.reaches().iter().zip(&self.properties).enumerate();
+        let mut doubts = all.filter_map(|(place, (plan, doubt))| Some((place, plan, doubt.as_ref()?)));
+        doubts.any(|(place, plan, doubt)| plan.slice.is_some() || !is_stuck(place, plan, doubt))
+    }
+
+    /// Writes down the monitors that it has.
+    pub(crate) fn save(&mut self) {
+        self.properties.iter_mut().flatten().filter_map(|doubt| doubt.fresh.as_mut()).for_each(Fresh::save);
+    }
+
+    /// Reads them back. Returns whether they belong to the program.
+    pub(crate) fn restore(&mut self, program: &Program) -> bool {
+        let mut all = true;
+        for (place, (plan, doubt)) in program.reaches().iter().zip(&mut self.properties).enumerate() {
+            if let Some(fresh) = doubt.as_mut().and_then(|doubt| doubt.fresh.as_mut()) {
+                all &= plan.fresh(program, place).is_some_and(|plan| fresh.restore(plan));
+            }
+        }
+        all
     }
 
     /// How many instances of each property show a verdict that was withheld.
@@ -165,6 +192,7 @@ impl Program {
                     model: property.time,
                     slice: self.sliced.iter().position(is_its),
                     lags: property.linear,
+                    fresh: OnceLock::new(),
                     reach,
                 }
             };
@@ -219,8 +247,10 @@ impl Monitor {
             }
             let doubt = doubt.get_or_insert_with(|| {
                 let state = State::new(plan);
-                Box::new(Doubt { state, is_shown: false, keys: BTreeMap::new(), is_passed: false })
+                let (fresh, keys) = (None, BTreeMap::new());
+                Box::new(Doubt { state, fresh, is_shown: false, keys, is_passed: false })
             });
+            doubt.fresh = None;
             let states = doubt.keys.values_mut().filter_map(|key| key.state.as_mut());
             for state in states.chain([&mut doubt.state]) {
                 state.miss(plan, topics, time, until.end());
@@ -312,9 +342,8 @@ impl Monitor {
     #[cold]
     pub(crate) fn note_finals(&mut self) {
         let Monitor { doubts, reports, program, .. } = self;
-        let is_certain = |report: &&Report| {
-            !doubts.properties.get(report.property as usize).is_some_and(Option::is_some)
-        };
+        let is_certain =
+            |report: &&Report| !doubts.properties.get(report.property as usize).is_some_and(Option::is_some);
         for report in reports.iter().filter(|report| report.changed).filter(is_certain) {
             doubts.finals.note(&program.finality, report);
         }
@@ -322,6 +351,6 @@ impl Monitor {
 
     /// Whether the verdicts at all events are to be reported, also to itself.
     pub(crate) fn choose_reports(&mut self) {
-        self.every = self.asked || self.doubts.is_active() && self.doubts.needs_every(self.program.reaches());
+        self.every = self.asked || self.doubts.is_active() && self.doubts.needs_every(&self.program);
     }
 }
