@@ -9,6 +9,7 @@ mod pause;
 mod synchronized;
 mod watch;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rondel_align::NumberOutcome;
@@ -202,6 +203,7 @@ impl SessionPlan {
         Ok(Session {
             route,
             watch: self.options.missing_after.map(Watch::new),
+            counts_at: VecDeque::new(),
             shared: Shared {
                 emitter,
                 counts: Counts::default(),
@@ -246,6 +248,8 @@ fn properties(spec: &Spec, fingerprint: u64, options: &Options) -> Arc<[Property
 pub struct Session {
     route: Route,
     watch: Option<Watch>,
+    /// At some times the number of messages received by then.
+    counts_at: VecDeque<(Timestamp, u64)>,
     shared: Shared,
     properties: Arc<[PropertyInfo]>,
     explains: bool,
@@ -304,6 +308,9 @@ struct Shared {
     attachment: Vec<u8>,
     heartbeat: Heartbeat,
 }
+
+/// The limit of times with a number of messages.
+const COUNTS: usize = 256;
 
 /// The limit of notices that wait to be taken.
 const NOTICES: usize = 4096;
@@ -364,10 +371,13 @@ impl Session {
     /// happens.
     #[inline]
     pub fn push(&mut self, topic: TopicId, stamp: Stamp, payload: &[u8]) -> Result<(), DecodeError> {
-        self.shared.counts.received += 1;
-        let outcome = self.shared.accounts.receive(topic, stamp.origin, &*self.shared.clock);
+        let count = self.shared.counts.received + 1;
+        let outcome = self.shared.accounts.receive(topic, stamp.origin, count, &*self.shared.clock);
+        if matches!(outcome, NumberOutcome::Gap(_)) && self.blind {
+            return self.push_after_loss(topic, stamp, payload);
+        }
+        self.shared.counts.received = count;
         match outcome {
-            NumberOutcome::Gap(_) if self.blind => self.push_after_loss(topic, stamp, payload),
             NumberOutcome::Again if self.shared.exactly => Ok(()),
             _ => self.take(topic, stamp, payload),
         }
@@ -554,8 +564,13 @@ impl Session {
     }
 
     /// Takes notices of messages that were lost by the numbers of their publishers since the last call, one for
-    /// each topic.
+    /// each topic. Call it about once a second: it also notes how many messages had come by now, so that
+    /// [`Session::cut_off`] knows which verdicts are older than an outage.
     pub fn losses(&mut self) -> Vec<Notice> {
+        if self.counts_at.len() >= COUNTS {
+            self.counts_at.pop_front();
+        }
+        self.counts_at.push_back((self.shared.clock.now(), self.shared.counts.received));
         let mut losses = self.shared.accounts.losses();
         for notice in &mut losses {
             let topic = notice.topic.and_then(|topic| self.shared.topics.get(topic.index()));

@@ -21,6 +21,7 @@ mod check;
 mod definition;
 mod diagnostic;
 mod duration;
+mod finality;
 mod format;
 mod graph;
 mod lexer;
@@ -36,6 +37,7 @@ mod syntax;
 
 pub use definition::{Definition, Definitions, NoDefinition, TypeConstant};
 pub use diagnostic::{Code, Diagnostic, Label, Severity, Span};
+pub use finality::Finality;
 pub use format::format;
 pub use needs::{NeededField, Needs};
 pub use places::Places;

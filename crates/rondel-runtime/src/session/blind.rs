@@ -20,14 +20,16 @@ impl Session {
         payload: &[u8],
     ) -> Result<(), DecodeError> {
         self.evaluate();
+        self.shared.counts.received += 1;
         let taken = self.take(topic, stamp, payload);
+        let before = self.shared.accounts.before_loss(topic).unwrap_or(0);
         let until = match &self.route {
             Route::Direct(direct) => Some(SeenAgain::Now(direct.last())),
             Route::Aligned(aligned) => aligned.last().map(SeenAgain::At),
             Route::Synchronized(_) => None,
         };
         if let Some(until) = until {
-            self.miss(&[topic], until);
+            self.miss(&[topic], before, until);
         }
         taken
     }
@@ -40,6 +42,8 @@ impl Session {
             return;
         }
         self.evaluate();
+        let before = self.counts_at.iter().rev().find(|(time, _)| *time <= from);
+        let before = before.map_or(0, |(_, count)| *count);
         let again = until.and_then(|until| {
             Some(match &self.route {
                 Route::Direct(direct) => {
@@ -53,7 +57,7 @@ impl Session {
                 Route::Synchronized(_) => return None,
             })
         });
-        self.miss(topics, again.unwrap_or(SeenAgain::Open));
+        self.miss(topics, before, again.unwrap_or(SeenAgain::Open));
         if let Some(again) = again {
             match &mut self.route {
                 Route::Direct(direct) => direct.monitors().for_each(|monitor| monitor.see(topics, again)),
@@ -63,10 +67,11 @@ impl Session {
         }
     }
 
-    /// Notes that messages of these topics were not seen up to a time.
-    fn miss(&mut self, topics: &[TopicId], until: SeenAgain) {
+    /// Notes that messages of these topics were not seen up to a time; `before` is the number of messages by the last
+    /// one before.
+    fn miss(&mut self, topics: &[TopicId], before: u64, until: SeenAgain) {
         match &mut self.route {
-            Route::Direct(direct) => direct.miss(topics, until, &mut self.shared),
+            Route::Direct(direct) => direct.miss(topics, before, until, &mut self.shared),
             Route::Aligned(aligned) => aligned.miss(topics, until, &mut self.shared),
             Route::Synchronized(_) => {}
         }

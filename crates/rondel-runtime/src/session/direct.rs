@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use rondel_decode::lines::{LineError, Lines};
 use rondel_decode::{DecodeError, Decoder};
-use rondel_engine::{Monitor, SeenAgain};
+use rondel_engine::{Monitor, SeenAgain, UnseenFrom};
 use rondel_event::{Block, Projection, Rows, TimeUnit, Timestamp, TopicId};
 use rondel_spec::TimeModel;
 
-use super::blind::UNKNOWN;
 use super::emitter::Evaluated;
 use super::pause::{GRACE, Missed};
 use super::{SessionPlan, Shared, Stamp};
@@ -46,6 +45,8 @@ pub(super) struct Direct {
     time: Timestamp,
     block: Block,
     monitor: Monitor,
+    /// The number of messages that it had counted before this session.
+    counted_before: u64,
     /// The limits of instances that were not reached yet.
     reached: Reached,
     evaluated: Evaluated,
@@ -107,6 +108,7 @@ impl Direct {
             time: Timestamp::from_nanos(known.time),
             block: Block::new(program.layout()),
             reached: Reached::new(&monitor),
+            counted_before: monitor.counted(),
             monitor,
             evaluated: Evaluated { properties, explainer: plan.explainer.clone() },
             clock: specification.is_timed().then(SourceClock::default),
@@ -320,6 +322,7 @@ impl Direct {
             clock.set(latest.unwrap_or(self.time), ticks);
         }
         self.limits.renew();
+        self.monitor.count(self.counted_before + shared.counts.received);
         self.monitor.step(&self.block);
         self.reached.look(&self.monitor, &self.specification.spec, |notice| shared.notice(notice));
         self.take(Some(first), shared);
@@ -341,9 +344,10 @@ impl Direct {
         std::iter::once(&mut self.monitor)
     }
 
-    /// Notes that messages of these topics were not seen.
-    pub(super) fn miss(&mut self, topics: &[TopicId], until: SeenAgain, shared: &mut Shared) {
-        self.monitor.miss(topics, UNKNOWN, until);
+    /// Notes that messages of these topics were not seen; `before` is the number of messages by the last one before.
+    pub(super) fn miss(&mut self, topics: &[TopicId], before: u64, until: SeenAgain, shared: &mut Shared) {
+        let from = UnseenFrom::Count(self.counted_before + before);
+        self.monitor.miss_from(topics, from, until);
         self.take(None, shared);
     }
 
@@ -374,7 +378,7 @@ impl Direct {
             self.reads_arrivals || property.is_some_and(|property| property.time != TimeModel::Steps)
         };
         let topics: Vec<TopicId> = (0..self.specification.spec.topics.len() as u32).map(TopicId).collect();
-        self.monitor.miss_for(&topics, span, is_meant);
+        self.monitor.miss_for(&topics, (UnseenFrom::Time(span.0), span.1), is_meant);
         self.take(None, shared);
     }
 
