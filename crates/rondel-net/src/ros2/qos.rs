@@ -236,15 +236,17 @@ impl Qos {
         }
     }
 
-    /// Returns the profile with the defaults of rmw_zenoh in the place of those of the system.
+    /// Returns the profile with the defaults of rmw_zenoh in the place of those of the system, and the best that it has
+    /// where the best is asked for: it connects every publisher with every subscription.
     pub fn on_zenoh(self) -> Qos {
         Qos {
             reliability: match self.reliability {
-                Reliability::SystemDefault => Reliability::Reliable,
+                Reliability::SystemDefault | Reliability::BestAvailable => Reliability::Reliable,
                 other => other,
             },
             durability: match self.durability {
                 Durability::SystemDefault => Durability::Volatile,
+                Durability::BestAvailable => Durability::TransientLocal,
                 other => other,
             },
             history: match self.history {
@@ -253,7 +255,7 @@ impl Qos {
             },
             depth: if self.depth == 0 { ZENOH_DEPTH } else { self.depth },
             liveliness: match self.liveliness {
-                Liveliness::SystemDefault => Liveliness::Automatic,
+                Liveliness::SystemDefault | Liveliness::BestAvailable => Liveliness::Automatic,
                 other => other,
             },
             ..self
@@ -388,6 +390,8 @@ mod tests {
         let qos = Qos::SENSOR_DATA.with(&overrides);
         assert_eq!(qos.to_string(), "best_effort, transient_local, keep_last 1, deadline 100ms");
         assert_eq!(Qos::SYSTEM_DEFAULT.on_zenoh(), Qos { depth: 42, ..Qos::DEFAULT });
+        let best = Qos { durability: Durability::TransientLocal, ..Qos::DEFAULT };
+        assert_eq!(Qos::BEST_AVAILABLE.on_zenoh(), best);
         assert_eq!(Qos::ROSOUT.with(&QosOverrides::default()).on_zenoh(), Qos::ROSOUT);
     }
 
