@@ -15,7 +15,7 @@ pub mod json;
 pub mod lines;
 pub mod schema;
 
-pub use decoder::{DecodeError, Decoder};
+pub use decoder::{DecodeError, Decoder, DecoderError, Encoding};
 
 /// The examples of the README.
 #[cfg(doctest)]

@@ -296,7 +296,7 @@ impl Binding {
             Read::Value(ValueType::Bool) | Read::Presence | Read::Elements(..) => {
                 Slot::Bool(next(&mut layout.bools))
             }
-            Read::Value(ValueType::Int | ValueType::Time | ValueType::Duration) => {
+            Read::Value(ValueType::Int | ValueType::Time | ValueType::Duration) | Read::Length => {
                 Slot::Int(next(&mut layout.ints))
             }
             Read::Value(ValueType::Float) => Slot::Float(next(&mut layout.floats)),

@@ -10,8 +10,8 @@ mod watch;
 use std::sync::Arc;
 
 use rondel_align::NumberOutcome;
-use rondel_decode::json::JsonError;
 use rondel_decode::lines::{LineError, Lines};
+use rondel_decode::{DecodeError, Decoder, Encoding};
 use rondel_engine::{CompileError, Monitor};
 use rondel_event::{Origin, Projection, TimeUnit, Timestamp, TopicId};
 use rondel_spec::Spec;
@@ -56,9 +56,6 @@ impl Stamp {
         self.arrival.unwrap_or_else(|| clock.now())
     }
 }
-
-/// Why the payload of a message could not be decoded.
-pub type DecodeError = JsonError;
 
 /// A specification and options, compiled: sessions start from it.
 pub struct SessionPlan {
@@ -155,6 +152,17 @@ impl SessionPlan {
         self.session(Some(&Saved::open(bytes, self.options.explain, note)?))
     }
 
+    /// Decoders of all topics for these fields.
+    fn decoders(&self, projections: &[Projection]) -> Result<Vec<Decoder>, StartError> {
+        let topics = self.specification.spec.topics.iter().zip(&self.options.inputs);
+        let decoder =
+            |(i, ((topic, input), fields)): (usize, ((&rondel_spec::Topic, &Input), &Projection))| {
+                let decoder = input.decoder(TopicId(i as u32), fields);
+                decoder.map_err(|error| StartError::Mismatch(format!("topic '{}': {error}", topic.name)))
+            };
+        topics.zip(projections).enumerate().map(decoder).collect()
+    }
+
     fn session(&self, saved: Option<&Saved>) -> Result<Session, StartError> {
         let spec = &self.specification.spec;
         let mut emitter = Emitter::new(spec, self.options.emit);
@@ -168,6 +176,11 @@ impl SessionPlan {
             statistics.for_each(|(statistics, saved)| statistics.restore(saved.clone()));
         }
         let route = if self.synchronizes {
+            if self.options.inputs.iter().any(|input| input.encoding != Encoding::Json) {
+                return Err(
+                    "a synchronizer passes messages on in JSON, so it cannot read other encodings".into()
+                );
+            }
             Route::Synchronized(Box::new(Synchronized::new(self, saved)?))
         } else if self.options.alignment.is_needed() {
             Route::Aligned(Box::new(Aligned::new(self, saved)?))

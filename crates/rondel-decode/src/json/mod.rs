@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 
 use rondel_event::{Block, Path, Projection, TimeUnit, Timestamp, TopicId};
 
-pub(crate) use plan::{Action, Node, Writer, walk};
+pub(crate) use plan::{Action, Node, Writer, characters, walk};
 pub use scan::{JsonError, JsonErrorKind, MAX_DEPTH};
 pub(crate) use scan::{Kind, Scanner, unescape};
 use shape::{Run, Shape};

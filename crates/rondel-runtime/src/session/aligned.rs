@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rondel_align::{Notice as OrderNotice, SetNotice};
+use rondel_decode::DecodeError;
 use rondel_decode::lines::{LineError, Lines};
 use rondel_engine::{Program, SeenAgain};
 use rondel_event::{Block, Field, Layout, Origin, Projection, Slot, TimeUnit, Timestamp, TopicId};
@@ -10,7 +11,7 @@ use rondel_spec::Spec;
 
 use super::emitter::Evaluated;
 use super::intake::{Intake, Taken};
-use super::{DecodeError, SessionPlan, Shared, Stamp, UNKNOWN, time_after};
+use super::{SessionPlan, Shared, Stamp, UNKNOWN, time_after};
 use crate::align::{AlignedMonitor, Division, Rule, Told, divide, together};
 use crate::alignment::{Alignment, WaitFor};
 use crate::alignment_statistics::AlignmentStatistics;
@@ -93,7 +94,7 @@ impl Aligned {
             group_of,
             readers: readers.collect(),
             reads_arrivals: groups.iter().any(|group| group.specification.program.reads_arrivals()),
-            intake: Intake::new(plan, &projections, layout, waiting, saved.is_some()),
+            intake: Intake::new(plan, &projections, layout, waiting, saved.is_some())?,
             specification: specification.clone(),
             projections,
             groups,

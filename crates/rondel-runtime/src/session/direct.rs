@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use rondel_decode::json::JsonDecoder;
 use rondel_decode::lines::{LineError, Lines};
+use rondel_decode::{DecodeError, Decoder};
 use rondel_engine::{Monitor, SeenAgain};
 use rondel_event::{Block, Projection, Rows, TimeUnit, Timestamp, TopicId};
 use rondel_spec::TimeModel;
 
 use super::emitter::Evaluated;
-use super::{DecodeError, SessionPlan, Shared, Stamp, UNKNOWN, time_after};
+use super::{SessionPlan, Shared, Stamp, UNKNOWN, time_after};
 use crate::alignment::Alignment;
 use crate::chains::ChainStatistics;
 use crate::clock::{NO_TIME, SourceClock, Ticks};
@@ -24,7 +24,7 @@ use crate::statistics::{Backwards, Summary, omissions, unchecked};
 /// One monitor, and the decoders that fill its block.
 pub(super) struct Direct {
     specification: Specification,
-    decoders: Vec<JsonDecoder>,
+    decoders: Vec<Decoder>,
     inputs: Vec<Input>,
     /// Whether a property reads the time of arrival.
     reads_arrivals: bool,
@@ -82,10 +82,7 @@ impl Direct {
         monitor.report_every(plan.options.emit == Emit::Every);
         monitor.limit_instances(plan.options.instance_bytes);
         let inputs = plan.options.inputs.clone();
-        let decoder = |(i, (projection, input)): (usize, (_, &Input))| {
-            JsonDecoder::new(TopicId(i as u32), projection, input.time.field(), input.time_unit)
-        };
-        let decoders = program.projections().iter().zip(&inputs).enumerate().map(decoder).collect();
+        let decoders = plan.decoders(program.projections())?;
         let leaps = monitor.leaps();
         let properties = (0..specification.spec.properties.len() as u32).collect();
         let measures_time = specification.spec.properties.iter().any(|p| p.time != TimeModel::Steps);
@@ -404,7 +401,7 @@ impl Direct {
     }
 
     pub(super) fn summarize(&self, summary: &mut Summary) {
-        let decoded: u64 = self.decoders.iter().map(JsonDecoder::mistyped).sum();
+        let decoded: u64 = self.decoders.iter().map(Decoder::mistyped).sum();
         summary.counts.mistyped = decoded + self.mistyped;
         summary.counts.undecodable += self.undecodable;
         summary.counts.received += self.undecodable;
