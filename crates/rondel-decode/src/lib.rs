@@ -6,7 +6,7 @@
 //! - [`json`]: JSON payloads of one topic.
 //! - [`lines`]: JSON lines, each a message with its topic and time.
 //! - [`cdr`]: messages of DDS and ROS 2, in every encoding of DDS-XTypes.
-//! - [`schema`]: types of messages, from ROS 2 `.msg` and OMG IDL.
+//! - [`schema`]: types of messages, from ROS 2 `.msg`, OMG IDL and type objects of DDS.
 
 pub mod cdr;
 mod decoder;

@@ -11,6 +11,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use peer::{Peer, python};
+use rondel_decode::schema::{Library, Schema};
 use rondel_event::{Timestamp, TopicId};
 use rondel_net::adapter::{Change, Instance, Receiver, Sample, Subscription as _};
 use rondel_net::dds::{Participant, RawType, Settings, Subscription, TopicQos, TopicType};
@@ -292,4 +293,68 @@ fn samples_are_taken_in_intervals() {
     drop(batches);
     assert!(subscription.close(LIMIT));
     assert_eq!(subscription.received(), 2000);
+}
+
+/// The types of `dds_typed.py`, as IDL.
+const IDL: &str = "module demo {
+    enum Mode { PARKED, DRIVING };
+    @final struct Stamp { long sec; unsigned long nanosec; };
+    @final struct Header { Stamp stamp; string frame_id; };
+    @final struct Pose {
+        Header header; unsigned long long number; Mode mode; double position[3]; sequence<double> covariance;
+    };
+    @bit_bound(12) bitmask Lamps { left, right, @position(7) brake };
+    @final union Detail switch (Mode) { case PARKED: long gear; default: double speed; };
+    typedef short Row[3];
+    @mutable struct Part { @id(7) float weight; @id(9) string<20> label; };
+    @appendable struct Base { @key uint8 id; };
+    @appendable struct All : Base {
+        boolean flag; char letter; int8 small; unsigned long long huge; Mode mode; Lamps lamps; Detail detail;
+        Row rows[2]; sequence<Part, 300> parts; sequence<string> names; unsigned short matrix[2][300];
+        @optional string note;
+    };
+};";
+
+/// The same type from IDL.
+fn defined(name: &str) -> Schema {
+    let mut library = Library::new();
+    library.add_idl(IDL, &|_| None).unwrap();
+    library.schema(name).unwrap()
+}
+
+#[test]
+fn a_type_is_discovered_as_it_is_defined() {
+    let Some(bench) = Bench::new("a_type_is_discovered_as_it_is_defined") else { return };
+    let none = bench.participant.discovered_type("test/topic", None, Duration::from_millis(50)).unwrap();
+    assert!(none.is_none());
+    for (kind, name, keyed) in [("pose", "demo::Pose", false), ("all", "demo::All", true)] {
+        let _publisher = bench.publisher(&["--kind", kind]);
+        let found = bench.participant.discovered_type("test/topic", Some(name), LIMIT).unwrap().unwrap();
+        assert_eq!((found.name.as_str(), found.keyed), (name, keyed));
+        let (found, expected) = (found.schema.unwrap(), defined(name));
+        assert_eq!(format!("{found:#?}"), format!("{expected:#?}"));
+    }
+}
+
+#[test]
+fn publishers_and_subscriptions_are_listed() {
+    let Some(bench) = Bench::new("publishers_and_subscriptions_are_listed") else { return };
+    let mut publisher = bench.publisher(&["--kind", "track", "--transient-local", "3", "--partition", "a"]);
+    let (_subscription, _log) =
+        bench.subscribe(None, &TopicQos { partitions: vec!["a".to_owned()], ..TopicQos::default() });
+    assert_eq!(publisher.ask("wait"), "matched");
+    let all = bench.participant.endpoints(Duration::from_millis(300), LIMIT).unwrap();
+    let of_topic: Vec<_> = all.iter().filter(|endpoint| endpoint.topic == "test/topic").collect();
+    assert_eq!(of_topic.len(), 2, "{all:#?}");
+    assert_ne!(of_topic[0].participant, of_topic[1].participant);
+    assert_ne!(of_topic[0].publishes, of_topic[1].publishes);
+    for endpoint in of_topic {
+        assert_eq!(
+            (endpoint.type_name.as_str(), endpoint.keyed, endpoint.is_described),
+            ("demo::Track", true, true)
+        );
+        assert_eq!(endpoint.qos.durability, rondel_net::dds::Durability::TransientLocal);
+        assert_eq!(endpoint.qos.reliability, rondel_net::dds::Reliability::Reliable);
+        assert_eq!(endpoint.qos.partitions, ["a"]);
+    }
 }

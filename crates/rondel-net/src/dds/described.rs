@@ -1,8 +1,10 @@
 //! Topics whose type is discovered.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::ptr;
 use std::time::{Duration, Instant};
+
+use rondel_decode::schema::{Library, Schema, SchemaError};
 
 use super::DeclareError;
 use super::domain::Domain;
@@ -103,6 +105,30 @@ impl Descriptor {
     pub(super) fn is_keyed(&self) -> bool {
         // SAFETY: made by the library, not null.
         unsafe { (*self.0).m_nkeys > 0 }
+    }
+
+    /// Returns the name that the type has in its own description.
+    fn own_name(&self) -> String {
+        // SAFETY: made by the library, not null, with a terminated name that lives as long.
+        unsafe { CStr::from_ptr((*self.0).m_typename) }.to_string_lossy().into_owned()
+    }
+
+    /// Returns the type objects of the type and of all that it is made of, serialised.
+    fn type_mapping(&self) -> &[u8] {
+        // SAFETY: made by the library, not null.
+        let mapping = unsafe { (*self.0).type_mapping };
+        if mapping.data.is_null() {
+            return &[];
+        }
+        // SAFETY: so many bytes, which live as long as the description.
+        unsafe { std::slice::from_raw_parts(mapping.data, mapping.sz as usize) }
+    }
+
+    /// Returns the type in the form in which decoders need it.
+    pub(super) fn schema(&self) -> Result<Schema, SchemaError> {
+        let mut library = Library::new();
+        library.add_xtypes(self.type_mapping())?;
+        library.schema(&self.own_name())
     }
 }
 

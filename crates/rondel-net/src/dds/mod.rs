@@ -12,6 +12,7 @@
 mod awaiting;
 mod base;
 mod described;
+mod discovery;
 mod domain;
 mod entity;
 mod history;
@@ -31,6 +32,7 @@ mod topic_qos;
 mod topic_type;
 mod worker;
 
+pub use discovery::{DiscoveredEndpoint, DiscoveredType};
 pub use matching::Matching;
 pub use offered::OfferedQos;
 pub use participant::{OpenError, Participant};

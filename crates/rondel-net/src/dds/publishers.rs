@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use cyclors::{dds_instance_handle_t, dds_sample_info_t};
 
 use super::DeclareError;
+use super::discovery::DiscoveredEndpoint;
 use super::domain::Domain;
 use super::entity::{Entity, policy_name};
 use super::offered::OfferedQos;
@@ -160,13 +161,27 @@ pub(super) struct AnnouncedPublisher<'a> {
     endpoint: &'a cyclors::dds_builtintopic_endpoint_t,
 }
 
-/// Last byte of the id of a writer whose topic has a key; defined by the protocol, RTPS.
-const WRITER_WITH_KEY: u8 = 0x02;
+/// Last bytes of the ids of writers and readers whose topic has a key; defined by the protocol, RTPS.
+const WITH_KEY: [u8; 2] = [0x02, 0x07];
 
 impl AnnouncedPublisher<'_> {
     /// Returns whether its type has a key.
     pub(super) fn is_keyed(&self) -> bool {
-        self.endpoint.key.v[15] & 0x3f == WRITER_WITH_KEY
+        WITH_KEY.contains(&(self.endpoint.key.v[15] & 0x3f))
+    }
+
+    /// Returns it as it is listed.
+    pub(super) fn listed(&self, publishes: bool) -> DiscoveredEndpoint {
+        DiscoveredEndpoint {
+            id: self.endpoint.key.v,
+            participant: self.endpoint.participant_key.v,
+            publishes,
+            topic: self.topic.to_string_lossy().into_owned(),
+            type_name: self.type_name.to_string_lossy().into_owned(),
+            keyed: self.is_keyed(),
+            is_described: self.type_info().is_some(),
+            qos: self.offered(),
+        }
     }
 
     /// Returns its quality of service.
@@ -212,19 +227,21 @@ impl Drop for DescribedType {
 
 /// Creates a reader of the publishers in the domain.
 pub(super) fn publications(domain: &Domain) -> Result<Entity, DeclareError> {
+    builtin(domain, cyclors::DDS_BUILTIN_TOPIC_DCPSPUBLICATION)
+}
+
+/// Creates a reader of the subscriptions in the domain.
+pub(super) fn subscriptions(domain: &Domain) -> Result<Entity, DeclareError> {
+    builtin(domain, cyclors::DDS_BUILTIN_TOPIC_DCPSSUBSCRIPTION)
+}
+
+fn builtin(domain: &Domain, topic: cyclors::dds_entity_t) -> Result<Entity, DeclareError> {
     // SAFETY: a live handle and the id of a built-in topic; the rest may be null.
-    let reader = unsafe {
-        cyclors::dds_create_reader(
-            domain.participant(),
-            cyclors::DDS_BUILTIN_TOPIC_DCPSPUBLICATION,
-            ptr::null(),
-            ptr::null(),
-        )
-    };
+    let reader = unsafe { cyclors::dds_create_reader(domain.participant(), topic, ptr::null(), ptr::null()) };
     Entity::own(reader, "DDS reader of publishers")
 }
 
-/// Calls `each` for every publisher that has appeared (with its names) or disappeared (`None`).
+/// Calls `each` for every publisher or subscription that has appeared (with its names) or disappeared (`None`).
 pub(super) fn announced(
     reader: &Entity,
     mut each: impl FnMut(dds_instance_handle_t, Option<AnnouncedPublisher<'_>>),

@@ -11,11 +11,15 @@ import sys
 import time
 from dataclasses import dataclass
 from enum import auto
+from typing import Optional
 
 from cyclonedds.core import Policy, Qos
-from cyclonedds.idl import IdlEnum, IdlStruct
-from cyclonedds.idl.annotations import appendable, key
-from cyclonedds.idl.types import array, float64, int32, sequence, uint32, uint64
+from cyclonedds.idl import IdlBitmask, IdlEnum, IdlStruct, IdlUnion
+from cyclonedds.idl.annotations import appendable, bit_bound, key, member_id, mutable, position
+from cyclonedds.idl.types import (
+    array, bounded_str, case, char, default, float32, float64, int8, int16, int32, sequence, typedef, uint8, uint16, uint32,
+    uint64,
+)
 from cyclonedds.pub import DataWriter, Publisher
 from cyclonedds.topic import Topic
 from cyclonedds.util import duration
@@ -58,6 +62,56 @@ class Track(IdlStruct, typename="demo.Track"):
     label: str
 
 
+@bit_bound(12)
+@dataclass
+class Lamps(IdlBitmask, typename="demo.Lamps"):
+    left: bool
+    right: bool
+    brake: bool
+    position("brake", 7)
+
+
+class Detail(IdlUnion, discriminator=Mode, typename="demo.Detail"):
+    gear: case[[Mode.PARKED], int32]
+    speed: default[float64]
+
+
+Row = typedef["demo.Row", array[int16, 3]]
+
+
+@dataclass
+@mutable
+class Part(IdlStruct, typename="demo.Part"):
+    weight: float32
+    member_id("weight", 7)
+    label: bounded_str[20]
+    member_id("label", 9)
+
+
+@dataclass
+@appendable
+class Base(IdlStruct, typename="demo.Base"):
+    id: uint8
+    key("id")
+
+
+@dataclass
+@appendable
+class All(Base, typename="demo.All"):
+    flag: bool
+    letter: char
+    small: int8
+    huge: uint64
+    mode: Mode
+    lamps: Lamps
+    detail: Detail
+    rows: array[Row, 2]
+    parts: sequence[Part, 300]
+    names: sequence[str]
+    matrix: array[array[uint16, 300], 2]
+    note: Optional[str]
+
+
 @dataclass
 class Other(IdlStruct, typename="demo.Other"):
     number: uint64
@@ -77,12 +131,18 @@ def make(kind, number, instance):
         return Track(instance, number, f"track {instance}")
     if kind == "wide":
         return Wide(number, 0.5)
+    if kind == "all":
+        rows = [[1, 2, 3], [4, 5, 6]]
+        parts = [Part(0.5, "left"), Part(1.5, "right")]
+        matrix = [[i for i in range(300)], [7] * 300]
+        detail = Detail(speed=2.5)
+        return All(instance, True, "x", -3, 2**40, Mode.DRIVING, Lamps(False, True, False), detail, rows, parts, ["a"], matrix, None)
     return Other(number)
 
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("name", help="topic to publish on")
-parser.add_argument("--kind", choices=["pose", "track", "other", "wide"], default="pose")
+parser.add_argument("--kind", choices=["pose", "track", "other", "wide", "all"], default="pose")
 parser.add_argument("--transient-local", type=int, metavar="DEPTH", help="keep so many samples of each instance")
 parser.add_argument("--best-effort", action="store_true")
 parser.add_argument("--exclusive", type=int, metavar="STRENGTH", help="own instances with this strength")
@@ -94,9 +154,10 @@ participant_arguments(parser)
 arguments = parser.parse_args()
 
 participant = open_participant(arguments)
-kind = {"pose": Pose, "track": Track, "other": Other, "wide": Wide}[arguments.kind]
+kind = {"pose": Pose, "track": Track, "other": Other, "wide": Wide, "all": All}[arguments.kind]
 # An appendable type needs the second version of the encoding.
-version = Policy.DataRepresentation(use_cdrv0_representation=kind is not Track, use_xcdrv2_representation=kind is Track)
+second = kind in (Track, All)
+version = Policy.DataRepresentation(use_cdrv0_representation=not second, use_xcdrv2_representation=second)
 topic = Topic(participant, arguments.name, kind, qos=Qos(version))
 policies = [version, Policy.History.KeepAll, Policy.WriterDataLifecycle(autodispose=False)]
 if arguments.best_effort:
