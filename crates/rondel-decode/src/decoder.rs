@@ -8,6 +8,7 @@ use crate::binary::{BinaryDecoder, BinaryFormat};
 use crate::cdr::{CdrDecoder, CdrError, CdrErrorKind, Check, PlanError};
 use crate::error::MessageError;
 use crate::json::{JsonDecoder, JsonError};
+use crate::protobuf::{ProtobufDecoder, ProtobufType};
 use crate::schema::Schema;
 
 /// The encoding of the payloads of a topic.
@@ -75,6 +76,8 @@ impl fmt::Display for Encoding {
 pub enum MessageType {
     /// Of CDR: from ROS 2 `.msg` or OMG IDL.
     Cdr(Schema),
+    /// Of Protobuf: from a descriptor set.
+    Protobuf(ProtobufType),
 }
 
 impl MessageType {
@@ -82,6 +85,7 @@ impl MessageType {
     pub fn name(&self) -> &str {
         match self {
             MessageType::Cdr(schema) => schema.name(),
+            MessageType::Protobuf(message_type) => message_type.name(),
         }
     }
 
@@ -89,6 +93,7 @@ impl MessageType {
     pub fn encoding(&self) -> Encoding {
         match self {
             MessageType::Cdr(_) => Encoding::Cdr,
+            MessageType::Protobuf(_) => Encoding::Protobuf,
         }
     }
 }
@@ -101,6 +106,8 @@ pub enum Decoder {
     Json(JsonDecoder),
     /// CDR, by the schema of its type.
     Cdr(CdrDecoder),
+    /// Protobuf, by its message type.
+    Protobuf(ProtobufDecoder),
     /// CBOR or MessagePack, which need no schema.
     Binary(BinaryDecoder),
 }
@@ -159,6 +166,11 @@ impl Decoder {
                     .map(Decoder::Cdr)
                     .map_err(DecoderError::Fields)
             }
+            (Encoding::Protobuf, Some(MessageType::Protobuf(message_type))) => {
+                ProtobufDecoder::new(topic, message_type, projection, time, time_unit)
+                    .map(Decoder::Protobuf)
+                    .map_err(DecoderError::Fields)
+            }
             (encoding, Some(found)) => Err(DecoderError::OtherType(encoding, found.encoding())),
             (encoding, None) => Err(DecoderError::NoType(encoding)),
         }
@@ -174,6 +186,7 @@ impl Decoder {
         match self {
             Decoder::Json(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Json),
             Decoder::Cdr(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Cdr),
+            Decoder::Protobuf(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
             Decoder::Binary(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
         }
     }
@@ -183,6 +196,7 @@ impl Decoder {
         match self {
             Decoder::Json(decoder) => decoder.mistyped(),
             Decoder::Cdr(decoder) => decoder.mistyped(),
+            Decoder::Protobuf(decoder) => decoder.mistyped(),
             Decoder::Binary(decoder) => decoder.mistyped(),
         }
     }

@@ -7,6 +7,7 @@
 //! - [`lines`]: JSON lines, each a message with its topic and time.
 //! - [`binary`]: CBOR and MessagePack payloads of one topic.
 //! - [`cdr`]: messages of DDS and ROS 2, in every encoding of DDS-XTypes.
+//! - [`protobuf`]: Protobuf payloads of one topic, and their types.
 //! - [`schema`]: types of messages, from ROS 2 `.msg` and OMG IDL.
 //!
 //! [`Decoder`] is one of these, chosen by an [`Encoding`].
@@ -18,6 +19,7 @@ mod error;
 mod fields;
 pub mod json;
 pub mod lines;
+pub mod protobuf;
 pub mod schema;
 mod sink;
 
