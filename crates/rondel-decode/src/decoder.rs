@@ -7,6 +7,7 @@ use rondel_event::{Block, Path, Projection, TimeUnit, Timestamp, TopicId};
 use crate::binary::{BinaryDecoder, BinaryFormat};
 use crate::cdr::{CdrDecoder, CdrError, CdrErrorKind, Check, PlanError};
 use crate::error::MessageError;
+use crate::flatbuffers::{FlatbuffersDecoder, FlatbuffersType};
 use crate::json::{JsonDecoder, JsonError};
 use crate::protobuf::{ProtobufDecoder, ProtobufType};
 use crate::schema::Schema;
@@ -78,6 +79,8 @@ pub enum MessageType {
     Cdr(Schema),
     /// Of Protobuf: from a descriptor set.
     Protobuf(ProtobufType),
+    /// Of FlatBuffers: from a binary schema.
+    Flatbuffers(FlatbuffersType),
 }
 
 impl MessageType {
@@ -86,6 +89,7 @@ impl MessageType {
         match self {
             MessageType::Cdr(schema) => schema.name(),
             MessageType::Protobuf(message_type) => message_type.name(),
+            MessageType::Flatbuffers(message_type) => message_type.name(),
         }
     }
 
@@ -94,6 +98,7 @@ impl MessageType {
         match self {
             MessageType::Cdr(_) => Encoding::Cdr,
             MessageType::Protobuf(_) => Encoding::Protobuf,
+            MessageType::Flatbuffers(_) => Encoding::Flatbuffers,
         }
     }
 }
@@ -108,6 +113,8 @@ pub enum Decoder {
     Cdr(CdrDecoder),
     /// Protobuf, by its message type.
     Protobuf(ProtobufDecoder),
+    /// FlatBuffers, by its message type.
+    Flatbuffers(FlatbuffersDecoder),
     /// CBOR or MessagePack, which need no schema.
     Binary(BinaryDecoder),
 }
@@ -171,6 +178,11 @@ impl Decoder {
                     .map(Decoder::Protobuf)
                     .map_err(DecoderError::Fields)
             }
+            (Encoding::Flatbuffers, Some(MessageType::Flatbuffers(message_type))) => {
+                FlatbuffersDecoder::new(topic, message_type, projection, time, time_unit)
+                    .map(Decoder::Flatbuffers)
+                    .map_err(DecoderError::Fields)
+            }
             (encoding, Some(found)) => Err(DecoderError::OtherType(encoding, found.encoding())),
             (encoding, None) => Err(DecoderError::NoType(encoding)),
         }
@@ -187,6 +199,9 @@ impl Decoder {
             Decoder::Json(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Json),
             Decoder::Cdr(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Cdr),
             Decoder::Protobuf(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
+            Decoder::Flatbuffers(decoder) => {
+                decoder.decode(payload, time, block).map_err(DecodeError::Message)
+            }
             Decoder::Binary(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
         }
     }
@@ -197,6 +212,7 @@ impl Decoder {
             Decoder::Json(decoder) => decoder.mistyped(),
             Decoder::Cdr(decoder) => decoder.mistyped(),
             Decoder::Protobuf(decoder) => decoder.mistyped(),
+            Decoder::Flatbuffers(decoder) => decoder.mistyped(),
             Decoder::Binary(decoder) => decoder.mistyped(),
         }
     }

@@ -3,6 +3,7 @@
 //! A decoder is made once from a [`Projection`](rondel_event::Projection), the fields that a program
 //! reads, and then writes each message straight into a row. No I/O and no clock in here.
 //!
+//! - [`flatbuffers`]: FlatBuffers payloads of one topic, and their types.
 //! - [`json`]: JSON payloads of one topic.
 //! - [`lines`]: JSON lines, each a message with its topic and time.
 //! - [`binary`]: CBOR and MessagePack payloads of one topic.
@@ -17,11 +18,13 @@ pub mod cdr;
 mod decoder;
 mod error;
 mod fields;
+pub mod flatbuffers;
 pub mod json;
 pub mod lines;
 pub mod protobuf;
 pub mod schema;
 mod sink;
+mod typed;
 
 pub use cdr::{PlanError, PlanErrorKind};
 pub use decoder::{DecodeError, Decoder, DecoderError, Encoding, MessageType};

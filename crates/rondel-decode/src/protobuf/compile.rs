@@ -1,81 +1,46 @@
 //! From a message type and the fields that are read to a plan.
 
-use rondel_event::{Condition, Quantifier, Slot, Test, Value, ValueType};
+use rondel_event::{Condition, Quantifier, Slot, Test};
 
 use super::descriptor::{Descriptors, Field, Kind};
 use super::plan::{
     Action, ElementTest, Entry, FieldPlan, MapPlan, MessagePlan, Repeated, TimeForm, TimePlan, ValuePlan,
 };
-use crate::cdr::{PlanError, PlanErrorKind};
+use crate::cdr::PlanErrorKind;
 use crate::fields::{Fields, Want};
 use crate::sink::{Scalar, Target};
+use crate::typed::{Class, Report, is_for_all, is_nanos, is_seconds};
 
 pub(super) struct Compiler<'d> {
     descriptors: &'d Descriptors,
-    path: String,
-    pub(super) errors: Vec<PlanError>,
+    pub(super) report: Report,
     /// How many words of state the plan needs so far.
     pub(super) words: usize,
 }
 
 impl<'d> Compiler<'d> {
     pub(super) fn new(descriptors: &'d Descriptors) -> Compiler<'d> {
-        Compiler { descriptors, path: String::new(), errors: Vec::new(), words: 0 }
-    }
-
-    fn error(&mut self, kind: PlanErrorKind) {
-        self.errors.push(PlanError { path: self.path.as_str().into(), kind });
-    }
-
-    fn other_type(&mut self, want: &Want<'_>, found: &str) {
-        self.error(match want {
-            Want::Value(wanted, _) => PlanErrorKind::OtherType(*wanted, found.into()),
-            Want::EventTime => PlanErrorKind::OtherType(ValueType::Time, found.into()),
-            Want::Elements(..) => PlanErrorKind::NoElements,
-            Want::Length(_) => PlanErrorKind::NoLength(found.into()),
-            Want::Presence(_) | Want::Test(..) => PlanErrorKind::OtherCondition(found.into()),
-        });
+        Compiler { descriptors, report: Report::default(), words: 0 }
     }
 
     /// Does something one step further down the path.
     fn below<T>(&mut self, segment: &str, work: impl FnOnce(&mut Self) -> T) -> T {
-        let length = self.path.len();
-        if length > 0 && !segment.starts_with('[') {
-            self.path.push('.');
-        }
-        self.path.push_str(segment);
+        let outer = self.report.enter(segment);
         let result = work(self);
-        self.path.truncate(length);
+        self.report.leave(outer);
         result
-    }
-
-    fn no_field(&mut self, key: &str, known: Vec<Box<str>>) {
-        self.below(key, |this| this.error(PlanErrorKind::NoField(known)));
-    }
-
-    fn no_parts(&mut self, fields: &Fields<'_>) {
-        for (key, _) in &fields.keys {
-            self.no_field(key, Vec::new());
-        }
-        self.no_indices(fields);
-    }
-
-    fn no_indices(&mut self, fields: &Fields<'_>) {
-        for (index, _) in &fields.indices {
-            self.below(&format!("[{index}]"), |this| this.error(PlanErrorKind::NoElements));
-        }
     }
 
     pub(super) fn message(&mut self, at: usize, fields: &Fields<'_>) -> MessagePlan {
         let message = &self.descriptors.messages[at];
-        self.no_indices(fields);
+        self.report.no_indices(fields);
         let mut wanted = Vec::new();
         for (key, below) in &fields.keys {
             match message.fields.iter().position(|field| *field.name == **key) {
                 Some(found) => wanted.push((found, below)),
                 None => {
                     let known = message.fields.iter().map(|field| field.name.clone()).collect();
-                    self.no_field(key, known);
+                    self.report.no_field(key, known);
                 }
             }
         }
@@ -119,13 +84,13 @@ impl<'d> Compiler<'d> {
     fn whole(&mut self, at: usize, fields: &Fields<'_>, word: usize) -> (Box<[Target]>, Option<TimePlan>) {
         let (mut present, mut times) = (Vec::new(), Vec::new());
         let message = &self.descriptors.messages[at];
-        let part = |names: &[&str]| {
-            let is = |field: &&Field| names.contains(&&*field.name) && field.kind.is_integer();
+        let part = |is_part: fn(&str) -> bool| {
+            let is = |field: &&Field| is_part(&field.name) && field.kind.is_integer();
             let field = message.fields.iter().find(is).filter(|field| !field.is_repeated);
             field.map(|field| (field.number, field.kind))
         };
-        let seconds = part(&["sec", "secs", "seconds"]);
-        let nanos = part(&["nanosec", "nanosecs", "nsec", "nsecs", "nanos", "nanoseconds"]);
+        let seconds = part(is_seconds);
+        let nanos = part(is_nanos);
         let form = match &*message.name {
             "google.protobuf.Timestamp" => TimeForm::Timestamp,
             "google.protobuf.Duration" => TimeForm::Duration,
@@ -146,7 +111,7 @@ impl<'d> Compiler<'d> {
                 {
                     times.push(target);
                 }
-                _ => self.other_type(want, &format!("a message of type {}", message.name)),
+                _ => self.report.other_type(want, &format!("a message of type {}", message.name)),
             }
         }
         let time = match (seconds, nanos) {
@@ -166,8 +131,10 @@ impl<'d> Compiler<'d> {
     ) -> Action {
         if !field.is_repeated {
             let value = self.value(field.kind, fields);
-            if let (ValuePlan::Scalar(targets), false) = (&value, field.is_optional) {
-                let default = default(field.kind);
+            if let (ValuePlan::Scalar(targets), false, Ok(class)) =
+                (&value, field.is_optional, self.class(field.kind))
+            {
+                let default = class.default();
                 // An empty text is no time: none is there then.
                 let has_default = |target: &&Target| field.kind != Kind::String || !target.is_time();
                 let targets = targets.iter().filter(has_default);
@@ -188,65 +155,31 @@ impl<'d> Compiler<'d> {
     }
 
     fn value(&mut self, kind: Kind, fields: &Fields<'_>) -> ValuePlan {
-        match kind {
-            Kind::Message(at) => ValuePlan::Message(Box::new(self.message(at, fields))),
-            _ => {
-                if kind == Kind::Group {
-                    self.error(PlanErrorKind::Unsupported("a group"));
-                }
-                self.no_parts(fields);
-                ValuePlan::Scalar(fields.wants.iter().filter_map(|want| self.target(kind, want)).collect())
+        match self.class(kind) {
+            Ok(class) => ValuePlan::Scalar(self.report.targets(class, fields)),
+            Err(Some(at)) => ValuePlan::Message(Box::new(self.message(at, fields))),
+            Err(None) => {
+                self.report.error(PlanErrorKind::Unsupported("a group"));
+                ValuePlan::Scalar(Box::default())
             }
         }
     }
 
-    /// The target of what is wanted, if the field has the type.
-    fn target(&mut self, kind: Kind, want: &Want<'_>) -> Option<Target> {
-        let target = Target::new(want);
-        let is_number = kind.is_integer() || kind.is_float();
-        match (kind, target) {
-            (Kind::Group, _) => {}
-            (_, Some(target @ Target::Present(_) | target @ Target::Test(_, Test::Present))) => {
-                return Some(target);
+    /// The type of a value without parts; otherwise the place of the message, if it is one that can be read.
+    fn class(&self, kind: Kind) -> Result<Class<'d>, Option<usize>> {
+        Ok(match kind {
+            Kind::Message(at) => return Err(Some(at)),
+            Kind::Group => return Err(None),
+            Kind::Bool => Class::Bool,
+            Kind::String => Class::Text,
+            Kind::Bytes => Class::Bytes,
+            Kind::Enum(at) => {
+                let enumeration = &self.descriptors.enums[at];
+                Class::Enum(&enumeration.labels, &enumeration.values)
             }
-            (Kind::Bool, Some(target @ Target::Bool(_))) => return Some(target),
-            (Kind::Bool, Some(target @ Target::Test(_, Test::Equals(Value::Bool(_))))) => {
-                return Some(target);
-            }
-            (kind, Some(target @ Target::Int(_))) if kind.is_integer() => return Some(target),
-            (Kind::Enum(_), Some(target @ (Target::Int(_) | Target::Float(_)))) => return Some(target),
-            (_, Some(target @ Target::Float(_))) if is_number => return Some(target),
-            (
-                kind,
-                Some(
-                    target
-                    @ Target::Test(_, Test::Number(..) | Test::Equals(Value::Int(_) | Value::Float(_))),
-                ),
-            ) if is_number || matches!(kind, Kind::Enum(_)) => {
-                return Some(target);
-            }
-            (Kind::Enum(at), Some(Target::Text(column))) => {
-                let labels = self.descriptors.enums[at].labels.clone();
-                return Some(Target::Label(column, labels.into()));
-            }
-            (Kind::Enum(at), Some(Target::Test(bit, Test::Equals(Value::String(name))))) => {
-                let values = &self.descriptors.enums[at].values;
-                match values.iter().find(|(label, _)| *label == name) {
-                    Some((_, value)) => return Some(Target::Test(bit, Test::Equals(Value::Int(*value)))),
-                    None => self.error(PlanErrorKind::NoConstant(name)),
-                }
-            }
-            (Kind::String, Some(target @ (Target::Text(_) | Target::Length(_)))) => return Some(target),
-            (Kind::String, Some(target @ Target::Test(_, Test::Equals(Value::String(_))))) => {
-                return Some(target);
-            }
-            (Kind::Bytes, Some(target @ Target::Length(_))) => return Some(target),
-            (kind, Some(target)) if target.is_time() && (is_number || kind == Kind::String) => {
-                return Some(target);
-            }
-            _ => self.other_type(want, name(kind)),
-        }
-        None
+            kind if kind.is_float() => Class::Float,
+            _ => Class::Integer,
+        })
     }
 
     fn repeated(
@@ -255,9 +188,7 @@ impl<'d> Compiler<'d> {
         fields: &Fields<'_>,
         defaults: &mut Vec<(Target, Scalar<'static>)>,
     ) -> Action {
-        for (key, _) in &fields.keys {
-            self.no_field(key, Vec::new());
-        }
+        self.report.no_keys(fields);
         let pick = |this: &mut Self, index: u32, below| {
             this.below(&format!("[{index}]"), |this| (u64::from(index), this.value(kind, below)))
         };
@@ -274,8 +205,8 @@ impl<'d> Compiler<'d> {
                     defaults.push((test.result.clone(), Scalar::Bool(is_all)));
                     tests.push(test);
                 }
-                Want::Length(_) | Want::Presence(_) | Want::Test(_, Test::Present) => {}
-                want => self.other_type(want, "a repeated field"),
+                want if is_for_all(want) => {}
+                want => self.report.other_type(want, "a repeated field"),
             }
         }
         Action::Repeated(Box::new(Repeated { picks: picks.into(), tests: tests.into(), lengths }))
@@ -287,10 +218,8 @@ impl<'d> Compiler<'d> {
         fields: &Fields<'_>,
         defaults: &mut Vec<(Target, Scalar<'static>)>,
     ) -> Box<[Target]> {
-        let is_for_all = |want: &&Want<'_>| {
-            matches!(want, Want::Length(_) | Want::Presence(_) | Want::Test(_, Test::Present))
-        };
-        let targets: Vec<Target> = fields.wants.iter().filter(is_for_all).filter_map(Target::new).collect();
+        let targets: Vec<Target> =
+            fields.wants.iter().filter(|want| is_for_all(want)).filter_map(Target::new).collect();
         defaults.extend(targets.iter().map(|target| (target.clone(), Scalar::Bytes(0))));
         targets.into_iter().filter(|target| matches!(target, Target::Length(_))).collect()
     }
@@ -303,7 +232,7 @@ impl<'d> Compiler<'d> {
         column: u32,
     ) -> ElementTest {
         if conditions.len() > 64 {
-            self.error(PlanErrorKind::Unsupported("an element with more than 64 conditions"));
+            self.report.error(PlanErrorKind::Unsupported("an element with more than 64 conditions"));
         }
         let fields = Fields::of_conditions(conditions);
         let element = self.below("[]", |this| this.value(kind, &fields));
@@ -318,10 +247,10 @@ impl<'d> Compiler<'d> {
         fields: &Fields<'_>,
         defaults: &mut Vec<(Target, Scalar<'static>)>,
     ) -> Action {
-        self.no_indices(fields);
+        self.report.no_indices(fields);
         for want in &fields.wants {
-            if !matches!(want, Want::Length(_) | Want::Presence(_) | Want::Test(_, Test::Present)) {
-                self.other_type(want, "a map");
+            if !is_for_all(want) {
+                self.report.other_type(want, "a map");
             }
         }
         let lengths = self.lengths(fields, defaults);
@@ -333,34 +262,12 @@ impl<'d> Compiler<'d> {
                 _ => name.parse().ok().or_else(|| name.parse().ok().map(|number: u64| number as i64)),
             };
             if number.is_none() && key != Kind::String {
-                self.no_field(name, Vec::new());
+                self.report.no_field(name, Vec::new());
             }
             let plan = self.below(name, |this| this.value(value, below));
-            entries.push(Entry { name: (*name).into(), number, value: plan, default: default(value) });
+            let default = self.class(value).map_or(Scalar::Other, Class::default);
+            entries.push(Entry { name: (*name).into(), number, value: plan, default });
         }
         Action::Map(Box::new(MapPlan { key, value, lengths, entries: entries.into() }))
-    }
-}
-
-/// What a field without presence is if it does not come.
-fn default(kind: Kind) -> Scalar<'static> {
-    match kind {
-        Kind::Double | Kind::Float => Scalar::Float(0.0),
-        Kind::Bool => Scalar::Bool(false),
-        Kind::String => Scalar::Text(b""),
-        Kind::Bytes => Scalar::Bytes(0),
-        _ => Scalar::Int(0),
-    }
-}
-
-fn name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Bool => "a boolean",
-        Kind::String => "text",
-        Kind::Bytes => "bytes",
-        Kind::Enum(_) => "an enumeration",
-        Kind::Message(_) | Kind::Group => "a message",
-        kind if kind.is_float() => "a floating-point number",
-        _ => "an integer",
     }
 }

@@ -70,8 +70,8 @@ impl ProtobufDecoder {
     ) -> Result<ProtobufDecoder, Vec<PlanError>> {
         let mut compiler = Compiler::new(&message_type.descriptors);
         let plan = Arc::new(compiler.message(message_type.root, &Fields::new(projection, time)));
-        if !compiler.errors.is_empty() {
-            return Err(compiler.errors);
+        if !compiler.report.errors.is_empty() {
+            return Err(compiler.report.errors);
         }
         Ok(ProtobufDecoder { topic, plan, time_unit, mistyped: 0, words: vec![0; compiler.words] })
     }
