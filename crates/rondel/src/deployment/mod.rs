@@ -118,7 +118,7 @@ const PAUSED_AFTER: i64 = 500_000_000;
 pub const MISSING_AFTER: i64 = 10_000_000_000;
 
 /// The source of a topic, and how its messages are read.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Binding {
     /// The address.
     pub address: Address,
