@@ -11,7 +11,7 @@ mod watch;
 
 use std::sync::Arc;
 
-use rondel_align::NumberOutcome;
+use rondel_align::{NumberOutcome, SequenceNumbers};
 use rondel_decode::json::JsonError;
 use rondel_decode::lines::{LineError, Lines};
 use rondel_engine::CompileError;
@@ -205,6 +205,7 @@ impl SessionPlan {
                 exactly: self.options.exactly,
                 attachment: saved.map_or_else(Vec::new, |saved| saved.known.attachment.clone()),
                 heartbeat: Heartbeat::new(paused_after, withholds),
+                recorded: Vec::new(),
             },
             properties: Arc::clone(&self.properties),
             explains: self.options.explain,
@@ -290,6 +291,8 @@ struct Shared {
     exactly: bool,
     attachment: Vec<u8>,
     heartbeat: Heartbeat,
+    /// The sequence numbers of each topic in lines.
+    recorded: Vec<SequenceNumbers>,
 }
 
 /// The limit of notices that wait to be taken.
@@ -364,6 +367,7 @@ impl Session {
     fn take(&mut self, topic: TopicId, stamp: Stamp, payload: &[u8]) -> Result<(), DecodeError> {
         if payload.len() > self.shared.largest_message {
             self.shared.oversized(topic, payload.len());
+            self.unread(topic, stamp.origin);
             return Ok(());
         }
         let taken = match &mut self.route {
@@ -373,6 +377,7 @@ impl Session {
         };
         if taken.is_err() {
             self.shared.accounts.undecodable(topic);
+            self.unread(topic, stamp.origin);
         }
         taken
     }
@@ -381,6 +386,8 @@ impl Session {
     /// the unit of the times beside the payload.
     pub fn lines(&self, unit: TimeUnit) -> Lines {
         let lines = match &self.route {
+            // By the numbers of messages it is known which are missing.
+            Route::Direct(direct) if self.blind => direct.lines(unit).with_origins(),
             Route::Direct(direct) => direct.lines(unit),
             Route::Aligned(aligned) => aligned.lines(unit),
             Route::Synchronized(synchronized) => synchronized.lines(unit),
