@@ -24,7 +24,7 @@
 
 mod names;
 
-pub use names::is_pattern;
+pub use names::{is_matched, is_pattern};
 
 use std::fmt;
 

@@ -130,6 +130,11 @@ impl SessionPlan {
         mixtures::sentences(&self.specification.spec, &self.options.inputs)
     }
 
+    /// Sentences about topics that the pattern of another topic matches, so that recordings are read differently.
+    pub fn overlaps(&self) -> Vec<String> {
+        mixtures::overlaps(&self.specification.spec, &self.options.inputs)
+    }
+
     /// The alignment of the sessions.
     pub fn alignment(&self) -> &Alignment {
         &self.options.alignment
