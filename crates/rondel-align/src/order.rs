@@ -452,6 +452,13 @@ impl<T> Order<T> {
         }
     }
 
+    /// Notes the number of an event that came but could not be read or was refused: it is not missing.
+    pub fn unread(&mut self, topic: TopicId, origin: Origin) {
+        if topic.index() < self.topics.len() {
+            self.is_duplicate(topic.index(), origin);
+        }
+    }
+
     /// Whether the event is a duplicate. Reports missing sequence numbers.
     fn is_duplicate(&mut self, index: usize, origin: Origin) -> bool {
         let here = &mut self.topics[index];

@@ -53,6 +53,10 @@ impl Recorder {
         self.1.notify_all();
     }
 
+    fn take(&self) -> Vec<News> {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+
     /// Waits for so many messages.
     fn wait(&self, count: usize) {
         let messages = |all: &Vec<News>| all.iter().filter(|one| **one == News::Message).count();
@@ -98,8 +102,7 @@ fn cut_between_messages(numbered: bool) -> Vec<News> {
     assert!(publisher.wait_matched(LIMIT));
     publisher.publish(b"2").unwrap();
     recorder.wait(2);
-    let all = std::mem::take(&mut *recorder.0.lock().unwrap());
-    all
+    recorder.take()
 }
 
 #[test]

@@ -12,7 +12,7 @@ mod watch;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use rondel_align::NumberOutcome;
+use rondel_align::{NumberOutcome, SequenceNumbers};
 use rondel_decode::lines::{LineError, Lines};
 use rondel_decode::{DecodeError, Decoder, Encoding};
 use rondel_engine::CompileError;
@@ -128,6 +128,11 @@ impl SessionPlan {
         mixtures::sentences(&self.specification.spec, &self.options.inputs)
     }
 
+    /// Sentences about topics that the pattern of another topic matches, so that recordings are read differently.
+    pub fn overlaps(&self) -> Vec<String> {
+        mixtures::overlaps(&self.specification.spec, &self.options.inputs)
+    }
+
     /// The alignment of the sessions.
     pub fn alignment(&self) -> &Alignment {
         &self.options.alignment
@@ -220,6 +225,7 @@ impl SessionPlan {
                 exactly: self.options.exactly,
                 attachment: saved.map_or_else(Vec::new, |saved| saved.known.attachment.clone()),
                 heartbeat: Heartbeat::new(paused_after, withholds),
+                recorded: Vec::new(),
             },
             properties: Arc::clone(&self.properties),
             explains: self.options.explain,
@@ -307,6 +313,8 @@ struct Shared {
     exactly: bool,
     attachment: Vec<u8>,
     heartbeat: Heartbeat,
+    /// The sequence numbers of each topic in lines.
+    recorded: Vec<SequenceNumbers>,
 }
 
 /// The limit of times with a number of messages.
@@ -387,6 +395,7 @@ impl Session {
     fn take(&mut self, topic: TopicId, stamp: Stamp, payload: &[u8]) -> Result<(), DecodeError> {
         if payload.len() > self.shared.largest_message {
             self.shared.oversized(topic, payload.len());
+            self.unread(topic, stamp.origin);
             return Ok(());
         }
         let taken = match &mut self.route {
@@ -396,6 +405,7 @@ impl Session {
         };
         if taken.is_err() {
             self.shared.accounts.undecodable(topic);
+            self.unread(topic, stamp.origin);
         }
         taken
     }
@@ -404,6 +414,8 @@ impl Session {
     /// the unit of the times beside the payload.
     pub fn lines(&self, unit: TimeUnit) -> Lines {
         let lines = match &self.route {
+            // By the numbers of messages it is known which are missing.
+            Route::Direct(direct) if self.blind => direct.lines(unit).with_origins(),
             Route::Direct(direct) => direct.lines(unit),
             Route::Aligned(aligned) => aligned.lines(unit),
             Route::Synchronized(synchronized) => synchronized.lines(unit),

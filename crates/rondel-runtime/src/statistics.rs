@@ -167,6 +167,8 @@ pub struct TopicStatistics {
     pub name: String,
     /// Messages without the time that they should carry.
     pub unstamped: u64,
+    /// Messages that are missing in lines, by the numbers of publishers, where they are evaluated as they come.
+    pub gaps: u64,
     /// Messages refused because their times are too far from the clock.
     pub refused: u64,
     /// Messages refused because they are too large.

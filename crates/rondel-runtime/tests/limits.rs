@@ -296,7 +296,7 @@ fn instances_have_a_limit_in_bytes() {
                 inputs: vec![Input {
                     time: TimeSource::Field(Path::keys(["t"])),
                     time_unit: TimeUnit::Seconds,
-                    address: None,
+                    ..Input::default()
                 }],
                 alignment: Alignment::new(policy),
                 clock: Arc::new(ManualClock::default()) as Arc<dyn rondel_runtime::Clock>,

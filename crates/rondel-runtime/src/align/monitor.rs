@@ -136,6 +136,13 @@ impl AlignedMonitor {
         }
     }
 
+    /// Notes the number of a message that came but could not be read or was refused. Sets ignore it.
+    pub fn unread(&mut self, topic: TopicId, origin: Origin) {
+        if let Rule::Order(order) = &mut self.rule {
+            order.unread(topic, origin);
+        }
+    }
+
     /// Takes a progress marker: a publisher has sent all messages of a topic up to some time. Sets ignore it.
     pub fn mark(&mut self, topic: TopicId, marker: &Marker, now: Timestamp) {
         if let Rule::Order(order) = &mut self.rule {

@@ -9,7 +9,7 @@ use rondel_engine::{Monitor, Program, SeenAgain};
 use rondel_event::{Block, Field, Layout, Origin, Projection, Slot, TimeUnit, Timestamp, TopicId};
 use rondel_spec::{Spec, TimeModel};
 
-use super::blind::UNKNOWN;
+use super::blind::{Hole, UNKNOWN};
 use super::emitter::Evaluated;
 use super::intake::{Intake, Taken};
 use super::pause::Missed;
@@ -127,6 +127,7 @@ impl Aligned {
     /// Hands a message to the groups that read its topic.
     fn route(&mut self, topic: TopicId, taken: &Taken, origin: Option<Origin>, shared: &mut Shared) {
         if taken.refused.is_some() {
+            self.unread(topic, origin);
             return self.refuse(topic, taken);
         }
         shared.counts.checked += 1;
@@ -144,6 +145,15 @@ impl Aligned {
             let clock = (taken.now, taken.then);
             group.monitor.push_from((&intake.block, slots), taken.row, topic, origin, clock);
             group.is_fresh = true;
+        }
+    }
+
+    /// Tells the groups the number of a message that was refused or could not be read.
+    #[cold]
+    pub(super) fn unread(&mut self, topic: TopicId, origin: Option<Origin>) {
+        let Some(origin) = origin else { return };
+        for &group in &self.readers[topic.index()] {
+            self.groups[group].monitor.unread(topic, origin);
         }
     }
 
@@ -247,13 +257,27 @@ impl Aligned {
     ) -> Result<usize, LineError> {
         let (decoded, _) = self.intake.take_lines(lines, text);
         shared.counts.received += self.intake.block.len() as u64;
+        let mut holes = shared.holes(lines, &self.intake.block).into_iter().peekable();
         let mut now = NO_TIME;
         for row in 0..self.intake.block.len() {
+            let mut gap = None;
+            while let Some(hole) = holes.next_if(|hole| hole.row <= row) {
+                self.step(shared);
+                if hole.is_gap {
+                    gap = Some(hole);
+                } else {
+                    self.miss_lines(&hole, shared);
+                }
+            }
             if let Some((topic, taken)) = self.intake.line(row, shared) {
                 now = taken.now;
                 self.route(topic, &taken, lines.origin(row), shared);
             }
+            if let Some(gap) = gap {
+                self.miss(&gap.topics, SeenAgain::At(self.intake.block.time(row)), shared);
+            }
         }
+        holes.for_each(|hole| self.miss_lines(&hole, shared));
         if now == NO_TIME {
             self.step(shared);
         } else {
@@ -261,6 +285,16 @@ impl Aligned {
             self.advance(now, shared);
         }
         decoded
+    }
+
+    /// Notes that lines could not be read. What they held may still have waited for others.
+    #[cold]
+    fn miss_lines(&mut self, hole: &Hole, shared: &mut Shared) {
+        let latest = self.intake.latest.unwrap_or(UNKNOWN);
+        if let [topic] = hole.topics[..] {
+            self.unread(topic, hole.origin);
+        }
+        self.miss(&hole.topics, SeenAgain::After(latest), shared);
     }
 
     pub(super) fn progress(&mut self, payload: &[u8], shared: &mut Shared) {

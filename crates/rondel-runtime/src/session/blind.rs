@@ -1,7 +1,9 @@
 //! Messages that were not seen: verdicts that depend on them are inconclusive.
 
+use rondel_align::{NumberOutcome, SequenceNumbers};
+use rondel_decode::lines::{Lines, Unseen};
 use rondel_engine::{Monitor, SeenAgain};
-use rondel_event::{Timestamp, TopicId};
+use rondel_event::{Block, Origin, Timestamp, TopicId};
 use rondel_spec::Spec;
 
 use super::{DecodeError, Route, Session, Shared, Stamp};
@@ -67,6 +69,31 @@ impl Session {
         }
     }
 
+    /// Notes that a message of a topic came that could not be read, so that its content is not known.
+    #[cold]
+    pub(super) fn unread(&mut self, topic: TopicId, origin: Option<Origin>) {
+        match &mut self.route {
+            Route::Direct(_) => {}
+            Route::Aligned(aligned) => aligned.unread(topic, origin),
+            Route::Synchronized(synchronized) => synchronized.unread(topic, origin),
+        }
+        if !self.blind {
+            return;
+        }
+        self.evaluate();
+        match &mut self.route {
+            Route::Direct(direct) => {
+                let (latest, shown) = direct.times(&self.shared);
+                direct.unseen(&[topic], latest.max(shown), &mut self.shared);
+            }
+            Route::Aligned(aligned) => {
+                let latest = aligned.latest(&self.shared);
+                aligned.miss(&[topic], SeenAgain::After(latest), &mut self.shared);
+            }
+            Route::Synchronized(_) => {}
+        }
+    }
+
     /// Notes that messages of these topics were not seen up to a time; `before` is the number of messages by the last
     /// one before.
     fn miss(&mut self, topics: &[TopicId], before: u64, until: SeenAgain) {
@@ -78,7 +105,63 @@ impl Session {
     }
 }
 
+/// Messages of a recording that are missing before a row of its block.
+#[derive(Debug)]
+pub(super) struct Hole {
+    pub(super) row: usize,
+    pub(super) topics: Vec<TopicId>,
+    /// Who published the message that could not be read.
+    pub(super) origin: Option<Origin>,
+    /// Whether the number of the message in that row shows it. Otherwise a line could not be read.
+    pub(super) is_gap: bool,
+}
+
 impl Shared {
+    /// What is missing among the lines that were read last.
+    #[inline]
+    pub(super) fn holes(&mut self, lines: &Lines, block: &Block) -> Vec<Hole> {
+        if lines.unseen().is_empty() && lines.origins().is_empty() || !self.heartbeat.withholds {
+            return Vec::new();
+        }
+        self.find_holes(lines, block)
+    }
+
+    #[cold]
+    fn find_holes(&mut self, lines: &Lines, block: &Block) -> Vec<Hole> {
+        let count = self.topics.len() as u32;
+        let all = || (0..count).map(TopicId).collect();
+        let mut holes = Vec::new();
+        let mut unseen = lines.unseen().iter().peekable();
+        let mut origins = lines.origins().iter().peekable();
+        loop {
+            // What could not be read was before the message in its row.
+            let row = origins.peek().map(|(row, _)| *row);
+            let (row, topic, origin, is_seen) = if let Some(Unseen { row, topic, origin }) =
+                unseen.next_if(|unseen| row.is_none_or(|row| unseen.row <= row)).copied()
+            {
+                let topics = topic.map_or_else(all, |topic| vec![topic]);
+                holes.push(Hole { row, topics, origin, is_gap: false });
+                (row, topic, origin, false)
+            } else if let Some((row, origin)) = origins.next().copied() {
+                (row, block.topic(row), Some(origin), true)
+            } else {
+                return holes;
+            };
+            let Some((topic, origin)) = topic.zip(origin) else { continue };
+            if self.recorded.len() <= topic.index() {
+                self.recorded.resize_with(topic.index() + 1, SequenceNumbers::default);
+            }
+            if let NumberOutcome::Gap(count) = self.recorded[topic.index()].number(origin) {
+                if let Some(statistics) = self.topics.get_mut(topic.index()) {
+                    statistics.gaps += count;
+                }
+                if is_seen {
+                    holes.push(Hole { row, topics: vec![topic], origin: None, is_gap: true });
+                }
+            }
+        }
+    }
+
     /// Makes a notice of the properties of a monitor that have become inconclusive as messages were not seen.
     #[cold]
     pub(super) fn blind(&mut self, monitor: &mut Monitor, spec: &Spec) {

@@ -8,6 +8,7 @@ use rondel_engine::{Monitor, SeenAgain, UnseenFrom};
 use rondel_event::{Block, Projection, Rows, TimeUnit, Timestamp, TopicId};
 use rondel_spec::TimeModel;
 
+use super::blind::Hole;
 use super::emitter::Evaluated;
 use super::pause::{GRACE, Missed};
 use super::{SessionPlan, Shared, Stamp};
@@ -21,6 +22,7 @@ use crate::reached::Reached;
 use crate::saved::{Known, Saved, StartError};
 use crate::specification::{Specification, trace_topics};
 use crate::statistics::{Backwards, Summary, omissions, unchecked};
+use crate::text::counted;
 
 /// One monitor, and the decoders that fill its block.
 pub(super) struct Direct {
@@ -50,6 +52,8 @@ pub(super) struct Direct {
     /// The limits of instances that were not reached yet.
     reached: Reached,
     evaluated: Evaluated,
+    /// The topics of which messages are missing before the next event.
+    unseen: Vec<TopicId>,
     /// The time at the source, where properties change with time alone.
     clock: Option<SourceClock>,
     backwards: Backwards,
@@ -112,6 +116,7 @@ impl Direct {
             monitor,
             evaluated: Evaluated { properties, explainer: plan.explainer.clone() },
             clock: specification.is_timed().then(SourceClock::default),
+            unseen: Vec::new(),
             backwards: Backwards::restored(known.backwards),
             mistyped: 0,
             undecodable: 0,
@@ -231,11 +236,16 @@ impl Direct {
     ) -> Result<usize, LineError> {
         let before = self.block.len();
         let decoded = lines.decode(text, at, end, &mut self.block);
+        let mut holes = shared.holes(lines, &self.block);
         let came = (self.block.len() - before) as u64;
         shared.counts.received += came;
         let mut untimed = lines.take_untimed();
         if self.line_limits.are_active() {
-            untimed = self.refuse_lines(before, untimed, shared);
+            let keep;
+            (untimed, keep) = self.refuse_lines(before, untimed, shared);
+            for hole in &mut holes {
+                hole.row = (keep & !rows_from(hole.row)).count_ones() as usize;
+            }
         } else {
             self.time = lines.time();
         }
@@ -245,15 +255,54 @@ impl Direct {
         if self.reads_time_fields || self.measures_time {
             self.look_for_times(before, untimed, shared);
         }
+        if !holes.is_empty() {
+            self.step_to(holes, shared);
+        }
         if self.block.is_full() || decoded.is_err() {
             self.step(shared);
         }
         decoded
     }
 
+    /// Evaluates the events before each hole, and notes what is missing there.
+    #[cold]
+    fn step_to(&mut self, holes: Vec<Hole>, shared: &mut Shared) {
+        let mut done = 0;
+        for Hole { row, topics, is_gap, .. } in holes {
+            if row > done {
+                let after = rows_from(row - done);
+                let mut rest = self.block.clone();
+                rest.keep(after);
+                self.block.keep(!after);
+                self.step(shared);
+                self.block = rest;
+                done = row;
+            }
+            if is_gap {
+                self.unseen.extend(topics);
+            } else {
+                self.unseen(&topics, self.monitor.time(), shared);
+            }
+        }
+    }
+
+    /// The number of messages of this session by the last evaluation.
+    fn evaluated_messages(&self) -> u64 {
+        self.monitor.counted().saturating_sub(self.counted_before)
+    }
+
+    /// Notes that messages of these topics were not seen before the next event, whose time is not known yet.
+    pub(super) fn unseen(&mut self, topics: &[TopicId], now: Timestamp, shared: &mut Shared) {
+        if topics.iter().all(|topic| self.unseen.contains(topic)) {
+            return;
+        }
+        self.miss(topics, self.evaluated_messages(), SeenAgain::Now(now), shared);
+        self.unseen.extend(topics);
+    }
+
     /// Removes the events from this row on whose times are too far from those before them; returns which of
-    /// the others have no time of their own.
-    fn refuse_lines(&mut self, from: usize, untimed: Rows, shared: &mut Shared) -> Rows {
+    /// the others have no time of their own, and which rows were kept.
+    fn refuse_lines(&mut self, from: usize, untimed: Rows, shared: &mut Shared) -> (Rows, Rows) {
         let (mut keep, mut kept_untimed) = (self.block.rows(), 0);
         for row in from..self.block.len() {
             let Some(topic) = self.block.topic(row) else { continue };
@@ -278,7 +327,7 @@ impl Direct {
         if keep != self.block.rows() {
             self.block.keep(keep);
         }
-        kept_untimed
+        (kept_untimed, keep)
     }
 
     /// Counts the events from this row on that have no time of their own where they should.
@@ -309,6 +358,10 @@ impl Direct {
         }
         // The messages have just arrived: one reading of the clock serves the whole block.
         let ticks = self.needs_time().then(|| shared.clock.ticks());
+        if !self.unseen.is_empty() {
+            let topics = std::mem::take(&mut self.unseen);
+            self.miss(&topics, self.evaluated_messages(), SeenAgain::Now(self.block.time(0)), shared);
+        }
         if let Some(missed) = ticks.and_then(|ticks| shared.beat(ticks)) {
             self.pause(&missed, shared);
         }
@@ -475,6 +528,11 @@ impl Direct {
         summary.backwards = self.backwards.count;
         summary.untried = self.monitor.untried().collect();
         summary.omissions = omissions(&self.monitor, &self.specification.spec);
+        for topic in summary.topics.iter().filter(|topic| topic.gaps > 0) {
+            let messages = counted(topic.gaps, "message is", "messages are");
+            let sentence = format!("{}: {messages} missing, by the numbers of publishers", topic.name);
+            summary.omissions.push(sentence);
+        }
         summary.chains =
             ChainStatistics::all(&self.monitor, &self.specification.spec, &self.evaluated.properties);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rondel_align::{Order, Released, Sets, SnapshotError};
 use rondel_decode::DecodeError;
 use rondel_decode::lines::{LineError, Lines};
-use rondel_event::{Layout, Projection, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Layout, Origin, Projection, TimeUnit, Timestamp, TopicId};
 
 use super::aligned::of_specification;
 use super::intake::{Intake, Taken};
@@ -118,6 +118,7 @@ impl Synchronized {
         let Taken { time, now, then, refused, .. } = taken;
         self.resume(now);
         if refused.is_some() {
+            self.unread(topic, stamp.origin);
             match &mut self.rule {
                 _ if now == NO_TIME => {}
                 Rule::Order(order) => order.refuse(topic, time, now),
@@ -133,6 +134,14 @@ impl Synchronized {
             Rule::Sets(sets) => sets.push_until(topic, time, (now, then), Arc::from(payload)),
         }
         Ok(())
+    }
+
+    /// Notes the number of a message that was refused or could not be read.
+    #[cold]
+    pub(super) fn unread(&mut self, topic: TopicId, origin: Option<Origin>) {
+        if let (Rule::Order(order), Some(origin)) = (&mut self.rule, origin) {
+            order.unread(topic, origin);
+        }
     }
 
     pub(super) fn lines(&self, unit: TimeUnit) -> Lines {

@@ -136,7 +136,7 @@ impl Check {
             Ok(plan) => plan,
             Err(status) => return status,
         };
-        plan.mixtures().iter().for_each(|sentence| warn(sentence));
+        plan.mixtures().iter().chain(&plan.overlaps()).for_each(|sentence| warn(sentence));
         if self.traces.is_empty() {
             complain("no recording to check: name one or more files, or `-` for standard input");
             return exit::USAGE;

@@ -184,7 +184,8 @@ impl Deployment {
             exactly,
             ids: self.ids || exactly,
             blind: self.blind,
-            paused_after: Some(PAUSED_AFTER),
+            // A recording has the pauses of whoever recorded it.
+            paused_after: options.live.then_some(PAUSED_AFTER),
             ..options
         };
         match &self.synchronized {

@@ -21,13 +21,11 @@ fn a_monitor_that_was_stopped_blames_no_publisher() {
     folder.file("p.rondel", SPECIFICATION);
     // Once by the times of arrival, once by the times of the messages.
     for (time, is_withheld) in [("", true), (", time: t", false)] {
-        let deployment = folder.file(
-            "d.yaml",
-            &format!(
-                "specification: p.rondel\nzenoh: {{ mode: peer, listen: {endpoint} }}\n\
-                 topics:\n  state: {{ source: zenoh:state{time} }}\nverdicts: {{ emit: change, to: [stdout] }}\n"
-            ),
+        let text = format!(
+            "specification: p.rondel\nzenoh: {{ mode: peer, listen: {endpoint} }}\n\
+             topics:\n  state: {{ source: zenoh:state{time} }}\nverdicts: {{ emit: change, to: [stdout] }}\n"
         );
+        let deployment = folder.file("d.yaml", &text);
         let mut run = Process::rondel(["run", &deployment, "--format", "json", "--summary", "json"]);
         run.wait_stderr("ready");
         let own = ["publish", "--to", "zenoh:state", "--wait", "60"];

@@ -55,3 +55,19 @@ fn the_wait_for_a_consumer_is_no_silence() {
     assert_eq!(told.try_recv(), Ok(SILENT.replace('7', "8")));
     assert_eq!(pipeline.summary().0.pauses.len(), 2, "the last verdict was waited for, too");
 }
+
+#[test]
+fn notices_that_recur_are_shown_again_and_counted() {
+    let mut notices = Notices { sinks: Vec::new(), reported: HashMap::new() };
+    let start = Instant::now();
+    let mut shown = |seconds| {
+        let mut notice = Notice::outage("mqtt", None, Timestamp::ZERO, None);
+        let is_shown = notices.is_shown(&mut notice, start + Duration::from_secs(seconds));
+        is_shown.then(|| sentence(&notice))
+    };
+    let texts = [0, 3, 9, 12, 13, 40].map(&mut shown);
+    let first = "mqtt: the connection was lost from 0 s and is not restored".to_owned();
+    let after = |count: &str| Some(format!("{first}; {count} before it"));
+    let [two, one] = [after("2 such reports"), after("1 such report")];
+    assert_eq!(texts, [Some(first), None, None, two, None, one]);
+}
