@@ -332,7 +332,8 @@ fn instances_have_a_limit_in_bytes() {
 /// Messages that wait for others are limited by their bytes; what is released early is reported at once.
 #[test]
 fn the_bytes_of_waiting_messages_are_limited() {
-    let spec = rondel_spec::parse("topic a { s: string } topic b { x: int } property p = a.s == \"\" or b.x > 0");
+    let spec =
+        rondel_spec::parse("topic a { s: string } topic b { x: int } property p = a.s == \"\" or b.x > 0");
     let alignment = Alignment { waiting: 100_000, ..Alignment::new(Policy::EventTime) };
     let topics = vec![rondel_runtime::alignment::TopicAlignment::new(&Input::default()); 2];
     let options = Options {
