@@ -92,7 +92,7 @@ fn a_final_verdict_is_kept_over_losses_and_outages() {
         push(&mut session, &clock, 0, 1, 1);
         session.losses();
         session.cut_off(&[TopicId(0)], at(from), Some(at(5)));
-        push(&mut session, &clock, 0, 6, 2);
+        push(&mut session, &clock, 1, 6, 0);
         assert_eq!(told(&mut session, "low").last().unwrap().0, verdict, "{from}");
     }
 }
