@@ -18,7 +18,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use rondel_event::{Path as FieldPath, TimeUnit};
 pub use rondel_net::address::{Address, Encoding, returns, spread};
-use rondel_runtime::{Blind, Emit, Input, Options, SessionPlan, TimeSource};
+use rondel_runtime::{Alignment, Blind, Emit, Input, Options, SessionPlan, TimeSource};
 use rondel_spec::{Spec, Topic};
 
 use crate::networks::NetworkSettings;
@@ -172,8 +172,8 @@ impl Deployment {
     /// A plan for sessions of this deployment: its topics, times and alignment, and these options for the
     /// rest.
     pub fn plan(&self, options: Options) -> SessionPlan {
-        let (inputs, alignment) = (self.inputs(), self.alignment.alignment.clone());
-        let Limits { message: largest_message, instances: instance_bytes, .. } = self.limits;
+        let Limits { message: largest_message, instances: instance_bytes, waiting, .. } = self.limits;
+        let (inputs, alignment) = (self.inputs(), Alignment { waiting, ..self.alignment.alignment.clone() });
         let exactly = matches!(self.durability, Some(Durability::Exactly(_)));
         let options = Options {
             inputs,
