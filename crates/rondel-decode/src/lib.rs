@@ -21,6 +21,7 @@ mod fields;
 pub mod flatbuffers;
 pub mod json;
 pub mod lines;
+mod outline;
 pub mod protobuf;
 pub mod schema;
 mod sink;
@@ -29,6 +30,7 @@ mod typed;
 pub use cdr::{PlanError, PlanErrorKind};
 pub use decoder::{DecodeError, Decoder, DecoderError, Encoding, MessageType};
 pub use error::{MessageError, MessageErrorKind};
+pub use outline::{NamedConstant, Outline, Part};
 
 /// The examples of the README.
 #[cfg(doctest)]

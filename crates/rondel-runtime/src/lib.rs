@@ -66,4 +66,4 @@ pub use saved::StartError;
 pub use session::{Session, SessionPlan, Stamp};
 pub use specification::{Specification, looks_ahead};
 pub use statistics::{Counts, FirstViolation, Pause, PropertyStatistics, Summary, TopicStatistics};
-pub use types::Types;
+pub use types::{Types, definition};

@@ -1,11 +1,8 @@
 //! Definitions of message types for specifications: a library of schemas as the checker sees it.
 
-use rondel_decode::schema::{self, DISCRIMINATOR, Library, Schema, SchemaError, Struct, Type, TypeId};
-use rondel_event::{Value, ValueType};
-use rondel_spec::{Definition, Definitions, NoDefinition, SchemaType, TypeConstant};
-
-/// A message may have this many fields, those of nested types included.
-const MAX_FIELDS: usize = 1 << 16;
+use rondel_decode::schema::{self, Library, SchemaError};
+use rondel_decode::{MessageType, Outline, Part};
+use rondel_spec::{Definition, Definitions, NoDefinition, Schema, SchemaType, TypeConstant};
 
 /// The message types that specifications can name.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +22,7 @@ impl Types {
     ///
     /// # Errors
     /// [`SchemaError`] if it is not defined or cannot be used.
-    pub fn schema(&self, name: &str) -> Result<Schema, SchemaError> {
+    pub fn schema(&self, name: &str) -> Result<schema::Schema, SchemaError> {
         self.library.schema(&name.replace('.', "/"))
     }
 }
@@ -34,7 +31,10 @@ impl Definitions for Types {
     fn definition(&self, name: &str) -> Result<Definition, NoDefinition> {
         let invalid = |error: SchemaError| NoDefinition::Invalid(error.to_string());
         match self.schema(name) {
-            Ok(schema) => definition(&schema).map_err(|reason| NoDefinition::Invalid(reason.to_owned())),
+            Ok(schema) => {
+                let found = definition(&MessageType::Cdr(schema));
+                found.map_err(|reason| NoDefinition::Invalid(reason.to_owned()))
+            }
             Err(error) => {
                 let parts: Vec<&str> = name.split(['/', '.', ':']).filter(|part| !part.is_empty()).collect();
                 let (Some(package), Some(own)) = (parts.first(), parts.last()) else {
@@ -57,98 +57,32 @@ impl Definitions for Types {
     }
 }
 
-/// A schema as the checker sees it.
+/// A message type as the checker sees it.
 ///
 /// # Errors
-/// Why it is too large.
-fn definition(schema: &Schema) -> Result<Definition, &'static str> {
-    let mut reading = Reading { schema, left: MAX_FIELDS, owners: Vec::new() };
-    let fields = reading.structure(schema.root())?;
-    let short_name = short(schema.name()).to_owned();
-    let mut constants = Vec::new();
-    let mut add = |owner: &str, name: &str, value: Value| {
-        constants.push(TypeConstant { owner: owner.to_owned(), name: name.to_owned(), value });
-    };
-    for constant in schema.constants() {
-        add(&short_name, &constant.name, constant.value.clone());
-    }
-    for id in reading.owners {
-        let owner = short(schema.type_name(id));
-        match schema.definition(id) {
-            schema::Definition::Struct(of) => {
-                of.constants.iter().for_each(|c| add(owner, &c.name, c.value.clone()));
-            }
-            schema::Definition::Enum(of) => {
-                of.constants.iter().for_each(|(name, value)| add(owner, name, Value::Int((*value).into())));
-            }
-            schema::Definition::Union(_) | schema::Definition::Bitmask(_) | schema::Definition::Alias(_) => {}
-        }
-    }
-    Ok(Definition { schema: fields, short_name, constants })
+/// Why its fields cannot be listed.
+pub fn definition(message_type: &MessageType) -> Result<Definition, &'static str> {
+    let Outline { fields, constants } = message_type.outline()?;
+    let constants = constants.into_iter().map(|constant| TypeConstant {
+        owner: constant.owner.into(),
+        name: constant.name.into(),
+        value: constant.value,
+    });
+    let short_name = message_type.short_name().to_owned();
+    Ok(Definition { schema: schema(fields), short_name, constants: constants.collect() })
 }
 
-/// The name without its package or modules.
-fn short(name: &str) -> &str {
-    name.rsplit(['/', ':']).next().unwrap_or(name)
+fn schema(fields: Vec<(Box<str>, Part)>) -> Schema {
+    Schema { fields: fields.into_iter().map(|(name, part)| (name.into(), schema_type(part))).collect() }
 }
 
-struct Reading<'s> {
-    schema: &'s Schema,
-    left: usize,
-    /// The types that occur and may have constants.
-    owners: Vec<TypeId>,
-}
-
-impl Reading<'_> {
-    fn structure(&mut self, structure: &Struct) -> Result<rondel_spec::Schema, &'static str> {
-        let mut fields = Vec::with_capacity(structure.members.len());
-        for member in &structure.members {
-            fields.push((member.name.to_string(), self.value(&member.member_type)?));
-        }
-        Ok(rondel_spec::Schema { fields })
-    }
-
-    fn value(&mut self, value_type: &Type) -> Result<SchemaType, &'static str> {
-        use rondel_decode::schema::Primitive;
-        self.left = self.left.checked_sub(1).ok_or("it has more than 65,536 fields")?;
-        Ok(match value_type {
-            Type::Primitive(Primitive::Bool) => SchemaType::Value(ValueType::Bool),
-            Type::Primitive(Primitive::Float32 | Primitive::Float64) => SchemaType::Value(ValueType::Float),
-            Type::Primitive(_) => SchemaType::Value(ValueType::Int),
-            Type::String { .. } => SchemaType::Value(ValueType::String),
-            Type::Array { element, dimensions } => {
-                let element = self.value(element)?;
-                dimensions.iter().fold(element, |element, _| SchemaType::Array(Box::new(element)))
-            }
-            Type::Sequence { element, .. } => SchemaType::Array(Box::new(self.value(element)?)),
-            Type::Named(id) => self.named(*id)?,
-        })
-    }
-
-    fn named(&mut self, id: TypeId) -> Result<SchemaType, &'static str> {
-        if !self.owners.contains(&id) {
-            self.owners.push(id);
-        }
-        Ok(match self.schema.definition(id) {
-            schema::Definition::Struct(structure) => {
-                let fields = self.structure(structure)?;
-                let is_duration = short(self.schema.type_name(id)).starts_with("Duration");
-                match structure.stamp() {
-                    Some(_) if is_duration => SchemaType::Stamp(ValueType::Duration, fields),
-                    Some(_) => SchemaType::Stamp(ValueType::Time, fields),
-                    None => SchemaType::Object(fields),
-                }
-            }
-            schema::Definition::Union(union) => {
-                let mut fields = vec![(DISCRIMINATOR.to_owned(), SchemaType::Value(ValueType::Int))];
-                for case in &union.cases {
-                    fields.push((case.name.to_string(), self.value(&case.member_type)?));
-                }
-                SchemaType::Object(rondel_spec::Schema { fields })
-            }
-            schema::Definition::Enum(_) | schema::Definition::Bitmask(_) => SchemaType::Value(ValueType::Int),
-            schema::Definition::Alias(other) => self.value(other)?,
-        })
+fn schema_type(part: Part) -> SchemaType {
+    match part {
+        Part::Value(value_type) => SchemaType::Value(value_type),
+        Part::Object(fields) => SchemaType::Object(schema(fields)),
+        Part::Array(element) => SchemaType::Array(Box::new(schema_type(*element))),
+        Part::Stamp(value_type, fields) => SchemaType::Stamp(value_type, schema(fields)),
+        Part::Open => SchemaType::Open,
     }
 }
 

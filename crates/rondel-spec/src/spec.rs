@@ -245,6 +245,8 @@ pub enum SchemaType {
     Array(Box<SchemaType>),
     /// A time or duration that is an object of seconds and nanoseconds: it can be read as one, or by its fields.
     Stamp(ValueType, Schema),
+    /// Something whose fields are not listed: its uses decide their types.
+    Open,
 }
 
 /// A property: a named formula that must hold.

@@ -3,16 +3,21 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use rondel_decode::flatbuffers::BinarySchema;
+use rondel_decode::protobuf::Descriptors;
 use rondel_decode::schema::{Schema, SchemaError};
 use rondel_decode::{Encoding, MessageType};
-use rondel_runtime::Types;
+use rondel_runtime::{Types, definition};
 use rondel_spec::{Definition, Definitions, NoDefinition};
 
-use crate::specification::read_text;
+use crate::specification::{LARGEST, read_text};
 use crate::warn;
 
+/// The endings of files of definitions.
+const FORMS: [&str; 6] = ["msg", "idl", "bfbs", "desc", "binpb", "pb"];
 /// Folders may be nested this deep below one that is named.
 const DEPTH: usize = 8;
 /// Files of definitions that are read at most.
@@ -33,6 +38,9 @@ struct State {
     prefixes: Vec<PathBuf>,
     /// The packages that were looked for there.
     packages: BTreeSet<String>,
+    /// The sets of Protobuf types and of FlatBuffers types, in the order of the files.
+    protobuf: Vec<Descriptors>,
+    flatbuffers: Vec<BinarySchema>,
     /// The file of each type that is not known without.
     files: BTreeMap<String, PathBuf>,
     count: usize,
@@ -55,7 +63,10 @@ impl Schemas {
             let count = state.count;
             state.add(path, DEPTH)?;
             if state.count == count {
-                return Err(format!("{} contains no definitions (*.msg, *.idl)", path.display()));
+                return Err(format!(
+                    "{} contains no definitions (*.msg, *.idl, *.desc, *.binpb, *.bfbs)",
+                    path.display()
+                ));
             }
         }
         Ok(Schemas { state: RefCell::new(state) })
@@ -76,18 +87,29 @@ impl Schemas {
     /// # Errors
     /// Why there is none, in words.
     pub fn message_type(&self, name: &str, encoding: Encoding) -> Result<MessageType, String> {
+        let state = self.state.borrow();
         match encoding {
-            Encoding::Cdr => self.schema(name).map(MessageType::Cdr).map_err(|error| error.to_string()),
-            _ => Err(format!("types of {encoding} cannot be read yet")),
+            Encoding::Protobuf => state.protobuf(name).ok_or("a descriptor set (*.desc, *.binpb)"),
+            Encoding::Flatbuffers => state.flatbuffers(name).ok_or("a binary schema (*.bfbs)"),
+            _ => {
+                drop(state);
+                return self.schema(name).map(MessageType::Cdr).map_err(|error| error.to_string());
+            }
         }
+        .map_err(|file| {
+            format!("the type '{name}' of {encoding} is not defined; name {file} with `schemas:`")
+        })
     }
 
     /// Returns where the definition of a type comes from, in words.
     pub fn origin(&self, name: &str) -> String {
         let mut state = self.state.borrow_mut();
         state.find(name);
-        let Ok(schema) = state.types.schema(name) else { return "no definition is known".to_owned() };
-        let name = schema.name().replace("::", "/");
+        let name = match state.types.schema(name) {
+            Ok(schema) => schema.name().replace("::", "/"),
+            Err(_) if state.files.contains_key(name) => name.to_owned(),
+            Err(_) => return "no definition is known".to_owned(),
+        };
         state.files.get(&name).map_or("known to Rondel".to_owned(), |path| path.display().to_string())
     }
 }
@@ -96,7 +118,15 @@ impl Definitions for Schemas {
     fn definition(&self, name: &str) -> Result<Definition, NoDefinition> {
         let mut state = self.state.borrow_mut();
         state.find(name);
-        state.types.definition(name)
+        let other = || state.protobuf(name).or_else(|| state.flatbuffers(name));
+        match state.types.definition(name) {
+            Err(NoDefinition::Invalid(reason)) => Err(NoDefinition::Invalid(reason)),
+            Err(none) => match other() {
+                Some(found) => definition(&found).map_err(|reason| NoDefinition::Invalid(reason.to_owned())),
+                None => Err(none),
+            },
+            found => found,
+        }
     }
 }
 
@@ -107,6 +137,14 @@ fn installations() -> Vec<PathBuf> {
 }
 
 impl State {
+    fn protobuf(&self, name: &str) -> Option<MessageType> {
+        self.protobuf.iter().find_map(|set| set.message(name).ok()).map(MessageType::Protobuf)
+    }
+
+    fn flatbuffers(&self, name: &str) -> Option<MessageType> {
+        self.flatbuffers.iter().find_map(|set| set.table(name).ok()).map(MessageType::Flatbuffers)
+    }
+
     fn add_ros(&mut self) {
         if !std::mem::replace(&mut self.has_ros, true) {
             self.types = Types::ros();
@@ -159,19 +197,51 @@ impl State {
             let mut entries: Vec<PathBuf> =
                 entries.map_err(|error| cannot(&error))?.iter().map(std::fs::DirEntry::path).collect();
             entries.sort();
-            let is_wanted = |path: &Path| {
-                path.is_dir()
-                    || path.extension().is_some_and(|extension| extension == "msg" || extension == "idl")
-            };
+            let is_wanted = |path: &Path| path.is_dir() || FORMS.contains(&extension(path));
             return entries
                 .iter()
                 .filter(|path| is_wanted(path))
                 .try_for_each(|path| self.add(path, depth - 1));
         }
-        match path.extension().and_then(|extension| extension.to_str()) {
-            Some("msg") => self.add_msg(path).map(drop),
-            Some("idl") => self.add_idl(path),
-            _ => Err(cannot(&"definitions are files *.msg and *.idl")),
+        match extension(path) {
+            "msg" => self.add_msg(path).map(drop),
+            "idl" => self.add_idl(path),
+            "bfbs" => {
+                let set = BinarySchema::from_bytes(&self.bytes(path)?).map_err(|error| cannot(&error))?;
+                let names = set.table_names().map(|name| (name.to_owned(), path.to_owned()));
+                self.files.extend(names);
+                self.flatbuffers.push(set);
+                Ok(())
+            }
+            "desc" | "binpb" | "pb" => {
+                let set = Descriptors::from_bytes(&self.bytes(path)?).map_err(|error| cannot(&error))?;
+                let names = set.message_names().map(|name| (name.to_owned(), path.to_owned()));
+                self.files.extend(names);
+                self.protobuf.push(set);
+                Ok(())
+            }
+            "proto" => Err(cannot(
+                &"compile it to a descriptor set first: `protoc --include_imports --descriptor_set_out=FILE.desc`, or \
+                  `buf build -o FILE.binpb`",
+            )),
+            "fbs" => Err(cannot(&"compile it to a binary schema first: `flatc --binary --schema`")),
+            _ => Err(cannot(&"definitions are files *.msg, *.idl, *.desc, *.binpb and *.bfbs")),
+        }
+    }
+
+    /// The content of a file that is not text.
+    fn bytes(&mut self, path: &Path) -> Result<Vec<u8>, String> {
+        self.count += 1;
+        let file = std::fs::File::open(path).and_then(|file| {
+            let mut bytes = Vec::new();
+            file.take(LARGEST + 1).read_to_end(&mut bytes).map(|_| bytes)
+        });
+        match file {
+            Ok(bytes) if bytes.len() as u64 > LARGEST => {
+                Err(format!("cannot read {}: it has more than 16 MiB", path.display()))
+            }
+            Ok(bytes) => Ok(bytes),
+            Err(error) => Err(format!("cannot read {}: {error}", path.display())),
         }
     }
 
@@ -216,6 +286,11 @@ impl State {
         self.files.extend(new.map(|name| (name.replace("::", "/"), path.to_owned())));
         Ok(())
     }
+}
+
+/// The ending of a name.
+fn extension(path: &Path) -> &str {
+    path.extension().and_then(|extension| extension.to_str()).unwrap_or("")
 }
 
 /// The packages that definitions refer to.

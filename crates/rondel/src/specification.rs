@@ -221,7 +221,7 @@ impl Specification {
 }
 
 /// The limit of a specification or a deployment, in bytes.
-const LARGEST: u64 = 16 << 20;
+pub const LARGEST: u64 = 16 << 20;
 
 /// Reads a file of at most 16 MiB. A longer one, or a device without an end, is not read to its end.
 ///

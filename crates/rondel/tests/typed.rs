@@ -64,6 +64,67 @@ fn cdr_on_zenoh() {
 }
 
 #[test]
+fn flatbuffers_on_zenoh() {
+    let Some(python) = python("flatbuffers_on_zenoh") else { return };
+    let (folder, endpoint) = (Folder::new(), free_endpoint());
+    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/../rondel-decode/tests/flatbuffers");
+    let message = std::fs::read(format!("{fixtures}/message.bin")).unwrap();
+    let message: String = message.iter().map(|byte| format!("{byte:02x}")).collect();
+    folder.file(
+        "demo.rondel",
+        "topic root : demo.Root\n\
+         property right = root.m.name == \"point\" and root.e == Gear.Back and root.t == root.t and root.rs[2] == \"c\"\n\
+         property wrong = root.v.x > 1.5 or root.m.inner.x != 7\n",
+    );
+    let deployment = |encoding: &str, more: &str| {
+        folder.file(
+            "rondel.yaml",
+            format!(
+                "specification: demo.rondel\nschemas: \"{fixtures}\"\nzenoh: {{ listen: {endpoint} }}\n\
+                 topics: {{ root: {{ source: zenoh:root, encoding: {encoding}{more} }} }}\n"
+            ),
+        )
+    };
+    rondel(["validate", &deployment("protobuf", "")])
+        .expect_status(2)
+        .expect_stderr(&["demo.Root", "descriptor set"]);
+    rondel(["validate", &deployment("flatbuffers", ", type: demo.Rot")])
+        .expect_status(2)
+        .expect_stderr(&["demo.Rot"]);
+    let file = deployment("flatbuffers", "");
+    let validated = rondel(["validate", &file]);
+    validated.expect_status(0);
+    assert!(validated.stdout.contains("flatbuffers of demo.Root"), "{}", validated.stdout);
+    let mut run = Process::rondel(["run", &file, "--count", "1", "--format", "json"]);
+    run.wait_stderr("ready");
+    let options = ["root", "--connect", &endpoint, "--hex", &message];
+    independent(&python, "zenoh_publish.py", &options).finish().expect_status(0);
+    let output = run.finish();
+    output.expect_status(0);
+    for (property, verdict) in [("right", "satisfied"), ("wrong", "violated")] {
+        let line = output.stdout.lines().find(|line| line.contains(property)).unwrap_or("");
+        assert!(line.contains(verdict), "{}", output.stdout);
+    }
+}
+
+/// The types of a descriptor set: fields and times are checked as those of other definitions.
+#[test]
+fn types_of_protobuf() {
+    let folder = Folder::new();
+    let set = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/protobuf/types");
+    std::fs::copy(set, folder.path("types.desc")).unwrap();
+    let explain = |text: &str| {
+        rondel(["explain", &folder.file("p.rondel", text), "--schemas", &folder.path("types.desc")])
+    };
+    let explained = explain("topic root : Root property p = root.time > 5");
+    explained.expect_status(0);
+    assert!(explained.stdout.contains("types.desc)"), "{}", explained.stdout);
+    explain("topic root : Root property p = root.tim > 5")
+        .expect_status(2)
+        .expect_stderr(&["did you mean 'time'?"]);
+}
+
+#[test]
 fn explain_says_where_a_definition_comes_from() {
     let folder = folder();
     let (file, msgs) = (folder.path("rover.rondel"), folder.path("msgs"));
@@ -90,6 +151,7 @@ fn definitions_that_cannot_be_used() {
     refused("own/msg/Bad.msg", "float3 x\n[", &["Bad.msg", "line"]);
     refused("Bad.msg", "float32 x\n", &["PACKAGE/msg/TYPE.msg"]);
     refused("bad.idl", "struct {", &["bad.idl", "line 1"]);
-    refused("bad.proto", "", &["*.msg"]);
+    refused("bad.proto", "", &["descriptor set"]);
+    refused("bad.txt", "", &["*.msg"]);
     rondel(["explain", &file, "--schemas", "/not/there"]).expect_status(2).expect_stderr(&["/not/there"]);
 }

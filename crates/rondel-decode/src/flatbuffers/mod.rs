@@ -21,6 +21,7 @@
 
 mod buffer;
 mod compile;
+mod outline;
 mod plan;
 mod schema;
 mod walk;

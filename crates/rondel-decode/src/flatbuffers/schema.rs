@@ -81,6 +81,7 @@ pub(super) enum Number {
 
 #[derive(Debug, Default)]
 pub(super) struct Enum {
+    pub(super) name: Box<str>,
     /// In ascending order, one name for each value.
     pub(super) labels: Vec<(i64, Box<str>)>,
     /// Also further names.
@@ -312,7 +313,7 @@ impl<'m> Reader<'m> {
     }
 
     fn enumeration(&self, found: Table) -> Parsed<Enum> {
-        let mut enumeration = Enum::default();
+        let mut enumeration = Enum { name: self.text(found, 0)?, ..Enum::default() };
         for value in self.tables(found, 1)? {
             let name = self.text(value, 0)?;
             let number = self.number(value, 1)?.map_or(0, i64::from_le_bytes);

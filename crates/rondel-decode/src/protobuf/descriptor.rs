@@ -54,6 +54,7 @@ pub(super) struct Field {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Enum {
+    pub(super) name: Box<str>,
     /// In ascending order, one name for each value.
     pub(super) labels: Vec<(i64, Box<str>)>,
     /// Also further names.
@@ -360,8 +361,8 @@ impl Builder {
         // Of several names of a value, the first one counts.
         labels.sort_by_key(|(value, _)| *value);
         labels.dedup_by_key(|(value, _)| *value);
-        self.found.names.insert(name.into(), Named::Enum(self.found.enums.len()));
-        self.found.enums.push(Enum { labels, values });
+        self.found.names.insert(name.as_str().into(), Named::Enum(self.found.enums.len()));
+        self.found.enums.push(Enum { name: name.into(), labels, values });
         Ok(())
     }
 

@@ -23,6 +23,7 @@
 
 mod compile;
 mod descriptor;
+mod outline;
 mod plan;
 #[cfg(feature = "proto")]
 mod text;

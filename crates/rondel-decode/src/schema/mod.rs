@@ -172,6 +172,11 @@ pub struct Struct {
     pub constants: Vec<Constant>,
 }
 
+/// The names of the seconds in a time.
+pub(crate) const SECONDS: [&str; 3] = ["sec", "secs", "seconds"];
+/// The names of the nanoseconds in a time.
+pub(crate) const NANOS: [&str; 6] = ["nanosec", "nanosecs", "nsec", "nsecs", "nanos", "nanoseconds"];
+
 impl Struct {
     /// Returns the positions of the seconds and the nanoseconds, if the structure is a time: two integers named so.
     pub fn stamp(&self) -> Option<(usize, usize)> {
@@ -182,8 +187,7 @@ impl Struct {
             };
             self.members.iter().position(is)
         };
-        let seconds = position(&["sec", "secs", "seconds"])?;
-        let nanos = position(&["nanosec", "nanosecs", "nsec", "nsecs", "nanos", "nanoseconds"])?;
+        let (seconds, nanos) = (position(&SECONDS)?, position(&NANOS)?);
         (self.members.len() == 2).then_some((seconds, nanos))
     }
 }

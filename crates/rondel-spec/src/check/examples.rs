@@ -168,6 +168,7 @@ impl<'a> Checker<'a> {
                     SchemaType::Value(value_type) | SchemaType::Stamp(value_type, _) => article(*value_type),
                     SchemaType::Object(_) => "an object",
                     SchemaType::Array(_) => "an array",
+                    SchemaType::Open => return,
                 };
                 let found = match kind {
                     ContentKind::Object(_) => "an object",

@@ -65,6 +65,8 @@ impl<'a> Fields<'a> {
             };
             fields = match next {
                 SchemaType::Object(schema) | SchemaType::Stamp(_, schema) => Some(schema),
+                // Nothing is known about what lies below.
+                SchemaType::Open => return Ok((next, None)),
                 SchemaType::Value(_) | SchemaType::Array(_) => None,
             };
             found = Some(next);
@@ -79,15 +81,18 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Returns the type of the single value at a path, and the location of its declaration.
+    /// Returns the type of the single value at a path, and the location of its declaration; `None` if its uses decide it.
     pub(crate) fn find_value(
         &self,
         segments: &[(Segment, Span)],
         whole: Span,
-    ) -> Result<(ValueType, Option<Span>), Box<Diagnostic>> {
+    ) -> Result<Option<(ValueType, Option<Span>)>, Box<Diagnostic>> {
         let (found, declared) = self.find(segments, whole)?;
         if let SchemaType::Value(value_type) | SchemaType::Stamp(value_type, _) = found {
-            return Ok((*value_type, declared));
+            return Ok(Some((*value_type, declared)));
+        }
+        if matches!(found, SchemaType::Open) {
+            return Ok(None);
         }
         let message = format!("expected a single value, found {}", describe(found));
         let mut diagnostic = Diagnostic::new(Code::NotASingleValue, whole, message);
@@ -115,6 +120,7 @@ fn describe(found: &SchemaType) -> &'static str {
     match found {
         SchemaType::Object(_) => "an object",
         SchemaType::Array(_) => "an array",
+        SchemaType::Open => "of unknown type",
         SchemaType::Value(value_type) | SchemaType::Stamp(value_type, _) => {
             super::kinds::article(*value_type)
         }

@@ -297,7 +297,7 @@ impl<'a> Checker<'a> {
     fn field(&mut self, node: NodeId, topic: TopicId, steps: &[(Segment, Span)]) -> Meaning {
         let declared = match self.fields(topic).map(|fields| fields.find_value(steps, self.span(node))) {
             None => None,
-            Some(Ok(declared)) => Some(declared),
+            Some(Ok(declared)) => declared,
             Some(Err(diagnostic)) => {
                 self.diagnostics.push(*diagnostic);
                 return Meaning::Invalid;

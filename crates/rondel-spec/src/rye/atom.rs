@@ -254,7 +254,7 @@ impl Parser<'_> {
     ) -> Parsed<()> {
         let declared = match self.target.fields.map(|fields| fields.find_value(steps, whole)) {
             None => None,
-            Some(Ok((found, _))) => Some(found),
+            Some(Ok(found)) => found.map(|(found, _)| found),
             Some(Err(diagnostic)) => return Err(self.report(*diagnostic)),
         };
         let known = &mut self.scope[variable];
@@ -294,7 +294,7 @@ impl Parser<'_> {
             return Err(self.not_in_this_version(start, "`any` or `all` inside another `any` or `all`"));
         }
         if let Some(found) = self.declared(prefix, start)?
-            && !matches!(found, SchemaType::Array(_))
+            && !matches!(found, SchemaType::Array(_) | SchemaType::Open)
         {
             let message = "`any` and `all` apply to arrays, and this field is not an array";
             self.report(Diagnostic::new(Code::TypeMismatch, start, message));
@@ -328,10 +328,13 @@ impl Parser<'_> {
         let Some(fields) = self.target.fields else { return Ok(None) };
         match fields.find_value(steps, whole) {
             Err(diagnostic) => Err(self.report(*diagnostic)),
-            Ok((found, _)) if found == wanted || wanted == ValueType::Float && found == ValueType::Int => {
+            Ok(None) => Ok(None),
+            Ok(Some((found, _)))
+                if found == wanted || wanted == ValueType::Float && found == ValueType::Int =>
+            {
                 Ok(Some(found))
             }
-            Ok((found, declared)) => {
+            Ok(Some((found, declared))) => {
                 let wanted = if wanted == ValueType::Float { "a number" } else { article(wanted) };
                 let message = format!("expected {wanted}, but the field is {}", article(found));
                 let mut diagnostic = Diagnostic::new(Code::TypeMismatch, whole, message);

@@ -233,7 +233,7 @@ impl Run {
                 Ok(address) => address,
                 Err(Mistyped::Unknown(address, why)) => {
                     warn(&format!("topic '{}': {why}", topic.name));
-                    address
+                    *address
                 }
                 Err(Mistyped::Refused(why)) => return Err(wrong(format!("topic '{}': {why}", topic.name))),
             };

@@ -522,7 +522,7 @@ fn sources<'y>(
                     Ok(address) => address,
                     Err(Mistyped::Unknown(address, why)) => {
                         mistakes.doubt(item, why);
-                        address
+                        *address
                     }
                     Err(Mistyped::Refused(why)) => {
                         mistakes.at(item, format!("topic '{name}': {why}"));
@@ -619,7 +619,7 @@ fn binding(
         Ok(address) => Some((Binding { address: of_mqtt.at(address, mistakes), input }, settings)),
         Err(Mistyped::Unknown(address, why)) => {
             mistakes.doubt(place, why);
-            Some((Binding { address, input }, settings))
+            Some((Binding { address: *address, input }, settings))
         }
         Err(Mistyped::Refused(why)) => {
             mistakes.at(place, why);

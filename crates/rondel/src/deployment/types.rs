@@ -28,7 +28,7 @@ pub enum Mistyped {
     /// The type is wrong, or missing.
     Refused(String),
     /// Nothing can be found out about the type; the address reads one string of it.
-    Unknown(Address, String),
+    Unknown(Box<Address>, String),
 }
 
 impl Typing<'_> {
@@ -47,7 +47,7 @@ impl Typing<'_> {
         let address = match (address, name) {
             (Address::Dds(topic, TopicType::Text(_), qos), Some(name)) => {
                 let schema = self.schemas.schema(name);
-                let text = schema.as_ref().ok().and_then(|schema| text_member(schema));
+                let text = schema.as_ref().ok().and_then(text_member);
                 match (schema, text) {
                     // A field of a declared type is meant, not JSON in its text.
                     (_, Some(member)) if declared.is_none() || self.has_encoding => {
@@ -70,7 +70,7 @@ impl Typing<'_> {
                              otherwise name its definition with `schemas:`"
                         );
                         let address = Address::Dds(topic, TopicType::Text(text), qos);
-                        return Err(Mistyped::Unknown(address, why));
+                        return Err(Mistyped::Unknown(Box::new(address), why));
                     }
                 }
             }
@@ -162,7 +162,8 @@ mod tests {
         let typing = Typing { topic: Some(&topic), own, has_encoding, schemas: &schemas };
         let mut input = Input::default();
         let address = match typing.complete(Address::parse("dds:t").unwrap(), &mut input) {
-            Ok(address) | Err(Mistyped::Unknown(address, _)) => address,
+            Ok(address) => address,
+            Err(Mistyped::Unknown(address, _)) => *address,
             Err(Mistyped::Refused(why)) => return (why, String::new()),
         };
         let Address::Dds(_, topic_type, _) = address else { unreachable!() };
