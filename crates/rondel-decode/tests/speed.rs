@@ -1,5 +1,5 @@
-//! How long a message takes in each encoding: run alone, optimised, with `--ignored --nocapture`. CDR has more cases
-//! in `cdr/speed.rs`.
+//! How long a message takes in each encoding: run alone, optimised, with `--ignored --nocapture`; `ONLY=cbor`
+//! selects one encoding. CDR has more cases in `cdr/speed.rs`.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // a test
 
@@ -137,8 +137,9 @@ fn what_is_measured_is_read() {
 #[ignore = "a measurement: needs an idle machine and an optimised build"]
 fn speed() {
     let rounds = std::env::var("ROUNDS").map_or(200_000, |rounds| rounds.parse().unwrap());
-    for case in cases() {
-        let (_, ns) = decode(&case, rounds);
+    let only = std::env::var("ONLY").ok();
+    for case in cases().iter().filter(|case| only.as_ref().is_none_or(|only| *only == case.encoding.name())) {
+        let (_, ns) = decode(case, rounds);
         println!("two fields of ten in {}: {ns:.1} ns, {} bytes", case.encoding, case.message.len());
     }
 }

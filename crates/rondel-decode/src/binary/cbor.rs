@@ -25,7 +25,27 @@ const TAG_EPOCH: u64 = 1;
 const TAG_BIGNUM: u64 = 2;
 const TAG_NEGATIVE_BIGNUM: u64 = 3;
 
+/// Integers, floating-point and other plain values, and texts and byte strings below 24 bytes.
+const fn sizes() -> [u8; 256] {
+    let mut sizes = [0; 256];
+    let mut first = 0;
+    while first < 256 {
+        let (major, info) = (first as u8 >> 5, first as u8 & 31);
+        sizes[first] = match (major, info) {
+            (UNSIGNED | NEGATIVE | 7, 0..24) => 1,
+            (UNSIGNED | NEGATIVE | 7, 24..28) => 1 + (1 << (info - 24)),
+            (BYTES | TEXT, 0..24) => 1 + info,
+            _ => 0,
+        };
+        first += 1;
+    }
+    sizes
+}
+
 impl Format for Cbor {
+    const SIZES: [u8; 256] = sizes();
+    const SHORT_TEXT: (u8, u8) = (0x60, 24);
+
     #[inline(always)]
     fn token<'m>(reader: &mut Reader<'m>) -> Parsed<Token<'m>> {
         reader.is_epoch = false;
@@ -89,6 +109,9 @@ impl Format for Cbor {
         let mut left = count;
         while left > 0 {
             left -= 1;
+            if reader.skip_plain::<Cbor>() {
+                continue;
+            }
             let at = reader.at;
             let first = reader.byte()?;
             let (major, info) = (first >> 5, first & 31);
@@ -192,14 +215,18 @@ fn skip_open(reader: &mut Reader<'_>, major: u8, at: usize, depth: u32) -> Parse
 
 /// A number of 16 bits: a sign, five bits of exponent and ten of fraction.
 fn half(bits: u16) -> f64 {
-    let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));
-    let size = match exponent {
-        0 => fraction * 2_f64.powi(-24),
-        31 if fraction == 0.0 => f64::INFINITY,
-        31 => f64::NAN,
-        _ => (fraction + 1024.0) * 2_f64.powi(exponent - 25),
+    let bits = u32::from(bits);
+    let (sign, exponent, fraction) = (bits >> 15 << 31, bits >> 10 & 0x1f, bits & 0x3ff);
+    let exponent = match exponent {
+        // Below the normal range: so many of 2^-24.
+        0 => {
+            let size = f64::from(fraction) / f64::from(1 << 24);
+            return if sign == 0 { size } else { -size };
+        }
+        31 => 0xff,
+        _ => exponent + 127 - 15,
     };
-    if bits >> 15 == 1 { -size } else { size }
+    f32::from_bits(sign | exponent << 23 | fraction << 13).into()
 }
 
 #[cfg(test)]

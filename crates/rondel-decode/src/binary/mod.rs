@@ -138,6 +138,12 @@ enum Token<'m> {
 
 /// An encoding.
 trait Format {
+    /// The size of a value by its first byte, with it; 0 where more than this byte tells it.
+    const SIZES: [u8; 256];
+
+    /// The first byte of an empty text, and the number of lengths that the ones after it state.
+    const SHORT_TEXT: (u8, u8);
+
     /// Reads the beginning of a value. The numbers of elements are at most the number of bytes that follow.
     fn token<'m>(reader: &mut Reader<'m>) -> Parsed<Token<'m>>;
 
@@ -152,6 +158,30 @@ trait Format {
 }
 
 impl<'m> Reader<'m> {
+    /// Passes a value whose first byte states its size, if it is one and there.
+    #[inline(always)]
+    fn skip_plain<F: Format>(&mut self) -> bool {
+        let Some(first) = self.bytes.get(self.at) else { return false };
+        let size = usize::from(F::SIZES[usize::from(*first)]);
+        let is_plain = size > 0 && size <= self.bytes.len() - self.at;
+        self.at += if is_plain { size } else { 0 };
+        is_plain
+    }
+
+    /// Takes a text whose first byte states its length, if it is one and there.
+    #[inline(always)]
+    fn short_text<F: Format>(&mut self) -> Option<&'m [u8]> {
+        let (first, lengths) = F::SHORT_TEXT;
+        let length = self.bytes.get(self.at)?.wrapping_sub(first);
+        if length >= lengths {
+            return None;
+        }
+        let start = self.at + 1;
+        let text = self.bytes.get(start..start + usize::from(length))?;
+        self.at = start + text.len();
+        Some(text)
+    }
+
     fn rest(&self) -> u64 {
         (self.bytes.len() - self.at) as u64
     }

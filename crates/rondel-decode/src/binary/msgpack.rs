@@ -9,7 +9,30 @@ pub(super) struct Msgpack;
 /// The type of extensions that are points in time.
 const TIMESTAMP: i8 = -1;
 
+/// Integers, floating-point numbers, nil, booleans, short texts, and extensions of a size of their own.
+const fn sizes() -> [u8; 256] {
+    let mut sizes = [0; 256];
+    let mut first = 0;
+    while first < 256 {
+        sizes[first] = match first {
+            0x00..=0x7f | 0xc0 | 0xc2 | 0xc3 | 0xe0..=0xff => 1,
+            0xa0..=0xbf => 1 + (first as u8 & 0x1f),
+            0xcc | 0xd0 => 2,
+            0xcd | 0xd1 => 3,
+            0xca | 0xce | 0xd2 => 5,
+            0xcb | 0xcf | 0xd3 => 9,
+            0xd4..=0xd8 => 2 + (1 << (first - 0xd4)),
+            _ => 0,
+        };
+        first += 1;
+    }
+    sizes
+}
+
 impl Format for Msgpack {
+    const SIZES: [u8; 256] = sizes();
+    const SHORT_TEXT: (u8, u8) = (0xa0, 32);
+
     #[inline(always)]
     fn token<'m>(reader: &mut Reader<'m>) -> Parsed<Token<'m>> {
         let at = reader.at;
@@ -69,30 +92,12 @@ impl Format for Msgpack {
         let mut left = count;
         while left > 0 {
             left -= 1;
+            if reader.skip_plain::<Msgpack>() {
+                continue;
+            }
             let at = reader.at;
             let first = reader.byte()?;
             let more = match first {
-                0x00..=0x7f | 0xc0 | 0xc2 | 0xc3 | 0xe0..=0xff => continue,
-                0xa0..=0xbf => {
-                    reader.take(u64::from(first & 0x1f))?;
-                    continue;
-                }
-                0xcc | 0xd0 => {
-                    reader.take(1)?;
-                    continue;
-                }
-                0xcd | 0xd1 => {
-                    reader.take(2)?;
-                    continue;
-                }
-                0xca | 0xce | 0xd2 => {
-                    reader.take(4)?;
-                    continue;
-                }
-                0xcb | 0xcf | 0xd3 => {
-                    reader.take(8)?;
-                    continue;
-                }
                 0x80..=0x8f => u64::from(first & 0x0f) * 2,
                 0x90..=0x9f => u64::from(first & 0x0f),
                 0xdc | 0xdd => length(reader, first - 0xdb)?,

@@ -20,6 +20,8 @@ pub(super) struct Node {
 #[derive(Debug)]
 pub(super) struct Key {
     pub(super) name: Box<str>,
+    /// What tells names of the same length apart, but for their bytes after the eighth.
+    head: u64,
     /// The integer that the name is in decimal digits.
     pub(super) number: Option<i64>,
     pub(super) node: Node,
@@ -49,6 +51,7 @@ impl Node {
         };
         let keys = fields.keys.iter().map(|(name, fields)| Key {
             name: (*name).into(),
+            head: head(name.as_bytes()),
             number: name.parse().ok().filter(|number: &i64| number.to_string() == *name),
             node: below(name, fields, errors),
         });
@@ -76,5 +79,32 @@ impl Node {
         }
         let targets = fields.wants.iter().filter_map(Target::new).collect();
         Node { keys, indices: indices.into(), targets, tests: tests.into() }
+    }
+}
+
+impl Key {
+    /// Whether it is this text, which has this head.
+    #[inline(always)]
+    pub(super) fn is(&self, text: &[u8], head: u64) -> bool {
+        self.head == head
+            && self.name.len() == text.len()
+            && (text.len() <= 8 || self.name.as_bytes() == text)
+    }
+}
+
+/// The first eight bytes of a text; of a shorter one all of them, of which some may come twice.
+#[inline(always)]
+pub(super) fn head(text: &[u8]) -> u64 {
+    let byte = |at: usize| u64::from(text[at]);
+    match text.len() {
+        0 => 0,
+        1..4 => byte(0) | byte(text.len() / 2) << 8 | byte(text.len() - 1) << 16,
+        4..8 => match (text.first_chunk(), text.last_chunk()) {
+            (Some(first), Some(last)) => {
+                u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32
+            }
+            _ => 0,
+        },
+        _ => text.first_chunk().map_or(0, |first| u64::from_le_bytes(*first)),
     }
 }

@@ -2,7 +2,7 @@
 
 use rondel_event::{Quantifier, Slot};
 
-use super::plan::{ElementTest, Key, Node};
+use super::plan::{ElementTest, Key, Node, head};
 use super::{Format, Reader, Token};
 use crate::error::{Fault, MessageErrorKind, Parsed};
 use crate::json::MAX_DEPTH;
@@ -92,6 +92,7 @@ impl<'m> Walk<'m, '_> {
                     let key = &keys[found];
                     self.value::<F>(&key.node, depth + 1).map_err(|fault| fault.in_member(&key.name))?;
                 }
+                None if self.reader.skip_plain::<F>() => {}
                 None => F::skip(&mut self.reader, 1, depth + 1)?,
             }
         }
@@ -100,6 +101,9 @@ impl<'m> Walk<'m, '_> {
     /// Reads a key, and finds it among those that are read.
     #[inline(always)]
     fn key<F: Format>(&mut self, keys: &[Key], next: usize, depth: u32) -> Parsed<Option<usize>> {
+        if let Some(text) = self.reader.short_text::<F>() {
+            return Ok(named(keys, next, text));
+        }
         let start = self.reader.at;
         Ok(match F::token(&mut self.reader)? {
             Token::Scalar(Scalar::Text(text)) => named(keys, next, text),
@@ -256,7 +260,8 @@ impl<'m> Walk<'m, '_> {
 /// The place of a key among those that are read.
 #[inline(always)]
 fn named(keys: &[Key], next: usize, text: &[u8]) -> Option<usize> {
-    let is = |key: &Key| key.name.as_bytes() == text;
+    let head = head(text);
+    let is = |key: &Key| key.is(text, head);
     if keys.get(next).is_some_and(is) { Some(next) } else { keys.iter().position(is) }
 }
 

@@ -47,9 +47,6 @@ impl<'d> Compiler<'d> {
         // What else may come in place of a field that is read.
         let oneofs: Vec<usize> =
             wanted.iter().filter_map(|(found, _)| message.fields[*found].oneof).collect();
-        let first_word = self.words;
-        let words = message.fields.len() + message.oneofs + 2;
-        self.words += words;
         let (mut plans, mut defaults) = (Vec::new(), Vec::new());
         for (found, field) in message.fields.iter().enumerate() {
             let below = wanted.iter().find(|(at, _)| *at == found).map(|(_, below)| *below);
@@ -62,8 +59,9 @@ impl<'d> Compiler<'d> {
                 number: field.number,
                 name: field.name.clone(),
                 kind: field.kind,
-                oneof: field.oneof.map(|oneof| first_word + message.fields.len() + oneof),
-                word: first_word + found,
+                wire: field.kind.wire(),
+                oneof: field.oneof,
+                word: 0,
                 action,
             });
         }
@@ -75,7 +73,24 @@ impl<'d> Compiler<'d> {
                 *at = place;
             }
         }
-        let (present, time) = self.whole(at, fields, first_word + words - 2);
+        // Only what must be remembered gets a word: they are cleared with every message.
+        let first_word = self.words;
+        let mut next = first_word..;
+        let mut of_oneofs: Vec<(usize, usize)> = Vec::new();
+        for plan in &mut plans {
+            if !matches!(plan.action, Action::One(ValuePlan::Scalar(_)) | Action::Replace) {
+                plan.word = next.next().unwrap_or_default();
+            }
+            if let Some(oneof) = plan.oneof {
+                let known = of_oneofs.iter().find(|(known, _)| *known == oneof).map(|(_, word)| *word);
+                let word = known.unwrap_or_else(|| next.next().unwrap_or_default());
+                of_oneofs.push((oneof, word));
+                plan.oneof = oneofs.contains(&oneof).then_some(word);
+            }
+        }
+        let (present, time) = self.whole(at, fields, next.start);
+        self.words = next.start + if time.is_some() { 2 } else { 0 };
+        let words = self.words - first_word;
         let fields = plans.into();
         MessagePlan { present, time, fields, places, defaults: defaults.into(), first_word, words }
     }

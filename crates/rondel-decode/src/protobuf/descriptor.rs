@@ -36,7 +36,6 @@ enum Named {
 pub(super) struct Message {
     pub(super) name: Box<str>,
     pub(super) fields: Vec<Field>,
-    pub(super) oneofs: usize,
     /// Whether it is the key and value of an entry of a map.
     pub(super) is_entry: bool,
 }
@@ -256,7 +255,7 @@ impl Builder {
         if depth >= MAX_DEPTH {
             return Err(crate::error::Fault::new(message.at, crate::MessageErrorKind::TooDeep));
         }
-        let (mut name, mut features, mut is_entry, mut oneofs) = (String::new(), outer, false, 0);
+        let (mut name, mut features, mut is_entry) = (String::new(), outer, false);
         fields(message, |number, _, part| {
             match number {
                 1 => name = full_name(scope, &text(part)),
@@ -267,13 +266,12 @@ impl Builder {
                         Ok(())
                     })?;
                 }
-                8 => oneofs += 1,
                 _ => {}
             }
             Ok(())
         })?;
         let at = self.found.messages.len();
-        let found = Message { name: name.as_str().into(), fields: Vec::new(), oneofs, is_entry };
+        let found = Message { name: name.as_str().into(), fields: Vec::new(), is_entry };
         self.found.messages.push(found);
         self.found.names.insert(name.as_str().into(), Named::Message(at));
         fields(message, |number, _, part| match number {

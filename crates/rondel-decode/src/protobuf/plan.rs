@@ -7,8 +7,8 @@ use crate::sink::{Scalar, Target};
 
 /// What is read of a message.
 ///
-/// What is known of the message while it is read is kept in a range of words: for each field whether it was
-/// begun, or how many of its elements came; for each oneof the field that came last; and two for a time.
+/// What must be remembered of the message while it is read is kept in a range of words: of an inner message that it
+/// was begun, of a repeated field how many elements came, of a oneof the field that came last; and two for a time.
 #[derive(Debug, Default)]
 pub(super) struct MessagePlan {
     /// Targets for the message as a whole: that it is there.
@@ -29,9 +29,11 @@ pub(super) struct FieldPlan {
     pub(super) number: u32,
     pub(super) name: Box<str>,
     pub(super) kind: Kind,
+    /// How a value is written.
+    pub(super) wire: u8,
     /// The word of its oneof.
     pub(super) oneof: Option<usize>,
-    /// Its own word.
+    /// Its own word, unless it is one value without parts.
     pub(super) word: usize,
     pub(super) action: Action,
 }

@@ -30,7 +30,9 @@ impl Walk<'_> {
     /// Begins a message: its fields are their defaults until they come.
     #[inline(always)]
     fn begin(&mut self, plan: &MessagePlan, at: usize) -> Parsed<()> {
-        if let Some(words) = self.words.get_mut(plan.first_word..plan.first_word + plan.words) {
+        if plan.words > 0
+            && let Some(words) = self.words.get_mut(plan.first_word..plan.first_word + plan.words)
+        {
             words.fill(0);
         }
         for target in &plan.present {
@@ -81,7 +83,7 @@ impl Walk<'_> {
         {
             return self.packed(field, repeated, reader.part()?);
         }
-        if wire != field.kind.wire() {
+        if wire != field.wire {
             // A field of another type is an unknown one.
             return reader.skip(wire, field.number, start);
         }
@@ -134,7 +136,9 @@ impl Walk<'_> {
         }
         let earlier = u32::try_from(before).ok().and_then(|before| plan.field(before));
         if let Some(FieldPlan { action: Action::One(value), word, .. }) = earlier {
-            self.words[*word] = 0;
+            if let ValuePlan::Message(_) = value {
+                self.words[*word] = 0;
+            }
             self.clear(value);
         }
     }

@@ -82,6 +82,10 @@ impl<'m> Reader<'m> {
     /// Takes what stands before a field: its number, and how it is written.
     #[inline(always)]
     pub(super) fn tag(&mut self) -> Parsed<(u32, u8)> {
+        if let Some(&tag @ 8..0x80) = self.bytes.get(self.at) {
+            self.at += 1;
+            return Ok((u32::from(tag >> 3), tag & 7));
+        }
         let start = self.at;
         let tag = self.varint()?;
         match u32::try_from(tag) {
@@ -90,13 +94,22 @@ impl<'m> Reader<'m> {
         }
     }
 
+    #[inline(always)]
+    fn pass(&mut self, size: usize) -> Parsed<()> {
+        if size > self.bytes.len() - self.at {
+            return Err(self.truncated());
+        }
+        self.at += size;
+        Ok(())
+    }
+
     /// Passes the value of a field that is written so. `start` is where the field begins.
     #[inline(always)]
     pub(super) fn skip(&mut self, wire: u8, number: u32, start: usize) -> Parsed<()> {
         match wire {
             VARINT => _ = self.varint()?,
-            FIXED64 => _ = self.array::<8>()?,
-            FIXED32 => _ = self.array::<4>()?,
+            FIXED64 => self.pass(8)?,
+            FIXED32 => self.pass(4)?,
             LENGTH => _ = self.part()?,
             _ => self.skip_group(wire, number, start, 0)?,
         }

@@ -11,6 +11,10 @@ pub(super) struct Annotations {
     pub(super) optional: bool,
     pub(super) default_literal: bool,
     pub(super) id: Option<Vec<Token>>,
+    /// Whether the ids of members are hashes of their names; `None` if it is not stated.
+    pub(super) autoid_hash: Option<bool>,
+    /// The text whose hash is the id of the member; an empty one stands for its name.
+    pub(super) hashid: Option<Box<str>>,
     pub(super) value: Option<Vec<Token>>,
     pub(super) bit_bound: Option<Vec<Token>>,
     pub(super) position: Option<Vec<Token>>,
@@ -54,11 +58,13 @@ impl Annotations {
             "bit_bound" => self.bit_bound = number(&parameters),
             "position" => self.position = number(&parameters),
             "hashid" => {
-                return Err(SchemaError::at(place, "ids from hashes of names are not read: give `@id(N)`"));
+                self.hashid = match parameters.last().map(|token| &token.kind) {
+                    Some(TokenKind::Text(text)) => Some(text.clone()),
+                    None => Some("".into()),
+                    Some(_) => return Err(SchemaError::at(place, "expected a text, or nothing")),
+                };
             }
-            "autoid" if first_word() != Some("SEQUENTIAL") => {
-                return Err(SchemaError::at(place, "ids from hashes of names are not read: give `@id(N)`"));
-            }
+            "autoid" => self.autoid_hash = Some(first_word() != Some("SEQUENTIAL")),
             _ => {}
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! Tokens to definitions.
 
+use md5::{Digest as _, Md5};
+
 use super::annotation::Annotations;
 use super::constant::Number;
 use super::lexer::{Token, TokenKind};
@@ -184,6 +186,10 @@ impl<'t> Parser<'t> {
             .word("a definition: `module`, `struct`, `union`, `enum`, `bitmask`, `typedef` or `const`")?
         {
             "module" => {
+                if annotations.autoid_hash == Some(true) {
+                    let message = "`@autoid(HASH)` of a module is not read: give it to each structure";
+                    return Err(SchemaError::at(place, message));
+                }
                 let inner = self.name()?;
                 let inner = self.in_module(inner);
                 let outer = std::mem::replace(&mut self.module, inner);
@@ -242,14 +248,17 @@ impl<'t> Parser<'t> {
         }
         self.sign('{')?;
         let mut next_id = members.last().map_or(0, |last: &Member| last.id + 1);
+        let is_hashed = annotations.autoid_hash == Some(true);
         while !self.take_sign('}') {
             let annotations = self.annotations()?;
             let id = match &annotations.id {
                 Some(tokens) => Some(self.parameter(tokens, 0, 0x0fff_ffff)? as u32),
-                None => None,
+                None => annotations.hashid.as_deref().filter(|text| !text.is_empty()).map(hash_id),
             };
+            let of_name = is_hashed || annotations.hashid.is_some();
             for (number, (member, member_type)) in self.declarators()?.into_iter().enumerate() {
-                let id = id.filter(|_| number == 0).unwrap_or(next_id);
+                let id = id.filter(|_| number == 0);
+                let id = id.unwrap_or_else(|| if of_name { hash_id(&member) } else { next_id });
                 next_id = id + 1;
                 let (key, optional) = (annotations.key, annotations.optional);
                 members.push(Member { name: member.into(), member_type, id, key, optional });
@@ -552,4 +561,10 @@ impl<'t> Parser<'t> {
             None => Err(SchemaError::at(place, format!("the type `{name}` is not defined"))),
         }
     }
+}
+
+/// The id that a text stands for: the first four bytes of its MD5, without the bits that are flags.
+fn hash_id(text: &str) -> u32 {
+    let hash: [u8; 16] = Md5::digest(text).into();
+    u32::from_le_bytes([hash[0], hash[1], hash[2], hash[3]]) & 0x0fff_ffff
 }

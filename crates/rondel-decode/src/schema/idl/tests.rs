@@ -130,8 +130,8 @@ fn errors_name_line_and_column() {
         ("struct S { @id(1) long x; @id(1) long y; };", "line 1, column 1: two members have the id 1"),
         ("struct S { @id(-1) long x; };", "line 1, column 16: expected an integer from 0 to 268435455"),
         (
-            "@autoid(HASH) struct S { long x; };",
-            "line 1, column 1: ids from hashes of names are not read: give `@id(N)`",
+            "@autoid(HASH) module m { };",
+            "line 1, column 15: `@autoid(HASH)` of a module is not read: give it to each structure",
         ),
         (
             "union U switch (float) { case 1: long x; };",
@@ -168,4 +168,22 @@ fn aliases_in_a_circle_and_recursion_are_refused() {
     assert!(library.schema("T").unwrap_err().message.contains("contains itself"));
     library.add_idl("typedef x::A B; module x { typedef ::B A; }; struct S { B b; };", &|_| None).unwrap();
     assert!(library.schema("S").unwrap_err().message.contains("contains itself"));
+}
+
+/// The hash of `color` is the example of the standard; the others are MD5 by another program.
+#[test]
+fn ids_are_hashes_where_that_is_stated() {
+    let ids = |text: &str| -> Vec<u32> {
+        let mut library = Library::new();
+        library.add_idl(text, &|_| None).unwrap();
+        library.schema("S").unwrap().root().members.iter().map(|member| member.id).collect()
+    };
+    let (color, x, y) = (0x0fa5_dd70, 0x01e4_d49d, 0x0690_5241);
+    assert_eq!(ids("@autoid(HASH) @mutable struct S { long color; @id(3) long x; long y; };"), [color, 3, y]);
+    assert_eq!(ids("@autoid @mutable struct S { long x, y; };"), [x, y]);
+    assert_eq!(ids("@autoid(SEQUENTIAL) struct S { long x; long y; };"), [0, 1]);
+    assert_eq!(
+        ids("struct S { @hashid long x; @hashid(\"color\") long z; long y; };"),
+        [x, color, color + 1]
+    );
 }
