@@ -24,7 +24,7 @@
 
 mod names;
 
-pub use names::is_pattern;
+pub use names::{is_matched, is_pattern};
 
 use std::fmt;
 
@@ -69,6 +69,17 @@ pub enum LineTime {
     Field(Path),
 }
 
+/// A message in a recording that could not be read, or that a skipped line may have held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unseen {
+    /// The row before which it was.
+    pub row: usize,
+    /// Its topic, if it is known.
+    pub topic: Option<TopicId>,
+    /// Who published it, if the line says so.
+    pub origin: Option<Origin>,
+}
+
 /// How many names of topics that are not read are kept; the last stands for all further ones.
 const OTHERS: usize = 256;
 
@@ -90,6 +101,8 @@ pub struct Lines {
     untimed: Rows,
     /// The rows of the last call whose lines name their origin, and the origins.
     origins: Vec<(usize, Origin)>,
+    /// The messages of the last call that could not be read.
+    unseen: Vec<Unseen>,
     mistyped: u64,
     undecodable: u64,
     /// The line of the first payload that could not be decoded, and why.
@@ -343,6 +356,7 @@ impl Lines {
             others: Vec::new(),
             untimed: 0,
             origins: Vec::new(),
+            unseen: Vec::new(),
             mistyped: 0,
             undecodable: 0,
             first_undecodable: None,
@@ -423,6 +437,7 @@ impl Lines {
     ) -> Result<usize, LineError> {
         self.untimed = 0;
         self.origins.clear();
+        self.unseen.clear();
         self.oversized.clear();
         let mut starts = [0; STARTS];
         let mut at = at;
@@ -483,6 +498,7 @@ impl Lines {
                 return Err(error);
             }
             self.skipped.0 += 1;
+            self.unseen.push(Unseen { row: block.len(), topic: None, origin: None });
             self.skipped.1.get_or_insert(error);
         }
         if let Some(last) = block.len().checked_sub(1) {
@@ -541,6 +557,7 @@ impl Lines {
         let size = framed.map_or(line.len(), |payload| payload.end - payload.start);
         if size > self.largest {
             self.oversized.push((id, size));
+            self.unseen.push(Unseen { row: block.len(), topic: Some(id), origin: None });
             return Ok(());
         }
         let row = block.push(id, self.time);
@@ -575,6 +592,9 @@ impl Lines {
                 self.first_undecodable = Some((self.lines, reason));
             }
             self.undecodable += 1;
+            let (publisher, number) = origin;
+            let origin = publisher.zip(number).map(|(publisher, number)| Origin { publisher, number });
+            self.unseen.push(Unseen { row, topic: Some(id), origin });
             return Ok(());
         }
         if let Err(error) = walked {
@@ -627,6 +647,16 @@ impl Lines {
     pub fn origin(&self, row: usize) -> Option<Origin> {
         let at = self.origins.binary_search_by_key(&row, |(row, _)| *row).ok()?;
         self.origins.get(at).map(|(_, origin)| *origin)
+    }
+
+    /// The origins of the messages of the last call, with their rows.
+    pub fn origins(&self) -> &[(usize, Origin)] {
+        &self.origins
+    }
+
+    /// The messages of the last call that could not be read, or that skipped lines may have held.
+    pub fn unseen(&self) -> &[Unseen] {
+        &self.unseen
     }
 
     /// Takes the topics and sizes of the payloads of the last call that were too large.

@@ -115,6 +115,14 @@ pub trait Receiver: Send + Sync + 'static {
     /// unless [`wants_idle`](Receiver::wants_idle) returns `true`.
     fn idle(&self) {}
 
+    /// Called when messages of a topic may have been missed since a time: as soon as it is known, and once more, with
+    /// the time `until` when it was over, before the first message after it. Zenoh calls it only for topics on which
+    /// messages come without numbers, DDS and Zenoh only when it is over: before, nobody knows whether a neighbour has
+    /// left.
+    fn missed(&self, topic: TopicId, from: Timestamp, until: Option<Timestamp>) {
+        let _ = (topic, from, until);
+    }
+
     /// Called when something else than a sample came of a topic, in order with its samples. Only DDS calls it.
     fn changed(&self, _topic: TopicId, _change: Change<'_>, _time: Timestamp) {}
 
@@ -251,6 +259,8 @@ pub struct Problems {
     pub duplicates: u64,
     /// Broken connections that had to be restored, where the network reports them.
     pub breaks: u64,
+    /// Samples of ROS 2 without a readable number and source time; they are delivered nevertheless.
+    pub unmarked: u64,
 }
 
 /// Messages that were missed and fetched again from their publishers.
@@ -284,7 +294,8 @@ pub struct Outage {
     pub from: Timestamp,
     /// When it was restored; `None` while it is not.
     pub until: Option<Timestamp>,
-    /// Whether messages may have been missed without anything else that tells: numbered messages do.
+    /// Whether messages may have been missed of which nothing else tells: neither numbers nor
+    /// [`Receiver::missed`].
     pub carried: bool,
 }
 

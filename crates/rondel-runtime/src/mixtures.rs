@@ -1,6 +1,6 @@
 //! Topics that are patterns, such as `fleet/+/pose`: the messages of all topics that match are one stream.
 
-use rondel_decode::lines::is_pattern;
+use rondel_decode::lines::{is_matched, is_pattern};
 use rondel_event::TopicId;
 use rondel_spec::{Property, Spec, Topic};
 
@@ -29,4 +29,43 @@ fn sentence(spec: &Spec, (id, topic): (TopicId, &Topic), input: &Input) -> Optio
          {first}{others}; `for each` over a field keeps them apart",
         topic.name
     ))
+}
+
+/// A sentence for each topic that a pattern of another topic matches: a line of a recording belongs to one of them, a
+/// message of a network to both.
+pub(crate) fn overlaps(spec: &Spec, inputs: &[Input]) -> Vec<String> {
+    let names = |(topic, input): (&Topic, &Input)| -> Vec<String> {
+        [Some(&topic.address), input.address.as_ref()].into_iter().flatten().cloned().collect()
+    };
+    let all: Vec<(&Topic, Vec<String>)> =
+        spec.topics.iter().zip(inputs).map(|pair| (pair.0, names(pair))).collect();
+    let mut sentences = Vec::new();
+    for (topic, names) in all.iter().filter(|(_, names)| !names.iter().any(|name| is_pattern(name))) {
+        for (other, patterns) in &all {
+            let matches = |pattern: &&String| names.iter().any(|name| is_matched(pattern, name));
+            if let Some(pattern) = patterns.iter().find(matches) {
+                sentences.push(format!(
+                    "{} matches {pattern}, the pattern of {}: in a recording its messages count for {} only, in a run for \
+                     both",
+                    topic.name, other.name, topic.name
+                ));
+            }
+        }
+    }
+    sentences
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_topic_that_another_ones_pattern_matches_is_named() {
+        let text = "topic all \"fleet/+/pose\" topic one \"fleet/r1/pose\" topic other \"fleet/r1/speed\"";
+        let spec = rondel_spec::parse(text).spec.unwrap();
+        let sentences = overlaps(&spec, &vec![Input::default(); 3]);
+        let [sentence] = &sentences[..] else { unreachable!("{sentences:?}") };
+        assert!(sentence.starts_with("one matches fleet/+/pose, the pattern of all: "), "{sentence}");
+    }
 }

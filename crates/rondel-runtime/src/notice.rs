@@ -18,6 +18,8 @@ pub struct Notice {
     pub topic_name: Option<String>,
     /// Further facts, by their names: times and durations in seconds.
     pub members: Vec<(&'static str, Value)>,
+    /// How many notices like this one were not shown since the last that was.
+    pub before: u64,
     /// A sentence for people, without the name of the topic; its times are [marked](Notice::text).
     sentence: String,
 }
@@ -50,7 +52,7 @@ impl Notice {
         members: Vec<(&'static str, Value)>,
         sentence: String,
     ) -> Notice {
-        Notice { kind, topic, topic_name: None, members, sentence }
+        Notice { kind, topic, topic_name: None, members, before: 0, sentence }
     }
 
     /// The sentence for people, without the name of the topic; `time` writes a time.
@@ -142,6 +144,14 @@ impl Notice {
         Notice::new("outage", None, members, sentence)
     }
 
+    /// A time in which the monitor itself did not run.
+    pub(crate) fn paused(from: Timestamp, until: Timestamp) -> Notice {
+        let lasted = until.as_nanos().saturating_sub(from.as_nanos()).unsigned_abs();
+        let sentence = format!("the monitor did not run for {} from {} on", shown(lasted), At(from));
+        let members = vec![("from", seconds(from)), ("until", seconds(until))];
+        Notice::new("paused", None, members, sentence)
+    }
+
     /// A snapshot that could not be written. `holds`: messages are not acknowledged before it is.
     pub fn unsaved(file: &std::path::Path, error: &std::io::Error, holds: bool) -> Notice {
         let then = if holds { "; messages are not acknowledged before it is written" } else { "" };
@@ -168,7 +178,7 @@ impl Notice {
             list(properties)
         );
         if !stay.is_empty() {
-            sentence += &format!("; {} cannot forget them: bound how far back, or restart", list(stay));
+            sentence += &format!("; {} may stay so: nothing bounds how far back", list(stay));
         }
         let members = vec![
             ("properties", json!(properties)),
@@ -275,6 +285,11 @@ impl Notice {
     /// Whether every notice of this kind is about something else, so that each is worth a line.
     pub fn is_single(&self) -> bool {
         matches!(self.kind, "limit" | "long_parameter" | "missing" | "unsaved")
+    }
+
+    /// Whether notices of this kind are about times that follow one another, so that later ones are worth a line too.
+    pub fn is_recurring(&self) -> bool {
+        matches!(self.kind, "blind" | "lost" | "outage" | "paused")
     }
 
     /// The first event whose time is before that of the event before it.

@@ -1,18 +1,21 @@
 //! The session: messages in, reports out.
 
 mod aligned;
+mod blind;
 mod direct;
 mod emitter;
 mod intake;
+mod pause;
 mod synchronized;
 mod watch;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use rondel_align::NumberOutcome;
-use rondel_decode::json::JsonError;
+use rondel_align::{NumberOutcome, SequenceNumbers};
 use rondel_decode::lines::{LineError, Lines};
-use rondel_engine::{CompileError, Monitor};
+use rondel_decode::{DecodeError, Decoder, Encoding};
+use rondel_engine::CompileError;
 use rondel_event::{Origin, Projection, TimeUnit, Timestamp, TopicId};
 use rondel_spec::Spec;
 
@@ -31,6 +34,7 @@ use crate::statistics::{Counts, Summary, TopicStatistics};
 use aligned::Aligned;
 use direct::Direct;
 use emitter::Emitter;
+use pause::Heartbeat;
 use synchronized::Synchronized;
 use watch::Watch;
 
@@ -56,9 +60,6 @@ impl Stamp {
         self.arrival.unwrap_or_else(|| clock.now())
     }
 }
-
-/// Why the payload of a message could not be decoded.
-pub type DecodeError = JsonError;
 
 /// A specification and options, compiled: sessions start from it.
 pub struct SessionPlan {
@@ -127,6 +128,11 @@ impl SessionPlan {
         mixtures::sentences(&self.specification.spec, &self.options.inputs)
     }
 
+    /// Sentences about topics that the pattern of another topic matches, so that recordings are read differently.
+    pub fn overlaps(&self) -> Vec<String> {
+        mixtures::overlaps(&self.specification.spec, &self.options.inputs)
+    }
+
     /// The alignment of the sessions.
     pub fn alignment(&self) -> &Alignment {
         &self.options.alignment
@@ -155,6 +161,17 @@ impl SessionPlan {
         self.session(Some(&Saved::open(bytes, self.options.explain, note)?))
     }
 
+    /// Decoders of all topics for these fields.
+    fn decoders(&self, projections: &[Projection]) -> Result<Vec<Decoder>, StartError> {
+        let topics = self.specification.spec.topics.iter().zip(&self.options.inputs);
+        let decoder =
+            |(i, ((topic, input), fields)): (usize, ((&rondel_spec::Topic, &Input), &Projection))| {
+                let decoder = input.decoder(TopicId(i as u32), fields);
+                decoder.map_err(|error| StartError::Mismatch(format!("topic '{}': {error}", topic.name)))
+            };
+        topics.zip(projections).enumerate().map(decoder).collect()
+    }
+
     fn session(&self, saved: Option<&Saved>) -> Result<Session, StartError> {
         let spec = &self.specification.spec;
         let mut emitter = Emitter::new(spec, self.options.emit);
@@ -168,6 +185,11 @@ impl SessionPlan {
             statistics.for_each(|(statistics, saved)| statistics.restore(saved.clone()));
         }
         let route = if self.synchronizes {
+            if self.options.inputs.iter().any(|input| input.encoding != Encoding::Json) {
+                return Err(
+                    "a synchronizer passes messages on in JSON, so it cannot read other encodings".into()
+                );
+            }
             Route::Synchronized(Box::new(Synchronized::new(self, saved)?))
         } else if self.options.alignment.is_needed() {
             Route::Aligned(Box::new(Aligned::new(self, saved)?))
@@ -176,6 +198,9 @@ impl SessionPlan {
         };
         let mut missing = Missing::new(&self.specification, &self.needed, route.projections());
         let mut accounts = Accounts::new(topics.len());
+        let withholds = self.options.blind == Blind::Inconclusive;
+        // Where nothing measures time, and nothing waits, it makes no difference when messages come.
+        let paused_after = self.options.paused_after.filter(|_| route.measures_time());
         if let Some(Saved { known, .. }) = saved {
             missing.restore(&known.missing);
             accounts.restore(&known.numbers)?;
@@ -183,9 +208,11 @@ impl SessionPlan {
         Ok(Session {
             route,
             watch: self.options.missing_after.map(Watch::new),
+            counts_at: VecDeque::new(),
             shared: Shared {
                 emitter,
                 counts: Counts::default(),
+                flushed: 0,
                 checked_before: saved.map_or(0, |saved| saved.known.events),
                 accounts,
                 topics,
@@ -197,10 +224,12 @@ impl SessionPlan {
                 largest_message: self.options.largest_message,
                 exactly: self.options.exactly,
                 attachment: saved.map_or_else(Vec::new, |saved| saved.known.attachment.clone()),
+                heartbeat: Heartbeat::new(paused_after, withholds),
+                recorded: Vec::new(),
             },
             properties: Arc::clone(&self.properties),
             explains: self.options.explain,
-            blind: self.options.blind == Blind::Inconclusive,
+            blind: withholds,
             finished: false,
         })
     }
@@ -225,6 +254,8 @@ fn properties(spec: &Spec, fingerprint: u64, options: &Options) -> Arc<[Property
 pub struct Session {
     route: Route,
     watch: Option<Watch>,
+    /// At some times the number of messages received by then.
+    counts_at: VecDeque<(Timestamp, u64)>,
     shared: Shared,
     properties: Arc<[PropertyInfo]>,
     explains: bool,
@@ -252,12 +283,22 @@ impl Route {
             Route::Synchronized(_) => &[],
         }
     }
+
+    /// Whether it matters when messages come.
+    fn measures_time(&self) -> bool {
+        match self {
+            Route::Direct(direct) => direct.needs_time(),
+            Route::Aligned(_) | Route::Synchronized(_) => true,
+        }
+    }
 }
 
 /// The state that all routes share.
 struct Shared {
     emitter: Emitter,
     counts: Counts,
+    /// The messages received when all were last evaluated.
+    flushed: u64,
     /// Events checked before the session was restored.
     checked_before: u64,
     topics: Vec<TopicStatistics>,
@@ -271,10 +312,13 @@ struct Shared {
     largest_message: usize,
     exactly: bool,
     attachment: Vec<u8>,
+    heartbeat: Heartbeat,
+    /// The sequence numbers of each topic in lines.
+    recorded: Vec<SequenceNumbers>,
 }
 
-/// A time before all others: it is not known since when messages were not seen.
-const UNKNOWN: Timestamp = Timestamp::from_nanos(i64::MIN / 4);
+/// The limit of times with a number of messages.
+const COUNTS: usize = 256;
 
 /// The limit of notices that wait to be taken.
 const NOTICES: usize = 4096;
@@ -289,21 +333,6 @@ impl Shared {
         let topic = notice.topic.and_then(|topic| self.topics.get(topic.index()));
         notice.topic_name = topic.map(|topic| topic.name.clone());
         self.notices.push(notice);
-    }
-
-    /// Makes a notice of the properties of a monitor that have become inconclusive as messages were not seen.
-    #[cold]
-    fn blind(&mut self, monitor: &mut Monitor, spec: &Spec) {
-        let uncertain = monitor.take_uncertain();
-        let name = |property: &u32| Some(spec.properties.get(*property as usize)?.name.as_str());
-        let names: Vec<&str> = uncertain.iter().filter_map(name).collect();
-        let stay = uncertain.iter().filter(|property| monitor.stays_uncertain(**property));
-        let stay: Vec<&str> = stay.filter_map(name).collect();
-        if !names.is_empty() {
-            // Where nothing measures time, there is none.
-            let from = (monitor.position() > 0).then(|| monitor.time()).filter(|time| *time > UNKNOWN);
-            self.notice(Notice::blind(&names, &stay, from));
-        }
     }
 
     /// Counts a message without the time that it should carry.
@@ -350,40 +379,15 @@ impl Session {
     /// happens.
     #[inline]
     pub fn push(&mut self, topic: TopicId, stamp: Stamp, payload: &[u8]) -> Result<(), DecodeError> {
-        self.shared.counts.received += 1;
-        let outcome = self.shared.accounts.receive(topic, stamp.origin, &*self.shared.clock);
+        let count = self.shared.counts.received + 1;
+        let outcome = self.shared.accounts.receive_at(topic, stamp.origin, count, &*self.shared.clock);
+        if matches!(outcome, NumberOutcome::Gap(_)) && self.blind {
+            return self.push_after_loss(topic, stamp, payload);
+        }
+        self.shared.counts.received = count;
         match outcome {
-            NumberOutcome::Gap(_) if self.blind => self.push_after_loss(topic, stamp, payload),
             NumberOutcome::Again if self.shared.exactly => Ok(()),
             _ => self.take(topic, stamp, payload),
-        }
-    }
-
-    /// Takes a message before which messages of its topic were lost.
-    #[cold]
-    fn push_after_loss(&mut self, topic: TopicId, stamp: Stamp, payload: &[u8]) -> Result<(), DecodeError> {
-        self.evaluate();
-        let taken = self.take(topic, stamp, payload);
-        match &mut self.route {
-            Route::Direct(direct) => direct.miss_before(topic, &mut self.shared),
-            Route::Aligned(aligned) => aligned.miss_before(topic, &mut self.shared),
-            Route::Synchronized(_) => {}
-        }
-        taken
-    }
-
-    /// Notes that a network was cut off: messages of these topics were not seen since a time of the day, and from
-    /// `until` on they are seen again. Without `until` it lasts; call it again when it has ended. Verdicts that depend
-    /// on the time between are inconclusive.
-    pub fn cut_off(&mut self, topics: &[TopicId], from: Timestamp, until: Option<Timestamp>) {
-        if !self.blind || topics.is_empty() {
-            return;
-        }
-        self.evaluate();
-        match &mut self.route {
-            Route::Direct(direct) => direct.cut_off(topics, (from, until), &mut self.shared),
-            Route::Aligned(aligned) => aligned.cut_off(topics, (from, until), &mut self.shared),
-            Route::Synchronized(_) => {}
         }
     }
 
@@ -391,6 +395,7 @@ impl Session {
     fn take(&mut self, topic: TopicId, stamp: Stamp, payload: &[u8]) -> Result<(), DecodeError> {
         if payload.len() > self.shared.largest_message {
             self.shared.oversized(topic, payload.len());
+            self.unread(topic, stamp.origin);
             return Ok(());
         }
         let taken = match &mut self.route {
@@ -400,6 +405,7 @@ impl Session {
         };
         if taken.is_err() {
             self.shared.accounts.undecodable(topic);
+            self.unread(topic, stamp.origin);
         }
         taken
     }
@@ -408,6 +414,8 @@ impl Session {
     /// the unit of the times beside the payload.
     pub fn lines(&self, unit: TimeUnit) -> Lines {
         let lines = match &self.route {
+            // By the numbers of messages it is known which are missing.
+            Route::Direct(direct) if self.blind => direct.lines(unit).with_origins(),
             Route::Direct(direct) => direct.lines(unit),
             Route::Aligned(aligned) => aligned.lines(unit),
             Route::Synchronized(synchronized) => synchronized.lines(unit),
@@ -454,7 +462,10 @@ impl Session {
     #[inline]
     pub fn flush(&mut self) {
         self.evaluate();
-        self.shared.accounts.pause(&*self.shared.clock);
+        let Shared { accounts, counts, flushed, clock, .. } = &mut self.shared;
+        if std::mem::replace(flushed, counts.received) != counts.received {
+            accounts.pause(&**clock);
+        }
     }
 
     #[inline]
@@ -463,6 +474,22 @@ impl Session {
             Route::Direct(direct) => direct.step(&mut self.shared),
             Route::Aligned(aligned) => aligned.step(&mut self.shared),
             Route::Synchronized(synchronized) => synchronized.step(&mut self.shared),
+        }
+    }
+
+    /// Notes that the session runs: see [`Options::paused_after`]. Call it regularly, and after anything that may have
+    /// taken long.
+    pub fn alive(&mut self) {
+        if !self.shared.heartbeat.is_on() {
+            return;
+        }
+        let now = self.shared.clock.ticks();
+        if let Some(missed) = self.shared.beat(now) {
+            match &mut self.route {
+                Route::Direct(direct) => direct.pause(&missed, &mut self.shared),
+                Route::Aligned(aligned) => aligned.pause(&missed, &mut self.shared),
+                Route::Synchronized(synchronized) => synchronized.pause(&missed, &self.shared),
+            }
         }
     }
 
@@ -549,8 +576,13 @@ impl Session {
     }
 
     /// Takes notices of messages that were lost by the numbers of their publishers since the last call, one for
-    /// each topic.
+    /// each topic. Call it about once a second: it also notes how many messages had come by now, so that
+    /// [`Session::cut_off`] knows which verdicts are older than an outage.
     pub fn losses(&mut self) -> Vec<Notice> {
+        if self.counts_at.len() >= COUNTS {
+            self.counts_at.pop_front();
+        }
+        self.counts_at.push_back((self.shared.clock.now(), self.shared.counts.received));
         let mut losses = self.shared.accounts.losses();
         for notice in &mut losses {
             let topic = notice.topic.and_then(|topic| self.shared.topics.get(topic.index()));
@@ -634,6 +666,7 @@ impl Session {
             topics: topics.clone(),
             missing: missing.clone(),
             needed: Arc::clone(needed),
+            pauses: self.shared.heartbeat.pauses.clone(),
             ..Summary::default()
         };
         match &self.route {
@@ -643,17 +676,4 @@ impl Session {
         }
         summary
     }
-}
-
-/// An estimate of the event time when the day's clock shows `until`, after a network was cut off at `from`; `latest` is
-/// the time of the last message.
-fn time_after(latest: Timestamp, from: Timestamp, until: Timestamp) -> Timestamp {
-    /// A day.
-    const DAY: u64 = 86_400_000_000_000;
-    if latest.as_nanos().abs_diff(until.as_nanos()) < DAY {
-        return latest.max(until);
-    }
-    // The messages have a time of their own.
-    let lasted = until.as_nanos().saturating_sub(from.as_nanos()).max(0);
-    Timestamp::from_nanos(latest.as_nanos().saturating_add(lasted))
 }

@@ -1,7 +1,7 @@
 //! The pipeline of a live run: messages from the networks into a session, reports to their sinks, all on
 //! the networks' own threads.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rondel_decode::cdr;
 use rondel_event::{Timestamp, TopicId};
 use rondel_net::adapter::{Publisher, Receiver, Sample, now};
+use rondel_runtime::text::counted;
 use rondel_runtime::{Clock, DecodeError, Notice, Session, Stamp, Summary, Ticks};
 
 use crate::console::Console;
@@ -112,7 +113,7 @@ impl Pipeline {
             topics,
             sinks,
             released,
-            notices: Notices { sinks: notices, reported: HashSet::new() },
+            notices: Notices { sinks: notices, reported: HashMap::new() },
             armed: None,
             ended: false,
             traffic: Traffic::default(),
@@ -178,6 +179,13 @@ impl Pipeline {
         all.extend(publishers(std::mem::take(&mut state.notices.sinks)));
         all.extend(publishers(std::mem::take(&mut state.released)));
         Some(all)
+    }
+
+    /// Notes that the process runs: see [`Session::alive`].
+    pub fn alive(&self) {
+        let state = &mut *self.state();
+        state.session.alive();
+        state.emit();
     }
 
     /// Notes that messages of these topics were missed: see [`Session::cut_off`].
@@ -287,6 +295,12 @@ impl Receiver for Pipeline {
         }
     }
 
+    fn missed(&self, topic: TopicId, from: Timestamp, until: Option<Timestamp>) {
+        if topic != self.progress {
+            self.cut_off(&[topic], from, until);
+        }
+    }
+
     fn wants_idle(&self) -> bool {
         true
     }
@@ -321,6 +335,8 @@ impl State {
     fn emit(&mut self) {
         if self.session.has_reports() {
             self.sinks.take(self.session.reports());
+            // A consumer may have been waited for.
+            self.session.alive();
         }
         if self.session.has_notices() {
             // Gaps in the numbers of publishers are reported as `lost`, whatever the route.
@@ -348,17 +364,22 @@ impl State {
         if self.undecodable > 1 {
             return;
         }
-        let hint = if cdr::is_encapsulated(payload) {
+        let is_json = matches!(error, DecodeError::Json(_));
+        let hint = if is_json && cdr::is_encapsulated(payload) {
             "; it begins like a DDS sample that a bridge passes on: `encoding: cdr_string` reads those"
         } else {
             ""
         };
-        let what = if error.kind.is_about_time() { "its time cannot be used" } else { "it is not JSON" };
+        let what = match error.is_about_time() {
+            true => "its time cannot be used",
+            false if is_json => "it is not JSON",
+            false => "it is not a message of its type",
+        };
+        let shown = if is_json { format!(": {}", excerpt(payload, error.offset())) } else { String::new() };
         warn(&format!(
-            "cannot decode a message of {} bytes on {}: {what} ({error}): {}{hint}; further ones are only counted",
+            "cannot decode a message of {} bytes on {}: {what} ({error}){shown}{hint}; further ones are only counted",
             payload.len(),
             self.topics[topic.index()],
-            excerpt(payload, error.offset)
         ));
     }
 
@@ -369,23 +390,45 @@ impl State {
     }
 }
 
-/// Sends notices to their sinks, and the first of each kind and topic to standard error.
+/// Sends notices to their sinks, and the first of each kind and topic to standard error; of those that recur one every
+/// ten seconds.
 struct Notices {
     sinks: Vec<Sink>,
-    reported: HashSet<(&'static str, u32)>,
+    /// When the last was shown, and how many were not since.
+    reported: HashMap<(&'static str, u32), (Instant, u64)>,
 }
+
+/// How long after a notice that recurs the next is shown.
+const AGAIN: Duration = Duration::from_secs(10);
 
 impl Notices {
     fn take(&mut self, notices: impl Iterator<Item = Notice>, stdout: &mut Console) {
-        for notice in notices {
+        for mut notice in notices {
             if !self.sinks.is_empty() {
                 // A broken network shows when verdicts are published.
                 let _ = sinks::publish(&self.sinks, notice.json().to_string().as_bytes(), stdout);
             }
-            let is_first =
-                self.reported.insert((notice.kind, notice.topic.map_or(u32::MAX, |topic| topic.0)));
-            if is_first || notice.is_single() {
+            if self.is_shown(&mut notice, Instant::now()) {
                 warn(&sentence(&notice));
+            }
+        }
+    }
+
+    /// Whether a notice is shown now; sets how many were not shown before it.
+    fn is_shown(&mut self, notice: &mut Notice, now: Instant) -> bool {
+        let key = (notice.kind, notice.topic.map_or(u32::MAX, |topic| topic.0));
+        match self.reported.get_mut(&key) {
+            Some((last, unsaid)) if notice.is_recurring() && now.duration_since(*last) >= AGAIN => {
+                (*last, notice.before) = (now, std::mem::take(unsaid));
+                true
+            }
+            Some((_, unsaid)) if !notice.is_single() => {
+                *unsaid += 1;
+                false
+            }
+            _ => {
+                self.reported.insert(key, (now, 0));
+                true
             }
         }
     }
@@ -395,7 +438,12 @@ impl Notices {
 pub fn sentence(notice: &Notice) -> String {
     let name = notice.topic_name.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
     let mut times = TimeText::default();
-    let further = if notice.is_single() { "" } else { "; further ones are only counted" };
+    let further = match notice.before {
+        _ if notice.is_single() => String::new(),
+        0 if notice.is_recurring() => String::new(),
+        0 => "; further ones are only counted".to_owned(),
+        before => format!("; {} before it", counted(before, "such report", "such reports")),
+    };
     format!("{name}{}{further}", notice.text(&mut |time| times.text(time)))
 }
 

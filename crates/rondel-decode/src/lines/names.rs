@@ -34,7 +34,7 @@ pub fn is_pattern(name: &str) -> bool {
 }
 
 /// Whether a pattern matches a name; no leading slash of either counts, except that it is a level of MQTT.
-fn is_matched(pattern: &str, name: &str) -> bool {
+pub fn is_matched(pattern: &str, name: &str) -> bool {
     let matches = |pattern: &str, name: &str| {
         if is_key_expression(pattern) {
             intersects(pattern, name)

@@ -274,6 +274,7 @@ impl Worker {
             let publishers = matched.current_count;
             tracing::debug!(topic = %self.base.name, publishers, "the number of matching publishers changed");
             for (publisher, former, from) in self.matches.update(&matches::writers(&self.opened.reader)) {
+                receiver.missed(self.topic_id, from, Some(adapter::now()));
                 let fetched = if self.opened.qos.durability > Some(Durability::Volatile) {
                     self.await_kept((publisher, former), from);
                     None

@@ -1,17 +1,18 @@
 //! Subscriptions on Zenoh.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ::zenoh::Wait;
 use ::zenoh::key_expr::KeyExpr;
-use ::zenoh::sample::{SampleKind, SourceInfo};
-use rondel_event::{Origin, Timestamp, TopicId};
+use ::zenoh::sample::SampleKind;
+use rondel_event::TopicId;
 
 use super::DeclareError;
-use super::recovery::{Attended, Numbers, Recoverer};
+use super::envelope::Envelope;
+use super::recovery::{Attended, Numbers};
 use crate::adapter::{self, Problems, Receiver, Sample};
 
 /// A subscription on Zenoh. Dropping it closes it.
@@ -31,8 +32,10 @@ pub struct Subscription {
 struct SubscriptionState {
     topic: String,
     received: AtomicU64,
-    /// Whether a message without a number came.
-    unnumbered: AtomicBool,
+    /// The number of connections when the last message without a number was looked at.
+    connections: AtomicU64,
+    /// Outages that the receiver was told.
+    told: AtomicUsize,
     empty: AtomicU64,
     /// Whether a task that calls the receiver's `idle` was started and has not begun yet.
     telling: AtomicBool,
@@ -63,10 +66,17 @@ impl Subscription {
         key: KeyExpr<'static>,
         topic: TopicId,
         receiver: Arc<R>,
-        recoverer: &Arc<Recoverer>,
+        numbers: Arc<Numbers<R>>,
+        envelope: impl Envelope,
     ) -> Result<Subscription, DeclareError> {
-        let numbers = Numbers::new(recoverer, (key.to_string(), topic), Arc::clone(&receiver));
-        let state = Arc::new(SubscriptionState { topic: key.to_string(), ..SubscriptionState::default() });
+        // The first message without a number is always looked at.
+        let state = SubscriptionState {
+            topic: key.to_string(),
+            connections: AtomicU64::new(u64::MAX),
+            ..SubscriptionState::default()
+        };
+        let state = Arc::new(state);
+        let connections = numbers.connections();
         let wants_idle = receiver.wants_idle();
         let at_the_end = Arc::clone(&receiver);
         let life = CallbackLife(Arc::clone(&state));
@@ -85,20 +95,22 @@ impl Subscription {
                     }
                     return;
                 }
-                let source_time = sample.timestamp().map(|t| {
-                    Timestamp::from_nanos(i64::try_from(t.get_time().as_nanos()).unwrap_or(i64::MAX))
-                });
+                let Some((source_time, origin)) = envelope.open(&sample) else { return };
                 // Borrowed unless the payload arrived in several fragments, that is beyond 64 KiB.
                 let payload = sample.payload().to_bytes();
                 adapter::trace_message("received", sample.key_expr().as_str(), &payload);
-                let received = Sample::new(&payload, source_time, None);
-                let info = sample.source_info();
-                let received = received.with_origin(info.map(origin_of));
-                if info.is_none() && !state.unnumbered.load(Ordering::Relaxed) {
-                    state.unnumbered.store(true, Ordering::Relaxed);
-                    compared.unnumbered();
+                let received = Sample::new(&payload, source_time, None).with_origin(origin);
+                if origin.is_none()
+                    && state.connections.load(Ordering::Relaxed) != connections.load(Ordering::Acquire)
+                {
+                    state.connections.store(connections.load(Ordering::Acquire), Ordering::Relaxed);
+                    for outage in compared.unnumbered(state.told.load(Ordering::Relaxed)) {
+                        state.told.fetch_add(1, Ordering::Relaxed);
+                        receiver.missed(topic, outage.from, outage.until);
+                    }
                 }
-                if let (Some(info), Some(origin)) = (info, received.origin)
+                // Only those numbered by Zenoh can be fetched again.
+                if let (Some(info), Some(origin)) = (sample.source_info(), origin)
                     && !compared.pass(origin, info, sample.key_expr().as_str(), &received)
                 {
                     return;
@@ -132,17 +144,6 @@ impl Subscription {
     pub fn received(&self) -> u64 {
         self.state.received.load(Ordering::Relaxed)
     }
-}
-
-/// Returns the publisher of a sample, as a hash, and its sequence number.
-#[inline]
-fn origin_of(info: &SourceInfo) -> Origin {
-    let source = info.source_id();
-    // The id of a session is random: folding it is hash enough.
-    let session = u128::from_le_bytes(source.zid().to_le_bytes());
-    let entity = u64::from(source.eid()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let publisher = (session as u64) ^ ((session >> 64) as u64).rotate_left(32) ^ entity;
-    Origin { publisher, number: info.source_sn().into() }
 }
 
 /// Starts a task that calls the receiver's `idle` when Zenoh has no further sample to deliver.

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use rondel_decode::json::JsonDecoder;
 use rondel_decode::lines::{LineError, Lines};
-use rondel_engine::{Monitor, SeenAgain};
+use rondel_decode::{DecodeError, Decoder};
+use rondel_engine::{Monitor, SeenAgain, UnseenFrom};
 use rondel_event::{Block, Projection, Rows, TimeUnit, Timestamp, TopicId};
 use rondel_spec::TimeModel;
 
+use super::blind::Hole;
 use super::emitter::Evaluated;
-use super::{DecodeError, SessionPlan, Shared, Stamp, UNKNOWN, time_after};
+use super::pause::{GRACE, Missed};
+use super::{SessionPlan, Shared, Stamp};
 use crate::alignment::Alignment;
 use crate::chains::ChainStatistics;
 use crate::clock::{NO_TIME, SourceClock, Ticks};
@@ -20,14 +22,17 @@ use crate::reached::Reached;
 use crate::saved::{Known, Saved, StartError};
 use crate::specification::{Specification, trace_topics};
 use crate::statistics::{Backwards, Summary, omissions, unchecked};
+use crate::text::counted;
 
 /// One monitor, and the decoders that fill its block.
 pub(super) struct Direct {
     specification: Specification,
-    decoders: Vec<JsonDecoder>,
+    decoders: Vec<Decoder>,
     inputs: Vec<Input>,
     /// Whether a property reads the time of arrival.
     reads_arrivals: bool,
+    /// Whether the time of some message was that of its arrival.
+    is_by_arrival: bool,
     /// Whether some topic carries its time in a field.
     reads_time_fields: bool,
     /// Whether a property measures time.
@@ -42,9 +47,13 @@ pub(super) struct Direct {
     time: Timestamp,
     block: Block,
     monitor: Monitor,
+    /// The number of messages that it had counted before this session.
+    counted_before: u64,
     /// The limits of instances that were not reached yet.
     reached: Reached,
     evaluated: Evaluated,
+    /// The topics of which messages are missing before the next event.
+    unseen: Vec<TopicId>,
     /// The time at the source, where properties change with time alone.
     clock: Option<SourceClock>,
     backwards: Backwards,
@@ -82,10 +91,7 @@ impl Direct {
         monitor.report_every(plan.options.emit == Emit::Every);
         monitor.limit_instances(plan.options.instance_bytes);
         let inputs = plan.options.inputs.clone();
-        let decoder = |(i, (projection, input)): (usize, (_, &Input))| {
-            JsonDecoder::new(TopicId(i as u32), projection, input.time.field(), input.time_unit)
-        };
-        let decoders = program.projections().iter().zip(&inputs).enumerate().map(decoder).collect();
+        let decoders = plan.decoders(program.projections())?;
         let leaps = monitor.leaps();
         let properties = (0..specification.spec.properties.len() as u32).collect();
         let measures_time = specification.spec.properties.iter().any(|p| p.time != TimeModel::Steps);
@@ -99,15 +105,18 @@ impl Direct {
             limits: limits(true).only_if(plan.options.live && measures_time || limited),
             line_limits: limits(false).only_if(limited),
             reads_arrivals: program.reads_arrivals(),
+            is_by_arrival: inputs.iter().any(|input| input.time == TimeSource::Arrival),
             reads_time_fields: inputs.iter().any(|input| input.time.field().is_some()),
             measures_time,
             inputs,
             time: Timestamp::from_nanos(known.time),
             block: Block::new(program.layout()),
             reached: Reached::new(&monitor),
+            counted_before: monitor.counted(),
             monitor,
             evaluated: Evaluated { properties, explainer: plan.explainer.clone() },
             clock: specification.is_timed().then(SourceClock::default),
+            unseen: Vec::new(),
             backwards: Backwards::restored(known.backwards),
             mistyped: 0,
             undecodable: 0,
@@ -129,7 +138,13 @@ impl Direct {
         // The clock is read at most once for a message.
         let mut arrival = self.reads_arrivals.then(|| stamp.arrival(&*shared.clock));
         let (time, is_own) = match self.inputs[topic.index()].time {
-            TimeSource::Source => (stamp.source.unwrap_or_else(|| stamp.arrival(&*shared.clock)), true),
+            TimeSource::Source => match stamp.source {
+                Some(time) => (time, true),
+                None => {
+                    self.is_by_arrival = true;
+                    (stamp.arrival(&*shared.clock), true)
+                }
+            },
             TimeSource::Arrival => (*arrival.get_or_insert_with(|| stamp.arrival(&*shared.clock)), false),
             TimeSource::Field(_) => (NO_TIME, true),
         };
@@ -221,11 +236,16 @@ impl Direct {
     ) -> Result<usize, LineError> {
         let before = self.block.len();
         let decoded = lines.decode(text, at, end, &mut self.block);
+        let mut holes = shared.holes(lines, &self.block);
         let came = (self.block.len() - before) as u64;
         shared.counts.received += came;
         let mut untimed = lines.take_untimed();
         if self.line_limits.are_active() {
-            untimed = self.refuse_lines(before, untimed, shared);
+            let keep;
+            (untimed, keep) = self.refuse_lines(before, untimed, shared);
+            for hole in &mut holes {
+                hole.row = (keep & !rows_from(hole.row)).count_ones() as usize;
+            }
         } else {
             self.time = lines.time();
         }
@@ -235,15 +255,54 @@ impl Direct {
         if self.reads_time_fields || self.measures_time {
             self.look_for_times(before, untimed, shared);
         }
+        if !holes.is_empty() {
+            self.step_to(holes, shared);
+        }
         if self.block.is_full() || decoded.is_err() {
             self.step(shared);
         }
         decoded
     }
 
+    /// Evaluates the events before each hole, and notes what is missing there.
+    #[cold]
+    fn step_to(&mut self, holes: Vec<Hole>, shared: &mut Shared) {
+        let mut done = 0;
+        for Hole { row, topics, is_gap, .. } in holes {
+            if row > done {
+                let after = rows_from(row - done);
+                let mut rest = self.block.clone();
+                rest.keep(after);
+                self.block.keep(!after);
+                self.step(shared);
+                self.block = rest;
+                done = row;
+            }
+            if is_gap {
+                self.unseen.extend(topics);
+            } else {
+                self.unseen(&topics, self.monitor.time(), shared);
+            }
+        }
+    }
+
+    /// The number of messages of this session by the last evaluation.
+    fn evaluated_messages(&self) -> u64 {
+        self.monitor.counted().saturating_sub(self.counted_before)
+    }
+
+    /// Notes that messages of these topics were not seen before the next event, whose time is not known yet.
+    pub(super) fn unseen(&mut self, topics: &[TopicId], now: Timestamp, shared: &mut Shared) {
+        if topics.iter().all(|topic| self.unseen.contains(topic)) {
+            return;
+        }
+        self.miss(topics, self.evaluated_messages(), SeenAgain::Now(now), shared);
+        self.unseen.extend(topics);
+    }
+
     /// Removes the events from this row on whose times are too far from those before them; returns which of
-    /// the others have no time of their own.
-    fn refuse_lines(&mut self, from: usize, untimed: Rows, shared: &mut Shared) -> Rows {
+    /// the others have no time of their own, and which rows were kept.
+    fn refuse_lines(&mut self, from: usize, untimed: Rows, shared: &mut Shared) -> (Rows, Rows) {
         let (mut keep, mut kept_untimed) = (self.block.rows(), 0);
         for row in from..self.block.len() {
             let Some(topic) = self.block.topic(row) else { continue };
@@ -268,7 +327,7 @@ impl Direct {
         if keep != self.block.rows() {
             self.block.keep(keep);
         }
-        kept_untimed
+        (kept_untimed, keep)
     }
 
     /// Counts the events from this row on that have no time of their own where they should.
@@ -297,50 +356,92 @@ impl Direct {
         if self.block.is_empty() {
             return;
         }
+        // The messages have just arrived: one reading of the clock serves the whole block.
+        let ticks = self.needs_time().then(|| shared.clock.ticks());
+        if !self.unseen.is_empty() {
+            let topics = std::mem::take(&mut self.unseen);
+            self.miss(&topics, self.evaluated_messages(), SeenAgain::Now(self.block.time(0)), shared);
+        }
+        if let Some(missed) = ticks.and_then(|ticks| shared.beat(ticks)) {
+            self.pause(&missed, shared);
+        }
         let first = self.monitor.position();
         if let Some(row) = self.backwards.add(&self.block) {
             shared.notice(Notice::backwards(first + row as u64, self.block.time(row)));
         }
         shared.missing.see(&self.block);
-        if let Some(clock) = &mut self.clock {
-            // The messages have just arrived: one reading of the clock serves the whole block.
+        if let Some((clock, ticks)) = self.clock.as_mut().zip(ticks) {
             let latest = (0..self.block.len()).map(|row| self.block.time(row)).max();
-            clock.set(latest.unwrap_or(self.time), shared.clock.ticks());
+            clock.set(latest.unwrap_or(self.time), ticks);
         }
         self.limits.renew();
+        self.monitor.count(self.counted_before + shared.counts.received);
         self.monitor.step(&self.block);
         self.reached.look(&self.monitor, &self.specification.spec, |notice| shared.notice(notice));
         self.take(Some(first), shared);
         self.block.clear();
     }
 
-    /// Notes that messages of a topic were lost before the last message, which has not been evaluated.
-    pub(super) fn miss_before(&mut self, topic: TopicId, shared: &mut Shared) {
-        let time = if self.block.is_empty() { self.time } else { self.block.time(self.block.len() - 1) };
-        self.miss(&[topic], SeenAgain::Now(time), shared);
+    /// The time of the last message, evaluated or not.
+    pub(super) fn last(&self) -> Timestamp {
+        self.block.len().checked_sub(1).map_or(self.time, |row| self.block.time(row))
     }
 
-    /// Notes that messages of these topics were not seen; all others have been evaluated.
-    pub(super) fn cut_off(
-        &mut self,
-        topics: &[TopicId],
-        (from, until): (Timestamp, Option<Timestamp>),
-        shared: &mut Shared,
-    ) {
-        let Some(until) = until else { return self.miss(topics, SeenAgain::Open, shared) };
+    /// The time of the last message, and what the clock shows.
+    pub(super) fn times(&self, shared: &Shared) -> (Timestamp, Timestamp) {
         let own = self.clock.as_ref().and_then(|clock| clock.at(shared.clock.ticks()));
-        let again = SeenAgain::Now(own.unwrap_or(self.time).max(time_after(self.time, from, until)));
-        self.miss(topics, again, shared);
-        self.monitor.see(topics, again);
+        (self.time, own.unwrap_or(self.time))
     }
 
-    fn miss(&mut self, topics: &[TopicId], until: SeenAgain, shared: &mut Shared) {
-        self.monitor.miss(topics, UNKNOWN, until);
+    pub(super) fn monitors(&mut self) -> impl Iterator<Item = &mut Monitor> {
+        std::iter::once(&mut self.monitor)
+    }
+
+    /// Notes that messages of these topics were not seen; `before` is the number of messages by the last one before.
+    pub(super) fn miss(&mut self, topics: &[TopicId], before: u64, until: SeenAgain, shared: &mut Shared) {
+        let from = UnseenFrom::Count(self.counted_before + before);
+        self.monitor.miss_from(topics, from, until);
+        self.take(None, shared);
+    }
+
+    /// Takes note of a time in which the session did not run, before any message after it is evaluated.
+    #[cold]
+    pub(super) fn pause(&mut self, missed: &Missed, shared: &mut Shared) {
+        let span = if self.is_by_arrival {
+            (missed.between.from, SeenAgain::At(missed.end(&self.block)))
+        } else {
+            let shown = |ticks| self.clock.and_then(|clock| clock.at(ticks));
+            let (from, until) = (shown(missed.ticks.0), shown(missed.ticks.1));
+            if let Some(clock) = &mut self.clock {
+                clock.stand(missed.lasted().saturating_add(GRACE));
+            }
+            if !self.reads_arrivals {
+                return;
+            }
+            // How long messages were on their way is not known of those that waited.
+            let after = Timestamp::from_nanos(self.time.as_nanos().saturating_add(missed.lasted()));
+            (from.unwrap_or(self.time), SeenAgain::After(until.unwrap_or(after)))
+        };
+        if !shared.heartbeat.withholds {
+            return;
+        }
+        let properties = &self.specification.spec.properties;
+        let is_meant = |property: u32| {
+            let property = properties.get(property as usize);
+            self.reads_arrivals || property.is_some_and(|property| property.time != TimeModel::Steps)
+        };
+        let topics: Vec<TopicId> = (0..self.specification.spec.topics.len() as u32).map(TopicId).collect();
+        self.monitor.miss_for(&topics, (UnseenFrom::Time(span.0), span.1), is_meant);
         self.take(None, shared);
     }
 
     pub(super) fn is_timed(&self) -> bool {
         self.clock.is_some()
+    }
+
+    /// Whether it matters when messages come.
+    pub(super) fn needs_time(&self) -> bool {
+        self.clock.is_some() || self.reads_arrivals
     }
 
     pub(super) fn deadline(&self) -> Option<Timestamp> {
@@ -354,6 +455,9 @@ impl Direct {
     pub(super) fn poll(&mut self, shared: &mut Shared) -> Option<Ticks> {
         self.step(shared);
         let now = shared.clock.ticks();
+        if let Some(missed) = shared.beat(now) {
+            self.pause(&missed, shared);
+        }
         for _ in 0..ROUNDS {
             let deadline = self.monitor.next_deadline()?;
             let due = self.clock.as_ref()?.ticks(deadline)?;
@@ -404,7 +508,7 @@ impl Direct {
     }
 
     pub(super) fn summarize(&self, summary: &mut Summary) {
-        let decoded: u64 = self.decoders.iter().map(JsonDecoder::mistyped).sum();
+        let decoded: u64 = self.decoders.iter().map(Decoder::mistyped).sum();
         summary.counts.mistyped = decoded + self.mistyped;
         summary.counts.undecodable += self.undecodable;
         summary.counts.received += self.undecodable;
@@ -424,6 +528,11 @@ impl Direct {
         summary.backwards = self.backwards.count;
         summary.untried = self.monitor.untried().collect();
         summary.omissions = omissions(&self.monitor, &self.specification.spec);
+        for topic in summary.topics.iter().filter(|topic| topic.gaps > 0) {
+            let messages = counted(topic.gaps, "message is", "messages are");
+            let sentence = format!("{}: {messages} missing, by the numbers of publishers", topic.name);
+            summary.omissions.push(sentence);
+        }
         summary.chains =
             ChainStatistics::all(&self.monitor, &self.specification.spec, &self.evaluated.properties);
     }

@@ -3,31 +3,36 @@
 
 use std::sync::Arc;
 
-use rondel_decode::json::JsonDecoder;
 use rondel_decode::lines::{LineError, Lines};
+use rondel_decode::{DecodeError, Decoder};
 use rondel_event::{Block, Layout, Projection, Rows, Timestamp, TopicId};
 
-use super::{DecodeError, SessionPlan, Shared, Stamp};
+use super::pause::{GRACE, Missed};
+use super::{SessionPlan, Shared, Stamp};
 use crate::alignment::Alignment;
 use crate::clock::{Clock, NO_TIME, Ticks, WaitClock};
 use crate::limits::{Clocks, Limits, Refused};
 use crate::notice::Notice;
 use crate::options::{Input, TimeSource};
 use crate::progress::Progress;
-use crate::saved::Waiting;
+use crate::saved::{StartError, Waiting};
 use crate::text::counted;
 
 /// The decoders and the clock of an alignment, also of a synchronizer.
 pub(super) struct Intake {
-    decoders: Vec<JsonDecoder>,
+    decoders: Vec<Decoder>,
     inputs: Vec<Input>,
     pub(super) block: Block,
     pub(super) clock: WaitClock,
     limits: Limits,
     is_live: bool,
     pub(super) progress: Progress,
-    /// Whether the session continues from a snapshot, and no clock has shown yet how long the pause was.
+    /// Whether the session continues from a snapshot or after a pause, and no clock has shown yet how long that was.
     resumes: bool,
+    /// A pause of the session that the alignment has not taken note of.
+    pub(super) missed: Option<Missed>,
+    /// Whether the time of some message was that of its arrival.
+    pub(super) is_by_arrival: bool,
     /// The latest time of arrival in lines.
     arrived: Option<Timestamp>,
     /// Lines without a time of arrival although waiting is measured by these times.
@@ -78,29 +83,28 @@ impl Intake {
         layout: Layout,
         waiting: &Waiting,
         resumes: bool,
-    ) -> Intake {
+    ) -> Result<Intake, StartError> {
         let inputs = plan.options.inputs.clone();
         let Alignment { clock, .. } = plan.options.alignment;
-        let decoder = |(i, (projection, input)): (usize, (&Projection, &Input))| {
-            JsonDecoder::new(TopicId(i as u32), projection, input.time.field(), input.time_unit)
-        };
         let names = plan.specification.spec.topics.iter().map(|topic| topic.name.clone());
         let units = inputs.iter().map(|input| input.time_unit);
-        Intake {
-            decoders: projections.iter().zip(&inputs).enumerate().map(decoder).collect(),
+        Ok(Intake {
+            decoders: plan.decoders(projections)?,
             block: Block::new(layout),
             clock: WaitClock::new(clock).after(waiting.clock),
             limits: Limits::new(&plan.options.alignment, plan.options.live).after(waiting.clock),
             is_live: plan.options.live,
             progress: Progress::new(names.zip(units).collect()).after(waiting),
             resumes,
+            missed: None,
+            is_by_arrival: inputs.iter().any(|input| input.time == TimeSource::Arrival),
             arrived: None,
             unclocked: 0,
             latest: None,
             mistyped: 0,
             undecodable: 0,
             inputs,
-        }
+        })
     }
 
     /// Decodes a message into the block, which is emptied when it is full.
@@ -117,7 +121,10 @@ impl Intake {
             self.block.clear();
         }
         let given = match self.inputs[topic.index()].time {
-            TimeSource::Source => stamp.source.unwrap_or_else(|| stamp.arrival(&*shared.clock)),
+            TimeSource::Source => stamp.source.unwrap_or_else(|| {
+                self.is_by_arrival = true;
+                stamp.arrival(&*shared.clock)
+            }),
             TimeSource::Arrival => stamp.arrival(&*shared.clock),
             TimeSource::Field(_) => NO_TIME,
         };
@@ -135,6 +142,26 @@ impl Intake {
         Ok(self.stamp(topic, row, stamp, (&*clock, true, self.is_live), shared))
     }
 
+    /// Lets the clock stand still after a pause of the session, so that what waited comes before time passes.
+    #[cold]
+    pub(super) fn pause(&mut self, missed: &Missed, clock: &dyn Clock) {
+        // Messages that waited have later times where these are of their arrival.
+        if !self.is_by_arrival {
+            self.clock.stand(clock, missed.ticks, GRACE);
+        }
+        self.resumes = true;
+        self.missed = Some(*missed);
+    }
+
+    /// What the clock shows, unless the session did not run: then the clock stands still first.
+    pub(super) fn shown(&mut self, shared: &mut Shared) -> Timestamp {
+        let ticks = shared.clock.ticks();
+        if let Some(missed) = shared.beat(ticks) {
+            self.pause(&missed, &*Arc::clone(&shared.clock));
+        }
+        self.clock.at(&*shared.clock, ticks)
+    }
+
     /// The time of the message in a row, and what the clock shows.
     fn stamp(
         &mut self,
@@ -145,6 +172,9 @@ impl Intake {
         shared: &mut Shared,
     ) -> Taken {
         let ticks = clock.ticks();
+        if let Some(missed) = shared.beat(ticks) {
+            self.pause(&missed, clock);
+        }
         let shown = self.clock.at(clock, ticks);
         let given = self.block.time(row);
         let (mut time, mut is_known) = (given, true);
@@ -187,9 +217,9 @@ impl Intake {
         self.limits.renew();
     }
 
-    /// Whether the clock shows a time for the first time since the session continues from a snapshot.
+    /// Whether the clock shows a time for the first time since the session continues from a snapshot or after a pause.
     pub(super) fn resumes(&mut self, now: Timestamp) -> bool {
-        now != NO_TIME && std::mem::take(&mut self.resumes)
+        self.resumes && now != NO_TIME && !self.clock.stands_at(now) && std::mem::take(&mut self.resumes)
     }
 
     /// Decodes lines into the block, which is emptied first; the rows without a time of their own.
@@ -245,7 +275,7 @@ impl Intake {
     }
 
     pub(super) fn mistyped(&self) -> u64 {
-        self.mistyped + self.decoders.iter().map(JsonDecoder::mistyped).sum::<u64>()
+        self.mistyped + self.decoders.iter().map(Decoder::mistyped).sum::<u64>()
     }
 
     pub(super) fn inputs(&self) -> &[Input] {

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use rondel_align::{Order, Released, Sets, SnapshotError};
+use rondel_decode::DecodeError;
 use rondel_decode::lines::{LineError, Lines};
-use rondel_event::{Layout, Projection, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Layout, Origin, Projection, TimeUnit, Timestamp, TopicId};
 
 use super::aligned::of_specification;
 use super::intake::{Intake, Taken};
-use super::{DecodeError, SessionPlan, Shared, Stamp};
+use super::pause::Missed;
+use super::{SessionPlan, Shared, Stamp};
 use crate::alignment::Alignment;
 use crate::alignment_statistics::AlignmentStatistics;
 use crate::clock::{Clock, NO_TIME, Ticks};
@@ -39,8 +41,13 @@ impl Rule {
     fn new(topics: usize, alignment: &Alignment) -> Rule {
         let all: Vec<TopicId> = (0..topics as u32).map(TopicId).collect();
         match alignment.set_settings(&all) {
-            Some(settings) => Rule::Sets(Sets::new(settings)),
-            None => Rule::Order(Order::new(alignment.order_settings(&all))),
+            Some(settings) => {
+                Rule::Sets(Sets::new(settings).with_bytes(alignment.waiting, |item: &Arc<[u8]>| item.len()))
+            }
+            None => {
+                let order = Order::new(alignment.order_settings(&all));
+                Rule::Order(order.with_bytes(alignment.waiting, |item: &Arc<[u8]>| item.len()))
+            }
         }
     }
 
@@ -92,7 +99,7 @@ impl Synchronized {
         let layout = Layout { topics: topics.len(), ..Layout::default() };
         Ok(Synchronized {
             rule,
-            intake: Intake::new(plan, &projections, layout, waiting, saved.is_some()),
+            intake: Intake::new(plan, &projections, layout, waiting, saved.is_some())?,
             // A name always has a JSON form.
             quoted: topics.iter().map(|name| serde_json::to_vec(name).unwrap_or_default()).collect(),
             topics,
@@ -110,10 +117,13 @@ impl Synchronized {
     ) -> Result<(), DecodeError> {
         self.intake.block.clear();
         let taken = self.intake.take(topic, stamp, payload, false, shared)?;
+        // Nothing is judged here.
+        self.intake.missed = None;
         shared.missing.see(&self.intake.block);
         let Taken { time, now, then, refused, .. } = taken;
         self.resume(now);
         if refused.is_some() {
+            self.unread(topic, stamp.origin);
             match &mut self.rule {
                 _ if now == NO_TIME => {}
                 Rule::Order(order) => order.refuse(topic, time, now),
@@ -129,6 +139,14 @@ impl Synchronized {
             Rule::Sets(sets) => sets.push_until(topic, time, (now, then), Arc::from(payload)),
         }
         Ok(())
+    }
+
+    /// Notes the number of a message that was refused or could not be read.
+    #[cold]
+    pub(super) fn unread(&mut self, topic: TopicId, origin: Option<Origin>) {
+        if let (Rule::Order(order), Some(origin)) = (&mut self.rule, origin) {
+            order.unread(topic, origin);
+        }
     }
 
     pub(super) fn lines(&self, unit: TimeUnit) -> Lines {
@@ -149,7 +167,7 @@ impl Synchronized {
         let Some((topic, marker)) = self.intake.progress.read(payload) else {
             return shared.notice(Notice::unread(payload));
         };
-        let shown = self.intake.clock.at(&*shared.clock, shared.clock.ticks());
+        let shown = self.intake.shown(shared);
         self.resume(shown);
         if let Rule::Order(order) = &mut self.rule {
             order.mark(topic, &marker, self.intake.clock.shown_or(shown, NO_TIME));
@@ -160,6 +178,11 @@ impl Synchronized {
         if self.intake.resumes(now) {
             self.rule.unheard_until(now);
         }
+    }
+
+    /// Takes note of a time in which the session did not run: what waited comes first.
+    pub(super) fn pause(&mut self, missed: &Missed, shared: &Shared) {
+        self.intake.pause(missed, &*shared.clock);
     }
 
     /// Collects notices. Released messages are taken one by one.
@@ -185,7 +208,7 @@ impl Synchronized {
     }
 
     pub(super) fn poll(&mut self, shared: &mut Shared) -> Option<Ticks> {
-        let now = self.intake.clock.at(&*shared.clock, shared.clock.ticks());
+        let now = self.intake.shown(shared);
         if now != NO_TIME {
             self.advance(now, shared);
         }

@@ -18,11 +18,11 @@ use std::time::Duration;
 use clap::ValueEnum;
 use rondel_event::{Path as FieldPath, TimeUnit};
 pub use rondel_net::address::{Address, Encoding, returns, spread};
-use rondel_net::dds;
-use rondel_runtime::{Blind, Emit, Input, Options, SessionPlan, TimeSource};
+use rondel_runtime::{Alignment, Blind, Emit, Input, Options, SessionPlan, TimeSource};
 use rondel_spec::{Spec, Topic};
 
 use crate::networks::NetworkSettings;
+use crate::schemas::Schemas;
 use crate::specification::{Reading, Specification, Syntax, TimeModel, read_text};
 pub use alignment::Section as AlignmentSection;
 use alignment::{TopicSettings, alignment, duration};
@@ -32,12 +32,12 @@ use limits::limits;
 pub use limits::{Limits, resend};
 use mqtt::{OfTopic, mqtt_settings};
 pub use networks::lease;
-use networks::{dds_settings, zenoh_settings};
+use networks::{dds_settings, ros2_settings, zenoh_settings};
 use places::{Place, Role};
 pub use schema::check_time_field;
 use slow_consumer::slow_consumer;
 pub use slow_consumer::{WAIT as SLOW_CONSUMER_WAIT, slow_consumer_wait};
-use types::DdsType;
+pub use types::{Mistyped, Typing};
 pub use yaml::Mistake;
 use yaml::{Item, Mistakes, Synonyms, suggest};
 
@@ -48,7 +48,8 @@ const SECTIONS: Synonyms = &[
     (&["spec", "file"], "write `specification`"),
     (&["property", "properties"], "write `formula: FORMULA`, or name a file with `specification:`"),
     (&["broker"], "write `mqtt: { broker: HOST:PORT }`"),
-    (&["domain", "domain_id", "ros2"], "write `dds: { domain: N }`"),
+    (&["domain", "domain_id"], "write `dds: { domain: N }`, or `ros2: { domain: N }`"),
+    (&["ros", "rmw"], "write `ros2`"),
     (&["connect", "listen", "router"], "write it in the section `zenoh:`"),
     (&["align", "order"], "write `alignment`"),
 ];
@@ -109,11 +110,15 @@ pub struct Deployment {
     pub blind: Blind,
 }
 
+/// From which length on, in nanoseconds, a time in which the monitor did not run is reported. What the scheduler of a
+/// busy machine delays is shorter; a shorter pause counts as time that messages were on their way.
+const PAUSED_AFTER: i64 = 500_000_000;
+
 /// The usual [`Deployment::missing_after`].
 pub const MISSING_AFTER: i64 = 10_000_000_000;
 
 /// The source of a topic, and how its messages are read.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Binding {
     /// The address.
     pub address: Address,
@@ -167,8 +172,8 @@ impl Deployment {
     /// A plan for sessions of this deployment: its topics, times and alignment, and these options for the
     /// rest.
     pub fn plan(&self, options: Options) -> SessionPlan {
-        let (inputs, alignment) = (self.inputs(), self.alignment.alignment.clone());
-        let Limits { message: largest_message, instances: instance_bytes, .. } = self.limits;
+        let Limits { message: largest_message, instances: instance_bytes, waiting, .. } = self.limits;
+        let (inputs, alignment) = (self.inputs(), Alignment { waiting, ..self.alignment.alignment.clone() });
         let exactly = matches!(self.durability, Some(Durability::Exactly(_)));
         let options = Options {
             inputs,
@@ -179,6 +184,8 @@ impl Deployment {
             exactly,
             ids: self.ids || exactly,
             blind: self.blind,
+            // A recording has the pauses of whoever recorded it.
+            paused_after: options.live.then_some(PAUSED_AFTER),
             ..options
         };
         match &self.synchronized {
@@ -237,9 +244,13 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     let file = members.get("specification");
     let formula = members.get("formula");
     let (syntax, time) = (members.get("syntax"), members.get("time"));
+    let schemas = members.get("schemas").map_or_else(Vec::new, |item| item.items());
+    let schemas =
+        schemas.iter().filter_map(|item| Some(folder.join(item.text("schemas", mistakes)?))).collect();
     let zenoh_item = members.get("zenoh");
     let dds_item = members.get("dds");
     let mqtt_item = members.get("mqtt");
+    let ros2_item = members.get("ros2");
     let topics = members.get("topics");
     let verdicts = members.get("verdicts");
     let alignment_item = members.get("alignment");
@@ -254,7 +265,7 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     members.finish(SECTIONS, mistakes);
 
     let specification = match synchronize_item {
-        None => specification(root, file, formula, (syntax, time), folder, mistakes),
+        None => specification(root, file, formula, (syntax, time, schemas), folder, mistakes),
         Some(item) => {
             if file.or(formula).is_some() {
                 mistakes.at(item, "use either `synchronize:` or `specification:` (or `formula:`), not both: a synchronizer checks nothing");
@@ -270,6 +281,7 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
         zenoh: zenoh_item.map(|item| zenoh_settings(item, folder, mistakes)),
         dds: dds_item.map(|item| dds_settings(item, mistakes)),
         mqtt: mqtt_item.map(|item| mqtt_settings(item, folder, mistakes)),
+        ros2: ros2_item.and_then(|item| ros2_settings(item, mistakes)).map(Ok),
     };
     let slow_consumer = slow_consumer_item.map_or(SLOW_CONSUMER_WAIT, |item| slow_consumer(item, mistakes));
     let exit_on_unreachable =
@@ -293,7 +305,7 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     // Without a specification the other sections are still checked as far as possible.
     let empty = Spec::default();
     let spec = specification.as_ref().map(|s| &s.spec);
-    let bindings = sources(root, topics, spec, &networks, mistakes);
+    let bindings = sources(root, topics, specification.as_ref(), &networks, mistakes);
     let (section, alignment_places) = match alignment_item.map(|item| alignment(item, mistakes)) {
         Some((section, settings, places)) => (Some((section, settings)), places),
         None => (None, Vec::new()),
@@ -345,6 +357,10 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
         blind,
     };
     deployment.addresses().for_each(|address| networks.need(address));
+    if let Some(Ok(ros2)) = &networks.ros2 {
+        let sources = deployment.sources.iter_mut().map(|binding| &mut binding.address);
+        sources.chain(deployment.sinks.iter_mut().flatten()).for_each(|address| address.join_ros2(ros2));
+    }
     networks.limit_slow_consumers(slow_consumer);
     networks.resend(deployment.limits.resend);
     deployment.networks = networks;
@@ -371,7 +387,7 @@ fn specification(
     root: Item<'_>,
     file: Option<Item<'_>>,
     formula: Option<Item<'_>>,
-    (syntax, time): (Option<Item<'_>>, Option<Item<'_>>),
+    (syntax, time, schemas): (Option<Item<'_>>, Option<Item<'_>>, Vec<PathBuf>),
     folder: &Path,
     mistakes: &mut Mistakes,
 ) -> Option<Specification> {
@@ -391,7 +407,7 @@ fn specification(
         let model = TimeModel::from_str(&text, false);
         model.map_err(|_| mistakes.at(item, "`time` must be steps, points, dense or linear")).ok()
     });
-    let reading = Reading { syntax: Some(syntax), time, unbounded: false };
+    let reading = &Reading { syntax, time, unbounded: false, schemas };
     match (file, formula) {
         (Some(item), Some(_)) => {
             mistakes.at(item, "use either `specification:` or `formula:`, not both");
@@ -435,6 +451,7 @@ fn only_network(networks: &NetworkSettings) -> Option<&'static str> {
         (Some(_), None, None) => Some("zenoh"),
         (None, Some(_), None) => Some("dds"),
         (None, None, Some(_)) => Some("mqtt"),
+        (None, None, None) => networks.ros2.as_ref().map(|_| "ros2"),
         _ => None,
     }
 }
@@ -445,23 +462,27 @@ fn forms(network: Option<&str>) -> &'static str {
         Some("zenoh") => "`zenoh:KEY`",
         Some("dds") => "`dds:TOPIC`",
         Some("mqtt") => "`mqtt:TOPIC`",
-        _ => "`zenoh:KEY`, `dds:TOPIC` or `mqtt:TOPIC`",
+        Some("ros2") => "`ros2:/TOPIC`",
+        _ => "`zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC` or `ros2:/TOPIC`",
     }
 }
 
 fn sources<'y>(
     root: Item<'y>,
     topics: Option<Item<'y>>,
-    spec: Option<&Spec>,
+    specification: Option<&Specification>,
     networks: &NetworkSettings,
     mistakes: &mut Mistakes,
 ) -> Vec<Source<'y>> {
+    let unread = Schemas::default();
+    let schemas = specification.map_or(&unread, |specification| &*specification.schemas);
+    let spec = specification.map(|specification| &specification.spec);
     let entries = topics.map_or_else(Vec::new, |item| item.entries("topics", mistakes));
     let network = only_network(networks);
     let mut bindings = Vec::new();
     for (name, key, item) in &entries {
         let topic = spec.and_then(|spec| spec.topics.iter().find(|t| t.name == *name));
-        let binding = binding(*item, topic, network, mistakes);
+        let binding = binding(*item, topic, network, schemas, mistakes);
         if let (Some(spec), None) = (spec, topic) {
             let names = || spec.topics.iter().map(|t| t.name.as_str());
             let hint = suggest(name, names()).map_or_else(
@@ -495,7 +516,20 @@ fn sources<'y>(
         // With a single network, the address in the specification is the address on this network.
         match Address::parse(&format!("{network}:{}", topic.address.trim_start_matches('/'))) {
             Ok(address) => {
-                let binding = Binding { address, input: arrival() };
+                let mut input = arrival();
+                let typing = Typing { topic: Some(topic), own: None, has_encoding: false, schemas };
+                let address = match typing.complete(address, &mut input) {
+                    Ok(address) => address,
+                    Err(Mistyped::Unknown(address, why)) => {
+                        mistakes.doubt(item, why);
+                        address
+                    }
+                    Err(Mistyped::Refused(why)) => {
+                        mistakes.at(item, format!("topic '{name}': {why}"));
+                        continue;
+                    }
+                };
+                let binding = Binding { address, input };
                 sources.push(Source { name, item, binding, settings: TopicSettings::default() });
             }
             Err(error) => mistakes.at(
@@ -521,11 +555,12 @@ fn binding(
     item: Item<'_>,
     topic: Option<&Topic>,
     network: Option<&str>,
+    schemas: &Schemas,
     mistakes: &mut Mistakes,
 ) -> Option<(Binding, TopicSettings)> {
     let mut settings = TopicSettings::default();
     let mut input = arrival();
-    let mut string_type = None;
+    let mut own_type = None;
     let mut encoding = None;
     let mut of_mqtt = OfTopic::none();
     let address = if item.is_mapping() {
@@ -555,7 +590,7 @@ fn binding(
         }
         of_mqtt = OfTopic::read(&mut members, mistakes);
         settings = TopicSettings::read(&mut members, mistakes);
-        string_type = members.get("type").and_then(|item| Some((item, item.text("type", mistakes)?)));
+        own_type = members.get("type").and_then(|item| Some((item, item.text("type", mistakes)?)));
         members.finish(TOPIC, mistakes);
         if source.is_none() {
             mistakes.at(item, format!("a topic needs `source:`, which is {}", forms(network)));
@@ -572,39 +607,22 @@ fn binding(
         }
         (parsed, _) => parsed,
     };
-    match (parsed, string_type) {
-        (Ok(Address::Dds(name, _, qos)), Some((item, type_name))) => {
-            let mut known = dds::StringType::default();
-            match DdsType::parse(&type_name) {
-                DdsType::String(name) => known.name = name,
-                DdsType::Unknown(name) => {
-                    mistakes.doubt(item, types::unknown(&type_name));
-                    known.name = name;
-                }
-                DdsType::Other => {
-                    mistakes.at(item, types::refused(&type_name));
-                    return None;
-                }
-                DdsType::Invalid => {
-                    mistakes.at(
-                        item,
-                        format!("'{type_name}' is not the name of a type, such as std_msgs/msg/String"),
-                    );
-                    return None;
-                }
-            }
-            Some((Binding { address: Address::Dds(name, dds::TopicType::Text(known), qos), input }, settings))
+    let typing = Typing {
+        topic,
+        own: own_type.as_ref().map(|(_, name)| name.as_str()),
+        has_encoding: encoding.is_some(),
+        schemas,
+    };
+    let place = own_type.as_ref().map_or(address, |(item, _)| *item);
+    let parsed = parsed.map_err(|error| mistakes.at(address, error)).ok()?;
+    match typing.complete(parsed, &mut input) {
+        Ok(address) => Some((Binding { address: of_mqtt.at(address, mistakes), input }, settings)),
+        Err(Mistyped::Unknown(address, why)) => {
+            mistakes.doubt(place, why);
+            Some((Binding { address, input }, settings))
         }
-        (Ok(_), Some((item, _))) => {
-            mistakes.at(item, "`type` belongs to topics on DDS; remove it here");
-            None
-        }
-        (Ok(address), None) => {
-            let binding = Binding { address: of_mqtt.at(address, mistakes), input };
-            Some((binding, settings))
-        }
-        (Err(error), _) => {
-            mistakes.at(address, error);
+        Err(Mistyped::Refused(why)) => {
+            mistakes.at(place, why);
             None
         }
     }

@@ -1,0 +1,168 @@
+//! Recordings in which messages are missing: verdicts that depend on them are inconclusive, as in a live run.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use rondel_event::{Origin, TimeUnit, Timestamp, TopicId, Verdict};
+use rondel_runtime::alignment::Policy;
+use rondel_runtime::{Alignment, Blind, ManualClock, Options, Session, Stamp};
+
+const TEXT: &str = "topic a { x: int } topic b { y: int }
+    property recent = once[0, 3 s] a.x > 5
+    property alive = on(b) -> once[0, 1500 ms] on(a)
+    property steps = once[0, 2] a.x > 5
+    @time(dense) property dense = once[0, 2 s] on(a)
+    property ahead = on(b) -> eventually[0, 2 s] on(a)
+    property other = b.y < 5";
+
+/// A second of the recording: what its line on `a` is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Line {
+    Good,
+    Missing,
+    Broken,
+    Undecodable,
+}
+
+fn session(policy: Policy, blind: Blind) -> Session {
+    let spec = rondel_spec::parse(TEXT).spec.unwrap();
+    let clock = Arc::<ManualClock>::default();
+    Session::new(&spec, Options { alignment: Alignment::new(policy), blind, clock, ..Options::default() })
+        .unwrap()
+}
+
+type Told = Vec<(String, Verdict, Timestamp)>;
+
+fn told(mut session: Session) -> Told {
+    session.finish();
+    let told = session.reports();
+    let mut told: Told =
+        told.map(|report| (report.property().name.clone(), report.verdict(), report.time())).collect();
+    // The order of the properties at one time is another matter.
+    told.sort_by(|a, b| (a.2, &a.0).cmp(&(b.2, &b.0)));
+    told
+}
+
+fn payload(topic: u32) -> &'static str {
+    ["{\"x\":1}", "{\"y\":1}"][topic as usize]
+}
+
+/// Twenty seconds with both topics, of which `a` has these lines from the fifth on.
+fn recording(odd: &[Line]) -> Vec<(u32, i64, Line)> {
+    let line =
+        |second: i64| odd.get((second - 5) as usize).copied().filter(|_| second >= 5).unwrap_or(Line::Good);
+    (0..20).flat_map(|second| [(0, second, line(second)), (1, second, Line::Good)]).collect()
+}
+
+/// The verdicts of the recording as lines, in pieces of so many.
+fn checked(odd: &[Line], policy: Policy, blind: Blind, piece: usize) -> Told {
+    let mut session = session(policy, blind);
+    let mut lines = session.lines(TimeUnit::Seconds).skip_errors(true);
+    let line = |(topic, second, line): (u32, i64, Line)| {
+        let (name, data) = (["a", "b"][topic as usize], payload(topic));
+        let origin = format!("{{\"publisher\":{},\"number\":{second}}}", topic + 1);
+        let start = format!("{{\"topic\":\"{name}\",\"time\":{second},\"arrival\":{second}");
+        match line {
+            Line::Good => Some(format!("{start},\"origin\":{origin},\"data\":{data}}}\n")),
+            Line::Missing => None,
+            Line::Broken => Some(format!("{start},\"data\":\n")),
+            Line::Undecodable => Some(format!("{start},\"origin\":{origin},\"payload\":\"no\"}}\n")),
+        }
+    };
+    let all: Vec<String> = recording(odd).into_iter().filter_map(line).collect();
+    for part in all.chunks(piece) {
+        let text = part.concat();
+        let mut at = 0;
+        while at < text.len() {
+            at = session.push_lines(&mut lines, text.as_bytes(), at, text.len()).unwrap();
+        }
+    }
+    told(session)
+}
+
+/// The same messages, one by one.
+fn live(odd: &[Line], policy: Policy) -> Told {
+    let mut session = session(policy, Blind::Inconclusive);
+    for (topic, second, line) in recording(odd) {
+        let time = Some(Timestamp::from_nanos(second * 1_000_000_000));
+        let origin = Some(Origin { publisher: u64::from(topic) + 1, number: second as u64 });
+        let stamp = Stamp { source: time, arrival: time, origin };
+        let text = if line == Line::Undecodable { "no" } else { payload(topic) };
+        if line == Line::Good || line == Line::Undecodable {
+            let _ = session.push(TopicId(topic), stamp, text.as_bytes());
+        }
+    }
+    told(session)
+}
+
+const GAP: [Line; 3] = [Line::Missing; 3];
+const BROKEN: [Line; 3] = [Line::Good, Line::Broken, Line::Good];
+const UNDECODABLE: [Line; 3] = [Line::Good, Line::Undecodable, Line::Good];
+
+#[test]
+fn what_is_missing_makes_verdicts_inconclusive() {
+    for policy in [Policy::Arrival, Policy::EventTime] {
+        for (odd, accused) in [(&GAP, "dense"), (&BROKEN, "recent"), (&UNDECODABLE, "recent")] {
+            let case = format!("{odd:?} {policy:?}");
+            let told = checked(odd, policy, Blind::Inconclusive, 64);
+            let of = |property: &str| -> Vec<(Verdict, i64)> {
+                let its = told.iter().filter(|(name, ..)| name == property);
+                its.map(|(_, verdict, time)| (*verdict, time.as_nanos() / 1_000_000_000)).collect()
+            };
+            let is_open = |(verdict, time): &(Verdict, i64)| {
+                *verdict == Verdict::Inconclusive && (3..=9).contains(time)
+            };
+            for property in [accused, "recent", "steps"] {
+                assert!(of(property).iter().any(is_open), "{case}: {property} {told:?}");
+                assert!(
+                    of(property).last().is_some_and(|(verdict, _)| *verdict != Verdict::Inconclusive),
+                    "{case}"
+                );
+            }
+            // What was said before the gap was noticed stays.
+            let accuses = |(verdict, time): &(Verdict, i64)| *verdict == Verdict::Violated && *time >= 8;
+            assert!(!of("alive").iter().any(accuses), "{case}: {told:?}");
+            if odd != &BROKEN {
+                // Inconclusive before the first message, then satisfied.
+                assert_eq!(of("other").len(), 2, "{case}: {told:?}");
+            }
+        }
+        let silent = checked(&GAP, policy, Blind::Report, 64);
+        assert!(silent.iter().any(|(name, verdict, _)| name == "alive" && *verdict == Verdict::Violated));
+    }
+}
+
+#[test]
+fn the_cut_into_pieces_makes_no_difference() {
+    for policy in [Policy::Arrival, Policy::EventTime] {
+        for odd in [&GAP, &BROKEN, &UNDECODABLE] {
+            let whole = checked(odd, policy, Blind::Inconclusive, 64);
+            for piece in 1..12 {
+                let pieces = checked(odd, policy, Blind::Inconclusive, piece);
+                assert_eq!(pieces, whole, "{policy:?} {odd:?} {piece}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_gap_in_a_recording_counts_as_one_in_a_run() {
+    for odd in [&GAP, &UNDECODABLE] {
+        let told = checked(odd, Policy::Arrival, Blind::Inconclusive, 64);
+        assert_eq!(told, live(odd, Policy::Arrival), "{odd:?}");
+    }
+}
+
+#[test]
+fn a_message_that_cannot_be_decoded_is_not_missing() {
+    let mut session = session(Policy::EventTime, Blind::Inconclusive);
+    for (number, text) in [(0, "{\"x\":1}"), (1, "no"), (2, "{\"x\":1}"), (4, "{\"x\":1}")] {
+        let time = Some(Timestamp::from_nanos(number as i64 * 1_000_000_000));
+        let stamp = Stamp { source: time, arrival: time, origin: Some(Origin { publisher: 1, number }) };
+        assert_eq!(session.push(TopicId(0), stamp, text.as_bytes()).is_err(), text == "no");
+    }
+    session.finish();
+    let summary = session.summary();
+    assert_eq!(summary.alignment.unwrap().json()["topics"]["a"]["missing"], 1);
+}
