@@ -139,7 +139,7 @@ impl Bench {
     }
 }
 
-fn wait_until(what: &str, condition: impl Fn() -> bool) {
+fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + LIMIT;
     while !condition() {
         assert!(Instant::now() < deadline, "timed out waiting until {what}");
@@ -253,6 +253,54 @@ fn the_quality_of_service_is_that_of_the_publisher() {
     let (refused, _log) = bench.subscribe(None, &TopicQos { partitions: vec!["*".to_owned()], ..reliable });
     wait_until("the publisher is counted", || refused.problems().incompatible == 1);
     assert!(refused.close(LIMIT));
+}
+
+/// A publisher that is silent for longer than its lease returns, and sends again what it keeps.
+#[test]
+fn nothing_comes_twice_from_a_publisher_that_returns() {
+    let Some(bench) = Bench::new("nothing_comes_twice_from_a_publisher_that_returns") else { return };
+    let mut publisher = bench.publisher(&["--transient-local", "50", "--silence", "1"]);
+    let volatile =
+        TopicQos { durability: Some(rondel_net::dds::Durability::Volatile), ..TopicQos::default() };
+    let both = [bench.subscribe(None, &TopicQos::default()), bench.subscribe(None, &volatile)];
+    for (_, log) in &both {
+        log.wait("it has a publisher", |items| items.contains(&Item::Alive(true)));
+    }
+    assert_eq!(publisher.ask("wait"), "matched");
+    // Both have matched on the other side, too, once both have a sample.
+    let mut written = 0;
+    wait_until("both receive", || {
+        publisher.ask("write 1 1");
+        written += 1;
+        both.iter()
+            .all(|(_, log)| log.items.lock().unwrap().iter().any(|item| matches!(item, Item::Sample(_))))
+    });
+    publisher.ask("write 1 20");
+    let last = |items: &[Item]| {
+        let sample = items.iter().rev().find_map(|item| match item {
+            Item::Sample(sample) => Some(sample),
+            _ => None,
+        });
+        sample.map(|sample| u64::from_le_bytes(sample[20..28].try_into().unwrap()))
+    };
+    both.iter().for_each(|(_, log)| log.wait("all have come", |items| last(items) == Some(written + 19)));
+    publisher.pause(true);
+    both.iter().for_each(|(_, log)| log.wait("it is lost", |items| items.contains(&Item::Alive(false))));
+    publisher.pause(false);
+    let alive = |items: &[Item]| items.iter().filter(|item| **item == Item::Alive(true)).count();
+    both.iter().for_each(|(_, log)| log.wait("it is back", |items| alive(items) == 2));
+    publisher.ask("write 1 10");
+    for (_, log) in &both {
+        log.wait("all have come", |items| last(items) == Some(written + 29));
+        let items = log.items.lock().unwrap();
+        let numbers = items.iter().filter_map(|item| match item {
+            Item::Sample(sample) => Some(u64::from_le_bytes(sample[20..28].try_into().unwrap())),
+            _ => None,
+        });
+        let numbers: Vec<u64> = numbers.collect();
+        assert!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{numbers:?}");
+    }
+    wait_until("the outage is noted", || bench.participant.outages().len() == 2);
 }
 
 #[test]
