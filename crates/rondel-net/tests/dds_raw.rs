@@ -13,8 +13,10 @@ use std::time::{Duration, Instant};
 use peer::{Peer, python};
 use rondel_decode::schema::{Library, Schema};
 use rondel_event::{Timestamp, TopicId};
-use rondel_net::adapter::{Change, Instance, Receiver, Sample, Subscription as _};
-use rondel_net::dds::{Participant, RawType, Settings, Subscription, TopicQos, TopicType};
+use rondel_net::adapter::{
+    Change, Instance, PublishError, Publisher as _, Receiver, Sample, Subscription as _,
+};
+use rondel_net::dds::{Participant, PublisherSettings, RawType, Settings, Subscription, TopicQos, TopicType};
 
 const LIMIT: Duration = Duration::from_secs(30);
 const TOPIC: TopicId = TopicId(3);
@@ -111,12 +113,16 @@ struct Bench {
 impl Bench {
     fn new(test: &str) -> Option<Bench> {
         let python = python(test)?;
-        // A domain that no other test uses.
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let domain = (std::process::id() * 16 + NEXT.fetch_add(1, Ordering::Relaxed)) % 200 + 10;
-        let settings = Settings { domain, interface: Some("lo".into()), ..Settings::default() };
+        let settings = Bench::settings();
         let participant = Participant::open(&settings).unwrap();
         Some(Bench { python, settings, participant })
+    }
+
+    /// Returns settings with a domain that no other test uses.
+    fn settings() -> Settings {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let domain = (std::process::id() * 16 + NEXT.fetch_add(1, Ordering::Relaxed)) % 200 + 10;
+        Settings { domain, interface: Some("lo".into()), ..Settings::default() }
     }
 
     fn publisher(&self, arguments: &[&str]) -> Peer {
@@ -133,7 +139,7 @@ impl Bench {
     }
 }
 
-fn wait_until(what: &str, condition: impl Fn() -> bool) {
+fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + LIMIT;
     while !condition() {
         assert!(Instant::now() < deadline, "timed out waiting until {what}");
@@ -232,6 +238,7 @@ fn the_quality_of_service_is_that_of_the_publisher() {
     fresh.wait("it has a publisher", |items| items.contains(&Item::Alive(true)));
     assert_eq!(latched.ask("write 1 1"), "wrote 26");
     fresh.samples(1);
+    assert_eq!(latched.ask("close"), "closed");
     drop((subscription, latched));
 
     let mut hasty = bench.publisher(&["--best-effort", "--partition", "front/left", "--exclusive", "3"]);
@@ -246,6 +253,54 @@ fn the_quality_of_service_is_that_of_the_publisher() {
     let (refused, _log) = bench.subscribe(None, &TopicQos { partitions: vec!["*".to_owned()], ..reliable });
     wait_until("the publisher is counted", || refused.problems().incompatible == 1);
     assert!(refused.close(LIMIT));
+}
+
+/// A publisher that is silent for longer than its lease returns, and sends again what it keeps.
+#[test]
+fn nothing_comes_twice_from_a_publisher_that_returns() {
+    let Some(bench) = Bench::new("nothing_comes_twice_from_a_publisher_that_returns") else { return };
+    let mut publisher = bench.publisher(&["--transient-local", "50", "--silence", "1"]);
+    let volatile =
+        TopicQos { durability: Some(rondel_net::dds::Durability::Volatile), ..TopicQos::default() };
+    let both = [bench.subscribe(None, &TopicQos::default()), bench.subscribe(None, &volatile)];
+    for (_, log) in &both {
+        log.wait("it has a publisher", |items| items.contains(&Item::Alive(true)));
+    }
+    assert_eq!(publisher.ask("wait"), "matched");
+    // Both have matched on the other side, too, once both have a sample.
+    let mut written = 0;
+    wait_until("both receive", || {
+        publisher.ask("write 1 1");
+        written += 1;
+        both.iter()
+            .all(|(_, log)| log.items.lock().unwrap().iter().any(|item| matches!(item, Item::Sample(_))))
+    });
+    publisher.ask("write 1 20");
+    let last = |items: &[Item]| {
+        let sample = items.iter().rev().find_map(|item| match item {
+            Item::Sample(sample) => Some(sample),
+            _ => None,
+        });
+        sample.map(|sample| u64::from_le_bytes(sample[20..28].try_into().unwrap()))
+    };
+    both.iter().for_each(|(_, log)| log.wait("all have come", |items| last(items) == Some(written + 19)));
+    publisher.pause(true);
+    both.iter().for_each(|(_, log)| log.wait("it is lost", |items| items.contains(&Item::Alive(false))));
+    publisher.pause(false);
+    let alive = |items: &[Item]| items.iter().filter(|item| **item == Item::Alive(true)).count();
+    both.iter().for_each(|(_, log)| log.wait("it is back", |items| alive(items) == 2));
+    publisher.ask("write 1 10");
+    for (_, log) in &both {
+        log.wait("all have come", |items| last(items) == Some(written + 29));
+        let items = log.items.lock().unwrap();
+        let numbers = items.iter().filter_map(|item| match item {
+            Item::Sample(sample) => Some(u64::from_le_bytes(sample[20..28].try_into().unwrap())),
+            _ => None,
+        });
+        let numbers: Vec<u64> = numbers.collect();
+        assert!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{numbers:?}");
+    }
+    wait_until("the outage is noted", || bench.participant.outages().len() == 2);
 }
 
 #[test]
@@ -357,4 +412,105 @@ fn publishers_and_subscriptions_are_listed() {
         assert_eq!(endpoint.qos.reliability, rondel_net::dds::Reliability::Reliable);
         assert_eq!(endpoint.qos.partitions, ["a"]);
     }
+}
+
+/// A sample of a pose, with these numbers.
+fn pose(number: u32) -> Vec<u8> {
+    let mut sample = vec![0, 1, 0, 0];
+    sample.extend([7_u32, 500, 4].map(u32::to_le_bytes).concat());
+    sample.extend(b"map\0");
+    sample.extend(u64::from(number).to_le_bytes());
+    sample.extend([1_u32, 0].map(u32::to_le_bytes).concat());
+    sample.extend([1.5_f64, 2.5, -0.5].map(f64::to_le_bytes).concat());
+    sample.extend(1_u32.to_le_bytes());
+    sample.extend([0; 4]);
+    sample.extend(0.25_f64.to_le_bytes());
+    sample
+}
+
+#[test]
+fn a_published_type_is_described() {
+    let Some(bench) = Bench::new("a_published_type_is_described") else { return };
+    let domain = bench.settings.domain.to_string();
+    let reader = Peer::start(&bench.python, "dds_discover.py", &["test/topic", "--domain", &domain]);
+    let schema = defined("demo::Pose");
+    let raw = TopicType::Raw(RawType { name: Some("demo::Pose".to_owned()), keyed: None });
+    let kept =
+        TopicQos { durability: Some(rondel_net::dds::Durability::TransientLocal), ..TopicQos::default() };
+    let (of, settings) = ((&raw, &kept), PublisherSettings::default());
+    let publisher = bench.participant.publisher_as("test/topic", of, Some(&schema), settings).unwrap();
+    assert_eq!(reader.line(), "demo::Pose");
+    assert!(!publisher.needs_second_version() && publisher.wait_matched(LIMIT));
+    for number in 0..3 {
+        publisher.publish(&pose(number)).unwrap();
+        let line = reader.line();
+        assert!(
+            line.contains("sec=7, nanosec=500")
+                && line.contains(&format!("number={number}"))
+                && line.contains("DRIVING"),
+            "{line}"
+        );
+    }
+    for bad in [&[0, 1, 0][..], &[0, 9, 0, 0, 1, 0, 0, 0], &[0, 1, 0, 0, 7, 0, 0, 0]] {
+        assert!(matches!(publisher.publish(bad), Err(PublishError::Payload(_))), "{bad:?}");
+    }
+    // What it keeps comes back as it was sent: the last one, and one that is perhaps not acknowledged.
+    let (_subscription, log) = bench.subscribe(None, &TopicQos::default());
+    log.wait("the last one has come", |items| items.contains(&Item::Sample(pose(2))));
+    let items = log.items.lock().unwrap();
+    let samples: Vec<_> = items.iter().filter(|item| matches!(item, Item::Sample(_))).collect();
+    let sent: Vec<_> = (0..3).map(|number| Item::Sample(pose(number))).collect();
+    assert!(
+        samples.len() <= 2
+            && samples.iter().rev().eq(&sent.iter().rev().take(samples.len()).collect::<Vec<_>>())
+    );
+}
+
+#[test]
+fn a_described_type_is_the_one_that_was_defined() {
+    let settings = Bench::settings();
+    let (a, b) = (Participant::open(&settings).unwrap(), Participant::open(&settings).unwrap());
+    let schema = defined("demo::All");
+    let raw = TopicType::Raw(RawType { name: Some("demo::All".to_owned()), keyed: None });
+    let of = (&raw, &TopicQos::default());
+    let publisher = a.publisher_as("test/topic", of, Some(&schema), PublisherSettings::default()).unwrap();
+    assert!(publisher.needs_second_version());
+    let found = b.discovered_type("test/topic", None, LIMIT).unwrap().unwrap();
+    assert!(found.keyed);
+    assert_eq!(format!("{:#?}", found.schema.unwrap()), format!("{schema:#?}"));
+}
+
+#[test]
+fn a_type_that_is_known_by_its_name_only_is_passed_on() {
+    let settings = Bench::settings();
+    let (a, b) = (Participant::open(&settings).unwrap(), Participant::open(&settings).unwrap());
+    let log = Arc::new(Log::default());
+    let any = TopicType::Raw(RawType::default());
+    let subscription =
+        a.subscribe_as("test/topic", (&any, &TopicQos::default()), TOPIC, Arc::clone(&log)).unwrap();
+    let nameless =
+        b.publisher_as("test/topic", (&any, &TopicQos::default()), None, PublisherSettings::default());
+    assert!(nameless.is_err());
+    let opaque =
+        |keyed| TopicType::Raw(RawType { name: Some("demo::Opaque".to_owned()), keyed: Some(keyed) });
+    let publisher = |topic: &str, keyed, schema: Option<&Schema>| {
+        let settings = PublisherSettings { batching: true };
+        b.publisher_as(topic, (&opaque(keyed), &TopicQos::default()), schema, settings).unwrap()
+    };
+    let plain = publisher("test/topic", false, None);
+    assert!(plain.wait_matched(LIMIT));
+    let expected: Vec<Vec<u8>> = (0..1000).map(pose).collect();
+    expected.iter().for_each(|sample| plain.publish(sample).unwrap());
+    plain.release();
+    assert!(plain.flush(LIMIT));
+    assert_eq!(log.samples(1000), expected);
+    assert_eq!(subscription.problems().lost, 0);
+    // With a key, and of a type that the library cannot describe.
+    let mut library = Library::new();
+    let negative = "module demo { enum E { @value(-1) A, @value(1) B }; struct Opaque { E e; }; };";
+    library.add_idl(negative, &|_| None).unwrap();
+    let schema = library.schema("demo::Opaque").unwrap();
+    let _keyed = publisher("test/keyed", true, Some(&schema));
+    let found = a.discovered_type("test/keyed", None, LIMIT).unwrap().unwrap();
+    assert!(found.keyed && found.schema.is_err());
 }

@@ -8,7 +8,8 @@ use rondel_decode::schema::{Library, Schema, SchemaError};
 
 use super::DeclareError;
 use super::domain::Domain;
-use super::entity::{Entity, c_name, message};
+use super::dynamic::RegisteredType;
+use super::entity::{Entity, c_name, check, message};
 use super::publishers::{AnnouncedPublisher, DescribedType};
 
 /// How long a publisher has for the description of its type.
@@ -75,6 +76,24 @@ impl Descriptor {
                 code => return Err(Some(message(code))),
             }
         }
+    }
+
+    /// Takes the description of a type that is registered here.
+    pub(super) fn local(domain: &Domain, registered: &RegisteredType) -> Result<Descriptor, DeclareError> {
+        let mut descriptor = ptr::null_mut();
+        // SAFETY: a live handle, the description of a type that is known here, so that nothing is waited for, and a place
+        // for a pointer.
+        let code = unsafe {
+            cyclors::dds_create_topic_descriptor(
+                cyclors::dds_find_scope_DDS_FIND_SCOPE_LOCAL_DOMAIN,
+                domain.participant(),
+                registered.info,
+                0,
+                &mut descriptor,
+            )
+        };
+        check(code, "DDS type")?;
+        Ok(Descriptor(descriptor))
     }
 
     /// Creates a topic of this type, under the name that publishers give to the type.

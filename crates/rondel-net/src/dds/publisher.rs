@@ -1,4 +1,4 @@
-//! Publishers of strings on DDS.
+//! Publishers on DDS.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -11,6 +11,7 @@ use cyclors::{dds_entity_t, ddsi_sertype, ddsrt_iovec_t};
 use super::domain::Domain;
 use super::entity::{Entity, Qos, check, duration, message, policy_name};
 use super::matches::{self, Matches};
+use super::published::{self, Form, PublishedTopic};
 use super::slow::SlowConsumer;
 use super::{DeclareError, Durability, PublisherSettings, TopicQos, TopicType, topic};
 use crate::adapter::{self, Drops, PublishError};
@@ -23,8 +24,10 @@ const BLOCK: Duration = Duration::from_millis(100);
 const POLL: Duration = Duration::from_millis(2);
 /// Id of the data representation that every reader supports.
 const XCDR1: i16 = 0;
+/// Id of its second version.
+const XCDR2: i16 = 2;
 
-/// A publisher of strings on DDS. Dropping it deletes the writer; unacknowledged samples are still
+/// A publisher on DDS. Dropping it deletes the writer; unacknowledged samples are still
 /// delivered for up to a second.
 #[derive(Debug)]
 pub struct Publisher {
@@ -36,6 +39,7 @@ pub struct Publisher {
 pub(super) struct Writer {
     /// The library's description of the topic's type. Valid as long as `topic`.
     serialised_type: *const ddsi_sertype,
+    form: Form,
     writer: Entity,
     /// Argument of the listener's callbacks: dropped after `writer`, whose deletion waits for them.
     log: Box<WriterLog>,
@@ -57,18 +61,21 @@ impl Publisher {
     pub(super) fn create(
         domain: Arc<Domain>,
         name: &str,
-        ((topic_type, wanted), _): ((&TopicType, &TopicQos), Option<&Schema>),
+        ((topic_type, wanted), schema): ((&TopicType, &TopicQos), Option<&Schema>),
         settings: PublisherSettings,
         (slow_consumer, history): (Option<Duration>, u32),
     ) -> Result<Publisher, DeclareError> {
-        let TopicType::Text(string_type) = topic_type else {
-            return Err(DeclareError::Network {
-                what: "DDS publisher",
-                reason: "only strings can be published yet".to_owned(),
-            });
-        };
         wanted.check().map_err(DeclareError::Qos)?;
-        let topic = topic::create(&domain, name, string_type)?;
+        let PublishedTopic { topic, type_name, form, is_registered } = match topic_type {
+            TopicType::Text(text) => PublishedTopic {
+                topic: topic::create(&domain, name, text)?,
+                type_name: text.name.clone(),
+                form: Form::Text,
+                is_registered: true,
+            },
+            TopicType::Raw(raw) => published::create(&domain, name, raw, schema)?,
+        };
+        let representation = if form == Form::SecondVersion { XCDR2 } else { XCDR1 };
         let log = Box::new(WriterLog { topic: name.to_owned(), warned: AtomicBool::new(false) });
         let listener = Listener::new(&log);
         let history = match wanted.durability {
@@ -76,7 +83,8 @@ impl Publisher {
             None => history,
             Some(_) => history.max(wanted.depth.unwrap_or(1)),
         };
-        let qos = Qos::new().reliable(BLOCK, None).representations(&[XCDR1]).batching(settings.batching);
+        let qos =
+            Qos::new().reliable(BLOCK, None).representations(&[representation]).batching(settings.batching);
         let qos = if history > 0 { qos.keeping(Some(history)) } else { qos };
         let qos = qos.offering(wanted)?;
         // SAFETY: live handles; QoS and listener outlive the call, which copies them. The listener's
@@ -86,27 +94,43 @@ impl Publisher {
         };
         let writer = Entity::own(writer, "DDS writer")?;
         tracing::debug!(
-            topic = %name, type_name = %string_type.name, reliability = "reliable", kept = history,
-            history = "keep all", representation = "XCDR1", batching = settings.batching, "publisher created"
+            topic = %name, %type_name, reliability = "reliable", kept = history,
+            history = "keep all", ?form, batching = settings.batching, "publisher created"
         );
         // A topic without a key has one instance. Unless it is registered, the library creates it for each
         // sample and deletes it after the acknowledgement on another thread, which is a good part of the
         // cost of publishing.
-        let (mut instance, no_text) = (0, c"".as_ptr());
-        // SAFETY: a live handle, a place for the number, and a sample as the type describes it: a
-        // structure with one pointer to terminated text. The call copies what it needs.
-        let code = unsafe {
-            cyclors::dds_register_instance(writer.handle(), &mut instance, (&raw const no_text).cast())
-        };
-        check(code, "DDS instance")?;
+        if is_registered {
+            let (mut instance, no_text) = (0, c"".as_ptr());
+            // SAFETY: a live handle, a place for the number, and a sample as the type describes it: a structure with
+            // one pointer to terminated text. Of other types without a key nothing is read. The call copies what it
+            // needs.
+            let code = unsafe {
+                cyclors::dds_register_instance(writer.handle(), &mut instance, (&raw const no_text).cast())
+            };
+            check(code, "DDS instance")?;
+        }
         let mut serialised_type = ptr::null();
         // SAFETY: a live handle and a place for a pointer.
         let code = unsafe { cyclors::dds_get_entity_sertype(writer.handle(), &mut serialised_type) };
         check(code, "DDS type")?;
         let slow = SlowConsumer::new(name, slow_consumer);
-        let writer =
-            Writer { serialised_type, writer, log, slow, matches: Mutex::default(), _topic: topic, domain };
+        let writer = Writer {
+            serialised_type,
+            form,
+            writer,
+            log,
+            slow,
+            matches: Mutex::default(),
+            _topic: topic,
+            domain,
+        };
         Ok(Publisher { writer: Arc::new(writer) })
+    }
+
+    /// Returns whether samples are to be in the second version of the encoding, as types need that may change.
+    pub fn needs_second_version(&self) -> bool {
+        self.writer.form == Form::SecondVersion
     }
 
     pub(super) fn writer(&self) -> Weak<Writer> {
@@ -193,12 +217,19 @@ impl Writer {
 
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
         adapter::trace_message("published", self.name(), payload);
-        let header = cdr::header(payload).map_err(PublishError::Payload)?;
-        let tail = &[0; 4][..1 + cdr::padding(payload.len())];
-        let part =
-            |bytes: &[u8]| ddsrt_iovec_t { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-        let parts = [part(&header), part(payload), part(tail)];
-        let size = header.len() + payload.len() + tail.len();
+        if self.form == Form::Text {
+            let header = cdr::header(payload).map_err(PublishError::Payload)?;
+            return self.write([&header, payload, &[0; 4][..1 + cdr::padding(payload.len())]]);
+        }
+        let (header, body) = self.form.split(payload).map_err(PublishError::Payload)?;
+        self.write([&header, body, &[0; 4][..body.len().wrapping_neg() % 4]])
+    }
+
+    /// Writes the parts of a serialised sample.
+    fn write(&self, parts: [&[u8]; 3]) -> Result<(), PublishError> {
+        let size = parts.iter().map(|part| part.len()).sum();
+        let parts = parts
+            .map(|bytes| ddsrt_iovec_t { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() });
         self.slow.admit()?;
         loop {
             if self.domain.is_closing() {
@@ -216,7 +247,7 @@ impl Writer {
                 )
             };
             if data.is_null() {
-                return Err(PublishError::Payload("CycloneDDS does not accept it as a string"));
+                return Err(PublishError::Payload("CycloneDDS does not accept it as a sample of its type"));
             }
             // SAFETY: a live handle; `data` is our only reference, and the call takes it over whatever
             // it returns.

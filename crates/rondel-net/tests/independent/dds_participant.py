@@ -14,6 +14,7 @@ def participant_arguments(parser):
     parser.add_argument("--domain", type=int, default=0)
     parser.add_argument("--interface", default="lo")
     parser.add_argument("--peer", action="append", default=[], metavar="ADDRESS", help="instead of multicast")
+    parser.add_argument("--silence", type=float, help="seconds after which others take it for gone")
     parser.add_argument("--type", default="std_msgs::msg::dds_::String_", help="name of the type")
 
 
@@ -21,11 +22,13 @@ def open_participant(arguments):
     """Returns a participant."""
     peers = "".join(f'<Peer Address="{peer}"/>' for peer in arguments.peer)
     multicast = "<AllowMulticast>false</AllowMulticast>" if peers else ""
-    discovery = f"<Discovery><ParticipantIndex>auto</ParticipantIndex><Peers>{peers}</Peers></Discovery>" if peers else ""
+    discovery = f"<ParticipantIndex>auto</ParticipantIndex><Peers>{peers}</Peers>" if peers else ""
+    if arguments.silence:
+        discovery += f"<LeaseDuration>{arguments.silence}s</LeaseDuration>"
     domain = Domain(
         arguments.domain,
         "<CycloneDDS><Domain><General><Interfaces>"
-        f'<NetworkInterface name="{arguments.interface}"/></Interfaces>{multicast}</General>{discovery}</Domain></CycloneDDS>',
+        f'<NetworkInterface name="{arguments.interface}"/></Interfaces>{multicast}</General><Discovery>{discovery}</Discovery></Domain></CycloneDDS>',
     )
     participant = DomainParticipant(arguments.domain)
     # The participant must not outlive its domain.

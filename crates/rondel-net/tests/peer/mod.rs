@@ -55,6 +55,13 @@ impl Peer {
         peer
     }
 
+    /// Stops it, or lets it go on.
+    pub(crate) fn pause(&self, stop: bool) {
+        let signal = if stop { "-STOP" } else { "-CONT" };
+        let done = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
+        assert!(done.success());
+    }
+
     /// Gives a command.
     pub(crate) fn tell(&mut self, command: &str) {
         let input = self.input.as_mut().unwrap();
