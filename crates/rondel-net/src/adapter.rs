@@ -91,6 +91,14 @@ pub trait Receiver: Send + Sync + 'static {
     /// unless [`wants_idle`](Receiver::wants_idle) returns `true`.
     fn idle(&self) {}
 
+    /// Called when messages of a topic may have been missed since a time: as soon as it is known, and once more, with
+    /// the time `until` when it was over, before the first message after it. Zenoh calls it only for topics on which
+    /// messages come without numbers, DDS and Zenoh only when it is over: before, nobody knows whether a neighbour has
+    /// left.
+    fn missed(&self, topic: TopicId, from: Timestamp, until: Option<Timestamp>) {
+        let _ = (topic, from, until);
+    }
+
     /// Whether [`idle`](Receiver::idle) is to be called. Queried once for each subscription, since
     /// detecting idleness has a cost on Zenoh.
     fn wants_idle(&self) -> bool {
@@ -259,7 +267,8 @@ pub struct Outage {
     pub from: Timestamp,
     /// When it was restored; `None` while it is not.
     pub until: Option<Timestamp>,
-    /// Whether messages may have been missed without anything else that tells: numbered messages do.
+    /// Whether messages may have been missed of which nothing else tells: neither numbers nor
+    /// [`Receiver::missed`].
     pub carried: bool,
 }
 

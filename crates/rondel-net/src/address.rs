@@ -43,8 +43,8 @@ impl Encoding {
         if text == "cdr_string" {
             return Ok(Encoding::CdrString);
         }
-        rondel_decode::Encoding::named(text).map(Encoding::Of).ok_or_else(|| {
-            let names = rondel_decode::Encoding::ALL.map(|(name, _)| name).join(", ");
+        rondel_decode::Encoding::from_name(text).map(Encoding::Of).ok_or_else(|| {
+            let names = rondel_decode::Encoding::ALL.map(rondel_decode::Encoding::name).join(", ");
             format!("unknown encoding '{text}'; the encodings are: {names}, cdr_string")
         })
     }
@@ -62,15 +62,12 @@ impl Encoding {
 const NETWORKS: [&str; 4] = ["zenoh", "dds", "mqtt", "ros2"];
 
 impl Address {
-    /// Returns whether messages of this address may have been missed in an outage. Of DDS it is known which topic was
-    /// lost.
+    /// Returns whether messages of this address may have been missed in an outage, of which nothing else tells.
     pub fn is_missed(&self, outage: &crate::adapter::Outage) -> bool {
         outage.carried
             && match self {
                 Address::Zenoh(..) => outage.network == "zenoh",
-                Address::Dds(topic, ..) => {
-                    outage.network == "dds" && outage.neighbour.as_ref().is_none_or(|lost| lost == topic)
-                }
+                Address::Dds(..) => outage.network == "dds",
                 Address::Mqtt(..) => outage.network == "mqtt",
                 Address::Ros2(topic, _) => match outage.network {
                     "zenoh" => topic.may_be_on(Middleware::Zenoh),

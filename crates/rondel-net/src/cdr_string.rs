@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rondel_event::TopicId;
+use rondel_event::{Timestamp, TopicId};
 
 use crate::adapter::{Drops, Problems, PublishError, Publisher, Receiver, Sample, Subscription};
 
@@ -75,6 +75,10 @@ impl<R: Receiver + ?Sized> Receiver for Unwrapping<R> {
 
     fn idle(&self) {
         self.receiver.idle();
+    }
+
+    fn missed(&self, topic: TopicId, from: Timestamp, until: Option<Timestamp>) {
+        self.receiver.missed(topic, from, until);
     }
 
     fn wants_idle(&self) -> bool {
@@ -156,7 +160,7 @@ impl Publisher for Wrapping {
 
 #[cfg(test)]
 mod tests {
-    use rondel_event::{Origin, Timestamp};
+    use rondel_event::Origin;
 
     use super::*;
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use broker::{Broker, Folder, Proxy};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
-use rondel_event::TopicId;
+use rondel_event::{Timestamp, TopicId};
 use rondel_net::adapter::{self, PublishError, Publisher as _, Receiver, Sample, Subscription as _};
 use rondel_net::mqtt::{
     DeclareError, OpenError, Password, PublisherSettings, Qos, Session, Settings, SubscriptionSettings, Tls,
@@ -46,6 +46,8 @@ struct Numbers {
     seen: Mutex<Vec<u64>>,
     changed: Condvar,
     idle: AtomicU64,
+    /// Outages, each with the number of messages before the news.
+    missed: Mutex<Vec<(usize, Timestamp, Option<Timestamp>)>>,
     /// Processing time of a message, to simulate a slow receiver.
     pause: Option<Duration>,
 }
@@ -67,6 +69,12 @@ impl Receiver for Numbers {
 
     fn idle(&self) {
         self.idle.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn missed(&self, topic: TopicId, from: Timestamp, until: Option<Timestamp>) {
+        assert_eq!(topic, TOPIC);
+        let count = self.seen.lock().unwrap().len();
+        self.missed.lock().unwrap().push((count, from, until));
     }
 
     fn wants_idle(&self) -> bool {
@@ -270,6 +278,8 @@ fn a_broker_that_goes_away_and_comes_back() {
         broker.kill();
         wait_until("both connections are broken", || session.breaks() >= 2);
         assert!(!publisher.is_matched());
+        // It is known at once.
+        wait_until("the receiver knows", || !numbers.missed.lock().unwrap().is_empty());
         let (started, publishing_started) = std::sync::mpsc::channel();
         let publishing = std::thread::spawn(move || {
             started.send(()).unwrap();
@@ -292,6 +302,9 @@ fn a_broker_that_goes_away_and_comes_back() {
             }
         }
         assert!(is_back(&numbers.seen.lock().unwrap()), "no message is received after the broker is back");
+        let missed = numbers.missed.lock().unwrap().clone();
+        let [(10, from, None), (10, also_from, Some(until))] = missed[..] else { panic!("{missed:?}") };
+        assert!(from == also_from && from < until);
         assert_eq!(subscription.problems().breaks, 2, "one connection of subscriptions, one of publishers");
     }
 }
@@ -312,7 +325,8 @@ fn an_outage_begins_when_the_broker_falls_silent() {
     assert!(given_up.as_nanos() - frozen.as_nanos() >= wait.as_nanos() as i64);
     broker.kill();
     broker.resume();
-    wait_until("the connection is restored", || !session.outages().is_empty());
+    wait_until("the loss is known", || !session.outages().is_empty());
+    wait_until("the connection is restored", || session.outages()[0].until.is_some());
     let outages = session.outages();
     // The session has no subscriptions: their connection is not spoken of.
     assert_eq!(outages.len(), 1, "{outages:?}");

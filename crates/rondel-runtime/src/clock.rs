@@ -87,6 +87,13 @@ impl SourceClock {
         self.last = Some((time, at));
     }
 
+    /// Stands still for so many ticks.
+    pub(crate) fn stand(&mut self, ticks: Ticks) {
+        if let Some((_, at)) = &mut self.last {
+            *at = at.saturating_add(ticks);
+        }
+    }
+
     /// The source's time at these ticks, once a message has come.
     pub(crate) fn at(&self, ticks: Ticks) -> Option<Timestamp> {
         let (last, at) = self.last?;
@@ -124,11 +131,13 @@ pub(crate) struct WaitClock {
     latest: Option<(Timestamp, Ticks)>,
     /// The time that it showed in the previous run, before which it does not go.
     before: Timestamp,
+    /// What it shows until when, while it stands still.
+    standing: Option<(Timestamp, Ticks)>,
 }
 
 impl WaitClock {
     pub(crate) fn new(kind: AlignmentClock) -> WaitClock {
-        WaitClock { kind, follows: false, latest: None, before: NO_TIME }
+        WaitClock { kind, follows: false, latest: None, before: NO_TIME, standing: None }
     }
 
     /// A clock that continues from another run. A clock of messages shows no time until a message arrives:
@@ -150,6 +159,22 @@ impl WaitClock {
         }
     }
 
+    /// Stands still after a pause between these ticks, and for some more: what waited meanwhile comes first.
+    pub(crate) fn stand(&mut self, clock: &dyn Clock, (from, until): (Ticks, Ticks), more: Ticks) {
+        if self.kind() == AlignmentClock::System {
+            let now = clock.now().as_nanos();
+            let shown = Timestamp::from_nanos(now.saturating_sub(until.saturating_sub(from)));
+            self.standing = Some((shown, until.saturating_add(more)));
+        } else if let Some((_, since)) = &mut self.latest {
+            *since = since.saturating_add(until.saturating_sub(from)).saturating_add(more);
+        }
+    }
+
+    /// Whether it shows this time as it stands still.
+    pub(crate) fn stands_at(&self, time: Timestamp) -> bool {
+        self.standing.is_some_and(|(shown, _)| shown == time)
+    }
+
     fn kind(&self) -> AlignmentClock {
         if self.follows { AlignmentClock::Messages } else { self.kind }
     }
@@ -169,7 +194,10 @@ impl WaitClock {
     /// The time that it shows at these ticks, which are not later than now.
     pub(crate) fn at(&self, clock: &dyn Clock, ticks: Ticks) -> Timestamp {
         match (self.kind(), self.latest) {
-            (AlignmentClock::System, _) => clock.now(),
+            (AlignmentClock::System, _) => match self.standing {
+                Some((shown, until)) if ticks < until => shown,
+                _ => clock.now(),
+            },
             (AlignmentClock::Messages, None) => NO_TIME,
             (AlignmentClock::Messages, Some((latest, since))) => {
                 Timestamp::from_nanos(latest.as_nanos().saturating_add(ticks.saturating_sub(since).max(0)))
@@ -192,7 +220,8 @@ impl WaitClock {
             (AlignmentClock::System, _) => (clock.now(), clock.ticks()),
             (AlignmentClock::Messages, latest) => latest?,
         };
-        Some(ticks_at(time, shown, at))
+        let due = ticks_at(time, shown, at);
+        Some(self.standing.filter(|(shown, _)| time > *shown).map_or(due, |(_, until)| due.max(until)))
     }
 }
 

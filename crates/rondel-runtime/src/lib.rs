@@ -65,5 +65,5 @@ pub use rondel_decode::{DecodeError, Encoding};
 pub use saved::StartError;
 pub use session::{Session, SessionPlan, Stamp};
 pub use specification::{Specification, looks_ahead};
-pub use statistics::{Counts, FirstViolation, PropertyStatistics, Summary, TopicStatistics};
+pub use statistics::{Counts, FirstViolation, Pause, PropertyStatistics, Summary, TopicStatistics};
 pub use types::Types;

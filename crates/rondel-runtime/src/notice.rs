@@ -142,6 +142,14 @@ impl Notice {
         Notice::new("outage", None, members, sentence)
     }
 
+    /// A time in which the monitor itself did not run.
+    pub(crate) fn paused(from: Timestamp, until: Timestamp) -> Notice {
+        let lasted = until.as_nanos().saturating_sub(from.as_nanos()).unsigned_abs();
+        let sentence = format!("the monitor did not run for {} from {} on", shown(lasted), At(from));
+        let members = vec![("from", seconds(from)), ("until", seconds(until))];
+        Notice::new("paused", None, members, sentence)
+    }
+
     /// A snapshot that could not be written. `holds`: messages are not acknowledged before it is.
     pub fn unsaved(file: &std::path::Path, error: &std::io::Error, holds: bool) -> Notice {
         let then = if holds { "; messages are not acknowledged before it is written" } else { "" };
@@ -168,7 +176,7 @@ impl Notice {
             list(properties)
         );
         if !stay.is_empty() {
-            sentence += &format!("; {} cannot forget them: bound how far back, or restart", list(stay));
+            sentence += &format!("; {} may stay so: nothing bounds how far back", list(stay));
         }
         let members = vec![
             ("properties", json!(properties)),

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use rondel_decode::schema::Schema;
-use rondel_decode::{Decoder, DecoderError, Encoding};
+use rondel_decode::{Decoder, DecoderError, Encoding, MessageType};
 use rondel_event::{Path, Projection, TimeUnit, TopicId};
 
 use crate::alignment::{Alignment, Policy};
@@ -50,6 +49,11 @@ pub struct Options {
     pub live: bool,
     /// What becomes of verdicts that depend on messages that were not seen.
     pub blind: Blind,
+    /// From which length on, in nanoseconds of the clock's ticks, a time in which the session did not run is a pause of
+    /// the session itself, if any property measures time: [`Session::alive`](crate::Session::alive) must then be called
+    /// several times as often. Verdicts that depend on a pause are like those that depend on messages that were not
+    /// seen. Without it, no pause is looked for.
+    pub paused_after: Option<i64>,
 }
 
 /// What becomes of verdicts that depend on messages that were lost or late, or sent while a network was cut off.
@@ -78,6 +82,7 @@ impl Default for Options {
             exactly: false,
             live: false,
             blind: Blind::default(),
+            paused_after: None,
         }
     }
 }
@@ -93,15 +98,15 @@ pub struct Input {
     pub address: Option<String>,
     /// The encoding of the payloads that are [pushed](crate::Session::push); lines are always JSON.
     pub encoding: Encoding,
-    /// The type of the messages, which binary encodings need.
-    pub schema: Option<Arc<Schema>>,
+    /// The type of the messages, for encodings that need one.
+    pub message_type: Option<Arc<MessageType>>,
 }
 
 impl Input {
     /// Creates a decoder for messages on `topic` of which these fields are read.
     pub(crate) fn decoder(&self, topic: TopicId, fields: &Projection) -> Result<Decoder, DecoderError> {
-        let schema = self.schema.as_deref();
-        Decoder::new(self.encoding, schema, topic, fields, self.time.field(), self.time_unit)
+        let message_type = self.message_type.as_deref();
+        Decoder::new(self.encoding, message_type, topic, fields, self.time.field(), self.time_unit)
     }
 }
 

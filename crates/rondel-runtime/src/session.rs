@@ -1,18 +1,21 @@
 //! The session: messages in, reports out.
 
 mod aligned;
+mod blind;
 mod direct;
 mod emitter;
 mod intake;
+mod pause;
 mod synchronized;
 mod watch;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rondel_align::NumberOutcome;
 use rondel_decode::lines::{LineError, Lines};
 use rondel_decode::{DecodeError, Decoder, Encoding};
-use rondel_engine::{CompileError, Monitor};
+use rondel_engine::CompileError;
 use rondel_event::{Origin, Projection, TimeUnit, Timestamp, TopicId};
 use rondel_spec::Spec;
 
@@ -31,6 +34,7 @@ use crate::statistics::{Counts, Summary, TopicStatistics};
 use aligned::Aligned;
 use direct::Direct;
 use emitter::Emitter;
+use pause::Heartbeat;
 use synchronized::Synchronized;
 use watch::Watch;
 
@@ -189,6 +193,9 @@ impl SessionPlan {
         };
         let mut missing = Missing::new(&self.specification, &self.needed, route.projections());
         let mut accounts = Accounts::new(topics.len());
+        let withholds = self.options.blind == Blind::Inconclusive;
+        // Where nothing measures time, and nothing waits, it makes no difference when messages come.
+        let paused_after = self.options.paused_after.filter(|_| route.measures_time());
         if let Some(Saved { known, .. }) = saved {
             missing.restore(&known.missing);
             accounts.restore(&known.numbers)?;
@@ -196,9 +203,11 @@ impl SessionPlan {
         Ok(Session {
             route,
             watch: self.options.missing_after.map(Watch::new),
+            counts_at: VecDeque::new(),
             shared: Shared {
                 emitter,
                 counts: Counts::default(),
+                flushed: 0,
                 checked_before: saved.map_or(0, |saved| saved.known.events),
                 accounts,
                 topics,
@@ -210,10 +219,11 @@ impl SessionPlan {
                 largest_message: self.options.largest_message,
                 exactly: self.options.exactly,
                 attachment: saved.map_or_else(Vec::new, |saved| saved.known.attachment.clone()),
+                heartbeat: Heartbeat::new(paused_after, withholds),
             },
             properties: Arc::clone(&self.properties),
             explains: self.options.explain,
-            blind: self.options.blind == Blind::Inconclusive,
+            blind: withholds,
             finished: false,
         })
     }
@@ -238,6 +248,8 @@ fn properties(spec: &Spec, fingerprint: u64, options: &Options) -> Arc<[Property
 pub struct Session {
     route: Route,
     watch: Option<Watch>,
+    /// At some times the number of messages received by then.
+    counts_at: VecDeque<(Timestamp, u64)>,
     shared: Shared,
     properties: Arc<[PropertyInfo]>,
     explains: bool,
@@ -265,12 +277,22 @@ impl Route {
             Route::Synchronized(_) => &[],
         }
     }
+
+    /// Whether it matters when messages come.
+    fn measures_time(&self) -> bool {
+        match self {
+            Route::Direct(direct) => direct.needs_time(),
+            Route::Aligned(_) | Route::Synchronized(_) => true,
+        }
+    }
 }
 
 /// The state that all routes share.
 struct Shared {
     emitter: Emitter,
     counts: Counts,
+    /// The messages received when all were last evaluated.
+    flushed: u64,
     /// Events checked before the session was restored.
     checked_before: u64,
     topics: Vec<TopicStatistics>,
@@ -284,10 +306,11 @@ struct Shared {
     largest_message: usize,
     exactly: bool,
     attachment: Vec<u8>,
+    heartbeat: Heartbeat,
 }
 
-/// A time before all others: it is not known since when messages were not seen.
-const UNKNOWN: Timestamp = Timestamp::from_nanos(i64::MIN / 4);
+/// The limit of times with a number of messages.
+const COUNTS: usize = 256;
 
 /// The limit of notices that wait to be taken.
 const NOTICES: usize = 4096;
@@ -302,21 +325,6 @@ impl Shared {
         let topic = notice.topic.and_then(|topic| self.topics.get(topic.index()));
         notice.topic_name = topic.map(|topic| topic.name.clone());
         self.notices.push(notice);
-    }
-
-    /// Makes a notice of the properties of a monitor that have become inconclusive as messages were not seen.
-    #[cold]
-    fn blind(&mut self, monitor: &mut Monitor, spec: &Spec) {
-        let uncertain = monitor.take_uncertain();
-        let name = |property: &u32| Some(spec.properties.get(*property as usize)?.name.as_str());
-        let names: Vec<&str> = uncertain.iter().filter_map(name).collect();
-        let stay = uncertain.iter().filter(|property| monitor.stays_uncertain(**property));
-        let stay: Vec<&str> = stay.filter_map(name).collect();
-        if !names.is_empty() {
-            // Where nothing measures time, there is none.
-            let from = (monitor.position() > 0).then(|| monitor.time()).filter(|time| *time > UNKNOWN);
-            self.notice(Notice::blind(&names, &stay, from));
-        }
     }
 
     /// Counts a message without the time that it should carry.
@@ -363,40 +371,15 @@ impl Session {
     /// happens.
     #[inline]
     pub fn push(&mut self, topic: TopicId, stamp: Stamp, payload: &[u8]) -> Result<(), DecodeError> {
-        self.shared.counts.received += 1;
-        let outcome = self.shared.accounts.receive(topic, stamp.origin, &*self.shared.clock);
+        let count = self.shared.counts.received + 1;
+        let outcome = self.shared.accounts.receive(topic, stamp.origin, count, &*self.shared.clock);
+        if matches!(outcome, NumberOutcome::Gap(_)) && self.blind {
+            return self.push_after_loss(topic, stamp, payload);
+        }
+        self.shared.counts.received = count;
         match outcome {
-            NumberOutcome::Gap(_) if self.blind => self.push_after_loss(topic, stamp, payload),
             NumberOutcome::Again if self.shared.exactly => Ok(()),
             _ => self.take(topic, stamp, payload),
-        }
-    }
-
-    /// Takes a message before which messages of its topic were lost.
-    #[cold]
-    fn push_after_loss(&mut self, topic: TopicId, stamp: Stamp, payload: &[u8]) -> Result<(), DecodeError> {
-        self.evaluate();
-        let taken = self.take(topic, stamp, payload);
-        match &mut self.route {
-            Route::Direct(direct) => direct.miss_before(topic, &mut self.shared),
-            Route::Aligned(aligned) => aligned.miss_before(topic, &mut self.shared),
-            Route::Synchronized(_) => {}
-        }
-        taken
-    }
-
-    /// Notes that a network was cut off: messages of these topics were not seen since a time of the day, and from
-    /// `until` on they are seen again. Without `until` it lasts; call it again when it has ended. Verdicts that depend
-    /// on the time between are inconclusive.
-    pub fn cut_off(&mut self, topics: &[TopicId], from: Timestamp, until: Option<Timestamp>) {
-        if !self.blind || topics.is_empty() {
-            return;
-        }
-        self.evaluate();
-        match &mut self.route {
-            Route::Direct(direct) => direct.cut_off(topics, (from, until), &mut self.shared),
-            Route::Aligned(aligned) => aligned.cut_off(topics, (from, until), &mut self.shared),
-            Route::Synchronized(_) => {}
         }
     }
 
@@ -467,7 +450,10 @@ impl Session {
     #[inline]
     pub fn flush(&mut self) {
         self.evaluate();
-        self.shared.accounts.pause(&*self.shared.clock);
+        let Shared { accounts, counts, flushed, clock, .. } = &mut self.shared;
+        if std::mem::replace(flushed, counts.received) != counts.received {
+            accounts.pause(&**clock);
+        }
     }
 
     #[inline]
@@ -476,6 +462,22 @@ impl Session {
             Route::Direct(direct) => direct.step(&mut self.shared),
             Route::Aligned(aligned) => aligned.step(&mut self.shared),
             Route::Synchronized(synchronized) => synchronized.step(&mut self.shared),
+        }
+    }
+
+    /// Notes that the session runs: see [`Options::paused_after`]. Call it regularly, and after anything that may have
+    /// taken long.
+    pub fn alive(&mut self) {
+        if !self.shared.heartbeat.is_on() {
+            return;
+        }
+        let now = self.shared.clock.ticks();
+        if let Some(missed) = self.shared.beat(now) {
+            match &mut self.route {
+                Route::Direct(direct) => direct.pause(&missed, &mut self.shared),
+                Route::Aligned(aligned) => aligned.pause(&missed, &mut self.shared),
+                Route::Synchronized(synchronized) => synchronized.pause(&missed, &self.shared),
+            }
         }
     }
 
@@ -562,8 +564,13 @@ impl Session {
     }
 
     /// Takes notices of messages that were lost by the numbers of their publishers since the last call, one for
-    /// each topic.
+    /// each topic. Call it about once a second: it also notes how many messages had come by now, so that
+    /// [`Session::cut_off`] knows which verdicts are older than an outage.
     pub fn losses(&mut self) -> Vec<Notice> {
+        if self.counts_at.len() >= COUNTS {
+            self.counts_at.pop_front();
+        }
+        self.counts_at.push_back((self.shared.clock.now(), self.shared.counts.received));
         let mut losses = self.shared.accounts.losses();
         for notice in &mut losses {
             let topic = notice.topic.and_then(|topic| self.shared.topics.get(topic.index()));
@@ -647,6 +654,7 @@ impl Session {
             topics: topics.clone(),
             missing: missing.clone(),
             needed: Arc::clone(needed),
+            pauses: self.shared.heartbeat.pauses.clone(),
             ..Summary::default()
         };
         match &self.route {
@@ -656,17 +664,4 @@ impl Session {
         }
         summary
     }
-}
-
-/// An estimate of the event time when the day's clock shows `until`, after a network was cut off at `from`; `latest` is
-/// the time of the last message.
-fn time_after(latest: Timestamp, from: Timestamp, until: Timestamp) -> Timestamp {
-    /// A day.
-    const DAY: u64 = 86_400_000_000_000;
-    if latest.as_nanos().abs_diff(until.as_nanos()) < DAY {
-        return latest.max(until);
-    }
-    // The messages have a time of their own.
-    let lasted = until.as_nanos().saturating_sub(from.as_nanos()).max(0);
-    Timestamp::from_nanos(latest.as_nanos().saturating_add(lasted))
 }

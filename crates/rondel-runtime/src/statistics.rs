@@ -12,7 +12,7 @@ use crate::account::Account;
 use crate::alignment_statistics::AlignmentStatistics;
 use crate::chains::ChainStatistics;
 use crate::missing::{Missing, Needed, Vacuous, VacuousKind};
-use crate::notice::limit_text;
+use crate::notice::{Notice, limit_text};
 use crate::specification::{looks_ahead, may_look_ahead};
 use crate::text::{counted, parameters_text};
 
@@ -41,6 +41,30 @@ pub struct Summary {
     pub chains: Vec<ChainStatistics>,
     /// The statistics of alignment, if there is one.
     pub alignment: Option<AlignmentStatistics>,
+    /// When the session did not run; at most 1,024 pauses.
+    pub pauses: Vec<Pause>,
+}
+
+/// A time in which a session did not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// When it is last known to have run.
+    pub from: Timestamp,
+    /// When it ran again.
+    pub until: Timestamp,
+}
+
+impl Pause {
+    /// As JSON, with times in seconds.
+    pub fn json(&self) -> serde_json::Value {
+        let Pause { from, until } = self;
+        serde_json::json!({"from": from.as_nanos() as f64 / 1e9, "until": until.as_nanos() as f64 / 1e9})
+    }
+
+    /// As a sentence; `time` writes a time.
+    pub fn sentence(&self, time: &mut dyn FnMut(Timestamp) -> String) -> String {
+        Notice::paused(self.from, self.until).text(time)
+    }
 }
 
 impl Summary {

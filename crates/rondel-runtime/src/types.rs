@@ -1,8 +1,8 @@
 //! Definitions of message types for specifications: a library of schemas as the checker sees it.
 
-use rondel_decode::schema::{DISCRIMINATOR, Definition, Library, Schema, SchemaError, Struct, Type, TypeId};
+use rondel_decode::schema::{self, DISCRIMINATOR, Library, Schema, SchemaError, Struct, Type, TypeId};
 use rondel_event::{Value, ValueType};
-use rondel_spec::{MessageType, MessageTypes, NoMessageType, SchemaType, TypeConstant};
+use rondel_spec::{Definition, Definitions, NoDefinition, SchemaType, TypeConstant};
 
 /// A message may have this many fields, those of nested types included.
 const MAX_FIELDS: usize = 1 << 16;
@@ -30,11 +30,11 @@ impl Types {
     }
 }
 
-impl MessageTypes for Types {
-    fn message_type(&self, name: &str) -> Result<MessageType, NoMessageType> {
-        let invalid = |error: SchemaError| NoMessageType::Invalid(error.to_string());
+impl Definitions for Types {
+    fn definition(&self, name: &str) -> Result<Definition, NoDefinition> {
+        let invalid = |error: SchemaError| NoDefinition::Invalid(error.to_string());
         match self.schema(name) {
-            Ok(schema) => message_type(&schema).map_err(|reason| NoMessageType::Invalid(reason.to_owned())),
+            Ok(schema) => definition(&schema).map_err(|reason| NoDefinition::Invalid(reason.to_owned())),
             Err(error) => {
                 let parts: Vec<&str> = name.split(['/', '.', ':']).filter(|part| !part.is_empty()).collect();
                 let (Some(package), Some(own)) = (parts.first(), parts.last()) else {
@@ -48,10 +48,10 @@ impl MessageTypes for Types {
                     return Err(invalid(error));
                 }
                 if types.is_empty() {
-                    return Err(NoMessageType::UnknownPackage);
+                    return Err(NoDefinition::UnknownPackage);
                 }
                 types.sort();
-                Err(NoMessageType::NotInPackage { types })
+                Err(NoDefinition::NotInPackage { types })
             }
         }
     }
@@ -61,7 +61,7 @@ impl MessageTypes for Types {
 ///
 /// # Errors
 /// Why it is too large.
-fn message_type(schema: &Schema) -> Result<MessageType, &'static str> {
+fn definition(schema: &Schema) -> Result<Definition, &'static str> {
     let mut reading = Reading { schema, left: MAX_FIELDS, owners: Vec::new() };
     let fields = reading.structure(schema.root())?;
     let short_name = short(schema.name()).to_owned();
@@ -75,16 +75,16 @@ fn message_type(schema: &Schema) -> Result<MessageType, &'static str> {
     for id in reading.owners {
         let owner = short(schema.type_name(id));
         match schema.definition(id) {
-            Definition::Struct(of) => {
+            schema::Definition::Struct(of) => {
                 of.constants.iter().for_each(|c| add(owner, &c.name, c.value.clone()));
             }
-            Definition::Enum(of) => {
+            schema::Definition::Enum(of) => {
                 of.constants.iter().for_each(|(name, value)| add(owner, name, Value::Int((*value).into())));
             }
-            Definition::Union(_) | Definition::Bitmask(_) | Definition::Alias(_) => {}
+            schema::Definition::Union(_) | schema::Definition::Bitmask(_) | schema::Definition::Alias(_) => {}
         }
     }
-    Ok(MessageType { schema: fields, short_name, constants })
+    Ok(Definition { schema: fields, short_name, constants })
 }
 
 /// The name without its package or modules.
@@ -130,7 +130,7 @@ impl Reading<'_> {
             self.owners.push(id);
         }
         Ok(match self.schema.definition(id) {
-            Definition::Struct(structure) => {
+            schema::Definition::Struct(structure) => {
                 let fields = self.structure(structure)?;
                 let is_duration = short(self.schema.type_name(id)).starts_with("Duration");
                 match structure.stamp() {
@@ -139,15 +139,15 @@ impl Reading<'_> {
                     None => SchemaType::Object(fields),
                 }
             }
-            Definition::Union(union) => {
+            schema::Definition::Union(union) => {
                 let mut fields = vec![(DISCRIMINATOR.to_owned(), SchemaType::Value(ValueType::Int))];
                 for case in &union.cases {
                     fields.push((case.name.to_string(), self.value(&case.member_type)?));
                 }
                 SchemaType::Object(rondel_spec::Schema { fields })
             }
-            Definition::Enum(_) | Definition::Bitmask(_) => SchemaType::Value(ValueType::Int),
-            Definition::Alias(other) => self.value(other)?,
+            schema::Definition::Enum(_) | schema::Definition::Bitmask(_) => SchemaType::Value(ValueType::Int),
+            schema::Definition::Alias(other) => self.value(other)?,
         })
     }
 }
@@ -194,8 +194,8 @@ mod tests {
         for i in 1..20 {
             add(&format!("big/msg/A{i}"), &format!("A{} left\nA{} right", i - 1, i - 1));
         }
-        let error = types.message_type("big/msg/A19").unwrap_err();
-        assert_eq!(error, NoMessageType::Invalid("it has more than 65,536 fields".to_owned()));
-        assert_eq!(types.message_type("other/msg/A"), Err(NoMessageType::UnknownPackage));
+        let error = types.definition("big/msg/A19").unwrap_err();
+        assert_eq!(error, NoDefinition::Invalid("it has more than 65,536 fields".to_owned()));
+        assert_eq!(types.definition("other/msg/A"), Err(NoDefinition::UnknownPackage));
     }
 }

@@ -71,6 +71,33 @@ fn a_gap_in_the_numbers_makes_a_window_over_it_inconclusive() {
     }
 }
 
+/// A violated `historically` is older than messages that were lost later, and than a later outage.
+#[test]
+fn a_final_verdict_is_kept_over_losses_and_outages() {
+    let text = "topic a { x: int } topic b { y: int } @time(steps) property low = historically a.x < 1";
+    let spec = rondel_spec::parse(text).spec.unwrap();
+    let start = || {
+        let (clock, alignment) = (Arc::new(ManualClock::default()), Alignment::new(Policy::Arrival));
+        let options = Options { clock: clock.clone(), alignment, ..Options::default() };
+        (Session::new(&spec, options).unwrap(), clock)
+    };
+    let (mut session, clock) = start();
+    for number in [0, 1, 4] {
+        push(&mut session, &clock, 0, number as i64, number);
+    }
+    assert_eq!(told(&mut session, "low"), [(Verdict::Violated, 0)]);
+    for (from, verdict) in [(2, Verdict::Violated), (0, Verdict::Inconclusive)] {
+        let (mut session, clock) = start();
+        session.losses();
+        push(&mut session, &clock, 0, 1, 1);
+        session.losses();
+        session.cut_off(&[TopicId(0)], at(from), Some(at(5)));
+        // A message of the other topic: one of its own would decide anew.
+        push(&mut session, &clock, 1, 6, 2);
+        assert_eq!(told(&mut session, "low").last().unwrap().0, verdict, "{from}");
+    }
+}
+
 #[test]
 fn losses_are_only_reported_if_that_is_chosen() {
     let mut session = with_a_gap(Blind::Report, Policy::Arrival);
@@ -90,4 +117,43 @@ fn a_network_that_was_cut_off_makes_its_topics_inconclusive() {
     let [.., (first, since), (second, until)] = recent[..] else { panic!("{recent:?}") };
     assert_eq!((first, second), (Verdict::Inconclusive, Verdict::Violated), "{recent:?}");
     assert!((4..=8).contains(&since) && (13..=14).contains(&until), "{recent:?}");
+}
+
+#[test]
+fn while_a_network_is_cut_off_time_accuses_nobody() {
+    let clock = Arc::new(ManualClock::default());
+    let spec = rondel_spec::parse("topic a @time(dense) property alive = once[0, 2 s] on(a)").spec.unwrap();
+    let mut session = Session::new(&spec, Options { clock: clock.clone(), ..Options::default() }).unwrap();
+    let mut told = Vec::new();
+    for seconds in 0..40 {
+        clock.set(at(seconds));
+        match seconds {
+            // The loss is known with the first poll after it.
+            10 => session.cut_off(&[TopicId(0)], at(9), None),
+            20 => session.cut_off(&[TopicId(0)], at(9), Some(at(20))),
+            _ => {}
+        }
+        if !(10..20).contains(&seconds) && seconds < 30 {
+            session.push(TopicId(0), Stamp::at(at(seconds)), b"{}").unwrap();
+            session.flush();
+        }
+        session.poll();
+        let verdicts = session.reports().map(|report| (report.verdict(), seconds));
+        told.extend(verdicts);
+    }
+    use Verdict::{Inconclusive, Satisfied, Violated};
+    let [(Satisfied, 0), (Inconclusive, 10..=13), (Satisfied, 20..=23), (Violated, 31..=33)] = told[..]
+    else {
+        panic!("{told:?}")
+    };
+}
+
+#[test]
+fn a_loss_begins_with_the_last_message_whoever_looks_meanwhile() {
+    let (mut session, clock) = session(Blind::Inconclusive, Policy::Arrival);
+    (0..5).for_each(|seconds| push(&mut session, &clock, 0, seconds, seconds as u64));
+    clock.set(at(7));
+    session.flush();
+    push(&mut session, &clock, 0, 9, 9);
+    assert_eq!(session.summary().accounts[0].lost_between, Some((at(4), at(9))));
 }

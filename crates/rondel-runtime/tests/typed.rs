@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use rondel_decode::MessageType;
 use rondel_event::{Path, Timestamp, TopicId, Verdict};
 use rondel_runtime::{Encoding, Input, Options, Session, Stamp, TimeSource, Types};
 use rondel_spec::{ParseOptions, Spec, parse_typed};
@@ -23,9 +24,13 @@ fn input(name: &str, time: &[&str]) -> Input {
     Input {
         time: TimeSource::Field(Path::keys(time.iter().copied())),
         encoding: Encoding::Cdr,
-        schema: Some(Arc::new(Types::ros().schema(name).unwrap())),
+        message_type: Some(message_type(name)),
         ..Input::default()
     }
+}
+
+fn message_type(name: &str) -> Arc<MessageType> {
+    Arc::new(MessageType::Cdr(Types::ros().schema(name).unwrap()))
 }
 
 fn options() -> Options {
@@ -80,10 +85,10 @@ fn a_message_of_another_type_is_refused_and_counted() {
 #[test]
 fn a_schema_that_does_not_fit_is_said_before_anything_runs() {
     let mut options = options();
-    options.inputs[0].schema = Some(Arc::new(Types::ros().schema("std_msgs/msg/Bool").unwrap()));
+    options.inputs[0].message_type = Some(message_type("std_msgs/msg/Bool"));
     let error = Session::new(&spec(), options.clone()).err().unwrap().to_string();
     assert!(error.starts_with("topic 'gear': field `report`: the message type has no such field"), "{error}");
-    options.inputs[0].schema = None;
+    options.inputs[0].message_type = None;
     let error = Session::new(&spec(), options).err().unwrap().to_string();
-    assert!(error.contains("only with the definition of their type"), "{error}");
+    assert!(error.contains("cannot be read without their type"), "{error}");
 }

@@ -18,12 +18,13 @@
 //! ```
 
 mod check;
+mod definition;
 mod diagnostic;
 mod duration;
+mod finality;
 mod format;
 mod graph;
 mod lexer;
-mod message_type;
 mod needs;
 mod part;
 mod places;
@@ -34,9 +35,10 @@ pub mod spec;
 mod suggest;
 mod syntax;
 
+pub use definition::{Definition, Definitions, NoDefinition, TypeConstant};
 pub use diagnostic::{Code, Diagnostic, Label, Severity, Span};
+pub use finality::Finality;
 pub use format::format;
-pub use message_type::{MessageType, MessageTypes, NoMessageType, TypeConstant};
 pub use needs::{NeededField, Needs};
 pub use places::Places;
 pub use print::Printed;
@@ -121,11 +123,11 @@ pub fn parse_with(text: &str, options: &ParseOptions) -> Outcome {
 
 /// Parses a specification whose topics can name message types: `topic odom "/odom" : nav_msgs/msg/Odometry`. Their
 /// fields and constants come from these definitions.
-pub fn parse_typed(text: &str, options: &ParseOptions, types: &dyn MessageTypes) -> Outcome {
+pub fn parse_typed(text: &str, options: &ParseOptions, types: &dyn Definitions) -> Outcome {
     parse_file(text, options, Some(types))
 }
 
-fn parse_file(text: &str, options: &ParseOptions, types: Option<&dyn MessageTypes>) -> Outcome {
+fn parse_file(text: &str, options: &ParseOptions, types: Option<&dyn Definitions>) -> Outcome {
     let mut diagnostics = Vec::new();
     let mut ast = syntax::parse_file(text, &mut diagnostics);
     check::define(&mut ast, types, &mut diagnostics);

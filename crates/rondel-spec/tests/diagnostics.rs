@@ -8,22 +8,22 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rondel_spec::{
-    Code, MessageType, MessageTypes, NoMessageType, Outcome, ParseOptions, Schema, SchemaType, TimeModel,
+    Code, Definition, Definitions, NoDefinition, Outcome, ParseOptions, Schema, SchemaType, TimeModel,
     TypeConstant, ValueType, parse_typed,
 };
 
 /// The package `autoware_vehicle_msgs` with one type.
 struct Types;
 
-impl MessageTypes for Types {
-    fn message_type(&self, name: &str) -> Result<MessageType, NoMessageType> {
+impl Definitions for Types {
+    fn definition(&self, name: &str) -> Result<Definition, NoDefinition> {
         let is_known = name.starts_with("autoware_vehicle_msgs/");
         if name != "autoware_vehicle_msgs/msg/GearReport" {
             let types = vec!["autoware_vehicle_msgs/msg/GearReport".to_owned()];
             return Err(if is_known {
-                NoMessageType::NotInPackage { types }
+                NoDefinition::NotInPackage { types }
             } else {
-                NoMessageType::UnknownPackage
+                NoDefinition::UnknownPackage
             });
         }
         let int = || SchemaType::Value(ValueType::Int);
@@ -34,7 +34,7 @@ impl MessageTypes for Types {
             name: name.to_owned(),
             value: rondel_event::Value::Int(value),
         };
-        Ok(MessageType {
+        Ok(Definition {
             schema: Schema { fields: vec![("stamp".to_owned(), stamp), ("report".to_owned(), int())] },
             short_name: "GearReport".to_owned(),
             constants: vec![constant("NONE", 0), constant("REVERSE", 20), constant("PARK", 22)],

@@ -10,7 +10,7 @@ use rondel_net::adapter::{Outage, Problems, Subscription};
 use rondel_net::durability::{Schedule, Snapshots};
 use rondel_runtime::text::{counted, grouped};
 use rondel_runtime::{
-    AlignmentStatistics, ChainStatistics, Clock, Session, SessionPlan, Summary, SystemClock,
+    AlignmentStatistics, ChainStatistics, Clock, Pause, Session, SessionPlan, Summary, SystemClock,
 };
 use rondel_spec::Spec;
 use serde_json::json;
@@ -311,8 +311,18 @@ impl RunSummary {
 
     /// One JSON object, with `seconds` from the first message received to the last.
     pub fn json(&self) -> String {
-        let Summary { counts, topics, accounts, backwards, missing, omissions, chains, alignment, .. } =
-            &self.summary;
+        let Summary {
+            counts,
+            topics,
+            accounts,
+            backwards,
+            missing,
+            omissions,
+            chains,
+            alignment,
+            pauses,
+            ..
+        } = &self.summary;
         let Problems { malformed, lost, incompatible, .. } = self.problems;
         let reasons = self.reasons();
         let properties = self.spec.properties.iter().zip(&self.summary.properties).enumerate();
@@ -348,6 +358,7 @@ impl RunSummary {
             "topics": topics.iter().zip(accounts).map(|(topic, account)| account.json(&topic.name)).collect::<Vec<_>>(),
             "undelivered": self.undelivered.json(),
             "outages": self.outages.iter().map(outage_json).collect::<Vec<_>>(),
+            "pauses": pauses.iter().map(Pause::json).collect::<Vec<_>>(),
             self.published: self.traffic.published,
             "seconds": self.seconds().unwrap_or(0.0),
             "flushed": self.flushed,
@@ -404,7 +415,9 @@ impl RunSummary {
             }
         }
         let outages = self.outages.iter().map(|outage| outage_text(outage, &mut times));
-        for sentence in self.undelivered.sentences().into_iter().chain(outages) {
+        let mut at = TimeText::default();
+        let pauses = self.summary.pauses.iter().map(|pause| pause.sentence(&mut |time| at.text(time)));
+        for sentence in self.undelivered.sentences().into_iter().chain(outages).chain(pauses) {
             text += &format!("\n  {sentence}");
         }
         let reasons = self.reasons();

@@ -16,8 +16,10 @@ use crate::networks::Networks;
 use crate::pipeline::Pipeline;
 use crate::time_text::TimeText;
 
-/// Interval of looking for further losses.
-const EVERY: Duration = Duration::from_secs(1);
+/// Interval of noting that the process runs, and of looking for lost connections.
+const EVERY: Duration = Duration::from_millis(100);
+/// After so many intervals losses are reported: once a second.
+const LOSSES: u32 = 10;
 
 /// The counters of dropped messages, each with the address of its sink.
 #[derive(Clone, Debug, Default)]
@@ -100,14 +102,21 @@ impl Watcher {
         let watch = move || {
             let names = sources.iter().map(|(name, _)| name.clone()).collect();
             let mut seen = Seen::new(&undelivered, names);
+            let (mut looks, mut known) = (0, Vec::new());
             while ended.recv_timeout(EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
+                pipeline.alive();
                 let outages = networks.outages();
-                for outage in outages.iter().filter(|outage| !seen.outages.contains(outage)) {
+                let is_new = |outage: &&Outage| outages != known && !known.contains(outage);
+                for outage in outages.iter().filter(is_new) {
                     let missed = (0..).zip(&sources).filter(|(_, (_, source))| source.is_missed(outage));
                     let topics: Vec<TopicId> = missed.map(|(topic, _)| TopicId(topic)).collect();
                     pipeline.cut_off(&topics, outage.from, outage.until);
                 }
-                pipeline.report_losses(seen.notices(&undelivered, networks.recovered(), outages));
+                known.clone_from(&outages);
+                looks = (looks + 1) % LOSSES;
+                if looks == 0 {
+                    pipeline.report_losses(seen.notices(&undelivered, networks.recovered(), outages));
+                }
             }
         };
         let thread = thread::Builder::new().name("losses".into()).spawn(watch)?;

@@ -180,6 +180,13 @@ impl Pipeline {
         Some(all)
     }
 
+    /// Notes that the process runs: see [`Session::alive`].
+    pub fn alive(&self) {
+        let state = &mut *self.state();
+        state.session.alive();
+        state.emit();
+    }
+
     /// Notes that messages of these topics were missed: see [`Session::cut_off`].
     pub fn cut_off(&self, topics: &[TopicId], from: Timestamp, until: Option<Timestamp>) {
         let state = &mut *self.state();
@@ -287,6 +294,12 @@ impl Receiver for Pipeline {
         }
     }
 
+    fn missed(&self, topic: TopicId, from: Timestamp, until: Option<Timestamp>) {
+        if topic != self.progress {
+            self.cut_off(&[topic], from, until);
+        }
+    }
+
     fn wants_idle(&self) -> bool {
         true
     }
@@ -321,6 +334,8 @@ impl State {
     fn emit(&mut self) {
         if self.session.has_reports() {
             self.sinks.take(self.session.reports());
+            // A consumer may have been waited for.
+            self.session.alive();
         }
         if self.session.has_notices() {
             // Gaps in the numbers of publishers are reported as `lost`, whatever the route.

@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use rondel_decode::schema::{Schema, SchemaError};
+use rondel_decode::{Encoding, MessageType};
 use rondel_runtime::Types;
-use rondel_spec::{MessageType, MessageTypes, NoMessageType};
+use rondel_spec::{Definition, Definitions, NoDefinition};
 
 use crate::specification::read_text;
 use crate::warn;
@@ -70,6 +71,17 @@ impl Schemas {
         state.types.schema(name)
     }
 
+    /// Returns the type of messages in an encoding that needs one.
+    ///
+    /// # Errors
+    /// Why there is none, in words.
+    pub fn message_type(&self, name: &str, encoding: Encoding) -> Result<MessageType, String> {
+        match encoding {
+            Encoding::Cdr => self.schema(name).map(MessageType::Cdr).map_err(|error| error.to_string()),
+            _ => Err(format!("types of {encoding} cannot be read yet")),
+        }
+    }
+
     /// Returns where the definition of a type comes from, in words.
     pub fn origin(&self, name: &str) -> String {
         let mut state = self.state.borrow_mut();
@@ -80,11 +92,11 @@ impl Schemas {
     }
 }
 
-impl MessageTypes for Schemas {
-    fn message_type(&self, name: &str) -> Result<MessageType, NoMessageType> {
+impl Definitions for Schemas {
+    fn definition(&self, name: &str) -> Result<Definition, NoDefinition> {
         let mut state = self.state.borrow_mut();
         state.find(name);
-        state.types.message_type(name)
+        state.types.definition(name)
     }
 }
 

@@ -433,8 +433,7 @@ impl<'a> Compiler<'a> {
             }
             _ => self.elements(
                 element,
-                Some(count),
-                dimensions.first().copied(),
+                Some((count, dimensions.first().copied())),
                 u32::MAX,
                 picks,
                 fields.filter(|_| dimensions.len() == 1),
@@ -481,14 +480,13 @@ impl<'a> Compiler<'a> {
             picks.extend(fields.indices.iter().map(|(index, below)| (*index, below)));
         }
         picks.sort_by_key(|(index, _)| *index);
-        self.elements(element, None, None, bound.unwrap_or(u32::MAX), picks, fields, fields);
+        self.elements(element, None, bound.unwrap_or(u32::MAX), picks, fields, fields);
     }
 
     fn elements(
         &mut self,
         element: &Type,
-        fixed: Option<u32>,
-        outer: Option<u32>,
+        fixed: Option<(u32, Option<u32>)>,
         bound: u32,
         picks: Vec<(u32, &Fields<'_>)>,
         tested: Option<&Fields<'_>>,
@@ -519,8 +517,8 @@ impl<'a> Compiler<'a> {
                 tests.push(this.element_test(element, Quantifier::All, &[], u32::MAX));
             }
             let plan = Sequence {
-                fixed,
-                outer,
+                fixed: fixed.map(|(count, _)| count),
+                outer: fixed.and_then(|(_, outer)| outer),
                 bound,
                 element: this.element(element),
                 picks,

@@ -19,6 +19,7 @@ pub(crate) use plan::{Action, Node, Writer, characters, walk};
 pub use scan::{JsonError, JsonErrorKind, MAX_DEPTH};
 pub(crate) use scan::{Kind, Scanner, unescape};
 use shape::{Run, Shape};
+pub(crate) use time::{Meaning, text as text_time};
 pub(crate) use trace::TraceShapes;
 
 /// Text as JSON, in its quotation marks.

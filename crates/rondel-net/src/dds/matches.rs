@@ -63,7 +63,7 @@ pub(super) fn outage(topic: &str, from: Timestamp) -> Outage {
         %topic,
         "a DDS participant was not heard of for longer than its lease, and is back; messages meanwhile may be lost"
     );
-    Outage { network: "dds", neighbour: Some(topic.to_owned()), from, until: Some(now()), carried: true }
+    Outage { network: "dds", neighbour: Some(topic.to_owned()), from, until: Some(now()), carried: false }
 }
 
 /// The readers that match a writer.

@@ -378,6 +378,7 @@ impl Worker {
             let publishers = matched.current_count;
             tracing::debug!(topic = %self.name, publishers, "the number of matching publishers changed");
             for (publisher, former, from) in self.matches.update(&matches::writers(&self.reader)) {
+                receiver.missed(self.topic_id, from, Some(adapter::now()));
                 let fetched = publisher.keeps.then(|| self.fetch((publisher, former), receiver)).flatten();
                 self.domain.add_recovered(self.topic_id, fetched.map_or(0, |fetched| fetched.count), from);
                 // DDS shows no numbers: nobody knows whether that was all.

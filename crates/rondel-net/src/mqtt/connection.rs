@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::held::{self, Held, Holding};
 use rondel_event::Timestamp;
 
-use super::incoming::Routes;
+use super::incoming::{RouteEntry, Routes};
 use super::link::{self, Inbox, Link};
 use super::outgoing::{Outgoing, PendingRequest};
 use super::packet::{self, ConnAck, Malformed, Packet};
@@ -224,6 +224,9 @@ impl Connection {
             }
             let heard = Timestamp::from_nanos(self.heard.load(Ordering::Relaxed));
             let (broke, broke_at) = (Instant::now(), if is_silent { heard } else { now() });
+            if is_used {
+                self.missed(broke_at, None);
+            }
             match self.reconnect(&mut wait) {
                 Some((new, rest, resumed)) => {
                     (link, inbox) = (new, rest);
@@ -231,7 +234,7 @@ impl Connection {
                     if !is_used {
                         continue;
                     }
-                    self.breaks.restored(&format!("{broker} ({role})"), broke_at);
+                    self.missed(broke_at, Some(now()));
                     match (self.role, resumed) {
                         (Role::Subscriptions, true) => tracing::info!(
                             %broker, role,
@@ -261,6 +264,14 @@ impl Connection {
         self.tick.notify_all();
         // Releases the receivers of subscriptions that were not closed.
         *self.routes() = Routes::default();
+    }
+
+    /// Notes that the connection broke, or was restored, and tells the receivers of its messages.
+    fn missed(&self, from: Timestamp, until: Option<Timestamp>) {
+        self.breaks.add(&format!("{} ({})", self.settings.broker, self.role.as_str()), from, until);
+        for RouteEntry { route, .. } in &self.routes().all {
+            route.deliver.missed(route.topic, from, until);
+        }
     }
 
     /// Whether anything depends on the connection. A session opens the one of subscriptions first, also if it only

@@ -20,6 +20,7 @@ const ANSWER: Duration = Duration::from_secs(10);
 pub(super) trait Deliver: Send {
     fn receive(&self, topic: TopicId, samples: &[Sample<'_>]);
     fn idle(&self);
+    fn missed(&self, topic: TopicId, from: Timestamp, until: Option<Timestamp>);
 }
 
 /// Counters of one subscription.

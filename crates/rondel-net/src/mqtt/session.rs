@@ -15,7 +15,7 @@ use super::{
     DeclareError, OpenError, Publisher, PublisherSettings, Settings, Subscription, SubscriptionSettings,
     check_filter, check_topic,
 };
-use crate::adapter::{Outage, Receiver, now};
+use crate::adapter::{Outage, Receiver};
 
 /// Interval of connection attempts while the broker does not answer.
 const RETRY: Duration = Duration::from_secs(1);
@@ -54,13 +54,18 @@ pub(super) struct Breaks {
 }
 
 impl Breaks {
-    /// Adds a connection that broke and was restored.
-    pub(super) fn restored(&self, broker: &str, from: Timestamp) {
+    /// Adds a connection that broke, or that was restored.
+    pub(super) fn add(&self, broker: &str, from: Timestamp, until: Option<Timestamp>) {
         let mut outages = lock(&self.outages);
-        if outages.len() < 1024 {
+        let is_it = |outage: &&mut Outage| {
+            (outage.from, outage.until) == (from, None) && outage.neighbour.as_deref() == Some(broker)
+        };
+        if let Some(open) = outages.iter_mut().find(is_it) {
+            open.until = until;
+        } else if outages.len() < 1024 {
             let neighbour = Some(broker.to_owned());
-            let until = Some(now());
-            outages.push(Outage { network: "mqtt", neighbour, from, until, carried: true });
+            // Receivers are told.
+            outages.push(Outage { network: "mqtt", neighbour, from, until, carried: false });
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rondel_event::TopicId;
+use rondel_event::{Timestamp, TopicId};
 
 use super::connection::Connection;
 use super::incoming::{Deliver, Route, SubscriptionCounts};
@@ -43,6 +43,10 @@ impl<R: Receiver + ?Sized> Deliver for DeliverTo<R> {
         if self.wants_idle {
             self.receiver.idle();
         }
+    }
+
+    fn missed(&self, topic: TopicId, from: Timestamp, until: Option<Timestamp>) {
+        self.receiver.missed(topic, from, until);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Subscriptions on Zenoh.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -32,8 +32,10 @@ pub struct Subscription {
 struct SubscriptionState {
     topic: String,
     received: AtomicU64,
-    /// Whether a message without a number came.
-    unnumbered: AtomicBool,
+    /// The number of connections when the last message without a number was looked at.
+    connections: AtomicU64,
+    /// Outages that the receiver was told.
+    told: AtomicUsize,
     empty: AtomicU64,
     /// Whether a task that calls the receiver's `idle` was started and has not begun yet.
     telling: AtomicBool,
@@ -67,7 +69,14 @@ impl Subscription {
         numbers: Arc<Numbers<R>>,
         envelope: impl Envelope,
     ) -> Result<Subscription, DeclareError> {
-        let state = Arc::new(SubscriptionState { topic: key.to_string(), ..SubscriptionState::default() });
+        // The first message without a number is always looked at.
+        let state = SubscriptionState {
+            topic: key.to_string(),
+            connections: AtomicU64::new(u64::MAX),
+            ..SubscriptionState::default()
+        };
+        let state = Arc::new(state);
+        let connections = numbers.connections();
         let wants_idle = receiver.wants_idle();
         let at_the_end = Arc::clone(&receiver);
         let life = CallbackLife(Arc::clone(&state));
@@ -91,9 +100,14 @@ impl Subscription {
                 let payload = sample.payload().to_bytes();
                 adapter::trace_message("received", sample.key_expr().as_str(), &payload);
                 let received = Sample::new(&payload, source_time, None).with_origin(origin);
-                if origin.is_none() && !state.unnumbered.load(Ordering::Relaxed) {
-                    state.unnumbered.store(true, Ordering::Relaxed);
-                    compared.unnumbered();
+                if origin.is_none()
+                    && state.connections.load(Ordering::Relaxed) != connections.load(Ordering::Acquire)
+                {
+                    state.connections.store(connections.load(Ordering::Acquire), Ordering::Relaxed);
+                    for outage in compared.unnumbered(state.told.load(Ordering::Relaxed)) {
+                        state.told.fetch_add(1, Ordering::Relaxed);
+                        receiver.missed(topic, outage.from, outage.until);
+                    }
                 }
                 // Only those numbered by Zenoh can be fetched again.
                 if let (Some(info), Some(origin)) = (sample.source_info(), origin)

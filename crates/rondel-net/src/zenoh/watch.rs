@@ -52,8 +52,10 @@ pub(super) struct Watch {
     state: Mutex<WatchState>,
     /// What needs the time, but not its exact value.
     shelf: OnceLock<Weak<Shelf>>,
-    /// Connections that were opened so far.
+    /// Connections that were opened so far, as far as they were looked at.
     opened: AtomicU64,
+    /// The same at once.
+    connections: Arc<AtomicU64>,
     /// When a consumer last asked for messages that it missed.
     answered: Mutex<Option<Instant>>,
 }
@@ -110,11 +112,18 @@ impl Watch {
         connects: bool,
     ) -> Result<Arc<Watch>, ::zenoh::Error> {
         let (sender, events) = mpsc::channel();
+        let connections = Arc::<AtomicU64>::default();
+        let counted = Arc::clone(&connections);
         session
             .info()
             .transport_events_listener()
             .history(true)
-            .callback(move |event| _ = sender.send((event.kind(), *event.transport().zid())))
+            .callback(move |event| {
+                _ = sender.send((event.kind(), *event.transport().zid()));
+                if event.kind() == SampleKind::Put {
+                    counted.fetch_add(1, Ordering::Release);
+                }
+            })
             .background()
             .wait()?;
         let state = WatchState {
@@ -137,6 +146,7 @@ impl Watch {
             state: Mutex::new(state),
             shelf: OnceLock::new(),
             opened: AtomicU64::new(0),
+            connections,
             answered: Mutex::default(),
         });
         let watched = Arc::downgrade(&watch);
@@ -164,10 +174,18 @@ impl Watch {
         _ = self.shelf.set(Arc::downgrade(shelf));
     }
 
-    /// Notes that a message came without a number.
+    /// Notes that a message came without a number. Returns the outages that ended, without the first so many.
     #[cold]
-    pub(super) fn unnumbered(&self) {
+    pub(super) fn unnumbered(&self, told: usize) -> Vec<Outage> {
         self.state().numbered = false;
+        self.look();
+        self.state().outages.iter().skip(told).cloned().collect()
+    }
+
+    /// The number of connections that were opened so far: after another one, a message without a number may be the first
+    /// behind an outage.
+    pub(super) fn connections(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.connections)
     }
 
     /// Adds a publisher.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rondel_event::{Block, Event, Slot, Timestamp, TopicId};
 
 use rondel_align::{Marker, Order, Origin, Released, Sets};
-use rondel_engine::{Monitor, Program, SeenAgain};
+use rondel_engine::{Monitor, Program, SeenAgain, UnseenFrom};
 
 /// An alignment and the monitor behind it: takes events as they arrive and evaluates them in order.
 ///
@@ -256,6 +256,17 @@ impl AlignedMonitor {
         reached: Option<Timestamp>,
         told: Told<'_>,
     ) {
+        self.miss_for(topics, (from, until), reached, (&|_| true, told));
+    }
+
+    /// The same for some properties, by their positions.
+    pub fn miss_for(
+        &mut self,
+        topics: &[TopicId],
+        span: (Timestamp, SeenAgain),
+        reached: Option<Timestamp>,
+        (is_meant, told): (&dyn Fn(u32) -> bool, Told<'_>),
+    ) {
         self.step(told);
         if !self.withholds {
             return;
@@ -266,7 +277,8 @@ impl AlignedMonitor {
         {
             told(None, &self.monitor);
         }
-        if !self.monitor.miss(topics, from, until).is_empty() {
+        let span = (UnseenFrom::Time(span.0), span.1);
+        if !self.monitor.miss_for(topics, span, is_meant).is_empty() {
             told(None, &self.monitor);
         }
     }

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use rondel_align::{Notice as OrderNotice, SetNotice};
 use rondel_decode::DecodeError;
 use rondel_decode::lines::{LineError, Lines};
-use rondel_engine::{Program, SeenAgain};
+use rondel_engine::{Monitor, Program, SeenAgain};
 use rondel_event::{Block, Field, Layout, Origin, Projection, Slot, TimeUnit, Timestamp, TopicId};
-use rondel_spec::Spec;
+use rondel_spec::{Spec, TimeModel};
 
+use super::blind::UNKNOWN;
 use super::emitter::Evaluated;
 use super::intake::{Intake, Taken};
-use super::{SessionPlan, Shared, Stamp, UNKNOWN, time_after};
+use super::pause::Missed;
+use super::{SessionPlan, Shared, Stamp};
 use crate::align::{AlignedMonitor, Division, Rule, Told, divide, together};
 use crate::alignment::{Alignment, WaitFor};
 use crate::alignment_statistics::AlignmentStatistics;
@@ -110,6 +112,9 @@ impl Aligned {
         shared: &mut Shared,
     ) -> Result<(), DecodeError> {
         let taken = self.intake.take(topic, stamp, payload, self.reads_arrivals, shared)?;
+        if self.intake.missed.is_some() {
+            self.miss_paused(shared);
+        }
         self.route(topic, &taken, stamp.origin, shared);
         // As without alignment: a block of events costs little more than one event.
         self.unstepped += 1;
@@ -166,31 +171,57 @@ impl Aligned {
         }
     }
 
-    /// Notes that messages of a topic were lost before the last message.
-    pub(super) fn miss_before(&mut self, topic: TopicId, shared: &mut Shared) {
-        let Some(row) = self.intake.block.len().checked_sub(1) else { return };
-        let until = SeenAgain::At(self.intake.block.time(row));
-        self.miss(&[topic], until, shared);
+    /// The time of the last message.
+    pub(super) fn last(&self) -> Option<Timestamp> {
+        self.intake.block.len().checked_sub(1).map(|row| self.intake.block.time(row))
+    }
+
+    /// The latest time of a message, or what the clock shows.
+    pub(super) fn latest(&self, shared: &Shared) -> Timestamp {
+        let shown = self.intake.clock.at(&*shared.clock, shared.clock.ticks());
+        self.intake.latest.unwrap_or(shown)
+    }
+
+    pub(super) fn monitors(&mut self) -> impl Iterator<Item = &mut Monitor> {
+        self.groups.iter_mut().map(|group| group.monitor.monitor_mut())
+    }
+
+    /// Takes note of a time in which the session did not run, before time passes after it.
+    #[cold]
+    pub(super) fn pause(&mut self, missed: &Missed, shared: &mut Shared) {
+        self.intake.pause(missed, &*Arc::clone(&shared.clock));
+        self.miss_paused(shared);
+    }
+
+    /// Withholds verdicts that depend on a time in which the session did not run, where messages that waited count later.
+    #[cold]
+    fn miss_paused(&mut self, shared: &mut Shared) {
+        let Some(missed) = self.intake.missed.take() else { return };
+        let span = if self.intake.is_by_arrival {
+            (missed.between.from, SeenAgain::At(missed.end(&self.intake.block)))
+        } else if let Some(latest) = self.intake.latest.filter(|_| self.reads_arrivals) {
+            // How long messages were on their way is not known of those that waited.
+            let lasted = missed.lasted();
+            (latest, SeenAgain::After(Timestamp::from_nanos(latest.as_nanos().saturating_add(lasted))))
+        } else {
+            return;
+        };
+        let topics: Vec<TopicId> = (0..self.specification.spec.topics.len() as u32).map(TopicId).collect();
+        for group in &mut self.groups {
+            let Group { monitor, evaluated, specification, .. } = group;
+            let told: Told<'_> = &mut |block, monitor| shared.emitter.take(block, monitor, evaluated);
+            let properties = &specification.spec.properties;
+            let is_meant = |property: u32| {
+                let property = properties.get(property as usize);
+                self.reads_arrivals || property.is_some_and(|property| property.time != TimeModel::Steps)
+            };
+            monitor.miss_for(&topics, span, None, (&is_meant, told));
+        }
+        self.notices(shared);
     }
 
     /// Notes that messages of these topics were not seen.
-    pub(super) fn cut_off(
-        &mut self,
-        topics: &[TopicId],
-        (from, until): (Timestamp, Option<Timestamp>),
-        shared: &mut Shared,
-    ) {
-        let Some(until) = until else { return self.miss(topics, SeenAgain::Open, shared) };
-        let shown = self.intake.clock.at(&*shared.clock, shared.clock.ticks());
-        let latest = self.intake.latest.unwrap_or(shown);
-        let again = SeenAgain::After(latest.max(time_after(latest, from, until)));
-        self.miss(topics, again, shared);
-        for group in &mut self.groups {
-            group.monitor.monitor_mut().see(topics, again);
-        }
-    }
-
-    fn miss(&mut self, topics: &[TopicId], until: SeenAgain, shared: &mut Shared) {
+    pub(super) fn miss(&mut self, topics: &[TopicId], until: SeenAgain, shared: &mut Shared) {
         for group in &mut self.groups {
             let Group { monitor, evaluated, .. } = group;
             let told: Told<'_> = &mut |block, monitor| shared.emitter.take(block, monitor, evaluated);
@@ -236,7 +267,8 @@ impl Aligned {
         let Some((topic, marker)) = self.intake.progress.read(payload) else {
             return shared.notice(Notice::unread(payload));
         };
-        let shown = self.intake.clock.at(&*shared.clock, shared.clock.ticks());
+        let shown = self.intake.shown(shared);
+        self.miss_paused(shared);
         self.resume(shown);
         let now = self.intake.clock.shown_or(shown, NO_TIME);
         for &group in &self.readers[topic.index()] {
@@ -282,7 +314,8 @@ impl Aligned {
     }
 
     pub(super) fn poll(&mut self, shared: &mut Shared) -> Option<Ticks> {
-        let now = self.intake.clock.at(&*shared.clock, shared.clock.ticks());
+        let now = self.intake.shown(shared);
+        self.miss_paused(shared);
         if now != NO_TIME {
             self.advance(now, shared);
         }

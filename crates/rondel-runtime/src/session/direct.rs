@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use rondel_decode::lines::{LineError, Lines};
 use rondel_decode::{DecodeError, Decoder};
-use rondel_engine::{Monitor, SeenAgain};
+use rondel_engine::{Monitor, SeenAgain, UnseenFrom};
 use rondel_event::{Block, Projection, Rows, TimeUnit, Timestamp, TopicId};
 use rondel_spec::TimeModel;
 
 use super::emitter::Evaluated;
-use super::{SessionPlan, Shared, Stamp, UNKNOWN, time_after};
+use super::pause::{GRACE, Missed};
+use super::{SessionPlan, Shared, Stamp};
 use crate::alignment::Alignment;
 use crate::chains::ChainStatistics;
 use crate::clock::{NO_TIME, SourceClock, Ticks};
@@ -28,6 +29,8 @@ pub(super) struct Direct {
     inputs: Vec<Input>,
     /// Whether a property reads the time of arrival.
     reads_arrivals: bool,
+    /// Whether the time of some message was that of its arrival.
+    is_by_arrival: bool,
     /// Whether some topic carries its time in a field.
     reads_time_fields: bool,
     /// Whether a property measures time.
@@ -42,6 +45,8 @@ pub(super) struct Direct {
     time: Timestamp,
     block: Block,
     monitor: Monitor,
+    /// The number of messages that it had counted before this session.
+    counted_before: u64,
     /// The limits of instances that were not reached yet.
     reached: Reached,
     evaluated: Evaluated,
@@ -96,12 +101,14 @@ impl Direct {
             limits: limits(true).only_if(plan.options.live && measures_time || limited),
             line_limits: limits(false).only_if(limited),
             reads_arrivals: program.reads_arrivals(),
+            is_by_arrival: inputs.iter().any(|input| input.time == TimeSource::Arrival),
             reads_time_fields: inputs.iter().any(|input| input.time.field().is_some()),
             measures_time,
             inputs,
             time: Timestamp::from_nanos(known.time),
             block: Block::new(program.layout()),
             reached: Reached::new(&monitor),
+            counted_before: monitor.counted(),
             monitor,
             evaluated: Evaluated { properties, explainer: plan.explainer.clone() },
             clock: specification.is_timed().then(SourceClock::default),
@@ -126,7 +133,13 @@ impl Direct {
         // The clock is read at most once for a message.
         let mut arrival = self.reads_arrivals.then(|| stamp.arrival(&*shared.clock));
         let (time, is_own) = match self.inputs[topic.index()].time {
-            TimeSource::Source => (stamp.source.unwrap_or_else(|| stamp.arrival(&*shared.clock)), true),
+            TimeSource::Source => match stamp.source {
+                Some(time) => (time, true),
+                None => {
+                    self.is_by_arrival = true;
+                    (stamp.arrival(&*shared.clock), true)
+                }
+            },
             TimeSource::Arrival => (*arrival.get_or_insert_with(|| stamp.arrival(&*shared.clock)), false),
             TimeSource::Field(_) => (NO_TIME, true),
         };
@@ -294,50 +307,88 @@ impl Direct {
         if self.block.is_empty() {
             return;
         }
+        // The messages have just arrived: one reading of the clock serves the whole block.
+        let ticks = self.needs_time().then(|| shared.clock.ticks());
+        if let Some(missed) = ticks.and_then(|ticks| shared.beat(ticks)) {
+            self.pause(&missed, shared);
+        }
         let first = self.monitor.position();
         if let Some(row) = self.backwards.add(&self.block) {
             shared.notice(Notice::backwards(first + row as u64, self.block.time(row)));
         }
         shared.missing.see(&self.block);
-        if let Some(clock) = &mut self.clock {
-            // The messages have just arrived: one reading of the clock serves the whole block.
+        if let Some((clock, ticks)) = self.clock.as_mut().zip(ticks) {
             let latest = (0..self.block.len()).map(|row| self.block.time(row)).max();
-            clock.set(latest.unwrap_or(self.time), shared.clock.ticks());
+            clock.set(latest.unwrap_or(self.time), ticks);
         }
         self.limits.renew();
+        self.monitor.count(self.counted_before + shared.counts.received);
         self.monitor.step(&self.block);
         self.reached.look(&self.monitor, &self.specification.spec, |notice| shared.notice(notice));
         self.take(Some(first), shared);
         self.block.clear();
     }
 
-    /// Notes that messages of a topic were lost before the last message, which has not been evaluated.
-    pub(super) fn miss_before(&mut self, topic: TopicId, shared: &mut Shared) {
-        let time = if self.block.is_empty() { self.time } else { self.block.time(self.block.len() - 1) };
-        self.miss(&[topic], SeenAgain::Now(time), shared);
+    /// The time of the last message, evaluated or not.
+    pub(super) fn last(&self) -> Timestamp {
+        self.block.len().checked_sub(1).map_or(self.time, |row| self.block.time(row))
     }
 
-    /// Notes that messages of these topics were not seen; all others have been evaluated.
-    pub(super) fn cut_off(
-        &mut self,
-        topics: &[TopicId],
-        (from, until): (Timestamp, Option<Timestamp>),
-        shared: &mut Shared,
-    ) {
-        let Some(until) = until else { return self.miss(topics, SeenAgain::Open, shared) };
+    /// The time of the last message, and what the clock shows.
+    pub(super) fn times(&self, shared: &Shared) -> (Timestamp, Timestamp) {
         let own = self.clock.as_ref().and_then(|clock| clock.at(shared.clock.ticks()));
-        let again = SeenAgain::Now(own.unwrap_or(self.time).max(time_after(self.time, from, until)));
-        self.miss(topics, again, shared);
-        self.monitor.see(topics, again);
+        (self.time, own.unwrap_or(self.time))
     }
 
-    fn miss(&mut self, topics: &[TopicId], until: SeenAgain, shared: &mut Shared) {
-        self.monitor.miss(topics, UNKNOWN, until);
+    pub(super) fn monitors(&mut self) -> impl Iterator<Item = &mut Monitor> {
+        std::iter::once(&mut self.monitor)
+    }
+
+    /// Notes that messages of these topics were not seen; `before` is the number of messages by the last one before.
+    pub(super) fn miss(&mut self, topics: &[TopicId], before: u64, until: SeenAgain, shared: &mut Shared) {
+        let from = UnseenFrom::Count(self.counted_before + before);
+        self.monitor.miss_from(topics, from, until);
+        self.take(None, shared);
+    }
+
+    /// Takes note of a time in which the session did not run, before any message after it is evaluated.
+    #[cold]
+    pub(super) fn pause(&mut self, missed: &Missed, shared: &mut Shared) {
+        let span = if self.is_by_arrival {
+            (missed.between.from, SeenAgain::At(missed.end(&self.block)))
+        } else {
+            let shown = |ticks| self.clock.and_then(|clock| clock.at(ticks));
+            let (from, until) = (shown(missed.ticks.0), shown(missed.ticks.1));
+            if let Some(clock) = &mut self.clock {
+                clock.stand(missed.lasted().saturating_add(GRACE));
+            }
+            if !self.reads_arrivals {
+                return;
+            }
+            // How long messages were on their way is not known of those that waited.
+            let after = Timestamp::from_nanos(self.time.as_nanos().saturating_add(missed.lasted()));
+            (from.unwrap_or(self.time), SeenAgain::After(until.unwrap_or(after)))
+        };
+        if !shared.heartbeat.withholds {
+            return;
+        }
+        let properties = &self.specification.spec.properties;
+        let is_meant = |property: u32| {
+            let property = properties.get(property as usize);
+            self.reads_arrivals || property.is_some_and(|property| property.time != TimeModel::Steps)
+        };
+        let topics: Vec<TopicId> = (0..self.specification.spec.topics.len() as u32).map(TopicId).collect();
+        self.monitor.miss_for(&topics, (UnseenFrom::Time(span.0), span.1), is_meant);
         self.take(None, shared);
     }
 
     pub(super) fn is_timed(&self) -> bool {
         self.clock.is_some()
+    }
+
+    /// Whether it matters when messages come.
+    pub(super) fn needs_time(&self) -> bool {
+        self.clock.is_some() || self.reads_arrivals
     }
 
     pub(super) fn deadline(&self) -> Option<Timestamp> {
@@ -351,6 +402,9 @@ impl Direct {
     pub(super) fn poll(&mut self, shared: &mut Shared) -> Option<Ticks> {
         self.step(shared);
         let now = shared.clock.ticks();
+        if let Some(missed) = shared.beat(now) {
+            self.pause(&missed, shared);
+        }
         for _ in 0..ROUNDS {
             let deadline = self.monitor.next_deadline()?;
             let due = self.clock.as_ref()?.ticks(deadline)?;

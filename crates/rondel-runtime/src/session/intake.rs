@@ -7,6 +7,7 @@ use rondel_decode::lines::{LineError, Lines};
 use rondel_decode::{DecodeError, Decoder};
 use rondel_event::{Block, Layout, Projection, Rows, Timestamp, TopicId};
 
+use super::pause::{GRACE, Missed};
 use super::{SessionPlan, Shared, Stamp};
 use crate::alignment::Alignment;
 use crate::clock::{Clock, NO_TIME, Ticks, WaitClock};
@@ -26,8 +27,12 @@ pub(super) struct Intake {
     limits: Limits,
     is_live: bool,
     pub(super) progress: Progress,
-    /// Whether the session continues from a snapshot, and no clock has shown yet how long the pause was.
+    /// Whether the session continues from a snapshot or after a pause, and no clock has shown yet how long that was.
     resumes: bool,
+    /// A pause of the session that the alignment has not taken note of.
+    pub(super) missed: Option<Missed>,
+    /// Whether the time of some message was that of its arrival.
+    pub(super) is_by_arrival: bool,
     /// The latest time of arrival in lines.
     arrived: Option<Timestamp>,
     /// Lines without a time of arrival although waiting is measured by these times.
@@ -91,6 +96,8 @@ impl Intake {
             is_live: plan.options.live,
             progress: Progress::new(names.zip(units).collect()).after(waiting),
             resumes,
+            missed: None,
+            is_by_arrival: inputs.iter().any(|input| input.time == TimeSource::Arrival),
             arrived: None,
             unclocked: 0,
             latest: None,
@@ -114,7 +121,10 @@ impl Intake {
             self.block.clear();
         }
         let given = match self.inputs[topic.index()].time {
-            TimeSource::Source => stamp.source.unwrap_or_else(|| stamp.arrival(&*shared.clock)),
+            TimeSource::Source => stamp.source.unwrap_or_else(|| {
+                self.is_by_arrival = true;
+                stamp.arrival(&*shared.clock)
+            }),
             TimeSource::Arrival => stamp.arrival(&*shared.clock),
             TimeSource::Field(_) => NO_TIME,
         };
@@ -132,6 +142,26 @@ impl Intake {
         Ok(self.stamp(topic, row, stamp, (&*clock, true, self.is_live), shared))
     }
 
+    /// Lets the clock stand still after a pause of the session, so that what waited comes before time passes.
+    #[cold]
+    pub(super) fn pause(&mut self, missed: &Missed, clock: &dyn Clock) {
+        // Messages that waited have later times where these are of their arrival.
+        if !self.is_by_arrival {
+            self.clock.stand(clock, missed.ticks, GRACE);
+        }
+        self.resumes = true;
+        self.missed = Some(*missed);
+    }
+
+    /// What the clock shows, unless the session did not run: then the clock stands still first.
+    pub(super) fn shown(&mut self, shared: &mut Shared) -> Timestamp {
+        let ticks = shared.clock.ticks();
+        if let Some(missed) = shared.beat(ticks) {
+            self.pause(&missed, &*Arc::clone(&shared.clock));
+        }
+        self.clock.at(&*shared.clock, ticks)
+    }
+
     /// The time of the message in a row, and what the clock shows.
     fn stamp(
         &mut self,
@@ -142,6 +172,9 @@ impl Intake {
         shared: &mut Shared,
     ) -> Taken {
         let ticks = clock.ticks();
+        if let Some(missed) = shared.beat(ticks) {
+            self.pause(&missed, clock);
+        }
         let shown = self.clock.at(clock, ticks);
         let given = self.block.time(row);
         let (mut time, mut is_known) = (given, true);
@@ -184,9 +217,9 @@ impl Intake {
         self.limits.renew();
     }
 
-    /// Whether the clock shows a time for the first time since the session continues from a snapshot.
+    /// Whether the clock shows a time for the first time since the session continues from a snapshot or after a pause.
     pub(super) fn resumes(&mut self, now: Timestamp) -> bool {
-        now != NO_TIME && std::mem::take(&mut self.resumes)
+        self.resumes && now != NO_TIME && !self.clock.stands_at(now) && std::mem::take(&mut self.resumes)
     }
 
     /// Decodes lines into the block, which is emptied first; the rows without a time of their own.

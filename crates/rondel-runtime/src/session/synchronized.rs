@@ -9,6 +9,7 @@ use rondel_event::{Layout, Projection, TimeUnit, Timestamp, TopicId};
 
 use super::aligned::of_specification;
 use super::intake::{Intake, Taken};
+use super::pause::Missed;
 use super::{SessionPlan, Shared, Stamp};
 use crate::alignment::Alignment;
 use crate::alignment_statistics::AlignmentStatistics;
@@ -111,6 +112,8 @@ impl Synchronized {
     ) -> Result<(), DecodeError> {
         self.intake.block.clear();
         let taken = self.intake.take(topic, stamp, payload, false, shared)?;
+        // Nothing is judged here.
+        self.intake.missed = None;
         shared.missing.see(&self.intake.block);
         let Taken { time, now, then, refused, .. } = taken;
         self.resume(now);
@@ -150,7 +153,7 @@ impl Synchronized {
         let Some((topic, marker)) = self.intake.progress.read(payload) else {
             return shared.notice(Notice::unread(payload));
         };
-        let shown = self.intake.clock.at(&*shared.clock, shared.clock.ticks());
+        let shown = self.intake.shown(shared);
         self.resume(shown);
         if let Rule::Order(order) = &mut self.rule {
             order.mark(topic, &marker, self.intake.clock.shown_or(shown, NO_TIME));
@@ -161,6 +164,11 @@ impl Synchronized {
         if self.intake.resumes(now) {
             self.rule.unheard_until(now);
         }
+    }
+
+    /// Takes note of a time in which the session did not run: what waited comes first.
+    pub(super) fn pause(&mut self, missed: &Missed, shared: &Shared) {
+        self.intake.pause(missed, &*shared.clock);
     }
 
     /// Collects notices. Released messages are taken one by one.
@@ -186,7 +194,7 @@ impl Synchronized {
     }
 
     pub(super) fn poll(&mut self, shared: &mut Shared) -> Option<Ticks> {
-        let now = self.intake.clock.at(&*shared.clock, shared.clock.ticks());
+        let now = self.intake.shown(shared);
         if now != NO_TIME {
             self.advance(now, shared);
         }

@@ -10,11 +10,13 @@ pub(super) struct Watch {
     after: i64,
     /// When that is, once the session has been polled for the first time.
     due: Option<Ticks>,
+    /// How long the session did not run, in nanoseconds.
+    held: i64,
 }
 
 impl Watch {
     pub(super) fn new(after: i64) -> Watch {
-        Watch { after, due: None }
+        Watch { after, due: None, held: 0 }
     }
 
     /// The reading of the clock at which it reports.
@@ -26,7 +28,11 @@ impl Watch {
     /// Reports what is missing if it is time to, and returns when it will be; none if it has nothing more to do.
     pub(super) fn poll(&mut self, shared: &mut Shared) -> Option<Ticks> {
         let now = shared.clock.ticks();
-        let due = *self.due.get_or_insert(now.saturating_add(self.after));
+        let held = shared.heartbeat.held;
+        let due = self.due.get_or_insert(now.saturating_add(self.after));
+        // What waited while the session did not run comes first.
+        *due = due.saturating_add(held - std::mem::replace(&mut self.held, held));
+        let due = *due;
         if shared.missing.has_come() {
             return None;
         }

@@ -4,21 +4,21 @@ use std::collections::HashSet;
 
 use rondel_event::Segment;
 
+use crate::definition::{Definition, Definitions, NoDefinition};
 use crate::diagnostic::{Code, Diagnostic, Span};
-use crate::message_type::{MessageType, MessageTypes, NoMessageType};
 use crate::suggest::{nearest, unknown};
 use crate::syntax::ast::{Ast, Content, ContentKind, NodeKind};
 
 /// Gives topics the fields of their types, and replaces names of constants by their values. Without `types`, names of
 /// types are only recorded.
-pub(crate) fn define(ast: &mut Ast, types: Option<&dyn MessageTypes>, diagnostics: &mut Vec<Diagnostic>) {
-    let mut known: Vec<Option<MessageType>> = Vec::with_capacity(ast.topics.len());
+pub(crate) fn define(ast: &mut Ast, types: Option<&dyn Definitions>, diagnostics: &mut Vec<Diagnostic>) {
+    let mut known: Vec<Option<Definition>> = Vec::with_capacity(ast.topics.len());
     for topic in &mut ast.topics {
         let (Some(name), Some(types)) = (&topic.type_name, types) else {
             known.push(None);
             continue;
         };
-        known.push(match types.message_type(&name.text) {
+        known.push(match types.definition(&name.text) {
             Ok(found) => {
                 // Fields that are written in place take precedence: the messages may be another form of the type.
                 topic.schema.get_or_insert_with(|| found.schema.clone());
@@ -54,21 +54,21 @@ fn names(ast: &Ast) -> HashSet<String> {
     topics.chain(ast.bindings.iter().map(|binding| &binding.name)).map(|name| name.text.clone()).collect()
 }
 
-fn diagnose(name: &str, span: Span, problem: NoMessageType, has_schema: bool) -> Option<Diagnostic> {
+fn diagnose(name: &str, span: Span, problem: NoDefinition, has_schema: bool) -> Option<Diagnostic> {
     match problem {
-        NoMessageType::NotInPackage { types } => {
+        NoDefinition::NotInPackage { types } => {
             let diagnostic =
                 Diagnostic::new(Code::UnknownType, span, format!("unknown message type '{name}'"));
             let types: Vec<&str> = types.iter().map(String::as_str).collect();
             let package = name.split(['/', '.']).next().unwrap_or(name);
             Some(unknown(diagnostic, name, &types, &format!("message types of {package}")))
         }
-        NoMessageType::Invalid(reason) => {
+        NoDefinition::Invalid(reason) => {
             let message = format!("the definition of '{name}' cannot be used: {reason}");
             Some(Diagnostic::new(Code::UnknownType, span, message))
         }
-        NoMessageType::UnknownPackage if has_schema => None,
-        NoMessageType::UnknownPackage => {
+        NoDefinition::UnknownPackage if has_schema => None,
+        NoDefinition::UnknownPackage => {
             let message = format!("no definition of '{name}' is known, so its fields are not checked");
             let help = "name the file or folder that defines it with `--schemas PATH`, or with `schemas:` in the \
                         deployment";
@@ -80,7 +80,7 @@ fn diagnose(name: &str, span: Span, problem: NoMessageType, has_schema: bool) ->
 /// The constants of the types of all topics.
 struct Constants<'d> {
     ast_names: HashSet<String>,
-    known: Vec<Option<MessageType>>,
+    known: Vec<Option<Definition>>,
     diagnostics: &'d mut Vec<Diagnostic>,
 }
 
@@ -164,7 +164,7 @@ impl Constants<'_> {
     }
 }
 
-impl MessageType {
+impl Definition {
     fn has_owner(&self, name: &str) -> bool {
         self.short_name == name || self.constants.iter().any(|constant| constant.owner == name)
     }

@@ -110,6 +110,10 @@ pub struct Deployment {
     pub blind: Blind,
 }
 
+/// From which length on, in nanoseconds, a time in which the monitor did not run is reported. What the scheduler of a
+/// busy machine delays is shorter; a shorter pause counts as time that messages were on their way.
+const PAUSED_AFTER: i64 = 500_000_000;
+
 /// The usual [`Deployment::missing_after`].
 pub const MISSING_AFTER: i64 = 10_000_000_000;
 
@@ -180,6 +184,7 @@ impl Deployment {
             exactly,
             ids: self.ids || exactly,
             blind: self.blind,
+            paused_after: Some(PAUSED_AFTER),
             ..options
         };
         match &self.synchronized {

@@ -28,9 +28,9 @@ impl Deployment {
         {
             let address = source.address.to_string();
             let name = source.address.encoding().name();
-            let encoding = match (&source.address, &source.input.schema) {
+            let encoding = match (&source.address, &source.input.message_type) {
                 (Address::Dds(_, dds::TopicType::Text(text), _), _) => format!("json in {}", text.name),
-                (_, Some(schema)) => format!("{name} of {}", schema.name()),
+                (_, Some(message_type)) => format!("{name} of {}", message_type.name()),
                 _ => name.to_owned(),
             };
             // The encoding has a column of its own.

@@ -104,9 +104,9 @@ impl Typing<'_> {
                 encoding.name()
             )));
         };
-        match self.schemas.schema(name) {
-            Ok(schema) => {
-                input.schema = Some(Arc::new(schema));
+        match self.schemas.message_type(name, encoding) {
+            Ok(message_type) => {
+                input.message_type = Some(Arc::new(message_type));
                 Ok(address)
             }
             Err(error) => Err(Mistyped::Refused(format!("the type of the messages cannot be used: {error}"))),

@@ -1,3 +1,4 @@
+mod asleep;
 mod waiting;
 
 use std::sync::{Arc, mpsc};

@@ -9,7 +9,7 @@
 //! | [`relay`], [`wire`] | connections that can be cut: TCP, and network namespaces for DDS |
 //! | [`run`], [`account`] | the course of a case; what was published, checked, delivered, lost and reported |
 //! | [`table`] | the results as Markdown |
-//! | [`stopped`] | single cases, told step by step |
+//! | [`stopped`], [`asleep`] | single cases, told step by step |
 //!
 //! A selection runs with the other tests. `make test-faults` runs all cases, or those that the environment selects,
 //! which CONTRIBUTING.md describes. Further variables: `RONDEL_FAULTS_PROGRAM`, the program instead of the one that
@@ -21,6 +21,7 @@
 #![allow(unreachable_pub)] // nothing is reachable from outside a test
 
 mod account;
+mod asleep;
 mod case;
 mod feed;
 mod network;

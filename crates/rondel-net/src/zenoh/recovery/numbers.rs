@@ -10,7 +10,7 @@ use ::zenoh::session::ZenohId;
 use rondel_event::{Origin, Timestamp, TopicId};
 
 use super::{AGAIN, Asked, Attended, Places, Recoverer};
-use crate::adapter::{Receiver, Sample, now};
+use crate::adapter::{Outage, Receiver, Sample, now};
 use crate::zenoh::envelope::publisher_of;
 use crate::zenoh::{advanced, resend};
 
@@ -203,11 +203,14 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         numbers
     }
 
-    /// Notes that a message came without a number.
-    pub(in crate::zenoh) fn unnumbered(&self) {
-        if let Some(watch) = self.recoverer.watch.upgrade() {
-            watch.unnumbered();
-        }
+    /// Notes that a message came without a number: see [`Watch::unnumbered`](super::super::watch::Watch::unnumbered).
+    pub(in crate::zenoh) fn unnumbered(&self, told: usize) -> Vec<Outage> {
+        self.recoverer.watch.upgrade().map_or_else(Vec::new, |watch| watch.unnumbered(told))
+    }
+
+    /// The number of connections that were opened so far.
+    pub(in crate::zenoh) fn connections(&self) -> Arc<AtomicU64> {
+        self.recoverer.watch.upgrade().map(|watch| watch.connections()).unwrap_or_default()
     }
 
     /// Fetches what a publisher keeps that was detected at this key, before its first message is delivered.

@@ -6,7 +6,7 @@ use crate::spec::Schema;
 
 /// The fields and constants of a message type.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct MessageType {
+pub struct Definition {
     /// The fields.
     pub schema: Schema,
     /// The name without its package, under which formulas name the constants: `GearReport`.
@@ -28,7 +28,7 @@ pub struct TypeConstant {
 
 /// Why there is no definition of a message type.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NoMessageType {
+pub enum NoDefinition {
     /// The package is known, but it has no such type.
     NotInPackage {
         /// The names of the types of the package.
@@ -41,10 +41,10 @@ pub enum NoMessageType {
 }
 
 /// The definitions of message types that specifications can name.
-pub trait MessageTypes {
+pub trait Definitions {
     /// Returns the definition of the type of this name, such as `nav_msgs/msg/Odometry`.
     ///
     /// # Errors
-    /// [`NoMessageType`] if there is none.
-    fn message_type(&self, name: &str) -> Result<MessageType, NoMessageType>;
+    /// [`NoDefinition`] if there is none.
+    fn definition(&self, name: &str) -> Result<Definition, NoDefinition>;
 }

@@ -1,0 +1,57 @@
+//! A pipeline that waits for a consumer does not take that time for silence.
+
+use super::*;
+
+/// A publisher that accepts each payload only after three seconds.
+struct Slow(Published, Arc<ManualClock>);
+
+impl Publisher for Slow {
+    fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
+        self.1.set(Timestamp::from_nanos(self.1.now().as_nanos() + 3_000_000_000));
+        self.0.publish(payload)
+    }
+}
+
+#[test]
+fn the_wait_for_a_consumer_is_no_silence() {
+    let clock = Arc::new(ManualClock::default());
+    let options = Options {
+        inputs: vec![input()],
+        clock: clock.clone(),
+        paused_after: Some(500_000_000),
+        ..Options::default()
+    };
+    let plan = SessionPlan::of(Specification::new(alive(TimeModel::Dense, 2000)).unwrap(), options);
+    let (published, told) = mpsc::channel();
+    let (reported, notices) = mpsc::channel();
+    let sinks = vec![vec![Sink::Network(Arc::new(Slow(Published(published), Arc::clone(&clock))))]];
+    let writer = VerdictWriter::new(plan.properties(), Format::Json, false);
+    let pipeline = Pipeline::new(Parts {
+        session: plan.start().unwrap(),
+        clock: clock.clone(),
+        topics: vec!["beat".into()],
+        sinks: Sinks::new(sinks, writer, Console::new(Duration::from_secs(3))),
+        released: Vec::new(),
+        notices: vec![Sink::Network(Arc::new(Published(reported)))],
+        batching: false,
+        stop_after: None,
+        stop: mpsc::channel().0,
+    });
+    pipeline.alive();
+    beat(&pipeline, r#"{"t": 5}"#);
+    assert_eq!(told.try_recv(), Ok(ALIVE.into()));
+    // Three seconds have passed, and the message that was sent meanwhile waits in the network's buffer.
+    assert!(clock.now().as_nanos() >= 3_000_000_000);
+    pipeline.state().poll();
+    assert!(told.try_recv().is_err());
+    assert_eq!(notices.try_recv(), Ok(r#"{"from":0.0,"report":"paused","until":3.0}"#.into()));
+    beat(&pipeline, r#"{"t": 6}"#);
+    // From here on nothing comes, and nobody is waited for.
+    for _ in 0..30 {
+        clock.set(Timestamp::from_nanos(clock.now().as_nanos() + 100_000_000));
+        pipeline.alive();
+        pipeline.state().poll();
+    }
+    assert_eq!(told.try_recv(), Ok(SILENT.replace('7', "8")));
+    assert_eq!(pipeline.summary().0.pauses.len(), 2, "the last verdict was waited for, too");
+}
