@@ -314,6 +314,38 @@ impl Networks {
         Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
     }
 
+    /// Waits up to `limit` for a publisher of a topic on DDS, and returns the type that it announces; `None` if there is
+    /// none in time, and on other networks.
+    ///
+    /// # Errors
+    /// The reason, with the address.
+    pub fn discovered_type(
+        &self,
+        address: &Address,
+        limit: Duration,
+    ) -> Result<Option<dds::DiscoveredType>, String> {
+        match (address, &self.dds) {
+            (Address::Dds(topic, topic_type, _), Some(participant)) => participant
+                .discovered_type(topic, topic_type.name(), limit)
+                .map_err(|error| format!("cannot discover the type of {address}: {error}")),
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns the publishers and subscriptions on DDS, once no others have been discovered for `quiet`, or after
+    /// `limit`.
+    ///
+    /// # Errors
+    /// The reason.
+    pub fn dds_endpoints(
+        &self,
+        quiet: Duration,
+        limit: Duration,
+    ) -> Result<Vec<dds::DiscoveredEndpoint>, String> {
+        let listed = self.dds.as_ref().map(|participant| participant.endpoints(quiet, limit));
+        listed.transpose().map(Option::unwrap_or_default).map_err(|error| error.to_string())
+    }
+
     /// Whether the network itself reads and writes the string around JSON.
     fn has_text(&self, address: &Address) -> bool {
         matches!((address, &self.ros2), (Address::Ros2(..), Some(Ros2::Dds)))
