@@ -2,12 +2,16 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use rondel_net::ros2::discovery::ParticipantNodes;
 use rondel_net::ros2::keys::{DataKey, data_key};
 use rondel_net::ros2::{Attachment, Graph, MessageType, NodeName, Qos, Settings, Token, TopicName, TypeHash};
 
 fuzz_target!(|data: &[u8]| {
     if let Some(attachment) = Attachment::read(data) {
         assert_eq!(Attachment::read(&attachment.write()), Some(attachment));
+    }
+    if let Some(participant) = ParticipantNodes::read(data) {
+        assert_eq!(ParticipantNodes::read(&participant.write()), Some(participant));
     }
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Some(token) = Token::parse(text) {

@@ -214,6 +214,7 @@ impl Running {
             problems.incompatible += seen.incompatible;
             problems.duplicates += seen.duplicates;
             problems.breaks += seen.breaks;
+            problems.unmarked += seen.unmarked;
         }
         if !closed {
             self.networks.wake();
@@ -352,6 +353,7 @@ impl RunSummary {
             "incompatible": incompatible,
             "duplicates": self.problems.duplicates,
             "breaks": self.problems.breaks,
+            "unmarked": self.problems.unmarked,
             "dropped": lost + self.traffic.unpublished + self.undelivered.count(),
             "lost": self.summary.lost(),
             "recovered": self.summary.accounts.iter().map(|account| account.recovered).sum::<u64>(),
@@ -392,6 +394,7 @@ impl RunSummary {
             (incompatible, "publishers that do not match"),
             (self.problems.duplicates, "possible duplicates"),
             (self.problems.breaks, "broken connections"),
+            (self.problems.unmarked, "messages of ROS 2 without a number"),
         ] {
             if count > 0 {
                 text += &format!(", {what} {}", grouped(count));

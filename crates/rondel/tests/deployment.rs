@@ -309,7 +309,7 @@ fn accepted(deployment: &str, words: &[&str]) -> String {
 
 #[test]
 fn a_missing_source_offers_the_forms_of_addresses() {
-    let all = ["`zenoh:KEY`, `dds:TOPIC` or `mqtt:TOPIC`"];
+    let all = ["`zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC` or `ros2:/TOPIC`"];
     refused("formula: v\n", &[("1:1", &["topic 'trace' has no source", "`trace: ADDRESS`", all[0]])]);
     refused("formula: v\nzenoh: {}\nmqtt: {}\n", &[("1:1", &all)]);
     refused("formula: v\ntopics: { trace: { time: t } }\n", &[("2:18", &["needs `source:`", all[0]])]);

@@ -84,6 +84,24 @@ fn dds() {
 }
 
 #[test]
+fn dds_by_the_definition_of_a_type() {
+    let Some(python) = python("ros2: dds_by_the_definition_of_a_type") else { return };
+    let domain = dds_domain().to_string();
+    let (folder, deployment) = folder(&format!(
+        "ros2: {{ middleware: dds, domain: {domain} }}\ndds: {{ interface: lo, domain: {domain} }}\n\
+         topics:\n  chatter: ros2:/fleet/chatter\n"
+    ));
+    folder.file("texts", "n 0\nn 1\nn 4\n");
+    let mut run = Process::rondel(["run", &deployment, "--count", "3"]);
+    run.wait_stderr("ready");
+    let file = folder.path("texts");
+    let options = ["rt/fleet/chatter", "--domain", &domain, "--file", &file];
+    independent(&python, "dds_publish.py", &options).finish().expect_status(0);
+    let violated = "short: violated 1 time, first at step 2";
+    run.finish().expect_status(0).expect_stderr(&["received 3, checked 3, undecodable 0", violated]);
+}
+
+#[test]
 fn mistakes() {
     let refused = |sections: &str, said: &str| {
         let (_folder, deployment) = folder(sections);

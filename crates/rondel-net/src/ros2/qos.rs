@@ -338,10 +338,10 @@ fn whole(text: &str, default: u64) -> Option<u64> {
 fn duration(text: &str) -> Option<Option<Duration>> {
     let (seconds, nanos) = text.split_once(',')?;
     let (seconds, nanos) = (whole(seconds, INFINITE.0)?, whole(nanos, INFINITE.1)?);
-    if (seconds, nanos) == INFINITE {
-        return Some(None);
-    }
-    Duration::from_secs(seconds).checked_add(Duration::from_nanos(nanos)).map(Some)
+    let duration = Duration::from_secs(seconds).checked_add(Duration::from_nanos(nanos))?;
+    // It may be written with more than a second of nanoseconds.
+    let is_infinite = (duration.as_secs(), u64::from(duration.subsec_nanos())) == INFINITE;
+    Some((!is_infinite).then_some(duration))
 }
 
 #[cfg(test)]
@@ -416,6 +416,7 @@ mod tests {
             assert_eq!(qos.token(), text);
             assert_eq!(Qos::of_token(text), Some(qos), "{text}");
         }
+        assert_eq!(Qos::of_token("::,10:9223372035,1854775807:,:,,"), Some(Qos::DEFAULT), "infinite too");
         for text in [
             "",
             "::",
