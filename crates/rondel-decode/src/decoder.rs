@@ -2,30 +2,168 @@
 
 use std::fmt;
 
-use rondel_event::{Block, Timestamp};
+use rondel_event::{Block, Path, Projection, TimeUnit, Timestamp, TopicId};
 
-use crate::cdr::{CdrDecoder, CdrError};
+use crate::binary::{BinaryDecoder, BinaryFormat};
+use crate::cdr::{CdrDecoder, CdrError, CdrErrorKind, Check, PlanError};
+use crate::error::MessageError;
 use crate::json::{JsonDecoder, JsonError};
+use crate::schema::Schema;
+
+/// The encoding of the payloads of a topic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Encoding {
+    /// JSON text.
+    #[default]
+    Json,
+    /// CDR, as DDS and ROS 2 use it.
+    Cdr,
+    /// Protocol Buffers.
+    Protobuf,
+    /// FlatBuffers.
+    Flatbuffers,
+    /// CBOR, RFC 8949.
+    Cbor,
+    /// MessagePack.
+    Msgpack,
+}
+
+impl Encoding {
+    /// All encodings, in the order in which documents list them.
+    pub const ALL: [Encoding; 6] = [
+        Encoding::Json,
+        Encoding::Cdr,
+        Encoding::Protobuf,
+        Encoding::Flatbuffers,
+        Encoding::Cbor,
+        Encoding::Msgpack,
+    ];
+
+    /// Returns the name that a deployment states.
+    pub fn name(self) -> &'static str {
+        match self {
+            Encoding::Json => "json",
+            Encoding::Cdr => "cdr",
+            Encoding::Protobuf => "protobuf",
+            Encoding::Flatbuffers => "flatbuffers",
+            Encoding::Cbor => "cbor",
+            Encoding::Msgpack => "msgpack",
+        }
+    }
+
+    /// Returns the encoding with this name.
+    pub fn from_name(name: &str) -> Option<Encoding> {
+        Encoding::ALL.into_iter().find(|encoding| encoding.name() == name)
+    }
+
+    /// Whether a message can be read only by its type.
+    pub fn needs_schema(self) -> bool {
+        matches!(self, Encoding::Cdr | Encoding::Protobuf | Encoding::Flatbuffers)
+    }
+}
+
+impl fmt::Display for Encoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The type of the messages of a topic, in the language of its encoding.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum MessageType {
+    /// Of CDR: from ROS 2 `.msg` or OMG IDL.
+    Cdr(Schema),
+}
+
+impl MessageType {
+    /// Returns the full name.
+    pub fn name(&self) -> &str {
+        match self {
+            MessageType::Cdr(schema) => schema.name(),
+        }
+    }
+
+    /// Returns the encoding of its messages.
+    pub fn encoding(&self) -> Encoding {
+        match self {
+            MessageType::Cdr(_) => Encoding::Cdr,
+        }
+    }
+}
 
 /// Decodes the payloads of one topic.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Decoder {
     /// JSON, which needs no schema.
     Json(JsonDecoder),
     /// CDR, by the schema of its type.
     Cdr(CdrDecoder),
+    /// CBOR or MessagePack, which need no schema.
+    Binary(BinaryDecoder),
+}
+
+/// Why there is no decoder.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum DecoderError {
+    /// Messages in this encoding cannot be read without their type.
+    NoType(Encoding),
+    /// Messages in this encoding have no type of this other one.
+    OtherType(Encoding, Encoding),
+    /// Fields that the type does not have, or that have another type there.
+    Fields(Vec<PlanError>),
 }
 
 /// Why a payload is refused.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum DecodeError {
     /// It is not JSON, or its time is none.
     Json(JsonError),
     /// It is not a message of the type.
     Cdr(CdrError),
+    /// It is not a message of its encoding and type, or its time is none.
+    Message(MessageError),
 }
 
 impl Decoder {
+    /// A decoder for messages on `topic`, of which the fields of `projection` are read.
+    ///
+    /// `message_type` is required where [`Encoding::needs_schema`]. `time` names the field that holds the time
+    /// of the event; without it the time is the one given to [`Decoder::decode`]. Times that are plain numbers
+    /// count in `time_unit`.
+    ///
+    /// # Errors
+    /// A type that is missing or of another encoding, and all fields that the type does not have.
+    pub fn new(
+        encoding: Encoding,
+        message_type: Option<&MessageType>,
+        topic: TopicId,
+        projection: &Projection,
+        time: Option<&Path>,
+        time_unit: TimeUnit,
+    ) -> Result<Decoder, DecoderError> {
+        let binary = |format| {
+            let decoder = BinaryDecoder::new(format, topic, projection, time, time_unit);
+            decoder.map(Decoder::Binary).map_err(DecoderError::Fields)
+        };
+        match (encoding, message_type) {
+            (Encoding::Json, None) => Ok(Decoder::Json(JsonDecoder::new(topic, projection, time, time_unit))),
+            (Encoding::Cbor, None) => binary(BinaryFormat::Cbor),
+            (Encoding::Msgpack, None) => binary(BinaryFormat::Msgpack),
+            (Encoding::Cdr, Some(MessageType::Cdr(schema))) => {
+                CdrDecoder::new(topic, schema, projection, time, time_unit, Check::Prefix)
+                    .map(Decoder::Cdr)
+                    .map_err(DecoderError::Fields)
+            }
+            (encoding, Some(found)) => Err(DecoderError::OtherType(encoding, found.encoding())),
+            (encoding, None) => Err(DecoderError::NoType(encoding)),
+        }
+    }
+
     /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time unless the
     /// payload holds one.
     ///
@@ -36,6 +174,7 @@ impl Decoder {
         match self {
             Decoder::Json(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Json),
             Decoder::Cdr(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Cdr),
+            Decoder::Binary(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
         }
     }
 
@@ -44,6 +183,39 @@ impl Decoder {
         match self {
             Decoder::Json(decoder) => decoder.mistyped(),
             Decoder::Cdr(decoder) => decoder.mistyped(),
+            Decoder::Binary(decoder) => decoder.mistyped(),
+        }
+    }
+}
+
+impl DecodeError {
+    /// Returns the offset in the payload, in bytes, where the part begins that is wrong.
+    pub fn offset(&self) -> usize {
+        match self {
+            DecodeError::Json(error) => error.offset,
+            DecodeError::Cdr(error) => error.offset,
+            DecodeError::Message(error) => error.offset,
+        }
+    }
+
+    /// Returns the path of the field, if it is known and not the message as a whole.
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            DecodeError::Json(_) => None,
+            DecodeError::Cdr(error) => Some(&*error.path),
+            DecodeError::Message(error) => Some(&*error.path),
+        }
+        .filter(|path| !path.is_empty())
+    }
+
+    /// Whether the payload is well formed, but its time cannot be used.
+    pub fn is_about_time(&self) -> bool {
+        match self {
+            DecodeError::Json(error) => error.kind.is_about_time(),
+            DecodeError::Cdr(error) => {
+                matches!(error.kind, CdrErrorKind::NotATime | CdrErrorKind::TimeOutOfRange)
+            }
+            DecodeError::Message(error) => error.kind.is_about_time(),
         }
     }
 }
@@ -53,8 +225,31 @@ impl fmt::Display for DecodeError {
         match self {
             DecodeError::Json(error) => error.fmt(f),
             DecodeError::Cdr(error) => error.fmt(f),
+            DecodeError::Message(error) => error.fmt(f),
         }
     }
 }
 
 impl std::error::Error for DecodeError {}
+
+impl fmt::Display for DecoderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DecoderError::NoType(encoding) => {
+                write!(f, "messages in {encoding} cannot be read without their type")
+            }
+            DecoderError::OtherType(encoding, found) if encoding.needs_schema() => {
+                write!(f, "the type is one of {found}, but the messages are in {encoding}")
+            }
+            DecoderError::OtherType(encoding, _) => write!(f, "messages in {encoding} have no type"),
+            DecoderError::Fields(errors) => {
+                for (i, error) in errors.iter().enumerate() {
+                    write!(f, "{}{error}", if i == 0 { "" } else { "; " })?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl std::error::Error for DecoderError {}

@@ -19,6 +19,8 @@ pub(crate) enum Want<'p> {
     Presence(Slot),
     /// Test the elements of the array that it is.
     Elements(Quantifier, &'p [Condition], Slot),
+    /// Write its length to a slot.
+    Length(Slot),
     /// It is the time of the event.
     EventTime,
     /// Test it, as this condition on an element.
@@ -34,6 +36,7 @@ impl<'p> Fields<'p> {
                 Read::Value(value_type) => Want::Value(*value_type, field.slot),
                 Read::Presence => Want::Presence(field.slot),
                 Read::Elements(quantifier, conditions) => Want::Elements(*quantifier, conditions, field.slot),
+                Read::Length => Want::Length(field.slot),
             });
         }
         if let Some(time) = time {

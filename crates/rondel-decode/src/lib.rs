@@ -5,17 +5,25 @@
 //!
 //! - [`json`]: JSON payloads of one topic.
 //! - [`lines`]: JSON lines, each a message with its topic and time.
+//! - [`binary`]: CBOR and MessagePack payloads of one topic.
 //! - [`cdr`]: messages of DDS and ROS 2, in every encoding of DDS-XTypes.
 //! - [`schema`]: types of messages, from ROS 2 `.msg` and OMG IDL.
+//!
+//! [`Decoder`] is one of these, chosen by an [`Encoding`].
 
+pub mod binary;
 pub mod cdr;
 mod decoder;
+mod error;
 mod fields;
 pub mod json;
 pub mod lines;
 pub mod schema;
+mod sink;
 
-pub use decoder::{DecodeError, Decoder};
+pub use cdr::{PlanError, PlanErrorKind};
+pub use decoder::{DecodeError, Decoder, DecoderError, Encoding, MessageType};
+pub use error::{MessageError, MessageErrorKind};
 
 /// The examples of the README.
 #[cfg(doctest)]

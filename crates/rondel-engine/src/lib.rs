@@ -95,7 +95,7 @@ mod witness;
 mod words;
 
 pub use chain::{ChainFigures, ChainStatus, Distribution};
-pub use doubt::{Blind, SeenAgain};
+pub use doubt::{Blind, SeenAgain, UnseenFrom};
 pub use error::CompileError;
 pub use memory::Memory;
 pub use monitor::{Ambiguity, Monitor};

@@ -89,6 +89,8 @@ pub(crate) struct Saved {
 
 impl Monitor {
     pub(crate) fn saved(&self) -> Saved {
+        let mut doubts = self.doubts.clone();
+        doubts.save();
         Saved {
             sections: self.sections.iter().map(Serial::saved).collect(),
             instances: self.instances.iter().map(Instances::saved).collect(),
@@ -97,7 +99,7 @@ impl Monitor {
             position: self.position,
             time: self.time,
             beyond: self.beyond,
-            doubts: self.doubts.clone(),
+            doubts,
         }
     }
 
@@ -109,6 +111,10 @@ impl Monitor {
             return None;
         }
         monitor.doubts = doubts;
+        let program = Arc::clone(&monitor.program);
+        if !monitor.doubts.restore(&program) {
+            return None;
+        }
         (monitor.position, monitor.time, monitor.beyond) = (position, time, beyond);
         if (sections.len(), instances.len()) != (monitor.sections.len(), monitor.instances.len())
             || (chains.len(), linear.len()) != (monitor.chains.len(), monitor.linear.len())
@@ -150,7 +156,7 @@ impl Monitor {
             chain_rows: vec![ChainRows::default(); program.chains.len()],
             every: false,
             asked: false,
-            doubts: Doubts::default(),
+            doubts: Doubts::new(&program),
             position: 0,
             time: -FARTHEST,
             beyond: 0,
@@ -241,6 +247,9 @@ impl Monitor {
         }
         self.position = self.position.saturating_add(len as u64);
         self.collect_witnesses();
+        if self.doubts.finals.is_open() && !self.reports.is_empty() {
+            self.note_finals();
+        }
         if self.doubts.is_active() {
             self.withhold(Some(block));
         }
@@ -288,6 +297,9 @@ impl Monitor {
             self.sort();
             self.time = now;
             self.collect_witnesses();
+            if self.doubts.finals.is_open() && !self.reports.is_empty() {
+                self.note_finals();
+            }
             if self.doubts.is_active() {
                 self.withhold(None);
             }

@@ -2,11 +2,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use rondel_event::{Field, Layout, Path, Projection, Read, Slot, TopicId, ValueType};
-use rondel_spec::{Chain, Property, Spec, TimeModel, Topic};
+use rondel_spec::{Chain, Finality, Property, Spec, TimeModel, Topic};
 
 use crate::CompileError;
 use crate::chain::ChainPlan;
-use crate::doubt::ReachPlan;
+use crate::doubt::{ReachPlan, finality};
 use crate::graph::Node;
 use crate::instruction::Instruction;
 use crate::linear::LinearPlan;
@@ -37,6 +37,8 @@ pub struct Program {
     pub(crate) chains: Vec<ChainPlan>,
     /// What it was compiled from, without tests.
     pub(crate) spec: Spec,
+    /// Which verdicts of each property are final; empty if none are.
+    pub(crate) finality: Vec<Finality>,
     /// How far the properties reach, once that was asked for.
     pub(crate) reaches: OnceLock<Vec<ReachPlan>>,
 }
@@ -108,6 +110,7 @@ impl Program {
             sliced,
             chains,
             spec: Spec { tests: Vec::new(), ..spec.clone() },
+            finality: finality(spec),
             reaches: OnceLock::new(),
         };
         program.find_named(spec);
@@ -296,7 +299,7 @@ impl Binding {
             Read::Value(ValueType::Bool) | Read::Presence | Read::Elements(..) => {
                 Slot::Bool(next(&mut layout.bools))
             }
-            Read::Value(ValueType::Int | ValueType::Time | ValueType::Duration) => {
+            Read::Value(ValueType::Int | ValueType::Time | ValueType::Duration) | Read::Length => {
                 Slot::Int(next(&mut layout.ints))
             }
             Read::Value(ValueType::Float) => Slot::Float(next(&mut layout.floats)),

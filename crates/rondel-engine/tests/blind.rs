@@ -166,6 +166,8 @@ struct Counts {
     cases: u64,
     compared: u64,
     definite: u64,
+    /// Inconclusive, and definite for who saw everything.
+    withheld: u64,
 }
 
 fn case(numbers: &mut Numbers, counts: &mut Counts) -> Result<(), String> {
@@ -207,7 +209,10 @@ fn case(numbers: &mut Numbers, counts: &mut Counts) -> Result<(), String> {
         let opposite = match said.verdict {
             Verdict::Satisfied => Verdict::Violated,
             Verdict::Violated => Verdict::Satisfied,
-            Verdict::Inconclusive => continue,
+            Verdict::Inconclusive => {
+                counts.withheld += u64::from(!truth.contains(&Verdict::Inconclusive));
+                continue;
+            }
         };
         counts.definite += 1;
         if truth.iter().all(|verdict| *verdict == opposite) {
@@ -247,10 +252,11 @@ fn what_was_not_seen_makes_no_verdict_wrong() {
             panic!("{why}\nagain: RONDEL_SEED={seed} cargo test -p rondel-engine --test blind");
         }
     }
-    let Counts { cases, compared, definite } = counts;
-    println!("{cases} specifications, {compared} verdicts, {definite} of them definite");
+    let Counts { cases, compared, definite, withheld } = counts;
+    println!("{cases} specifications, {compared} verdicts, {definite} definite, {withheld} withheld");
     // A monitor that is always inconclusive contradicts nothing either.
     assert!(total < 200 || cases > total / 2, "{cases} of {total} specifications compile");
     assert!(total < 200 || compared > 50 * total, "{compared} verdicts are compared");
-    assert!(total < 200 || definite > compared / 3, "{definite} of {compared} verdicts are definite");
+    assert!(total < 200 || definite > compared * 3 / 5, "{definite} of {compared} verdicts are definite");
+    assert!(total < 200 || withheld < compared / 3, "{withheld} of {compared} verdicts are withheld");
 }

@@ -47,6 +47,9 @@ pub enum Read {
     /// Whether any or all elements of the array meet all the conditions, as a boolean. A value that is
     /// not an array is written as invalid.
     Elements(Quantifier, Vec<Condition>),
+    /// Length, as an integer: the number of elements of an array, of entries of a map with a schema, of
+    /// characters (Unicode scalar values) of a text, or of bytes. Any other value is written as invalid.
+    Length,
 }
 
 /// Quantifier over the elements of an array.

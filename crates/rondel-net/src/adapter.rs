@@ -232,6 +232,8 @@ pub struct Problems {
     pub duplicates: u64,
     /// Broken connections that had to be restored, where the network reports them.
     pub breaks: u64,
+    /// Samples of ROS 2 without a readable number and source time; they are delivered nevertheless.
+    pub unmarked: u64,
 }
 
 /// Messages that were missed and fetched again from their publishers.

@@ -8,8 +8,8 @@ use crate::{dds, mqtt, zenoh};
 pub enum Address {
     /// A key expression, and the encoding of its payloads.
     Zenoh(String, Encoding),
-    /// A topic and its type.
-    Dds(String, dds::StringType),
+    /// A topic, its type, and its quality of service.
+    Dds(String, dds::TopicType, dds::TopicQos),
     /// A topic or a filter, the settings to subscribe to it, and the encoding of its payloads.
     Mqtt(String, mqtt::SubscriptionSettings, Encoding),
     /// Standard output.
@@ -17,25 +17,37 @@ pub enum Address {
 }
 
 /// The encoding of a payload.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
-    /// JSON.
-    #[default]
-    Json,
+    /// One that is decoded as it is.
+    Of(rondel_decode::Encoding),
     /// JSON in a string of DDS, as a sample in CDR: the form in which bridges pass samples on.
     CdrString,
 }
 
 impl Encoding {
+    /// JSON, the usual encoding.
+    pub const JSON: Encoding = Encoding::Of(rondel_decode::Encoding::Json);
+
     /// Reads its name.
     ///
     /// # Errors
     /// The mistake, in words.
     pub fn parse(text: &str) -> Result<Encoding, String> {
-        match text {
-            "json" => Ok(Encoding::Json),
-            "cdr_string" => Ok(Encoding::CdrString),
-            other => Err(format!("unknown encoding '{other}'; the encodings are: json, cdr_string")),
+        if text == "cdr_string" {
+            return Ok(Encoding::CdrString);
+        }
+        rondel_decode::Encoding::from_name(text).map(Encoding::Of).ok_or_else(|| {
+            let names = rondel_decode::Encoding::ALL.map(rondel_decode::Encoding::name).join(", ");
+            format!("unknown encoding '{text}'; the encodings are: {names}, cdr_string")
+        })
+    }
+
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Encoding::Of(encoding) => encoding.name(),
+            Encoding::CdrString => "cdr_string",
         }
     }
 }
@@ -76,15 +88,15 @@ impl Address {
         let address = match network {
             "zenoh" => {
                 zenoh::check_key(name).map_err(|e| e.to_string())?;
-                Ok(Address::Zenoh(name.to_owned(), Encoding::Json))
+                Ok(Address::Zenoh(name.to_owned(), Encoding::JSON))
             }
             "dds" => {
                 dds::check_topic(name).map_err(|e| e.to_string())?;
-                Ok(Address::Dds(name.to_owned(), dds::StringType::default()))
+                Ok(Address::Dds(name.to_owned(), dds::TopicType::default(), dds::TopicQos::default()))
             }
             "mqtt" => {
                 mqtt::check_filter(name).map_err(|e| e.to_string())?;
-                Ok(Address::Mqtt(name.to_owned(), mqtt::SubscriptionSettings::default(), Encoding::Json))
+                Ok(Address::Mqtt(name.to_owned(), mqtt::SubscriptionSettings::default(), Encoding::JSON))
             }
             other => {
                 let likeness = |name: &&str| strsim::jaro_winkler(other, name);
@@ -110,8 +122,17 @@ impl Address {
         match self {
             Address::Zenoh(key, _) => Ok(Address::Zenoh(key, encoding)),
             Address::Mqtt(topic, settings, _) => Ok(Address::Mqtt(topic, settings, encoding)),
-            address if encoding == Encoding::Json => Ok(address),
-            _ => Err("the encoding cdr_string is for Zenoh and MQTT; on DDS, payloads are always JSON in a string, so leave it out".to_owned()),
+            Address::Dds(name, dds::TopicType::Text(_), qos)
+                if encoding == Encoding::Of(rondel_decode::Encoding::Cdr) =>
+            {
+                Ok(Address::Dds(name, dds::TopicType::Raw(dds::RawType::default()), qos))
+            }
+            address if encoding == Encoding::JSON => Ok(address),
+            _ => Err(format!(
+                "the encoding {} is for Zenoh and MQTT; on DDS, payloads are cdr of the type of the topic, or json in \
+                 a string",
+                encoding.name()
+            )),
         }
     }
 
@@ -119,8 +140,9 @@ impl Address {
     pub fn encoding(&self) -> Encoding {
         match self {
             Address::Zenoh(_, encoding) | Address::Mqtt(.., encoding) => *encoding,
+            Address::Dds(_, dds::TopicType::Raw(_), _) => Encoding::Of(rondel_decode::Encoding::Cdr),
             // The string around JSON on DDS is read and written by the network itself.
-            Address::Dds(..) | Address::Stdout => Encoding::Json,
+            Address::Dds(..) | Address::Stdout => Encoding::JSON,
         }
     }
 
@@ -149,6 +171,9 @@ impl Address {
             Address::Mqtt(topic, ..) if !mqtt::is_single(&topic) => Err(format!(
                 "cannot publish on '{topic}': a topic to publish on has no wildcards (+, #) and no $share"
             )),
+            address if !matches!(address.encoding(), Encoding::JSON | Encoding::CdrString) => {
+                Err(format!("cannot publish on {address}: what Rondel publishes is JSON"))
+            }
             address => Ok(address),
         }
     }
@@ -157,7 +182,7 @@ impl Address {
     pub fn meets(&self, other: &Address) -> bool {
         match (self, other) {
             (Address::Zenoh(a, _), Address::Zenoh(b, _)) => zenoh::keys_meet(a, b),
-            (Address::Dds(a, _), Address::Dds(b, _)) => a == b,
+            (Address::Dds(a, ..), Address::Dds(b, ..)) => a == b,
             (Address::Mqtt(a, ..), Address::Mqtt(b, ..)) => mqtt::filters_meet(a, b),
             _ => false,
         }
@@ -180,10 +205,10 @@ impl Address {
                 zenoh::check_key(&key).map_err(|e| e.to_string())?;
                 Ok(Address::Zenoh(key, *encoding))
             }
-            Address::Dds(name, string_type) => {
+            Address::Dds(name, topic_type, qos) => {
                 let name = format!("{name}/{property}");
                 dds::check_topic(&name).map_err(|e| e.to_string())?;
-                Ok(Address::Dds(name, string_type.clone()))
+                Ok(Address::Dds(name, topic_type.clone(), qos.clone()))
             }
             Address::Mqtt(topic, settings, encoding) => {
                 let topic = format!("{topic}/{property}");
@@ -198,12 +223,12 @@ impl Address {
 impl std::fmt::Display for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let encoding = match self.encoding() {
-            Encoding::Json => "",
-            Encoding::CdrString => "+cdr_string",
+            Encoding::JSON => String::new(),
+            encoding => format!("+{}", encoding.name()),
         };
         match self {
             Address::Zenoh(key, _) => write!(f, "zenoh{encoding}:{key}"),
-            Address::Dds(name, _) => write!(f, "dds:{name}"),
+            Address::Dds(name, ..) => write!(f, "dds:{name}"),
             Address::Mqtt(topic, ..) => write!(f, "mqtt{encoding}:{topic}"),
             Address::Stdout => f.write_str("stdout"),
         }

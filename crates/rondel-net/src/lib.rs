@@ -14,5 +14,6 @@ pub mod mqtt;
 #[cfg(all(feature = "dds", feature = "mqtt", feature = "zenoh"))]
 pub mod networks;
 pub mod progress;
+pub mod ros2;
 #[cfg(feature = "zenoh")]
 pub mod zenoh;

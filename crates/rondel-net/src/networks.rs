@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rondel_decode::schema::Schema;
 use rondel_event::TopicId;
 
 use crate::adapter::{Listener, Outage, Publisher, Receiver, Recovered, Subscription};
@@ -223,7 +224,7 @@ impl Networks {
         receiver: Arc<R>,
     ) -> Result<Box<dyn Subscription>, String> {
         match address.encoding() {
-            Encoding::Json => self.subscribe_plainly(address, topic, receiver),
+            Encoding::Of(_) => self.subscribe_plainly(address, topic, receiver),
             Encoding::CdrString => {
                 let unwrapping = Unwrapping::new(receiver, address.to_string());
                 let counting = unwrapping.counting();
@@ -239,13 +240,13 @@ impl Networks {
     /// The reason, with the pattern.
     pub fn subscribe_matching<R: Receiver + ?Sized>(
         &self,
-        (pattern, string_type): (&str, &dds::StringType),
+        (pattern, topic_type, qos): (&str, &dds::TopicType, &dds::TopicQos),
         topic: TopicId,
         receiver: impl Fn(&str) -> Arc<R> + Send + 'static,
     ) -> Result<Box<dyn Subscription>, String> {
         let failed = |reason: String| format!("cannot subscribe to dds:{pattern}: {reason}");
         let participant = self.dds.as_ref().ok_or_else(|| failed("DDS was not joined".to_owned()))?;
-        let made = participant.subscribe_matching(pattern, string_type, topic, receiver);
+        let made = participant.subscribe_matching(pattern, (topic_type, qos), topic, receiver);
         Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
     }
 
@@ -261,8 +262,8 @@ impl Networks {
                 let made = session.subscribe(key, topic, receiver).map_err(|e| failed(e.to_string()))?;
                 Ok(Box::new(made))
             }
-            (Address::Dds(name, string_type), _, Some(participant), _) => {
-                let made = participant.subscribe(name, string_type, topic, receiver);
+            (Address::Dds(name, topic_type, qos), _, Some(participant), _) => {
+                let made = participant.subscribe_as(name, (topic_type, qos), topic, receiver);
                 Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
             }
             (Address::Mqtt(filter, settings, _), .., Some((session, _))) => {
@@ -279,20 +280,39 @@ impl Networks {
     /// # Errors
     /// The reason, with the address.
     pub fn publisher(&self, address: &Address, batching: bool) -> Result<Box<dyn Publisher>, String> {
-        let publisher = self.plain_publisher(address, batching)?;
+        self.publisher_of(address, None, batching)
+    }
+
+    /// Makes a publisher of messages of this type, which others on DDS can then discover. Elsewhere it makes no
+    /// difference.
+    ///
+    /// # Errors
+    /// The reason, with the address.
+    pub fn publisher_of(
+        &self,
+        address: &Address,
+        schema: Option<&Schema>,
+        batching: bool,
+    ) -> Result<Box<dyn Publisher>, String> {
+        let publisher = self.plain_publisher(address, schema, batching)?;
         Ok(match address.encoding() {
-            Encoding::Json => publisher,
+            Encoding::Of(_) => publisher,
             Encoding::CdrString => Box::new(Wrapping::new(publisher)),
         })
     }
 
-    fn plain_publisher(&self, address: &Address, batching: bool) -> Result<Box<dyn Publisher>, String> {
+    fn plain_publisher(
+        &self,
+        address: &Address,
+        schema: Option<&Schema>,
+        batching: bool,
+    ) -> Result<Box<dyn Publisher>, String> {
         let failed = |reason: String| format!("cannot publish on {address}: {reason}");
         match (address, &self.zenoh, &self.dds, &self.mqtt) {
             (Address::Zenoh(key, _), Some(session), ..) => {
                 let encoding = match address.encoding() {
-                    Encoding::Json => "application/json",
-                    Encoding::CdrString => "application/cdr",
+                    Encoding::JSON => "application/json",
+                    Encoding::CdrString | Encoding::Of(_) => "application/cdr",
                 };
                 let settings = zenoh::PublisherSettings {
                     encoding: Some(encoding.to_owned()),
@@ -306,8 +326,9 @@ impl Networks {
                 let made = session.publisher(topic, &mqtt::PublisherSettings { batching, ..*settings });
                 Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
             }
-            (Address::Dds(name, string_type), _, Some(participant), _) => {
-                let made = participant.publisher(name, string_type, dds::PublisherSettings { batching });
+            (Address::Dds(name, topic_type, qos), _, Some(participant), _) => {
+                let settings = dds::PublisherSettings { batching };
+                let made = participant.publisher_as(name, (topic_type, qos), schema, settings);
                 Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
             }
             _ => Err(failed("it is not on a network that was joined".to_owned())),

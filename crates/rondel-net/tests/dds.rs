@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use rondel_event::TopicId;
 use rondel_net::adapter::{self, PublishError, Publisher as _, Receiver, Sample, Subscription as _};
 use rondel_net::dds::{
-    DeclareError, Extensibility, OpenError, Participant, PublisherSettings, Settings, StringType,
+    DeclareError, Extensibility, OpenError, Participant, PublisherSettings, Settings, StringType, TopicQos,
+    TopicType,
 };
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -286,13 +287,14 @@ fn topics_matching_a_pattern_are_discovered() {
     let publisher = |name: &str, t: &StringType| b.publisher(name, t, BATCHING).unwrap();
     let plain = StringType::default();
     let before = publisher("test/a", &plain);
+    let of = (&TopicType::Text(plain.clone()), &TopicQos::default());
     let (heard, counter) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Counter::default()));
     let (names, to) = (Arc::clone(&heard), Arc::clone(&counter));
     let receiver = move |name: &str| {
         names.lock().unwrap().push(name.to_owned());
         Arc::clone(&to)
     };
-    let subscription = a.subscribe_matching("test/*", &plain, TOPIC, receiver).unwrap();
+    let subscription = a.subscribe_matching("test/*", of, TOPIC, receiver).unwrap();
     let other = publisher("other", &plain);
     let typed = publisher("test/typed", &StringType { name: "Other".into(), ..StringType::default() });
     assert!(before.wait_matched(LIMIT));
@@ -307,8 +309,7 @@ fn topics_matching_a_pattern_are_discovered() {
     counter.assert_all(20);
     assert!(subscription.close(LIMIT));
     assert_eq!(*heard.lock().unwrap(), ["test/a", "test/b"]);
-    let bad =
-        |name: &str| a.subscribe_matching(name, &plain, TOPIC, |_| Arc::new(Counter::default())).map(drop);
+    let bad = |name: &str| a.subscribe_matching(name, of, TOPIC, |_| Arc::new(Counter::default())).map(drop);
     assert!(matches!(bad("a b*"), Err(DeclareError::Name(_))));
 }
 

@@ -84,6 +84,10 @@ struct Entry {
     account: Account,
     /// The publisher of the last numbered message, and the number that follows.
     last: Option<Origin>,
+    /// The number of messages of the session when that one came, itself included.
+    at: u64,
+    /// The same of the message before the last loss, if that was the last message of the topic.
+    before_loss: Option<u64>,
     numbers: SequenceNumbers,
     /// Losses of which no notice was made yet.
     pending: Option<Loss>,
@@ -124,17 +128,24 @@ impl Accounts {
     }
 
     /// Counts a message, and returns what its number says. The usual case is one comparison: the publisher of the last
-    /// message, and the number after that one's.
+    /// message, and the number after that one's. `count` is the number of messages of the session.
     #[inline]
-    pub fn receive(&mut self, topic: TopicId, origin: Option<Origin>, clock: &dyn Clock) -> NumberOutcome {
+    pub fn receive(
+        &mut self,
+        topic: TopicId,
+        origin: Option<Origin>,
+        count: u64,
+        clock: &dyn Clock,
+    ) -> NumberOutcome {
         let Some(entry) = self.entries.get_mut(topic.index()) else { return NumberOutcome::Next };
         entry.account.received += 1;
         let Some(origin) = origin else { return NumberOutcome::Next };
         if entry.last == Some(origin) {
             entry.last = Some(Origin { number: origin.number.wrapping_add(1), ..origin });
+            entry.at = count;
             NumberOutcome::Next
         } else {
-            self.number(topic, origin, clock)
+            self.number(topic, origin, count, clock)
         }
     }
 
@@ -148,7 +159,7 @@ impl Accounts {
 
     /// Checks the number of a message that is not simply the next one.
     #[cold]
-    fn number(&mut self, topic: TopicId, origin: Origin, clock: &dyn Clock) -> NumberOutcome {
+    fn number(&mut self, topic: TopicId, origin: Origin, count: u64, clock: &dyn Clock) -> NumberOutcome {
         let now = clock.now();
         let since = *self.seen.get_or_insert(now);
         let Some(entry) = self.entries.get_mut(topic.index()) else { return NumberOutcome::Next };
@@ -159,6 +170,9 @@ impl Accounts {
         let known = entry.numbers.publishers();
         let outcome = entry.numbers.number(origin);
         if matches!(outcome, NumberOutcome::Next | NumberOutcome::Gap(_) | NumberOutcome::Anew(_)) {
+            let is_same = entry.last.is_some_and(|last| last.publisher == origin.publisher);
+            entry.before_loss = is_same.then_some(entry.at);
+            entry.at = count;
             entry.last = Some(Origin { number: origin.number.wrapping_add(1), ..origin });
         }
         let account = &mut entry.account;
@@ -179,6 +193,11 @@ impl Accounts {
             }
         }
         outcome
+    }
+
+    /// The number of messages of the session when the last message before the last loss of a topic came, if it is known.
+    pub(crate) fn before_loss(&self, topic: TopicId) -> Option<u64> {
+        self.entries.get(topic.index())?.before_loss
     }
 
     /// Notes that all messages that had come were evaluated. Call it only after messages: where none has come since, one
@@ -276,7 +295,7 @@ mod tests {
         fn at(&mut self, seconds: i64, publisher: u64, numbers: impl IntoIterator<Item = u64>) {
             self.clock.set(Timestamp::from_nanos(seconds * 1_000_000_000));
             for number in numbers {
-                self.accounts.receive(TOPIC, Some(Origin { publisher, number }), &self.clock);
+                self.accounts.receive(TOPIC, Some(Origin { publisher, number }), 0, &self.clock);
             }
             self.accounts.pause(&self.clock);
             self.notices.extend(self.accounts.losses());

@@ -49,6 +49,7 @@ mod specification;
 mod statistics;
 pub mod testing;
 pub mod text;
+mod types;
 
 pub use account::{Account, Accounts};
 pub use alignment::Alignment;
@@ -60,7 +61,9 @@ pub use missing::{Missing, Vacuous, VacuousKind};
 pub use notice::Notice;
 pub use options::{Blind, Emit, INSTANCE_BYTES, Input, LARGEST_MESSAGE, Options, TimeSource};
 pub use report::{PropertyInfo, Report};
+pub use rondel_decode::{DecodeError, Encoding};
 pub use saved::StartError;
-pub use session::{DecodeError, Session, SessionPlan, Stamp};
+pub use session::{Session, SessionPlan, Stamp};
 pub use specification::{Specification, looks_ahead};
 pub use statistics::{Counts, FirstViolation, Pause, PropertyStatistics, Summary, TopicStatistics};
+pub use types::Types;

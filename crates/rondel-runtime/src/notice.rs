@@ -178,7 +178,7 @@ impl Notice {
             list(properties)
         );
         if !stay.is_empty() {
-            sentence += &format!("; {} cannot forget them: bound how far back, or restart", list(stay));
+            sentence += &format!("; {} may stay so: nothing bounds how far back", list(stay));
         }
         let members = vec![
             ("properties", json!(properties)),

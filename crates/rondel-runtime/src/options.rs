@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use rondel_event::{Path, TimeUnit};
+use rondel_decode::{Decoder, DecoderError, Encoding, MessageType};
+use rondel_event::{Path, Projection, TimeUnit, TopicId};
 
 use crate::alignment::{Alignment, Policy};
 use crate::clock::{Clock, SystemClock};
@@ -95,6 +96,18 @@ pub struct Input {
     pub time_unit: TimeUnit,
     /// The address of the topic, under which recordings may name it too.
     pub address: Option<String>,
+    /// The encoding of the payloads that are [pushed](crate::Session::push); lines are always JSON.
+    pub encoding: Encoding,
+    /// The type of the messages, for encodings that need one.
+    pub message_type: Option<Arc<MessageType>>,
+}
+
+impl Input {
+    /// Creates a decoder for messages on `topic` of which these fields are read.
+    pub(crate) fn decoder(&self, topic: TopicId, fields: &Projection) -> Result<Decoder, DecoderError> {
+        let message_type = self.message_type.as_deref();
+        Decoder::new(self.encoding, message_type, topic, fields, self.time.field(), self.time_unit)
+    }
 }
 
 /// The source of a message's time.

@@ -9,11 +9,12 @@ mod pause;
 mod synchronized;
 mod watch;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rondel_align::{NumberOutcome, SequenceNumbers};
-use rondel_decode::json::JsonError;
 use rondel_decode::lines::{LineError, Lines};
+use rondel_decode::{DecodeError, Decoder, Encoding};
 use rondel_engine::CompileError;
 use rondel_event::{Origin, Projection, TimeUnit, Timestamp, TopicId};
 use rondel_spec::Spec;
@@ -59,9 +60,6 @@ impl Stamp {
         self.arrival.unwrap_or_else(|| clock.now())
     }
 }
-
-/// Why the payload of a message could not be decoded.
-pub type DecodeError = JsonError;
 
 /// A specification and options, compiled: sessions start from it.
 pub struct SessionPlan {
@@ -163,6 +161,17 @@ impl SessionPlan {
         self.session(Some(&Saved::open(bytes, self.options.explain, note)?))
     }
 
+    /// Decoders of all topics for these fields.
+    fn decoders(&self, projections: &[Projection]) -> Result<Vec<Decoder>, StartError> {
+        let topics = self.specification.spec.topics.iter().zip(&self.options.inputs);
+        let decoder =
+            |(i, ((topic, input), fields)): (usize, ((&rondel_spec::Topic, &Input), &Projection))| {
+                let decoder = input.decoder(TopicId(i as u32), fields);
+                decoder.map_err(|error| StartError::Mismatch(format!("topic '{}': {error}", topic.name)))
+            };
+        topics.zip(projections).enumerate().map(decoder).collect()
+    }
+
     fn session(&self, saved: Option<&Saved>) -> Result<Session, StartError> {
         let spec = &self.specification.spec;
         let mut emitter = Emitter::new(spec, self.options.emit);
@@ -176,6 +185,11 @@ impl SessionPlan {
             statistics.for_each(|(statistics, saved)| statistics.restore(saved.clone()));
         }
         let route = if self.synchronizes {
+            if self.options.inputs.iter().any(|input| input.encoding != Encoding::Json) {
+                return Err(
+                    "a synchronizer passes messages on in JSON, so it cannot read other encodings".into()
+                );
+            }
             Route::Synchronized(Box::new(Synchronized::new(self, saved)?))
         } else if self.options.alignment.is_needed() {
             Route::Aligned(Box::new(Aligned::new(self, saved)?))
@@ -194,6 +208,7 @@ impl SessionPlan {
         Ok(Session {
             route,
             watch: self.options.missing_after.map(Watch::new),
+            counts_at: VecDeque::new(),
             shared: Shared {
                 emitter,
                 counts: Counts::default(),
@@ -239,6 +254,8 @@ fn properties(spec: &Spec, fingerprint: u64, options: &Options) -> Arc<[Property
 pub struct Session {
     route: Route,
     watch: Option<Watch>,
+    /// At some times the number of messages received by then.
+    counts_at: VecDeque<(Timestamp, u64)>,
     shared: Shared,
     properties: Arc<[PropertyInfo]>,
     explains: bool,
@@ -296,9 +313,12 @@ struct Shared {
     exactly: bool,
     attachment: Vec<u8>,
     heartbeat: Heartbeat,
-    /// The sequence numbers of each topic in lines.
-    recorded: Vec<SequenceNumbers>,
+    /// For each topic the sequence numbers in lines, and the number of messages by its last one.
+    recorded: Vec<(SequenceNumbers, u64)>,
 }
+
+/// The limit of times with a number of messages.
+const COUNTS: usize = 256;
 
 /// The limit of notices that wait to be taken.
 const NOTICES: usize = 4096;
@@ -359,10 +379,13 @@ impl Session {
     /// happens.
     #[inline]
     pub fn push(&mut self, topic: TopicId, stamp: Stamp, payload: &[u8]) -> Result<(), DecodeError> {
-        self.shared.counts.received += 1;
-        let outcome = self.shared.accounts.receive(topic, stamp.origin, &*self.shared.clock);
+        let count = self.shared.counts.received + 1;
+        let outcome = self.shared.accounts.receive(topic, stamp.origin, count, &*self.shared.clock);
+        if matches!(outcome, NumberOutcome::Gap(_)) && self.blind {
+            return self.push_after_loss(topic, stamp, payload);
+        }
+        self.shared.counts.received = count;
         match outcome {
-            NumberOutcome::Gap(_) if self.blind => self.push_after_loss(topic, stamp, payload),
             NumberOutcome::Again if self.shared.exactly => Ok(()),
             _ => self.take(topic, stamp, payload),
         }
@@ -553,8 +576,13 @@ impl Session {
     }
 
     /// Takes notices of messages that were lost by the numbers of their publishers since the last call, one for
-    /// each topic.
+    /// each topic. Call it about once a second: it also notes how many messages had come by now, so that
+    /// [`Session::cut_off`] knows which verdicts are older than an outage.
     pub fn losses(&mut self) -> Vec<Notice> {
+        if self.counts_at.len() >= COUNTS {
+            self.counts_at.pop_front();
+        }
+        self.counts_at.push_back((self.shared.clock.now(), self.shared.counts.received));
         let mut losses = self.shared.accounts.losses();
         for notice in &mut losses {
             let topic = notice.topic.and_then(|topic| self.shared.topics.get(topic.index()));

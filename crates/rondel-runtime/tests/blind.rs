@@ -71,6 +71,33 @@ fn a_gap_in_the_numbers_makes_a_window_over_it_inconclusive() {
     }
 }
 
+/// A violated `historically` is older than messages that were lost later, and than a later outage.
+#[test]
+fn a_final_verdict_is_kept_over_losses_and_outages() {
+    let text = "topic a { x: int } topic b { y: int } @time(steps) property low = historically a.x < 1";
+    let spec = rondel_spec::parse(text).spec.unwrap();
+    let start = || {
+        let (clock, alignment) = (Arc::new(ManualClock::default()), Alignment::new(Policy::Arrival));
+        let options = Options { clock: clock.clone(), alignment, ..Options::default() };
+        (Session::new(&spec, options).unwrap(), clock)
+    };
+    let (mut session, clock) = start();
+    for number in [0, 1, 4] {
+        push(&mut session, &clock, 0, number as i64, number);
+    }
+    assert_eq!(told(&mut session, "low"), [(Verdict::Violated, 0)]);
+    for (from, verdict) in [(2, Verdict::Violated), (0, Verdict::Inconclusive)] {
+        let (mut session, clock) = start();
+        session.losses();
+        push(&mut session, &clock, 0, 1, 1);
+        session.losses();
+        session.cut_off(&[TopicId(0)], at(from), Some(at(5)));
+        // A message of the other topic: one of its own would decide anew.
+        push(&mut session, &clock, 1, 6, 2);
+        assert_eq!(told(&mut session, "low").last().unwrap().0, verdict, "{from}");
+    }
+}
+
 #[test]
 fn losses_are_only_reported_if_that_is_chosen() {
     let mut session = with_a_gap(Blind::Report, Policy::Arrival);

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use rondel_event::{Path, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Path, Timestamp, TopicId};
 use rondel_runtime::alignment::{MaxWait, Policy, TopicAlignment};
 use rondel_runtime::{
     Alignment, Input, ManualClock, Options, Session, SessionPlan, Specification, Stamp, TimeSource,
@@ -17,8 +17,7 @@ const HEARTBEAT: &str = "topic a { t: time } topic beat { t: time }
 
 fn plan(text: &str, alignment: Alignment, clock: &Arc<ManualClock>) -> SessionPlan {
     let specification = Specification::new(rondel_spec::parse(text).spec.unwrap()).unwrap();
-    let input =
-        Input { time: TimeSource::Field(Path::keys(["t"])), time_unit: TimeUnit::Seconds, address: None };
+    let input = Input { time: TimeSource::Field(Path::keys(["t"])), ..Input::default() };
     let inputs = vec![input; specification.spec.topics.len()];
     SessionPlan::of(
         specification,

@@ -170,6 +170,8 @@ pub enum Code {
     UnknownAttribute,
     /// An edge in dense time that is missed because the value changes just after a time point.
     NoInstant,
+    /// A message type without a known definition.
+    UndefinedType,
 }
 
 impl Code {
@@ -239,6 +241,7 @@ impl Code {
         Code::EmptyTest,
         Code::UnknownAttribute,
         Code::NoInstant,
+        Code::UndefinedType,
     ];
 
     /// Returns the code as text.
@@ -312,6 +315,7 @@ impl Code {
             Code::EmptyTest => "W0606",
             Code::UnknownAttribute => "W0607",
             Code::NoInstant => "W0608",
+            Code::UndefinedType => "W0609",
         }
     }
 

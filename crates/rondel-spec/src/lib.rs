@@ -18,8 +18,10 @@
 //! ```
 
 mod check;
+mod definition;
 mod diagnostic;
 mod duration;
+mod finality;
 mod format;
 mod graph;
 mod lexer;
@@ -33,7 +35,9 @@ pub mod spec;
 mod suggest;
 mod syntax;
 
+pub use definition::{Definition, Definitions, NoDefinition, TypeConstant};
 pub use diagnostic::{Code, Diagnostic, Label, Severity, Span};
+pub use finality::Finality;
 pub use format::format;
 pub use needs::{NeededField, Needs};
 pub use places::Places;
@@ -114,8 +118,19 @@ pub fn parse(text: &str) -> Outcome {
 /// assert_eq!(spec.print(spec.properties[0].formula).to_string(), "(once [0,2000000000] a.x)");
 /// ```
 pub fn parse_with(text: &str, options: &ParseOptions) -> Outcome {
+    parse_file(text, options, None)
+}
+
+/// Parses a specification whose topics can name message types: `topic odom "/odom" : nav_msgs/msg/Odometry`. Their
+/// fields and constants come from these definitions.
+pub fn parse_typed(text: &str, options: &ParseOptions, types: &dyn Definitions) -> Outcome {
+    parse_file(text, options, Some(types))
+}
+
+fn parse_file(text: &str, options: &ParseOptions, types: Option<&dyn Definitions>) -> Outcome {
     let mut diagnostics = Vec::new();
-    let ast = syntax::parse_file(text, &mut diagnostics);
+    let mut ast = syntax::parse_file(text, &mut diagnostics);
+    check::define(&mut ast, types, &mut diagnostics);
     let spec = check::check(text, &ast, DEFAULT_TOPIC, options, &mut diagnostics);
     Outcome::new(Some(spec), diagnostics)
 }

@@ -243,6 +243,8 @@ pub enum SchemaType {
     Object(Schema),
     /// An array whose elements all have one type.
     Array(Box<SchemaType>),
+    /// A time or duration that is an object of seconds and nanoseconds: it can be read as one, or by its fields.
+    Stamp(ValueType, Schema),
 }
 
 /// A property: a named formula that must hold.

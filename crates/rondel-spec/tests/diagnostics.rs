@@ -7,7 +7,44 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use rondel_spec::{Code, ParseOptions, TimeModel, parse, parse_with};
+use rondel_spec::{
+    Code, Definition, Definitions, NoDefinition, Outcome, ParseOptions, Schema, SchemaType, TimeModel,
+    TypeConstant, ValueType, parse_typed,
+};
+
+/// The package `autoware_vehicle_msgs` with one type.
+struct Types;
+
+impl Definitions for Types {
+    fn definition(&self, name: &str) -> Result<Definition, NoDefinition> {
+        let is_known = name.starts_with("autoware_vehicle_msgs/");
+        if name != "autoware_vehicle_msgs/msg/GearReport" {
+            let types = vec!["autoware_vehicle_msgs/msg/GearReport".to_owned()];
+            return Err(if is_known {
+                NoDefinition::NotInPackage { types }
+            } else {
+                NoDefinition::UnknownPackage
+            });
+        }
+        let int = || SchemaType::Value(ValueType::Int);
+        let stamp = Schema { fields: vec![("sec".to_owned(), int()), ("nanosec".to_owned(), int())] };
+        let stamp = SchemaType::Stamp(ValueType::Time, stamp);
+        let constant = |name: &str, value: i64| TypeConstant {
+            owner: "GearReport".to_owned(),
+            name: name.to_owned(),
+            value: rondel_event::Value::Int(value),
+        };
+        Ok(Definition {
+            schema: Schema { fields: vec![("stamp".to_owned(), stamp), ("report".to_owned(), int())] },
+            short_name: "GearReport".to_owned(),
+            constants: vec![constant("NONE", 0), constant("REVERSE", 20), constant("PARK", 22)],
+        })
+    }
+}
+
+fn parse(text: &str) -> Outcome {
+    parse_typed(text, &ParseOptions::default(), &Types)
+}
 
 fn cases() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/diagnostics");
@@ -38,7 +75,7 @@ fn diagnostics_match_the_golden_files() {
     for case in cases() {
         let text = std::fs::read_to_string(&case).unwrap();
         let name = case.file_name().unwrap().to_string_lossy().into_owned();
-        let outcome = parse_with(&text, &options(&text));
+        let outcome = parse_typed(&text, &options(&text), &Types);
         let shown = outcome.render(&name, &text, false);
         assert_eq!(outcome.spec.is_none(), outcome.diagnostics.iter().any(|d| d.is_error()), "{name}");
         let expected = case.with_extension("txt");

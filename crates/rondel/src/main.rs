@@ -13,6 +13,7 @@ mod networks;
 mod output;
 mod pipeline;
 mod resume;
+mod schemas;
 mod signals;
 mod sinks;
 mod specification;

@@ -364,17 +364,22 @@ impl State {
         if self.undecodable > 1 {
             return;
         }
-        let hint = if cdr::is_encapsulated(payload) {
+        let is_json = matches!(error, DecodeError::Json(_));
+        let hint = if is_json && cdr::is_encapsulated(payload) {
             "; it begins like a DDS sample that a bridge passes on: `encoding: cdr_string` reads those"
         } else {
             ""
         };
-        let what = if error.kind.is_about_time() { "its time cannot be used" } else { "it is not JSON" };
+        let what = match error.is_about_time() {
+            true => "its time cannot be used",
+            false if is_json => "it is not JSON",
+            false => "it is not a message of its type",
+        };
+        let shown = if is_json { format!(": {}", excerpt(payload, error.offset())) } else { String::new() };
         warn(&format!(
-            "cannot decode a message of {} bytes on {}: {what} ({error}): {}{hint}; further ones are only counted",
+            "cannot decode a message of {} bytes on {}: {what} ({error}){shown}{hint}; further ones are only counted",
             payload.len(),
             self.topics[topic.index()],
-            excerpt(payload, error.offset)
         ));
     }
 

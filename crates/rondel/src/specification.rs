@@ -2,15 +2,19 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use rondel_engine::Program;
 use rondel_spec::{Outcome, ParseOptions};
 
+use crate::schemas::Schemas;
+
 /// The languages in which a property can be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Syntax {
     /// Rondel's own language
+    #[default]
     Rondel,
     /// Reelay's expressions, with Reelay's meaning
     Rye,
@@ -30,19 +34,26 @@ pub enum TimeModel {
 }
 
 /// How a specification is read.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct Reading {
-    /// In which language.
-    pub syntax: Option<Syntax>,
-    /// In which model of time, where the specification itself does not say.
+    /// The language of the specification
+    #[arg(long, value_enum, default_value = "rondel")]
+    pub syntax: Syntax,
+    /// The time model of properties that do not name one (default: dense where bounds have units of time,
+    /// otherwise steps)
+    #[arg(long, value_enum)]
     pub time: Option<TimeModel>,
-    /// Whether every property has `@unbounded`, which a single formula and Reelay's format cannot write.
+    /// Let quantified formulas keep every value that ever arrived, as `@unbounded` does before a property
+    #[arg(long)]
     pub unbounded: bool,
+    /// A file or folder with definitions of message types: *.msg, *.idl (may be repeated)
+    #[arg(long, value_name = "PATH")]
+    pub schemas: Vec<PathBuf>,
 }
 
 impl Reading {
     /// Adds the attributes that the options stand for.
-    fn complete(self, mut outcome: Outcome) -> Outcome {
+    fn complete(&self, mut outcome: Outcome) -> Outcome {
         let properties = outcome.spec.iter_mut().flat_map(|spec| &mut spec.properties);
         for property in properties.filter(|_| self.unbounded) {
             if !property.attributes.iter().any(|(name, _)| name == "unbounded") {
@@ -52,7 +63,7 @@ impl Reading {
         outcome
     }
 
-    fn options(self) -> ParseOptions {
+    fn options(&self) -> ParseOptions {
         ParseOptions {
             time: self.time.map(|time| match time {
                 TimeModel::Steps => rondel_spec::TimeModel::Steps,
@@ -68,6 +79,8 @@ impl Reading {
 #[derive(Clone, Debug)]
 pub struct Specification {
     checked: rondel_runtime::Specification,
+    /// The definitions of message types.
+    pub schemas: Rc<Schemas>,
     /// Where it came from: a file, mostly.
     pub source: String,
     /// Its text.
@@ -91,7 +104,7 @@ impl Specification {
     ///
     /// # Errors
     /// [`Refused`], after every mistake was shown on standard error.
-    pub fn from_file(path: &Path, reading: Reading) -> Result<Specification, Refused> {
+    pub fn from_file(path: &Path, reading: &Reading) -> Result<Specification, Refused> {
         let source = path.display().to_string();
         let read = if path == Path::new("-") { text_of(std::io::stdin().lock()) } else { read_text(path) };
         let text = match read {
@@ -101,14 +114,19 @@ impl Specification {
                 return Err(Refused);
             }
         };
-        let rye = reading.syntax == Some(Syntax::Rye) || path.extension().is_some_and(|e| e == "rye");
+        let rye = reading.syntax == Syntax::Rye || path.extension().is_some_and(|e| e == "rye");
+        let schemas = Schemas::read(&reading.schemas).map_err(|error| {
+            crate::complain(&error);
+            Refused
+        })?;
         let options = &reading.options();
         let outcome = if rye {
             rondel_spec::parse_rye_with(&text, None, &stem(path), options)
         } else {
-            rondel_spec::parse_with(&text, options)
+            rondel_spec::parse_typed(&text, options, &schemas)
         };
-        Specification::build(reading.complete(outcome), &text, &source, rye)
+        let specification = Specification::build(reading.complete(outcome), &text, &source, rye)?;
+        Ok(Specification { schemas: Rc::new(schemas), ..specification })
     }
 
     /// Takes a text in Rondel's language that came from `source`.
@@ -123,9 +141,9 @@ impl Specification {
     ///
     /// # Errors
     /// [`Refused`], after every mistake was shown on standard error.
-    pub fn from_formula(formula: &str, reading: Reading) -> Result<Specification, Refused> {
+    pub fn from_formula(formula: &str, reading: &Reading) -> Result<Specification, Refused> {
         let options = &reading.options();
-        let outcome = match reading.syntax.unwrap_or(Syntax::Rondel) {
+        let outcome = match reading.syntax {
             Syntax::Rondel => rondel_spec::parse_formula_with(formula, options),
             Syntax::Rye => rondel_spec::parse_rye_with(formula, None, "formula", options),
         };
@@ -138,7 +156,7 @@ impl Specification {
     /// [`Refused`] never, unless the engine refuses a program without properties.
     pub fn of_topics(names: impl Iterator<Item = String>) -> Result<Specification, Refused> {
         let checked = rondel_runtime::Specification::of_topics(names).map_err(|_| Refused)?;
-        Ok(Specification { checked, source: String::new(), text: String::new() })
+        Ok(Specification { checked, schemas: Rc::default(), source: String::new(), text: String::new() })
     }
 
     /// Takes what the arguments give: a file or a formula.
@@ -148,7 +166,7 @@ impl Specification {
     pub fn from_arguments(
         file: Option<&PathBuf>,
         formula: Option<&str>,
-        reading: Reading,
+        reading: &Reading,
     ) -> Result<Specification, Refused> {
         match (file, formula) {
             (Some(path), _) => Specification::from_file(path, reading),
@@ -198,7 +216,7 @@ impl Specification {
         }
         let (source, text) = (source.to_owned(), text.to_owned());
         let checked = rondel_runtime::Specification { spec, program: Arc::new(program), is_formula };
-        Ok(Specification { checked, source, text })
+        Ok(Specification { checked, schemas: Rc::default(), source, text })
     }
 }
 

@@ -134,7 +134,7 @@ fn every_mistake_is_said_at_once() {
          topics:\n\
          \x20 gaer: zenoh:gear\n\
          \x20 gear: mqt:gear\n\
-         \x20 speed: { source: zenoh:speed, encoding: cdr, time_unit: h }\n\
+         \x20 speed: { source: zenoh:speed, encoding: xdr, time_unit: h }\n\
          verdicts:\n\
          \x20 emit: sometimes\n\
          \x20 to: zenoh:verdict/*\n\
@@ -149,7 +149,7 @@ fn every_mistake_is_said_at_once() {
             ("8:11", &["0", "230"]),
             ("10:3", &["gaer", "did you mean 'gear'"]),
             ("11:9", &["did you mean 'mqtt'"]),
-            ("12:43", &["cdr", "json"]),
+            ("12:43", &["xdr", "json"]),
             ("12:59", &["s, ms, us"]),
             ("14:9", &["change, every or violations"]),
             ("15:7", &["wildcards"]),
@@ -234,7 +234,8 @@ fn sources_and_places_that_cannot_be() {
     refused("formula: v\ntopics: { trace: \"dds:1 x\" }\n", &[("2:18", &[])]);
     refused("formula: v\ntopics: { trace: { encoding: json } }\n", &[("2:18", &["source"])]);
     refused("formula: v\ntopics: { trace: { source: zenoh:a, type: t } }\n", &[("2:43", &["DDS"])]);
-    refused("formula: v\ntopics: { trace: \"zenoh+cdr:a\" }\n", &[("2:18", &["cdr", "json, cdr_string"])]);
+    refused("formula: v\ntopics: { trace: \"zenoh+xdr:a\" }\n", &[("2:18", &["xdr", "json, cdr, "])]);
+    refused("formula: v\ntopics: { trace: \"zenoh+cdr:a\" }\n", &[("2:18", &["cdr", "`type:`"])]);
     refused(
         "formula: v\ntopics: { trace: { source: dds:a, encoding: cdr_string } }\n",
         &[("2:45", &["DDS"])],
@@ -429,22 +430,17 @@ fn environment_variables_are_refused() {
 }
 
 #[test]
-fn types_that_are_not_a_string_are_refused() {
+fn types_on_dds() {
     let on = |name: &str| format!("formula: v\ntopics: {{ trace: {{ source: dds:a, type: \"{name}\" }} }}\n");
-    let reads = "Rondel reads std_msgs/msg/String and types with one string on DDS in this version; ";
-    for name in [
-        "geometry_msgs/msg/PoseStamped",
-        "geometry_msgs::msg::dds_::PoseStamped_",
-        "std_msgs/msg/Float64",
-        "sensor_msgs/msg/Imu",
-        "nav_msgs/Odometry",
-    ] {
-        refused(&on(name), &[("2:41", &[&format!("{reads}{name} has other fields")])]);
+    for name in ["std_msgs/msg/Float64", "std_msgs::msg::dds_::Float64_"] {
+        refused(&on(name), &[("", &["topic 'trace': field `v`", "there are `data`"])]);
+        accepted(&on(name).replace("formula: v", "formula: data > 1"), &["cdr of std_msgs/msg/Float64"]);
     }
-    let doubt =
-        format!("rondel.yaml:2:41: {reads}make sure that demo::Text has one string and no other field");
+    let pose = "formula: pose.position.x > 1\ntopics: { trace: { source: zenoh:a, encoding: cdr, type: geometry_msgs/msg/PoseStamped } }\n";
+    accepted(pose, &["cdr of geometry_msgs/msg/PoseStamped"]);
+    let doubt = "rondel.yaml:2:41: no definition of demo::Text is known";
     let said = accepted(&on("demo::Text"), &["json in demo::Text"]);
-    assert!(said.contains("warning: ") && said.contains(&doubt), "{said}");
+    assert!(said.contains("warning: ") && said.contains(doubt), "{said}");
     // The name in ROS 2 is another on DDS.
     for name in ["std_msgs/msg/String", "std_msgs::msg::dds_::String_"] {
         assert_eq!(accepted(&on(name), &["json in std_msgs::msg::dds_::String_"]), "", "{name}");

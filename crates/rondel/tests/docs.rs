@@ -17,7 +17,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rondel_spec::{Diagnostic, parse, parse_formula, parse_rye};
+use rondel_runtime::Types;
+use rondel_spec::{Diagnostic, ParseOptions, parse_formula, parse_rye, parse_typed};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -57,6 +58,15 @@ impl Block {
 
     fn is(&self, word: &str) -> bool {
         self.info.iter().any(|w| w == word)
+    }
+
+    /// Writes a block with a name into a file of this name.
+    fn save(&self, folder: &Path) {
+        if let Some(name) = self.value("file") {
+            let file = folder.join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, self.text()).unwrap();
+        }
     }
 
     fn value(&self, key: &str) -> Option<&str> {
@@ -115,7 +125,7 @@ fn specifications_are_accepted_or_refused_as_the_text_says() {
         let text = block.text();
         let outcome = match block.language.as_str() {
             "rondel" if block.is("formula") => parse_formula(&text),
-            "rondel" => parse(&text),
+            "rondel" => parse_typed(&text, &ParseOptions::default(), &Types::ros()),
             "rye" => parse_rye(&text, None, "p"),
             _ => return,
         };
@@ -145,6 +155,9 @@ fn deployments_validate() {
     fs::write(folder.join("zenoh.json5"), "{}").unwrap();
     let mut seen = 0;
     each_block(|place, block| {
+        if block.language != "yaml" {
+            block.save(&folder);
+        }
         if block.language == "yaml" && block.is("deployment") {
             seen += 1;
             fs::write(folder.join("rondel.yaml"), block.text()).unwrap();
@@ -219,9 +232,7 @@ fn commands_print_what_is_shown() {
         let folder = folder(page);
         let mut replaced: Vec<(std::ops::Range<usize>, Vec<String>)> = Vec::new();
         for block in blocks(&text) {
-            if let Some(name) = block.value("file") {
-                fs::write(folder.join(name), block.text()).unwrap();
-            }
+            block.save(&folder);
             if block.language != "console" {
                 continue;
             }

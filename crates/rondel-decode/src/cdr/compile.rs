@@ -14,7 +14,7 @@ use super::plan::{
     Version, trim,
 };
 use crate::fields::{Fields, Want};
-use crate::schema::{Definition, Extensibility, Primitive, Schema, Struct, Type, Union};
+use crate::schema::{DISCRIMINATOR, Definition, Extensibility, Primitive, Schema, Struct, Type, Union};
 use block::{Block, EVERYWHERE, START};
 use fixed::Reaches;
 pub(super) use fixed::advance;
@@ -433,7 +433,7 @@ impl<'a> Compiler<'a> {
             }
             _ => self.elements(
                 element,
-                Some(count),
+                Some((count, dimensions.first().copied())),
                 u32::MAX,
                 picks,
                 fields.filter(|_| dimensions.len() == 1),
@@ -486,7 +486,7 @@ impl<'a> Compiler<'a> {
     fn elements(
         &mut self,
         element: &Type,
-        fixed: Option<u32>,
+        fixed: Option<(u32, Option<u32>)>,
         bound: u32,
         picks: Vec<(u32, &Fields<'_>)>,
         tested: Option<&Fields<'_>>,
@@ -501,9 +501,10 @@ impl<'a> Compiler<'a> {
                 (index, this.below(&format!("[{index}]"), |this| this.part(EVERYWHERE, work).into()))
             });
             let picks = picks.collect();
-            let mut tests = Vec::new();
+            let (mut tests, mut lengths) = (Vec::new(), Vec::new());
             for want in &others {
                 match want {
+                    Want::Length(Slot::Int(column)) => lengths.push(*column),
                     Want::Elements(quantifier, conditions, Slot::Bool(column)) if tested.is_some() => {
                         tests.push(this.element_test(element, *quantifier, conditions, *column));
                     }
@@ -516,11 +517,13 @@ impl<'a> Compiler<'a> {
                 tests.push(this.element_test(element, Quantifier::All, &[], u32::MAX));
             }
             let plan = Sequence {
-                fixed,
+                fixed: fixed.map(|(count, _)| count),
+                outer: fixed.and_then(|(_, outer)| outer),
                 bound,
                 element: this.element(element),
                 picks,
                 tests: tests.into(),
+                lengths: lengths.into(),
                 goes_on: true,
                 present: present.into(),
                 place,
@@ -568,6 +571,3 @@ impl<'a> Compiler<'a> {
         Element::Variable(steps.into())
     }
 }
-
-/// The name under which the discriminator of a union is read.
-const DISCRIMINATOR: &str = "discriminator";

@@ -114,6 +114,8 @@ pub enum PlanErrorKind {
     OtherCondition(Box<str>),
     /// The field is no array whose elements can be tested.
     NoElements,
+    /// The field has no length; its type is named.
+    NoLength(Box<str>),
     /// The enumeration has no such constant.
     NoConstant(Box<str>),
     /// The type has this part, for which there is no plan.
@@ -139,6 +141,9 @@ impl fmt::Display for PlanError {
             }
             PlanErrorKind::OtherCondition(found) => write!(f, "the condition does not fit the type, {found}"),
             PlanErrorKind::NoElements => f.write_str("the field is no array of one dimension"),
+            PlanErrorKind::NoLength(found) => {
+                write!(f, "expected an array or text, which have a length, but the field is {found}")
+            }
             PlanErrorKind::NoConstant(name) => write!(f, "the enumeration has no constant `{name}`"),
             PlanErrorKind::Unsupported(what) => write!(f, "{what} cannot be read"),
         }

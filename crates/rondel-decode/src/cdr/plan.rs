@@ -151,6 +151,8 @@ pub(super) struct Text {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum TextTarget {
     Column(u32),
+    /// A column of integers, for the number of characters.
+    Length(u32),
     Present(u32),
     Test(u8, u32),
     Met(u8),
@@ -160,6 +162,8 @@ pub(super) enum TextTarget {
 pub(super) struct Sequence {
     /// The number of elements, unless the message states it.
     pub(super) fixed: Option<u32>,
+    /// The size of the first dimension, of an array of several.
+    pub(super) outer: Option<u32>,
     pub(super) bound: u32,
     pub(super) element: Element,
     /// Single elements to read, in order.
@@ -168,6 +172,8 @@ pub(super) struct Sequence {
     pub(super) tests: Box<[ElementTest]>,
     /// Whether something is read after the elements.
     pub(super) goes_on: bool,
+    /// Columns for the number of elements.
+    pub(super) lengths: Box<[u32]>,
     /// That the elements are there, as a whole: `Present` and `Met`.
     pub(super) present: Box<[Target]>,
     pub(super) place: Place,
@@ -257,7 +263,10 @@ impl Step {
             Step::Text(text) => !text.targets.is_empty() || text.is_checked,
             Step::Pass { .. } => false,
             Step::Sequence(sequence) => {
-                !sequence.tests.is_empty() || !sequence.present.is_empty() || !sequence.picks.is_empty()
+                !sequence.tests.is_empty()
+                    || !sequence.present.is_empty()
+                    || !sequence.lengths.is_empty()
+                    || !sequence.picks.is_empty()
             }
             Step::Delimited { steps, .. } | Step::Optional { steps, .. } => any(steps),
             Step::Mutable(mutable) => !mutable.members.is_empty(),

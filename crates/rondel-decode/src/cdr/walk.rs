@@ -11,6 +11,7 @@ use super::plan::{
     Element, Mutable, Number, Place, Run, Sequence, Step, Text, TextTarget, UnionPlan, Version,
 };
 use super::write::{Scalar, Writer};
+use crate::json::characters;
 
 /// Where a message goes wrong: the reason, the position in the body, the field.
 #[derive(Debug)]
@@ -283,6 +284,10 @@ impl<'m> Walk<'m, '_> {
         for target in targets {
             match target {
                 TextTarget::Column(column) => self.out.block.set_string(*column, self.out.row, value),
+                TextTarget::Length(column) => {
+                    let length = characters(value.as_bytes()) as i64;
+                    self.out.block.set_int(*column, self.out.row, length);
+                }
                 TextTarget::Present(column) => self.out.block.set_bool(*column, self.out.row, true),
                 TextTarget::Test(bit, test) => self.out.test_text(*bit, *test, value),
                 TextTarget::Met(bit) => self.out.met |= 1 << bit,
@@ -335,6 +340,10 @@ impl<'m> Walk<'m, '_> {
         for target in &sequence.present {
             // It cannot fail: nothing is read.
             let _ = self.out.write(*target, Scalar::Int(0));
+        }
+        for column in &sequence.lengths {
+            let length = sequence.outer.unwrap_or(count);
+            self.out.block.set_int(*column, self.out.row, length.into());
         }
         let may_end = std::mem::replace(&mut self.may_end, false);
         let start = self.at;

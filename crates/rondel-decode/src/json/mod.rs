@@ -15,10 +15,11 @@ use std::fmt::Write as _;
 
 use rondel_event::{Block, Path, Projection, TimeUnit, Timestamp, TopicId};
 
-pub(crate) use plan::{Action, Node, Writer, walk};
+pub(crate) use plan::{Action, Node, Writer, characters, walk};
 pub use scan::{JsonError, JsonErrorKind, MAX_DEPTH};
 pub(crate) use scan::{Kind, Scanner, unescape};
 use shape::{Run, Shape};
+pub(crate) use time::{Meaning, text as text_time};
 pub(crate) use trace::TraceShapes;
 
 /// Text as JSON, in its quotation marks.

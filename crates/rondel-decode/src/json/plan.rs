@@ -23,6 +23,8 @@ pub(crate) enum Action {
     Presence(Slot),
     /// Test the elements of the array that it is.
     Elements(Quantifier, Vec<Condition>, Slot),
+    /// Write the length of the array or text that it is.
+    Length(Slot),
     /// It is the time of the event, in this unit where it is a plain number.
     Time(TimeUnit),
     /// It is the time that was recorded with the event, or null; in this unit where it is a plain number.
@@ -47,6 +49,7 @@ impl Node {
                 Read::Elements(quantifier, conditions) => {
                     Action::Elements(*quantifier, conditions.clone(), field.slot)
                 }
+                Read::Length => Action::Length(field.slot),
             };
             root.at(&field.path).actions.push(action);
         }
@@ -166,6 +169,13 @@ impl Visitor for Writer<'_> {
                         self.mistyped += u64::from(kind != Kind::Null);
                     }
                 }
+                Action::Length(slot) => match (slot, length(kind, text)) {
+                    (Slot::Int(column), Some(length)) => self.block.set_int(*column, self.row, length),
+                    _ => {
+                        self.block.set_invalid(*slot, self.row);
+                        self.mistyped += u64::from(kind != Kind::Null);
+                    }
+                },
                 Action::Recorded(_) | Action::Arrival(_) if kind == Kind::Null => {}
                 Action::Time(unit) | Action::Recorded(unit) => {
                     self.time = Some(time(kind, text, start, *unit)?);
@@ -237,6 +247,33 @@ impl Writer<'_> {
 /// The number, if it is one without sign, fraction and exponent that 64 bits hold.
 fn unsigned(kind: Kind, text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok().filter(|_| kind == Kind::Number)?.parse().ok()
+}
+
+/// The number of elements of the well-formed array, or of characters of the string.
+fn length(kind: Kind, text: &[u8]) -> Option<i64> {
+    let count = match kind {
+        Kind::Array => {
+            let mut count = 0;
+            let counted = Scanner::new(text).elements(0, |scanner, _| {
+                count += 1;
+                scanner.skip(1)
+            });
+            debug_assert!(counted.is_ok(), "the array was scanned before");
+            count
+        }
+        Kind::String => {
+            let raw = text.get(1..text.len() - 1)?;
+            if raw.contains(&b'\\') { unescape(raw)?.chars().count() } else { characters(raw) }
+        }
+        _ => return None,
+    };
+    i64::try_from(count).ok()
+}
+
+/// The number of characters of a text in UTF-8.
+pub(crate) fn characters(text: &[u8]) -> usize {
+    // Every byte but those that continue a character begins one.
+    text.iter().filter(|byte| (**byte as i8) >= -0x40).count()
 }
 
 /// The time that stands in a message.

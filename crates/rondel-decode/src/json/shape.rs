@@ -574,7 +574,7 @@ impl Visitor for Learner {
                     self.slots.push(*slot);
                     self.shape.constants.push(Constant::Present(*slot));
                 }
-                Action::Elements(..) => self.possible = false,
+                Action::Elements(..) | Action::Length(_) => self.possible = false,
                 Action::Recorded(_) | Action::Arrival(_) if kind == Kind::Null => {}
                 Action::Time(unit) | Action::Recorded(unit) => {
                     self.possible &=

@@ -57,6 +57,15 @@ pub(crate) fn string(raw: &[u8], unit: TimeUnit, meaning: Meaning) -> Result<Tim
         raw
     };
     let text = text.trim_ascii();
+    plain(text, unit, meaning)
+}
+
+/// The time of a text without escapes. The error says whether it is a time, but out of range.
+pub(crate) fn text(text: &[u8], unit: TimeUnit, meaning: Meaning) -> Result<Timestamp, bool> {
+    plain(text.trim_ascii(), unit, meaning).map_err(is_range)
+}
+
+fn plain(text: &[u8], unit: TimeUnit, meaning: Meaning) -> Result<Timestamp, &'static str> {
     // Only a date has a dash behind four digits.
     match text {
         [b'0'..=b'9', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9', b'-', ..] if meaning == Meaning::Time => {

@@ -31,6 +31,8 @@ pub use library::Library;
 
 /// Types may be nested this deep: more is a mistake, and plans are walked recursively.
 pub const MAX_DEPTH: usize = 32;
+/// The name under which the discriminator of a union is read.
+pub const DISCRIMINATOR: &str = "discriminator";
 /// Types that one message may be made of.
 pub const MAX_TYPES: usize = 2048;
 /// Members of one structure or union, constants of one enumeration.
@@ -167,6 +169,22 @@ pub struct Struct {
     pub members: Vec<Member>,
     /// Constants that belong to the type (ROS 2).
     pub constants: Vec<Constant>,
+}
+
+impl Struct {
+    /// Returns the positions of the seconds and the nanoseconds, if the structure is a time: two integers named so.
+    pub fn stamp(&self) -> Option<(usize, usize)> {
+        let position = |names: &[&str]| {
+            let is = |member: &Member| {
+                let is_integer = matches!(member.member_type, Type::Primitive(p) if p.range().is_some());
+                !member.optional && is_integer && names.contains(&&*member.name)
+            };
+            self.members.iter().position(is)
+        };
+        let seconds = position(&["sec", "secs", "seconds"])?;
+        let nanos = position(&["nanosec", "nanosecs", "nsec", "nsecs", "nanos", "nanoseconds"])?;
+        (self.members.len() == 2).then_some((seconds, nanos))
+    }
 }
 
 /// A member of a structure.

@@ -48,6 +48,9 @@ impl Reads {
         let value = |value_type| Read::Value(value_type);
         let read = match &found {
             _ if random.one_in(6) => Read::Presence,
+            Type::String { .. } | Type::Array { .. } | Type::Sequence { .. } if random.one_in(4) => {
+                Read::Length
+            }
             Type::Primitive(Primitive::Bool) => value(ValueType::Bool),
             Type::Primitive(Primitive::Float32 | Primitive::Float64) => value(ValueType::Float),
             Type::Primitive(Primitive::Char | Primitive::WChar) if random.one_in(2) => {
@@ -78,7 +81,7 @@ impl Reads {
             *count as u32 - 1
         };
         let slot = match read {
-            Read::Value(ValueType::Int) => Slot::Int(next(&mut self.layout.ints)),
+            Read::Value(ValueType::Int) | Read::Length => Slot::Int(next(&mut self.layout.ints)),
             Read::Value(ValueType::Float) => Slot::Float(next(&mut self.layout.floats)),
             Read::Value(ValueType::String) => Slot::String(next(&mut self.layout.strings)),
             _ => Slot::Bool(next(&mut self.layout.bools)),
@@ -133,6 +136,11 @@ fn expected(field: &Field, schema: &Schema, found: &Type, tree: &Tree) -> Found 
     let Some(value) = find(&field.path.0, schema, None, tree) else { return Found::Absent };
     match (&field.read, value) {
         (Read::Presence, _) => Found::Bool(true),
+        (Read::Length, Tree::Text(text)) => Found::Int(text.chars().count() as i64),
+        (Read::Length, Tree::List(values)) => match found {
+            Type::Array { dimensions, .. } => Found::Int(dimensions[0].into()),
+            _ => Found::Int(values.len() as i64),
+        },
         (Read::Elements(quantifier, _), Tree::List(values)) => {
             let holds = |value: &Tree| match value {
                 Tree::Int(value) => *value > 3,

@@ -87,7 +87,7 @@ impl Doubts {
         self.end_whole(program, self.last);
         self.last = time;
         let is_on = |topic: TopicId| block.topic_rows(topic) >> row & 1 == 1;
-        for (plan, doubt) in program.reaches().iter().zip(&mut self.properties) {
+        for (place, (plan, doubt)) in program.reaches().iter().zip(&mut self.properties).enumerate() {
             let Some(doubt) = doubt else { continue };
             let carries = |part: usize| {
                 let slots = plan.slots.get(part).map_or(&[][..], Vec::as_slice);
@@ -96,6 +96,11 @@ impl Doubts {
             let of_slice = plan.slice.filter(|_| plan.by_key()).and_then(|slice| keys.get(slice));
             let Some((keys, keyed, shared)) = of_slice else {
                 doubt.state.event(plan, time, is_on, carries);
+                if (doubt.fresh.is_some() || doubt.state.is_seen(plan, time))
+                    && let Some(plan) = plan.fresh(program, place)
+                {
+                    doubt.fresh.get_or_insert_default().event(plan, block, row, time);
+                }
                 continue;
             };
             if shared >> row & 1 == 1 {
@@ -131,11 +136,16 @@ impl Doubts {
         let own = key.and_then(|key| doubt.keys.get(key));
         let state = own.and_then(|instance| instance.state.as_ref()).unwrap_or(&doubt.state);
         let was_shown = if key.is_some() { own.is_some_and(|own| own.is_shown) } else { doubt.is_shown };
-        if !state.is_doubtful(plan, time, report.back) {
+        let agrees = doubt.fresh.as_mut().is_some_and(|fresh| fresh.agrees(report));
+        if agrees || !state.is_doubtful(plan, time, report.back) {
             doubt.is_passed |= time > state.root();
             if was_shown {
                 report.changed = report.verdict != Verdict::Inconclusive;
                 doubt.show(key, false);
+            }
+            if agrees && self.finals.note(&program.finality, report) {
+                self.properties[place] = None;
+                self.active -= 1;
             }
             return report.changed || asked;
         }
@@ -191,7 +201,8 @@ impl Doubts {
 
 impl Doubt {
     fn is_over(&self, plan: &ReachPlan, now: i64) -> bool {
-        !self.is_shown && self.state.is_over(plan, now) && (self.is_passed || !plan.lags)
+        let is_over = self.state.is_over(plan, now) && (self.is_passed || !plan.lags);
+        !self.is_shown && (is_over || self.fresh.as_ref().is_some_and(|fresh| fresh.is_over))
     }
 
     /// Notes whether the last verdict that was reported was withheld.

@@ -9,9 +9,13 @@
 //! bounds have passed. Instances of `for each` become certain one by one, by messages of their own.
 
 mod filter;
+mod finals;
+mod fresh;
 mod state;
+mod unknown;
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use rondel_event::{Timestamp, TopicId, Verdict};
 use rondel_spec::ReachPart;
@@ -21,6 +25,9 @@ use crate::monitor::Monitor;
 use crate::program::Program;
 use crate::report::Report;
 use crate::section::Moments;
+pub use finals::UnseenFrom;
+pub(crate) use finals::{Finals, finality};
+use fresh::Fresh;
 pub(crate) use state::ReachPlan;
 use state::{End, State};
 
@@ -61,9 +68,11 @@ pub struct Blind {
 }
 
 /// What is uncertain of a property.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Doubt {
     state: State,
+    /// Evaluates the property without what was before, once all messages are seen again.
+    fresh: Option<Fresh>,
     /// Whether the last verdict that was reported was withheld.
     is_shown: bool,
     /// The instances that differ, by their keys.
@@ -80,7 +89,7 @@ struct Instance {
 }
 
 /// What is uncertain of all properties.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Doubts {
     /// By property; empty as long as nothing was ever missed.
     properties: Vec<Option<Box<Doubt>>>,
@@ -94,9 +103,14 @@ pub(crate) struct Doubts {
     /// The properties that became uncertain since that was last asked for.
     #[serde(skip)]
     begun: Vec<u32>,
+    pub(crate) finals: Finals,
 }
 
 impl Doubts {
+    pub(crate) fn new(program: &Program) -> Doubts {
+        Doubts { finals: Finals::new(&program.finality), ..Doubts::default() }
+    }
+
     #[inline(always)]
     pub(crate) fn is_active(&self) -> bool {
         self.active > 0
@@ -110,18 +124,40 @@ impl Doubts {
                     && doubt.keys.values().flat_map(|key| &key.state).all(|state| state.fits(plan))
             })
         };
-        self.properties.is_empty()
+        let is_whole = self.properties.is_empty()
             || self.properties.len() == plans.len()
                 && self.blind.len() == plans.len()
                 && self.active == self.properties.iter().flatten().count()
-                && plans.iter().zip(&self.properties).all(fits)
+                && plans.iter().zip(&self.properties).all(fits);
+        is_whole && self.finals.fits(&program.finality)
     }
 
     /// Whether the verdicts at all events must be looked at.
-    fn needs_every(&self, plans: &[ReachPlan]) -> bool {
-        let mut doubts =
-            plans.iter().zip(&self.properties).filter_map(|(plan, doubt)| Some((plan, doubt.as_ref()?)));
-        doubts.any(|(plan, doubt)| plan.slice.is_some() || !(doubt.is_shown && doubt.state.is_stuck(plan)))
+    fn needs_every(&self, program: &Program) -> bool {
+        let is_stuck = |place: usize, plan: &ReachPlan, doubt: &Doubt| {
+            doubt.is_shown
+                && doubt.state.is_stuck(plan)
+                && (doubt.state.is_open() || plan.fresh(program, place).is_none())
+        };
+        let all = program.reaches().iter().zip(&self.properties).enumerate();
+        let mut doubts = all.filter_map(|(place, (plan, doubt))| Some((place, plan, doubt.as_ref()?)));
+        doubts.any(|(place, plan, doubt)| plan.slice.is_some() || !is_stuck(place, plan, doubt))
+    }
+
+    /// Writes down the monitors that it has.
+    pub(crate) fn save(&mut self) {
+        self.properties.iter_mut().flatten().filter_map(|doubt| doubt.fresh.as_mut()).for_each(Fresh::save);
+    }
+
+    /// Reads them back. Returns whether they belong to the program.
+    pub(crate) fn restore(&mut self, program: &Program) -> bool {
+        let mut all = true;
+        for (place, (plan, doubt)) in program.reaches().iter().zip(&mut self.properties).enumerate() {
+            if let Some(fresh) = doubt.as_mut().and_then(|doubt| doubt.fresh.as_mut()) {
+                all &= plan.fresh(program, place).is_some_and(|plan| fresh.restore(plan));
+            }
+        }
+        all
     }
 
     /// How many instances of each property show a verdict that was withheld.
@@ -156,6 +192,7 @@ impl Program {
                     model: property.time,
                     slice: self.sliced.iter().position(is_its),
                     lags: property.linear,
+                    fresh: OnceLock::new(),
                     reach,
                 }
             };
@@ -166,9 +203,26 @@ impl Program {
 
 impl Monitor {
     /// Notes that messages of these topics were not seen from a time on. Verdicts that depend on them are inconclusive
-    /// from here on; those given before stay. Reports the properties whose verdict is inconclusive at once: in dense
-    /// time there is a verdict at every time.
+    /// from here on; those given before stay, and so do [final](rondel_spec::Finality) verdicts from before that time.
+    /// Reports the properties whose verdict is inconclusive at once: in dense time there is a verdict at every time.
     pub fn miss(&mut self, topics: &[TopicId], from: Timestamp, until: SeenAgain) -> &[Report] {
+        self.miss_for(topics, (UnseenFrom::Time(from), until), |_| true)
+    }
+
+    /// Sets the number of messages so far, those of the next [`Monitor::step`] included: with it
+    /// [`UnseenFrom::Count`] says where a span begins.
+    #[inline]
+    pub fn count(&mut self, messages: u64) {
+        self.doubts.finals.count = messages;
+    }
+
+    /// The number of messages that was [set](Monitor::count) last.
+    pub fn counted(&self) -> u64 {
+        self.doubts.finals.count
+    }
+
+    /// As [`Monitor::miss`], where the time at which the span begins may be unknown.
+    pub fn miss_from(&mut self, topics: &[TopicId], from: UnseenFrom, until: SeenAgain) -> &[Report] {
         self.miss_for(topics, (from, until), |_| true)
     }
 
@@ -176,7 +230,7 @@ impl Monitor {
     pub fn miss_for(
         &mut self,
         topics: &[TopicId],
-        (from, until): (Timestamp, SeenAgain),
+        (from, until): (UnseenFrom, SeenAgain),
         is_meant: impl Fn(u32) -> bool,
     ) -> &[Report] {
         self.begin_call();
@@ -189,18 +243,27 @@ impl Monitor {
         }
         doubts.last = doubts.last.max(self.time);
         let all = (0..).zip(plans).zip(&mut doubts.properties);
+        let time = match from {
+            UnseenFrom::Time(time) => time.as_nanos(),
+            UnseenFrom::Count(_) => state::NEVER,
+        };
         for ((property, plan), doubt) in all.filter(|((at, plan), _)| plan.reads(topics) && is_meant(*at)) {
+            if doubts.finals.outlives(property, from) {
+                continue;
+            }
             if doubt.is_none() {
                 doubts.active += 1;
                 doubts.begun.push(property);
             }
             let doubt = doubt.get_or_insert_with(|| {
                 let state = State::new(plan);
-                Box::new(Doubt { state, is_shown: false, keys: BTreeMap::new(), is_passed: false })
+                let (fresh, keys) = (None, BTreeMap::new());
+                Box::new(Doubt { state, fresh, is_shown: false, keys, is_passed: false })
             });
+            doubt.fresh = None;
             let states = doubt.keys.values_mut().filter_map(|key| key.state.as_mut());
             for state in states.chain([&mut doubt.state]) {
-                state.miss(plan, topics, from.as_nanos(), until.end());
+                state.miss(plan, topics, time, until.end());
             }
             doubt.is_passed = false;
         }
@@ -285,8 +348,19 @@ impl Monitor {
         }
     }
 
+    /// Takes note of verdicts that are final from here on.
+    #[cold]
+    pub(crate) fn note_finals(&mut self) {
+        let Monitor { doubts, reports, program, .. } = self;
+        let is_certain =
+            |report: &&Report| !doubts.properties.get(report.property as usize).is_some_and(Option::is_some);
+        for report in reports.iter().filter(|report| report.changed).filter(is_certain) {
+            doubts.finals.note(&program.finality, report);
+        }
+    }
+
     /// Whether the verdicts at all events are to be reported, also to itself.
     pub(crate) fn choose_reports(&mut self) {
-        self.every = self.asked || self.doubts.is_active() && self.doubts.needs_every(self.program.reaches());
+        self.every = self.asked || self.doubts.is_active() && self.doubts.needs_every(&self.program);
     }
 }

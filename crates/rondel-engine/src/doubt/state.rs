@@ -1,8 +1,13 @@
 //! What is uncertain of one property, or of one instance of it, since messages were missed.
 
+use std::sync::{Arc, OnceLock};
+
 use rondel_event::{Slot, TopicId};
 use rondel_spec::{Reach, ReachPart, TimeModel};
 use serde::{Deserialize, Serialize};
+
+use super::fresh::FreshPlan;
+use crate::program::Program;
 
 /// A coordinate that does not come: what is uncertain up to there stays so until something is seen.
 pub(super) const OPEN: i64 = i64::MAX;
@@ -22,9 +27,20 @@ pub(crate) struct ReachPlan {
     pub(super) lags: bool,
     /// How far it looks back.
     pub(super) back: Option<u64>,
+    /// How it is evaluated without what was before, found when it is first asked for.
+    pub(super) fresh: OnceLock<Option<Arc<FreshPlan>>>,
 }
 
 impl ReachPlan {
+    /// How the property at this place is evaluated without what was before, if it can be.
+    pub(super) fn fresh(&self, program: &Program, place: usize) -> Option<&FreshPlan> {
+        let plan = || {
+            let property = program.spec.properties.get(place)?;
+            Some(Arc::new(FreshPlan::new(program, &program.spec, property)?))
+        };
+        self.fresh.get_or_init(plan).as_deref()
+    }
+
     /// Whether each instance becomes certain by messages of its own.
     pub(super) fn by_key(&self) -> bool {
         let counts = |part: &ReachPart| matches!(part, ReachPart::Messages { .. });
@@ -127,6 +143,17 @@ impl State {
     pub(super) fn fits(&self, plan: &ReachPlan) -> bool {
         let parts = plan.reach.parts.len();
         (self.ends.len(), self.counts.len()) == (parts, parts)
+    }
+
+    /// Whether messages are still missed, and until when is not known.
+    pub(super) fn is_open(&self) -> bool {
+        self.gates.iter().any(|gate| gate.gate == Gate::Open)
+    }
+
+    /// Whether all messages are seen again from the last event on, which was at this time.
+    pub(super) fn is_seen(&self, plan: &ReachPlan, time: i64) -> bool {
+        let is_late = |gate: &TopicGate| plan.model == TimeModel::Steps || gate.end <= time;
+        self.gates.iter().all(|gate| gate.gate == Gate::Passed && is_late(gate))
     }
 
     /// The last coordinate that is uncertain.

@@ -73,6 +73,8 @@ fn decode(content: &Content, read: &Read) -> Option<Value> {
                 Quantifier::All => meets.all(|m| m),
             }))
         }
+        (Read::Length, Content::Array(elements)) => Some(Value::Int(elements.len() as i64)),
+        (Read::Length, Content::Value(Value::String(text))) => Some(Value::Int(text.chars().count() as i64)),
         _ => None,
     }
 }

@@ -12,7 +12,7 @@ use rondel_event::TopicId;
 use super::domain::Domain;
 use super::entity::{Entity, check};
 use super::publishers::{AnnouncedPublisher, announced, publications};
-use super::{DeclareError, StringType, Subscription};
+use super::{DeclareError, Subscription, TopicQos, TopicType};
 use crate::adapter::{self, Problems, Receiver};
 
 /// Limit of topics subscribed to, since each has a thread and a cache of its own.
@@ -47,7 +47,7 @@ impl Matching {
     pub(super) fn create<R: Receiver + ?Sized>(
         domain: Arc<Domain>,
         pattern: &str,
-        string_type: &StringType,
+        (topic_type, qos): (&TopicType, &TopicQos),
         queue: u32,
         topic_id: TopicId,
         receiver: impl Fn(&str) -> Arc<R> + Send + 'static,
@@ -55,7 +55,7 @@ impl Matching {
         super::check_pattern(pattern)?;
         let shared = Arc::new(MatchingState::default());
         let participant = domain.participant();
-        tracing::info!(topic = %pattern, type_name = %string_type.name, "subscribing to matching topics as they are discovered");
+        tracing::info!(topic = %pattern, type_name = topic_type.name().unwrap_or("any"), "subscribing to matching topics as they are discovered");
         // SAFETY: a live handle.
         let stop = unsafe { cyclors::dds_create_guardcondition(participant) };
         let stop = Arc::new(Entity::own(stop, "DDS condition")?);
@@ -70,7 +70,7 @@ impl Matching {
             check(unsafe { cyclors::dds_waitset_attach(waitset.handle(), entity, 0) }, "DDS wait set")?;
         }
         let (own, held) = (Arc::clone(&shared), Arc::clone(&stop));
-        let (pattern, string_type) = (pattern.to_owned(), string_type.clone());
+        let (pattern, topic_type, qos) = (pattern.to_owned(), topic_type.clone(), qos.clone());
         let watch = move || {
             let mut known = HashSet::new();
             while !own.stopping.load(Ordering::Acquire) {
@@ -87,12 +87,11 @@ impl Matching {
                     }
                 });
                 for (topic, type_name) in new {
-                    if type_name != string_type.name {
+                    if let Some(ours) = topic_type.name().filter(|ours| *ours != type_name) {
                         own.left_out.fetch_add(1, Ordering::Relaxed);
                         tracing::warn!(
                             %topic,
-                            "the topic is ignored: its type is {type_name}, the subscription to {pattern} has {}",
-                            string_type.name
+                            "the topic is ignored: its type is {type_name}, the subscription to {pattern} has {ours}"
                         );
                     } else if own.subscriptions().len() >= TOPICS {
                         own.left_out.fetch_add(1, Ordering::Relaxed);
@@ -103,7 +102,7 @@ impl Matching {
                     } else {
                         let to = receiver(&topic);
                         let domain = Arc::clone(&domain);
-                        match Subscription::create(domain, &topic, &string_type, queue, topic_id, to) {
+                        match Subscription::create(domain, &topic, (&topic_type, &qos), queue, topic_id, to) {
                             Ok(subscription) => own.subscriptions().push(subscription),
                             Err(error) => {
                                 own.left_out.fetch_add(1, Ordering::Relaxed);

@@ -21,12 +21,16 @@ mod settings;
 mod slow;
 mod subscription;
 mod topic;
+mod topic_qos;
+mod topic_type;
 
 pub use matching::Matching;
 pub use participant::{OpenError, Participant};
 pub use publisher::Publisher;
 pub use settings::{Extensibility, PublisherSettings, Settings, StringType};
 pub use subscription::Subscription;
+pub use topic_qos::{Durability, Ownership, Reliability, TopicQos};
+pub use topic_type::{RawType, TopicType};
 
 /// Error of creating a subscription or a publisher.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +40,9 @@ pub enum DeclareError {
         "'{0}' is not a DDS name: use letters, digits, `_`, `/`, `-`, `.` and `:`, and do not begin with a digit"
     )]
     Name(String),
+    /// A quality of service that contradicts itself.
+    #[error("wrong quality of service: {0}")]
+    Qos(String),
     /// CycloneDDS refused.
     #[error("cannot create the {what}: {reason}")]
     Network {

@@ -3,11 +3,14 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use rondel_decode::schema::Schema;
 use rondel_event::TopicId;
 
 use super::domain::Domain;
 use super::publisher::{self, Publisher};
-use super::{DeclareError, Matching, PublisherSettings, Settings, StringType, Subscription};
+use super::{
+    DeclareError, Matching, PublisherSettings, Settings, StringType, Subscription, TopicQos, TopicType,
+};
 use crate::adapter::{Outage, Receiver, Recovered};
 
 /// The largest domain id whose ports are below 65,536.
@@ -85,7 +88,7 @@ impl Participant {
         if state.closed { Err(DeclareError::Closed) } else { Ok(state) }
     }
 
-    /// Subscribes to a topic. `receiver` gets the samples with the id `topic` until the subscription is
+    /// Subscribes to a topic of strings. `receiver` gets the strings with the id `topic` until the subscription is
     /// closed or dropped.
     ///
     /// # Errors
@@ -97,11 +100,27 @@ impl Participant {
         topic: TopicId,
         receiver: Arc<R>,
     ) -> Result<Subscription, DeclareError> {
+        let of = TopicType::Text(string_type.clone());
+        self.subscribe_as(name, (&of, &TopicQos::default()), topic, receiver)
+    }
+
+    /// Subscribes to a topic of any type. `receiver` gets the samples with the id `topic` until the subscription is
+    /// closed or dropped.
+    ///
+    /// # Errors
+    /// [`DeclareError`]
+    pub fn subscribe_as<R: Receiver + ?Sized>(
+        &self,
+        name: &str,
+        of: (&TopicType, &TopicQos),
+        topic: TopicId,
+        receiver: Arc<R>,
+    ) -> Result<Subscription, DeclareError> {
         let domain = {
             let ParticipantState { spare, input, .. } = &mut *self.state()?;
             Arc::clone(take_or_open(input, spare, &self.settings)?)
         };
-        Subscription::create(domain, name, string_type, self.settings.reader_queue, topic, receiver)
+        Subscription::create(domain, name, of, self.settings.reader_queue, topic, receiver)
     }
 
     /// Subscribes to every topic whose name matches the [pattern](super::check_pattern) when a publisher of it is
@@ -113,7 +132,7 @@ impl Participant {
     pub fn subscribe_matching<R: Receiver + ?Sized>(
         &self,
         pattern: &str,
-        string_type: &StringType,
+        of: (&TopicType, &TopicQos),
         topic: TopicId,
         receiver: impl Fn(&str) -> Arc<R> + Send + 'static,
     ) -> Result<Matching, DeclareError> {
@@ -121,10 +140,10 @@ impl Participant {
             let ParticipantState { spare, input, .. } = &mut *self.state()?;
             Arc::clone(take_or_open(input, spare, &self.settings)?)
         };
-        Matching::create(domain, pattern, string_type, self.settings.reader_queue, topic, receiver)
+        Matching::create(domain, pattern, of, self.settings.reader_queue, topic, receiver)
     }
 
-    /// Creates a publisher on a topic.
+    /// Creates a publisher on a topic of strings.
     ///
     /// # Errors
     /// [`DeclareError`]
@@ -134,13 +153,29 @@ impl Participant {
         string_type: &StringType,
         settings: PublisherSettings,
     ) -> Result<Publisher, DeclareError> {
+        let of = TopicType::Text(string_type.clone());
+        self.publisher_as(name, (&of, &TopicQos::default()), None, settings)
+    }
+
+    /// Creates a publisher on a topic of any type. Its payloads are strings, or whole serialised samples. With a schema
+    /// others can discover the raw type; without one they see its name only.
+    ///
+    /// # Errors
+    /// [`DeclareError`]
+    pub fn publisher_as(
+        &self,
+        name: &str,
+        of: (&TopicType, &TopicQos),
+        schema: Option<&Schema>,
+        settings: PublisherSettings,
+    ) -> Result<Publisher, DeclareError> {
         let mut state = self.state()?;
         let ParticipantState { spare, output, .. } = &mut *state;
         let domain = Arc::clone(take_or_open(output, spare, &self.settings)?);
         let publisher = Publisher::create(
             domain,
             name,
-            string_type,
+            (of, schema),
             settings,
             (self.settings.slow_consumer, self.settings.history),
         )?;

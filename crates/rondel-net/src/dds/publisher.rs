@@ -12,9 +12,10 @@ use super::domain::Domain;
 use super::entity::{Entity, Qos, check, duration, message, policy_name};
 use super::matches::{self, Matches};
 use super::slow::SlowConsumer;
-use super::{DeclareError, PublisherSettings, StringType, topic};
+use super::{DeclareError, PublisherSettings, TopicQos, TopicType, topic};
 use crate::adapter::{self, Drops, PublishError};
 use rondel_decode::cdr;
+use rondel_decode::schema::Schema;
 
 /// Time after which a blocked write checks whether the participant is closing.
 const BLOCK: Duration = Duration::from_millis(100);
@@ -56,10 +57,17 @@ impl Publisher {
     pub(super) fn create(
         domain: Arc<Domain>,
         name: &str,
-        string_type: &StringType,
+        ((topic_type, qos), _): ((&TopicType, &TopicQos), Option<&Schema>),
         settings: PublisherSettings,
         (slow_consumer, history): (Option<Duration>, u32),
     ) -> Result<Publisher, DeclareError> {
+        let TopicType::Text(string_type) = topic_type else {
+            return Err(DeclareError::Network {
+                what: "DDS publisher",
+                reason: "only strings can be published yet".to_owned(),
+            });
+        };
+        qos.check().map_err(DeclareError::Qos)?;
         let topic = topic::create(&domain, name, string_type)?;
         let log = Box::new(WriterLog { topic: name.to_owned(), warned: AtomicBool::new(false) });
         let listener = Listener::new(&log);

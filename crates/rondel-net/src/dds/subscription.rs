@@ -14,7 +14,7 @@ use super::entity::{Entity, Qos, check, duration};
 use super::history::{self, Fetched, Sources};
 use super::matches::{self, Matches};
 use super::publishers::PublisherWatch;
-use super::{DeclareError, StringType, topic};
+use super::{DeclareError, TopicQos, TopicType, topic};
 use crate::adapter::{self, Problems, Receiver, Sample};
 use rondel_decode::cdr;
 
@@ -84,11 +84,18 @@ impl Subscription {
     pub(super) fn create<R: Receiver + ?Sized>(
         domain: Arc<Domain>,
         name: &str,
-        string_type: &StringType,
+        (topic_type, qos): (&TopicType, &TopicQos),
         queue: u32,
         topic_id: TopicId,
         receiver: Arc<R>,
     ) -> Result<Subscription, DeclareError> {
+        let TopicType::Text(string_type) = topic_type else {
+            return Err(DeclareError::Network {
+                what: "DDS subscription",
+                reason: "only topics of strings can be read yet".to_owned(),
+            });
+        };
+        qos.check().map_err(DeclareError::Qos)?;
         let state = Arc::new(SubscriptionState::default());
         let topic = topic::create(&domain, name, string_type)?;
         let participant = domain.participant();

@@ -8,11 +8,14 @@ use std::sync::{Mutex, PoisonError, mpsc};
 
 use ::zenoh::query::Parameters;
 use ::zenoh::sample::Sample;
-use ::zenoh::session::EntityGlobalId;
+use ::zenoh::session::ZenohId;
 use rondel_event::Timestamp;
 
 use super::resend;
+use crate::ros2::Attachment;
 
+/// What stands between the key of a publisher and its ids.
+const PUBLISHER: &str = "@adv/pub";
 /// The parameters of a query.
 const NUMBERS: &str = "_sn";
 const LAST: &str = "_max";
@@ -20,8 +23,26 @@ const LAST: &str = "_max";
 const ANSWER: usize = 4 << 20;
 
 /// Returns the key below which a publisher answers.
-pub(super) fn place(key: &str, publisher: &EntityGlobalId) -> String {
-    format!("{key}/@adv/pub/{}/{}", publisher.zid(), publisher.eid())
+pub(super) fn place(key: &str, (session, entity): (&ZenohId, u32)) -> String {
+    format!("{key}/{PUBLISHER}/{session}/{entity}")
+}
+
+/// Returns the key expression of the tokens of publishers that keep messages and can be detected.
+pub(super) fn detection(key: &str) -> String {
+    format!("{key}/{PUBLISHER}/**")
+}
+
+/// Returns the key of the token by which a publisher is detected.
+pub(super) fn token(key: &str, publisher: (&ZenohId, u32)) -> String {
+    format!("{}/_", place(key, publisher))
+}
+
+/// Returns the key, the session and the entity of a publisher from the key of its token.
+pub(super) fn detected(token: &str) -> Option<(&str, ZenohId, u32)> {
+    let (key, rest) = token.split_once(&format!("/{PUBLISHER}/"))?;
+    let mut parts = rest.split('/');
+    // An entity that is no number numbers its messages by their times.
+    Some((key, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
 /// Returns the selector that asks a place for messages from a number on.
@@ -63,7 +84,11 @@ impl Replies {
     /// Adds a reply.
     pub(super) fn add(&self, sample: &Sample) {
         let Some(info) = sample.source_info() else { return };
-        let time = sample.timestamp().and_then(|time| i64::try_from(time.get_time().as_nanos()).ok());
+        // Publishers of ROS 2 say when they published.
+        let attached = sample.attachment().and_then(|bytes| Attachment::read(&bytes.to_bytes()));
+        let time = attached
+            .map(|attachment| attachment.source_time.as_nanos())
+            .or_else(|| sample.timestamp().and_then(|time| i64::try_from(time.get_time().as_nanos()).ok()));
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() < ANSWER {
             let time = Timestamp::from_nanos(time.unwrap_or(0));
@@ -104,6 +129,19 @@ mod tests {
             ("", 10, None),
         ] {
             assert_eq!(asked(&Parameters::from(parameters), next), expected, "{parameters} {next}");
+        }
+    }
+
+    #[test]
+    fn publishers_are_known_by_their_tokens() {
+        let session: ZenohId = "8b20917502ee955ac4476e0266340d5c".parse().unwrap();
+        let token = token("0/a/b", (&session, 7));
+        assert_eq!(detected(&token), Some(("0/a/b", session, 7)));
+        assert!(crate::zenoh::keys_meet(&token, &detection("0/*/b")));
+        for other in
+            ["0/a/b", "0/a/@adv/pub", "0/a/@adv/pub/x/7", "0/a/@adv/pub/8b/uhlc/_", "0/a/@adv/sub/8b/7/_"]
+        {
+            assert_eq!(detected(other), None, "{other}");
         }
     }
 

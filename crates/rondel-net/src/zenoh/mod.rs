@@ -5,16 +5,19 @@
 //! receiver publishes within these calls. Zenoh's asynchronous interface is used in this module only.
 
 mod advanced;
+mod envelope;
 mod exposure;
 mod publisher;
 mod recovery;
 mod resend;
+mod ros2;
 mod session;
 mod settings;
 mod subscription;
 mod watch;
 
 pub use publisher::Publisher;
+pub use ros2::{Ros2Node, Ros2Publisher, Ros2Subscription};
 pub use session::{Connections, OpenError, Session};
 pub use settings::{Mode, Priority, PublisherSettings, Settings};
 pub use subscription::Subscription;

@@ -10,11 +10,14 @@ use ::zenoh::key_expr::KeyExpr;
 use ::zenoh::qos::CongestionControl;
 use ::zenoh::query::Queryable;
 use ::zenoh::sample::SourceInfo;
+use ::zenoh::session::EntityGlobalId;
+use rondel_event::Timestamp;
 
 use super::resend::{Kept, Shelf};
 use super::watch::{Sent, Watch};
 use super::{DeclareError, PublisherSettings};
 use crate::adapter::{self, Drops, PublishError};
+use crate::ros2::{Attachment, attachment};
 
 /// Polling interval of closing.
 const POLL: Duration = Duration::from_millis(1);
@@ -31,6 +34,24 @@ pub struct Publisher {
     /// Published messages that subscribers may ask for, and who answers.
     kept: Option<(Arc<Kept>, [Queryable<()>; 2])>,
     watch: Weak<Watch>,
+    ros2: Option<Ros2Marks>,
+}
+
+/// What a publisher of ROS 2 adds to its messages.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ros2Marks {
+    /// The id of the publisher.
+    pub(super) gid: [u8; 16],
+    /// The number of messages that subscriptions may ask for.
+    pub(super) depth: u64,
+}
+
+impl Ros2Marks {
+    /// Returns the attachment of the message with this number, from 0.
+    pub(super) fn attachment(&self, number: u64, source_time: Timestamp) -> [u8; attachment::LENGTH] {
+        let sequence = i64::try_from(number).map_or(i64::MAX, |number| number.saturating_add(1));
+        Attachment { sequence, source_time, gid: self.gid }.write()
+    }
 }
 
 /// Counts threads that are publishing, to close Zenoh only when there are none. Closing while a
@@ -107,6 +128,7 @@ impl Publisher {
         settings: &PublisherSettings,
         gate: Arc<PublishGate>,
         (watch, shelf): (&Arc<Watch>, Option<&Arc<Shelf>>),
+        ros2: Option<Ros2Marks>,
     ) -> Result<Publisher, DeclareError> {
         let name = key.to_string();
         let network = |e: ::zenoh::Error| {
@@ -144,11 +166,18 @@ impl Publisher {
         // Before the first message: a subscriber must find it.
         let kept = shelf
             .filter(|_| settings.numbered)
-            .map(|shelf| shelf.keep(session, (&key, publisher.id()), &sent))
+            .map(|shelf| shelf.keep(session, (&key, publisher.id()), &sent, ros2))
             .transpose()
             .map_err(network)?;
         let (session, watch, numbered) = (session.clone(), Arc::downgrade(watch), settings.numbered);
-        Ok(Publisher { session, publisher, gate, sent, numbered, kept, watch })
+        Ok(Publisher { session, publisher, gate, sent, numbered, kept, watch, ros2 })
+    }
+}
+
+impl Publisher {
+    /// Returns the id by which messages are numbered.
+    pub(super) fn id(&self) -> EntityGlobalId {
+        self.publisher.id()
     }
 }
 
@@ -160,10 +189,13 @@ impl adapter::Publisher for Publisher {
                 Some((kept, _)) => kept.push(payload),
                 None => self.sent.count.fetch_add(1, Ordering::Relaxed),
             };
-            if self.numbered {
-                // Zenoh's numbers have 32 bits, and begin again at zero.
-                let info = SourceInfo::new(self.publisher.id(), number as u32);
-                self.publisher.put(payload).source_info(info).wait()
+            // Zenoh's numbers have 32 bits, and begin again at zero.
+            let info = || SourceInfo::new(self.publisher.id(), number as u32);
+            if let Some(ros2) = &self.ros2 {
+                let put = self.publisher.put(payload).attachment(ros2.attachment(number, adapter::now()));
+                put.source_info(self.numbered.then(info)).wait()
+            } else if self.numbered {
+                self.publisher.put(payload).source_info(info()).wait()
             } else {
                 self.publisher.put(payload).wait()
             }

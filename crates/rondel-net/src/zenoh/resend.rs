@@ -18,11 +18,11 @@ use ::zenoh::Wait;
 use ::zenoh::key_expr::KeyExpr;
 use ::zenoh::query::{Query, Queryable};
 use ::zenoh::sample::SourceInfo;
-use ::zenoh::session::EntityGlobalId;
+use ::zenoh::session::{EntityGlobalId, ZenohId};
 use rondel_event::Timestamp;
 
 use super::advanced;
-use super::publisher::PublishGate;
+use super::publisher::{PublishGate, Ros2Marks};
 use super::watch::{Sent, Watch};
 use crate::adapter::now;
 
@@ -53,6 +53,7 @@ pub(super) struct Kept {
     sent: Arc<Sent>,
     /// The key and the id that messages are published with.
     source: Option<(KeyExpr<'static>, EntityGlobalId)>,
+    ros2: Option<Ros2Marks>,
     blocks: Mutex<VecDeque<Block>>,
     /// Bytes in the blocks.
     bytes: AtomicUsize,
@@ -100,11 +101,13 @@ impl Shelf {
         session: &::zenoh::Session,
         (key, publisher): (&KeyExpr<'static>, EntityGlobalId),
         sent: &Arc<Sent>,
+        ros2: Option<Ros2Marks>,
     ) -> Result<(Arc<Kept>, [Queryable<()>; 2]), ::zenoh::Error> {
         let kept = Kept {
             shelf: Arc::clone(self),
             sent: Arc::clone(sent),
             source: Some((key.clone(), publisher)),
+            ros2,
             blocks: Mutex::default(),
             bytes: AtomicUsize::new(0),
         };
@@ -114,8 +117,9 @@ impl Shelf {
             let callback = move |query| _ = queries.send((query, Weak::clone(&asked)));
             session.declare_queryable(place).complete(true).callback(callback).wait()
         };
-        let own = declare(place(key.as_str(), &publisher))?;
-        let advanced = declare(format!("{}/_", advanced::place(key.as_str(), &publisher)))?;
+        let id = (&publisher.zid(), publisher.eid());
+        let own = declare(place(key.as_str(), id))?;
+        let advanced = declare(advanced::token(key.as_str(), id))?;
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|kept| kept.strong_count() > 0);
         all.push(Arc::downgrade(&kept));
@@ -139,8 +143,8 @@ impl Shelf {
 }
 
 /// Returns the key that answers for a publisher. A part that begins with @ is matched by no wildcard.
-pub(super) fn place(key: &str, publisher: &EntityGlobalId) -> String {
-    format!("{key}/@rondel/{}/{}", publisher.zid(), publisher.eid())
+pub(super) fn place(key: &str, (session, entity): (&ZenohId, u32)) -> String {
+    format!("{key}/@rondel/{session}/{entity}")
 }
 
 impl Kept {
@@ -255,13 +259,18 @@ impl Kept {
         let Some((key, id)) = &self.source else { return };
         let next = self.sent.count.load(Ordering::Relaxed);
         let Some((mut from, until)) = advanced::asked(query.parameters(), next) else { return };
+        if let Some(ros2) = &self.ros2 {
+            from = from.max(next.saturating_sub(ros2.depth));
+        }
         while from < until {
             let (reply, _) = self.from(from);
             let (mut last, mut sent) = (None, 0);
-            _ = read(&reply, |number, _, payload| {
+            _ = read(&reply, |number, time, payload| {
                 if number < until {
                     let reply =
                         query.reply(key.clone(), payload).source_info(SourceInfo::new(*id, number as u32));
+                    let attachment = self.ros2.as_ref().map(|ros2| ros2.attachment(number, time));
+                    let reply = reply.attachment(attachment.map(Vec::from));
                     sent += u64::from(matches!(gate.pass(|| reply.wait()), Some(Ok(()))));
                     last = Some(number);
                 }
@@ -370,7 +379,8 @@ mod tests {
         let (matched, drops) = (Arc::<MatchedState>::default(), Arc::<Drops>::default());
         let sent = Arc::new(Sent { count: AtomicU64::new(0), matched, drops });
         let (shelf, blocks) = (Arc::clone(shelf), Mutex::default());
-        let kept = Arc::new(Kept { shelf, sent, source: None, blocks, bytes: AtomicUsize::new(0) });
+        let kept =
+            Arc::new(Kept { shelf, sent, source: None, ros2: None, blocks, bytes: AtomicUsize::new(0) });
         kept.shelf.all.lock().unwrap().push(Arc::downgrade(&kept));
         kept
     }

@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use ::zenoh::Wait;
 use rondel_event::TopicId;
 
+use super::envelope::Plain;
 use super::publisher::PublishGate;
-use super::recovery::Recoverer;
+use super::recovery::{Numbers, Recoverer};
 use super::resend::Shelf;
 use super::watch::Watch;
-use super::{DeclareError, Mode, Publisher, PublisherSettings, Settings, Subscription, parse_key};
+use super::{DeclareError, Mode, Publisher, PublisherSettings, Ros2Node, Settings, Subscription, parse_key};
 use crate::adapter::{Listener, Outage, Receiver, Recovered};
 use crate::networks::RESEND;
 
@@ -264,8 +265,12 @@ impl Session {
         topic: TopicId,
         receiver: Arc<R>,
     ) -> Result<Subscription, DeclareError> {
+        let key_expression = parse_key(key)?;
+        let numbers = Numbers::new(&self.recoverer, (key.to_owned(), topic), Arc::clone(&receiver));
+        let kept = Arc::clone(&numbers);
         let subscription =
-            Subscription::declare(&self.session, parse_key(key)?, topic, receiver, &self.recoverer)?;
+            Subscription::declare(&self.session, key_expression, topic, receiver, numbers, Plain)?;
+        kept.begin();
         if tracing::enabled!(tracing::Level::INFO) {
             let Connections { routers, peers } = self.connections();
             tracing::info!(topic = %key, routers, peers, "subscribed");
@@ -280,7 +285,25 @@ impl Session {
     pub fn publisher(&self, key: &str, settings: &PublisherSettings) -> Result<Publisher, DeclareError> {
         let shelf = self.shelf.as_ref();
         let gate = Arc::clone(&self.gate);
-        Publisher::declare(&self.session, parse_key(key)?, settings, gate, (&self.watch, shelf))
+        Publisher::declare(&self.session, parse_key(key)?, settings, gate, (&self.watch, shelf), None)
+    }
+
+    /// Joins ROS 2 as a node, in the formats of rmw_zenoh. The session should be the one of
+    /// [`Settings::zenoh`](crate::ros2::Settings::zenoh), or reach the same router.
+    ///
+    /// # Errors
+    /// [`DeclareError`]
+    pub fn join_ros2(&self, settings: &crate::ros2::Settings) -> Result<Ros2Node, DeclareError> {
+        let (watch, shelf) = (Arc::clone(&self.watch), self.shelf.clone());
+        Ros2Node::join(&self.session, settings, (&self.recoverer, &self.gate), (watch, shelf))
+    }
+
+    /// Returns the graph of a domain of ROS 2, as far as rmw_zenoh's tokens show it within `limit`.
+    ///
+    /// # Errors
+    /// [`DeclareError`]
+    pub fn ros2_graph(&self, domain: u32, limit: Duration) -> Result<crate::ros2::Graph, DeclareError> {
+        super::ros2::graph(&self.session, domain, limit)
     }
 
     /// Returns the messages that were missed and fetched again so far, for each topic of subscriptions.

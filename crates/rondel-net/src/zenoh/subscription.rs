@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use ::zenoh::Wait;
 use ::zenoh::key_expr::KeyExpr;
-use ::zenoh::sample::{SampleKind, SourceInfo};
-use rondel_event::{Origin, Timestamp, TopicId};
+use ::zenoh::sample::SampleKind;
+use rondel_event::TopicId;
 
 use super::DeclareError;
-use super::recovery::{Attended, Numbers, Recoverer};
+use super::envelope::Envelope;
+use super::recovery::{Attended, Numbers};
 use crate::adapter::{self, Problems, Receiver, Sample};
 
 /// A subscription on Zenoh. Dropping it closes it.
@@ -65,9 +66,9 @@ impl Subscription {
         key: KeyExpr<'static>,
         topic: TopicId,
         receiver: Arc<R>,
-        recoverer: &Arc<Recoverer>,
+        numbers: Arc<Numbers<R>>,
+        envelope: impl Envelope,
     ) -> Result<Subscription, DeclareError> {
-        let numbers = Numbers::new(recoverer, (key.to_string(), topic), Arc::clone(&receiver));
         // The first message without a number is always looked at.
         let state = SubscriptionState {
             topic: key.to_string(),
@@ -94,16 +95,12 @@ impl Subscription {
                     }
                     return;
                 }
-                let source_time = sample.timestamp().map(|t| {
-                    Timestamp::from_nanos(i64::try_from(t.get_time().as_nanos()).unwrap_or(i64::MAX))
-                });
+                let Some((source_time, origin)) = envelope.open(&sample) else { return };
                 // Borrowed unless the payload arrived in several fragments, that is beyond 64 KiB.
                 let payload = sample.payload().to_bytes();
                 adapter::trace_message("received", sample.key_expr().as_str(), &payload);
-                let received = Sample::new(&payload, source_time, None);
-                let info = sample.source_info();
-                let received = received.with_origin(info.map(origin_of));
-                if info.is_none()
+                let received = Sample::new(&payload, source_time, None).with_origin(origin);
+                if origin.is_none()
                     && state.connections.load(Ordering::Relaxed) != connections.load(Ordering::Acquire)
                 {
                     state.connections.store(connections.load(Ordering::Acquire), Ordering::Relaxed);
@@ -112,7 +109,8 @@ impl Subscription {
                         receiver.missed(topic, outage.from, outage.until);
                     }
                 }
-                if let (Some(info), Some(origin)) = (info, received.origin)
+                // Only those numbered by Zenoh can be fetched again.
+                if let (Some(info), Some(origin)) = (sample.source_info(), origin)
                     && !compared.pass(origin, info, sample.key_expr().as_str(), &received)
                 {
                     return;
@@ -146,17 +144,6 @@ impl Subscription {
     pub fn received(&self) -> u64 {
         self.state.received.load(Ordering::Relaxed)
     }
-}
-
-/// Returns the publisher of a sample, as a hash, and its sequence number.
-#[inline]
-fn origin_of(info: &SourceInfo) -> Origin {
-    let source = info.source_id();
-    // The id of a session is random: folding it is hash enough.
-    let session = u128::from_le_bytes(source.zid().to_le_bytes());
-    let entity = u64::from(source.eid()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let publisher = (session as u64) ^ ((session >> 64) as u64).rotate_left(32) ^ entity;
-    Origin { publisher, number: info.source_sn().into() }
 }
 
 /// Starts a task that calls the receiver's `idle` when Zenoh has no further sample to deliver.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rondel_event::{Block, Event, Slot, Timestamp, TopicId};
 
 use rondel_align::{Marker, Order, Origin, Released, Sets};
-use rondel_engine::{Monitor, Program, SeenAgain};
+use rondel_engine::{Monitor, Program, SeenAgain, UnseenFrom};
 
 /// An alignment and the monitor behind it: takes events as they arrive and evaluates them in order.
 ///
@@ -284,6 +284,7 @@ impl AlignedMonitor {
         {
             told(None, &self.monitor);
         }
+        let span = (UnseenFrom::Time(span.0), span.1);
         if !self.monitor.miss_for(topics, span, is_meant).is_empty() {
             told(None, &self.monitor);
         }

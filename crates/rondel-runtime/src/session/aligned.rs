@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rondel_align::{Notice as OrderNotice, SetNotice};
+use rondel_decode::DecodeError;
 use rondel_decode::lines::{LineError, Lines};
 use rondel_engine::{Monitor, Program, SeenAgain};
 use rondel_event::{Block, Field, Layout, Origin, Projection, Slot, TimeUnit, Timestamp, TopicId};
@@ -12,7 +13,7 @@ use super::blind::{Hole, UNKNOWN};
 use super::emitter::Evaluated;
 use super::intake::{Intake, Taken};
 use super::pause::Missed;
-use super::{DecodeError, SessionPlan, Shared, Stamp};
+use super::{SessionPlan, Shared, Stamp};
 use crate::align::{AlignedMonitor, Division, Rule, Told, divide, together};
 use crate::alignment::{Alignment, WaitFor};
 use crate::alignment_statistics::AlignmentStatistics;
@@ -95,7 +96,7 @@ impl Aligned {
             group_of,
             readers: readers.collect(),
             reads_arrivals: groups.iter().any(|group| group.specification.program.reads_arrivals()),
-            intake: Intake::new(plan, &projections, layout, waiting, saved.is_some()),
+            intake: Intake::new(plan, &projections, layout, waiting, saved.is_some())?,
             specification: specification.clone(),
             projections,
             groups,
@@ -256,13 +257,13 @@ impl Aligned {
     ) -> Result<usize, LineError> {
         let (decoded, _) = self.intake.take_lines(lines, text);
         shared.counts.received += self.intake.block.len() as u64;
-        let mut holes = shared.holes(lines, &self.intake.block).into_iter().peekable();
+        let mut holes = shared.holes(lines, &self.intake.block, 0).into_iter().peekable();
         let mut now = NO_TIME;
         for row in 0..self.intake.block.len() {
             let mut gap = None;
             while let Some(hole) = holes.next_if(|hole| hole.row <= row) {
                 self.step(shared);
-                if hole.is_gap {
+                if hole.gap.is_some() {
                     gap = Some(hole);
                 } else {
                     self.miss_lines(&hole, shared);

@@ -1,6 +1,6 @@
 //! Messages that were not seen: verdicts that depend on them are inconclusive.
 
-use rondel_align::{NumberOutcome, SequenceNumbers};
+use rondel_align::NumberOutcome;
 use rondel_decode::lines::{Lines, Unseen};
 use rondel_engine::{Monitor, SeenAgain};
 use rondel_event::{Block, Origin, Timestamp, TopicId};
@@ -22,14 +22,16 @@ impl Session {
         payload: &[u8],
     ) -> Result<(), DecodeError> {
         self.evaluate();
+        self.shared.counts.received += 1;
         let taken = self.take(topic, stamp, payload);
+        let before = self.shared.accounts.before_loss(topic).unwrap_or(0);
         let until = match &self.route {
             Route::Direct(direct) => Some(SeenAgain::Now(direct.last())),
             Route::Aligned(aligned) => aligned.last().map(SeenAgain::At),
             Route::Synchronized(_) => None,
         };
         if let Some(until) = until {
-            self.miss(&[topic], until);
+            self.miss(&[topic], before, until);
         }
         taken
     }
@@ -42,6 +44,8 @@ impl Session {
             return;
         }
         self.evaluate();
+        let before = self.counts_at.iter().rev().find(|(time, _)| *time <= from);
+        let before = before.map_or(0, |(_, count)| *count);
         let again = until.and_then(|until| {
             Some(match &self.route {
                 Route::Direct(direct) => {
@@ -55,7 +59,7 @@ impl Session {
                 Route::Synchronized(_) => return None,
             })
         });
-        self.miss(topics, again.unwrap_or(SeenAgain::Open));
+        self.miss(topics, before, again.unwrap_or(SeenAgain::Open));
         if let Some(again) = again {
             match &mut self.route {
                 Route::Direct(direct) => direct.monitors().for_each(|monitor| monitor.see(topics, again)),
@@ -90,10 +94,11 @@ impl Session {
         }
     }
 
-    /// Notes that messages of these topics were not seen up to a time.
-    fn miss(&mut self, topics: &[TopicId], until: SeenAgain) {
+    /// Notes that messages of these topics were not seen up to a time; `before` is the number of messages by the last
+    /// one before.
+    fn miss(&mut self, topics: &[TopicId], before: u64, until: SeenAgain) {
         match &mut self.route {
-            Route::Direct(direct) => direct.miss(topics, until, &mut self.shared),
+            Route::Direct(direct) => direct.miss(topics, before, until, &mut self.shared),
             Route::Aligned(aligned) => aligned.miss(topics, until, &mut self.shared),
             Route::Synchronized(_) => {}
         }
@@ -107,22 +112,23 @@ pub(super) struct Hole {
     pub(super) topics: Vec<TopicId>,
     /// Who published the message that could not be read.
     pub(super) origin: Option<Origin>,
-    /// Whether the number of the message in that row shows it. Otherwise a line could not be read.
-    pub(super) is_gap: bool,
+    /// If the number of the message in that row shows it: the number of messages by the last one before it. Otherwise a
+    /// line could not be read.
+    pub(super) gap: Option<u64>,
 }
 
 impl Shared {
-    /// What is missing among the lines that were read last.
+    /// What is missing among the lines that were read last, whose rows begin at `start`; they are not counted yet.
     #[inline]
-    pub(super) fn holes(&mut self, lines: &Lines, block: &Block) -> Vec<Hole> {
+    pub(super) fn holes(&mut self, lines: &Lines, block: &Block, start: usize) -> Vec<Hole> {
         if lines.unseen().is_empty() && lines.origins().is_empty() || !self.heartbeat.withholds {
             return Vec::new();
         }
-        self.find_holes(lines, block)
+        self.find_holes(lines, block, start)
     }
 
     #[cold]
-    fn find_holes(&mut self, lines: &Lines, block: &Block) -> Vec<Hole> {
+    fn find_holes(&mut self, lines: &Lines, block: &Block, start: usize) -> Vec<Hole> {
         let count = self.topics.len() as u32;
         let all = || (0..count).map(TopicId).collect();
         let mut holes = Vec::new();
@@ -135,7 +141,7 @@ impl Shared {
                 unseen.next_if(|unseen| row.is_none_or(|row| unseen.row <= row)).copied()
             {
                 let topics = topic.map_or_else(all, |topic| vec![topic]);
-                holes.push(Hole { row, topics, origin, is_gap: false });
+                holes.push(Hole { row, topics, origin, gap: None });
                 (row, topic, origin, false)
             } else if let Some((row, origin)) = origins.next().copied() {
                 (row, block.topic(row), Some(origin), true)
@@ -144,14 +150,17 @@ impl Shared {
             };
             let Some((topic, origin)) = topic.zip(origin) else { continue };
             if self.recorded.len() <= topic.index() {
-                self.recorded.resize_with(topic.index() + 1, SequenceNumbers::default);
+                self.recorded.resize_with(topic.index() + 1, Default::default);
             }
-            if let NumberOutcome::Gap(count) = self.recorded[topic.index()].number(origin) {
+            let (numbers, last) = &mut self.recorded[topic.index()];
+            let outcome = numbers.number(origin);
+            let before = std::mem::replace(last, self.counts.received + (row + 1 - start) as u64);
+            if let NumberOutcome::Gap(count) = outcome {
                 if let Some(statistics) = self.topics.get_mut(topic.index()) {
                     statistics.gaps += count;
                 }
                 if is_seen {
-                    holes.push(Hole { row, topics: vec![topic], origin: None, is_gap: true });
+                    holes.push(Hole { row, topics: vec![topic], origin: None, gap: Some(before) });
                 }
             }
         }

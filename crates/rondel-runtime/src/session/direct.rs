@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use rondel_decode::json::JsonDecoder;
 use rondel_decode::lines::{LineError, Lines};
-use rondel_engine::{Monitor, SeenAgain};
+use rondel_decode::{DecodeError, Decoder};
+use rondel_engine::{Monitor, SeenAgain, UnseenFrom};
 use rondel_event::{Block, Projection, Rows, TimeUnit, Timestamp, TopicId};
 use rondel_spec::TimeModel;
 
-use super::blind::{Hole, UNKNOWN};
+use super::blind::Hole;
 use super::emitter::Evaluated;
 use super::pause::{GRACE, Missed};
-use super::{DecodeError, SessionPlan, Shared, Stamp};
+use super::{SessionPlan, Shared, Stamp};
 use crate::alignment::Alignment;
 use crate::chains::ChainStatistics;
 use crate::clock::{NO_TIME, SourceClock, Ticks};
@@ -27,7 +27,7 @@ use crate::text::counted;
 /// One monitor, and the decoders that fill its block.
 pub(super) struct Direct {
     specification: Specification,
-    decoders: Vec<JsonDecoder>,
+    decoders: Vec<Decoder>,
     inputs: Vec<Input>,
     /// Whether a property reads the time of arrival.
     reads_arrivals: bool,
@@ -47,11 +47,15 @@ pub(super) struct Direct {
     time: Timestamp,
     block: Block,
     monitor: Monitor,
+    /// The number of messages that it had counted before this session.
+    counted_before: u64,
     /// The limits of instances that were not reached yet.
     reached: Reached,
     evaluated: Evaluated,
     /// The topics of which messages are missing before the next event.
     unseen: Vec<TopicId>,
+    /// The number of messages by the last one before them.
+    unseen_before: u64,
     /// The time at the source, where properties change with time alone.
     clock: Option<SourceClock>,
     backwards: Backwards,
@@ -89,10 +93,7 @@ impl Direct {
         monitor.report_every(plan.options.emit == Emit::Every);
         monitor.limit_instances(plan.options.instance_bytes);
         let inputs = plan.options.inputs.clone();
-        let decoder = |(i, (projection, input)): (usize, (_, &Input))| {
-            JsonDecoder::new(TopicId(i as u32), projection, input.time.field(), input.time_unit)
-        };
-        let decoders = program.projections().iter().zip(&inputs).enumerate().map(decoder).collect();
+        let decoders = plan.decoders(program.projections())?;
         let leaps = monitor.leaps();
         let properties = (0..specification.spec.properties.len() as u32).collect();
         let measures_time = specification.spec.properties.iter().any(|p| p.time != TimeModel::Steps);
@@ -113,10 +114,12 @@ impl Direct {
             time: Timestamp::from_nanos(known.time),
             block: Block::new(program.layout()),
             reached: Reached::new(&monitor),
+            counted_before: monitor.counted(),
             monitor,
             evaluated: Evaluated { properties, explainer: plan.explainer.clone() },
             clock: specification.is_timed().then(SourceClock::default),
             unseen: Vec::new(),
+            unseen_before: 0,
             backwards: Backwards::restored(known.backwards),
             mistyped: 0,
             undecodable: 0,
@@ -236,7 +239,7 @@ impl Direct {
     ) -> Result<usize, LineError> {
         let before = self.block.len();
         let decoded = lines.decode(text, at, end, &mut self.block);
-        let mut holes = shared.holes(lines, &self.block);
+        let mut holes = shared.holes(lines, &self.block, before);
         let came = (self.block.len() - before) as u64;
         shared.counts.received += came;
         let mut untimed = lines.take_untimed();
@@ -268,7 +271,7 @@ impl Direct {
     #[cold]
     fn step_to(&mut self, holes: Vec<Hole>, shared: &mut Shared) {
         let mut done = 0;
-        for Hole { row, topics, is_gap, .. } in holes {
+        for Hole { row, topics, gap, .. } in holes {
             if row > done {
                 let after = rows_from(row - done);
                 let mut rest = self.block.clone();
@@ -278,20 +281,25 @@ impl Direct {
                 self.block = rest;
                 done = row;
             }
-            if is_gap {
-                self.unseen.extend(topics);
-            } else {
-                self.unseen(&topics, self.monitor.time(), shared);
+            match gap {
+                Some(before) => self.note_unseen(&topics, before),
+                None => self.unseen(&topics, self.monitor.time(), shared),
             }
         }
     }
 
-    /// Notes that messages of these topics were not seen before the next event, whose time is not known yet.
+    /// Notes that messages of these topics were not seen between the last event and the next, whose time is not known yet.
     pub(super) fn unseen(&mut self, topics: &[TopicId], now: Timestamp, shared: &mut Shared) {
         if topics.iter().all(|topic| self.unseen.contains(topic)) {
             return;
         }
-        self.miss(topics, SeenAgain::Now(now), shared);
+        let before = self.monitor.counted().saturating_sub(self.counted_before);
+        self.miss(topics, before, SeenAgain::Now(now), shared);
+        self.note_unseen(topics, before);
+    }
+
+    fn note_unseen(&mut self, topics: &[TopicId], before: u64) {
+        self.unseen_before = if self.unseen.is_empty() { before } else { self.unseen_before.min(before) };
         self.unseen.extend(topics);
     }
 
@@ -355,7 +363,7 @@ impl Direct {
         let ticks = self.needs_time().then(|| shared.clock.ticks());
         if !self.unseen.is_empty() {
             let topics = std::mem::take(&mut self.unseen);
-            self.miss(&topics, SeenAgain::Now(self.block.time(0)), shared);
+            self.miss(&topics, self.unseen_before, SeenAgain::Now(self.block.time(0)), shared);
         }
         if let Some(missed) = ticks.and_then(|ticks| shared.beat(ticks)) {
             self.pause(&missed, shared);
@@ -370,6 +378,7 @@ impl Direct {
             clock.set(latest.unwrap_or(self.time), ticks);
         }
         self.limits.renew();
+        self.monitor.count(self.counted_before + shared.counts.received);
         self.monitor.step(&self.block);
         self.reached.look(&self.monitor, &self.specification.spec, |notice| shared.notice(notice));
         self.take(Some(first), shared);
@@ -391,9 +400,10 @@ impl Direct {
         std::iter::once(&mut self.monitor)
     }
 
-    /// Notes that messages of these topics were not seen.
-    pub(super) fn miss(&mut self, topics: &[TopicId], until: SeenAgain, shared: &mut Shared) {
-        self.monitor.miss(topics, UNKNOWN, until);
+    /// Notes that messages of these topics were not seen; `before` is the number of messages by the last one before.
+    pub(super) fn miss(&mut self, topics: &[TopicId], before: u64, until: SeenAgain, shared: &mut Shared) {
+        let from = UnseenFrom::Count(self.counted_before + before);
+        self.monitor.miss_from(topics, from, until);
         self.take(None, shared);
     }
 
@@ -424,7 +434,7 @@ impl Direct {
             self.reads_arrivals || property.is_some_and(|property| property.time != TimeModel::Steps)
         };
         let topics: Vec<TopicId> = (0..self.specification.spec.topics.len() as u32).map(TopicId).collect();
-        self.monitor.miss_for(&topics, span, is_meant);
+        self.monitor.miss_for(&topics, (UnseenFrom::Time(span.0), span.1), is_meant);
         self.take(None, shared);
     }
 
@@ -501,7 +511,7 @@ impl Direct {
     }
 
     pub(super) fn summarize(&self, summary: &mut Summary) {
-        let decoded: u64 = self.decoders.iter().map(JsonDecoder::mistyped).sum();
+        let decoded: u64 = self.decoders.iter().map(Decoder::mistyped).sum();
         summary.counts.mistyped = decoded + self.mistyped;
         summary.counts.undecodable += self.undecodable;
         summary.counts.received += self.undecodable;

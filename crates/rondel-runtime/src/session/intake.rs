@@ -3,24 +3,24 @@
 
 use std::sync::Arc;
 
-use rondel_decode::json::JsonDecoder;
 use rondel_decode::lines::{LineError, Lines};
+use rondel_decode::{DecodeError, Decoder};
 use rondel_event::{Block, Layout, Projection, Rows, Timestamp, TopicId};
 
 use super::pause::{GRACE, Missed};
-use super::{DecodeError, SessionPlan, Shared, Stamp};
+use super::{SessionPlan, Shared, Stamp};
 use crate::alignment::Alignment;
 use crate::clock::{Clock, NO_TIME, Ticks, WaitClock};
 use crate::limits::{Clocks, Limits, Refused};
 use crate::notice::Notice;
 use crate::options::{Input, TimeSource};
 use crate::progress::Progress;
-use crate::saved::Waiting;
+use crate::saved::{StartError, Waiting};
 use crate::text::counted;
 
 /// The decoders and the clock of an alignment, also of a synchronizer.
 pub(super) struct Intake {
-    decoders: Vec<JsonDecoder>,
+    decoders: Vec<Decoder>,
     inputs: Vec<Input>,
     pub(super) block: Block,
     pub(super) clock: WaitClock,
@@ -83,16 +83,13 @@ impl Intake {
         layout: Layout,
         waiting: &Waiting,
         resumes: bool,
-    ) -> Intake {
+    ) -> Result<Intake, StartError> {
         let inputs = plan.options.inputs.clone();
         let Alignment { clock, .. } = plan.options.alignment;
-        let decoder = |(i, (projection, input)): (usize, (&Projection, &Input))| {
-            JsonDecoder::new(TopicId(i as u32), projection, input.time.field(), input.time_unit)
-        };
         let names = plan.specification.spec.topics.iter().map(|topic| topic.name.clone());
         let units = inputs.iter().map(|input| input.time_unit);
-        Intake {
-            decoders: projections.iter().zip(&inputs).enumerate().map(decoder).collect(),
+        Ok(Intake {
+            decoders: plan.decoders(projections)?,
             block: Block::new(layout),
             clock: WaitClock::new(clock).after(waiting.clock),
             limits: Limits::new(&plan.options.alignment, plan.options.live).after(waiting.clock),
@@ -107,7 +104,7 @@ impl Intake {
             mistyped: 0,
             undecodable: 0,
             inputs,
-        }
+        })
     }
 
     /// Decodes a message into the block, which is emptied when it is full.
@@ -278,7 +275,7 @@ impl Intake {
     }
 
     pub(super) fn mistyped(&self) -> u64 {
-        self.mistyped + self.decoders.iter().map(JsonDecoder::mistyped).sum::<u64>()
+        self.mistyped + self.decoders.iter().map(Decoder::mistyped).sum::<u64>()
     }
 
     pub(super) fn inputs(&self) -> &[Input] {

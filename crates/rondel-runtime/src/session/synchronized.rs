@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use rondel_align::{Order, Released, Sets, SnapshotError};
+use rondel_decode::DecodeError;
 use rondel_decode::lines::{LineError, Lines};
 use rondel_event::{Layout, Origin, Projection, TimeUnit, Timestamp, TopicId};
 
 use super::aligned::of_specification;
 use super::intake::{Intake, Taken};
 use super::pause::Missed;
-use super::{DecodeError, SessionPlan, Shared, Stamp};
+use super::{SessionPlan, Shared, Stamp};
 use crate::alignment::Alignment;
 use crate::alignment_statistics::AlignmentStatistics;
 use crate::clock::{Clock, NO_TIME, Ticks};
@@ -93,7 +94,7 @@ impl Synchronized {
         let layout = Layout { topics: topics.len(), ..Layout::default() };
         Ok(Synchronized {
             rule,
-            intake: Intake::new(plan, &projections, layout, waiting, saved.is_some()),
+            intake: Intake::new(plan, &projections, layout, waiting, saved.is_some())?,
             // A name always has a JSON form.
             quoted: topics.iter().map(|name| serde_json::to_vec(name).unwrap_or_default()).collect(),
             topics,

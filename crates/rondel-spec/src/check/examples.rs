@@ -41,7 +41,7 @@ impl<'a> Checker<'a> {
             ContentKind::Name(name) => self.refer_to_constant(name, content.span, names),
             ContentKind::Array(elements) => elements.iter().for_each(|e| self.resolve_content(e, names)),
             ContentKind::Object(fields) => fields.iter().for_each(|(_, f)| self.resolve_content(f, names)),
-            ContentKind::Null | ContentKind::Value(_) => {}
+            ContentKind::Null | ContentKind::Value(_) | ContentKind::Constant(..) => {}
         }
     }
 
@@ -131,7 +131,7 @@ impl<'a> Checker<'a> {
         name: &ast::Name,
         content: &Content,
     ) {
-        let SchemaType::Object(schema) = schema else { return };
+        let (SchemaType::Object(schema) | SchemaType::Stamp(_, schema)) = schema else { return };
         let Some((_, field)) = schema.fields.iter().find(|(field, _)| *field == name.text) else {
             let place = if root { format!("topic '{path}'") } else { format!("'{path}'") };
             self.diagnostics.push(unknown_field(&name.text, name.span, &place, schema));
@@ -143,7 +143,7 @@ impl<'a> Checker<'a> {
     fn check_content(&mut self, expected: &SchemaType, path: &str, content: &Content) {
         match (&content.kind, expected) {
             (ContentKind::Null, _) => {}
-            (ContentKind::Object(members), SchemaType::Object(_)) => {
+            (ContentKind::Object(members), SchemaType::Object(_) | SchemaType::Stamp(..)) => {
                 for (name, member) in members {
                     self.check_member(expected, path, false, name, member);
                 }
@@ -153,7 +153,10 @@ impl<'a> Checker<'a> {
                     self.check_content(element, path, content);
                 }
             }
-            (ContentKind::Value(_) | ContentKind::Name(_), SchemaType::Value(value_type)) => {
+            (
+                ContentKind::Value(_) | ContentKind::Name(_),
+                SchemaType::Value(value_type) | SchemaType::Stamp(value_type, _),
+            ) => {
                 let Some(value) = self.content_value(content) else { return };
                 if !fits(&value, *value_type) {
                     let found = article(value.value_type());
@@ -162,7 +165,7 @@ impl<'a> Checker<'a> {
             }
             (kind, expected) => {
                 let expected = match expected {
-                    SchemaType::Value(value_type) => article(*value_type),
+                    SchemaType::Value(value_type) | SchemaType::Stamp(value_type, _) => article(*value_type),
                     SchemaType::Object(_) => "an object",
                     SchemaType::Array(_) => "an array",
                 };
@@ -218,7 +221,8 @@ impl<'a> Checker<'a> {
 
     fn write_json(&self, content: &Content, out: &mut String) -> Option<()> {
         match &content.kind {
-            ContentKind::Null => out.push_str("null"),
+            // One that is left has been reported.
+            ContentKind::Null | ContentKind::Constant(..) => out.push_str("null"),
             ContentKind::Array(elements) => {
                 out.push('[');
                 for (i, element) in elements.iter().enumerate() {

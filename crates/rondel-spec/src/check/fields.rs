@@ -63,7 +63,10 @@ impl<'a> Fields<'a> {
                     &**element
                 }
             };
-            fields = if let SchemaType::Object(schema) = next { Some(schema) } else { None };
+            fields = match next {
+                SchemaType::Object(schema) | SchemaType::Stamp(_, schema) => Some(schema),
+                SchemaType::Value(_) | SchemaType::Array(_) => None,
+            };
             found = Some(next);
         }
         let declared = self.places.get(&place).copied();
@@ -83,7 +86,7 @@ impl<'a> Fields<'a> {
         whole: Span,
     ) -> Result<(ValueType, Option<Span>), Box<Diagnostic>> {
         let (found, declared) = self.find(segments, whole)?;
-        if let SchemaType::Value(value_type) = found {
+        if let SchemaType::Value(value_type) | SchemaType::Stamp(value_type, _) = found {
             return Ok((*value_type, declared));
         }
         let message = format!("expected a single value, found {}", describe(found));
@@ -112,6 +115,8 @@ fn describe(found: &SchemaType) -> &'static str {
     match found {
         SchemaType::Object(_) => "an object",
         SchemaType::Array(_) => "an array",
-        SchemaType::Value(value_type) => super::kinds::article(*value_type),
+        SchemaType::Value(value_type) | SchemaType::Stamp(value_type, _) => {
+            super::kinds::article(*value_type)
+        }
     }
 }

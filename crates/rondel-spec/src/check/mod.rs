@@ -4,6 +4,7 @@ mod arithmetic;
 mod attributes;
 mod chains;
 mod constant;
+mod definitions;
 mod examples;
 mod fields;
 mod future;
@@ -22,6 +23,7 @@ use std::collections::HashMap;
 use rondel_event::{Path, TopicId, Value, ValueType};
 
 pub(crate) use self::constant::constant_property;
+pub(crate) use self::definitions::define;
 pub(crate) use self::fields::Fields;
 pub(crate) use self::kinds::article;
 pub(crate) use self::linear::not_piecewise_linear;
@@ -186,7 +188,7 @@ fn spec_topic(topic: &crate::syntax::ast::Topic) -> Topic {
     Topic {
         address: topic.address.clone().unwrap_or_else(|| name.clone()),
         name,
-        type_name: topic.type_name.clone(),
+        type_name: topic.type_name.as_ref().map(|name| name.text.clone()),
         schema: topic.schema.clone(),
     }
 }

@@ -55,7 +55,7 @@ pub(crate) struct Name {
 pub(crate) struct Topic {
     pub(crate) name: Name,
     pub(crate) address: Option<String>,
-    pub(crate) type_name: Option<String>,
+    pub(crate) type_name: Option<Name>,
     pub(crate) schema: Option<Schema>,
     /// The locations of the types of the schema's fields; array elements are named `field[]`.
     pub(crate) places: HashMap<String, Span>,
@@ -212,6 +212,8 @@ pub(crate) enum ContentKind {
     Value(Value),
     /// The name of a `const`.
     Name(String),
+    /// A constant of a message type: `Type.NAME` or `topic.NAME`.
+    Constant(Name, Name),
     Array(Vec<Content>),
     Object(Vec<(Name, Content)>),
 }

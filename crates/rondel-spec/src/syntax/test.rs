@@ -203,7 +203,20 @@ impl Parser<'_> {
                 "false" => ContentKind::Value(Value::Bool(false)),
                 "null" => ContentKind::Null,
                 word if RESERVED.contains(&word) => return Err(self.expected("a value")),
-                word => ContentKind::Name(word.to_owned()),
+                word => {
+                    let owner = Name { text: word.to_owned(), span: self.span() };
+                    if self.symbol(1) != "." {
+                        self.advance();
+                        return Ok(ContentKind::Name(owner.text));
+                    }
+                    self.advance();
+                    self.advance();
+                    let name = Name { text: self.word(0).to_owned(), span: self.span() };
+                    if name.text.is_empty() {
+                        return Err(self.expected("the name of a constant"));
+                    }
+                    ContentKind::Constant(owner, name)
+                }
             },
             _ => return Err(self.expected("a value")),
         };

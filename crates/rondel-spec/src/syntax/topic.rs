@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rondel_event::ValueType;
 
-use super::ast::Topic;
+use super::ast::{Name, Topic};
 use super::parser::{ADDRESS, DECLARATIONS, Parsed, Parser, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::TokenKind;
@@ -29,8 +29,10 @@ impl Parser<'_> {
             self.advance();
         }
         if self.eat(":") {
-            let type_name = self.type_name()?;
-            self.ast.topics[index].type_name = Some(type_name);
+            let start = self.span();
+            let text = self.type_name()?;
+            let span = start.to(self.last_span());
+            self.ast.topics[index].type_name = Some(Name { text, span });
         }
         if self.symbol(0) == "{" {
             let mut places = Default::default();

@@ -20,7 +20,7 @@ use rondel_runtime::{
 use super::{NotShortForm, deployment_file};
 use crate::deployment::{Deployment, check_time_field, time_source, time_unit};
 use crate::output::{Emit, Format, Output, VerdictWriter, colour_of};
-use crate::specification::{Reading, Specification, Syntax, TimeModel};
+use crate::specification::{Reading, Specification, Syntax};
 use crate::summary::{Reasons, Unused, mistyped_values, standing, status, unstamped, withheld};
 use crate::{complain, exit, pipeline, resume, terminal, warn};
 
@@ -42,16 +42,8 @@ pub struct Check {
     /// One formula instead of a specification file
     #[arg(short, long, value_name = "FORMULA", allow_hyphen_values = true)]
     formula: Option<String>,
-    /// The language of the specification
-    #[arg(long, value_enum, default_value = "rondel")]
-    syntax: Syntax,
-    /// The time model of properties that do not name one (default: dense where bounds have units of time,
-    /// otherwise steps)
-    #[arg(long, value_enum)]
-    time: Option<TimeModel>,
-    /// Let quantified formulas keep every value that ever arrived, as `@unbounded` does before a property
-    #[arg(long)]
-    unbounded: bool,
+    #[command(flatten)]
+    reading: Reading,
     /// The field of a message that holds its time, such as header.stamp, instead of `time` in the line
     #[arg(long, value_name = "PATH")]
     time_field: Option<String>,
@@ -205,9 +197,10 @@ impl Check {
         if let Some(file) = self.first.as_deref().filter(|file| deployment_file(file)) {
             let given = [
                 (self.formula.is_some(), "--formula"),
-                (self.syntax != Syntax::Rondel, "--syntax"),
-                (self.time.is_some(), "--time"),
-                (self.unbounded, "--unbounded"),
+                (self.reading.syntax != Syntax::Rondel, "--syntax"),
+                (self.reading.time.is_some(), "--time"),
+                (self.reading.unbounded, "--unbounded"),
+                (!self.reading.schemas.is_empty(), "--schemas"),
                 (self.time_field.is_some(), "--time-field"),
                 (self.time_unit.is_some(), "--time-unit"),
             ];
@@ -220,8 +213,8 @@ impl Check {
             deployment.emit = self.emit.map_or(deployment.emit, Into::into);
             return Ok(deployment.plan(options));
         }
-        let reading = Reading { syntax: Some(self.syntax), time: self.time, unbounded: self.unbounded };
-        let loaded = Specification::from_arguments(self.first.as_ref(), self.formula.as_deref(), reading);
+        let loaded =
+            Specification::from_arguments(self.first.as_ref(), self.formula.as_deref(), &self.reading);
         let specification = loaded.map_err(|_| exit::USAGE)?;
         if let Some(field) = &self.time_field {
             for topic in &specification.spec.topics {
@@ -232,7 +225,7 @@ impl Check {
             }
         }
         let time = self.time_field.as_deref().map_or(TimeSource::Source, time_source);
-        let input = Input { time, time_unit: self.unit(), address: None };
+        let input = Input { time, time_unit: self.unit(), ..Input::default() };
         let inputs = vec![input; specification.spec.topics.len()];
         // Times in the messages may be out of order, as they are in a live run; those of the lines are in the
         // order of the recording.

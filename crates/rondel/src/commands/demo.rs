@@ -112,13 +112,13 @@ impl Demo {
 
         let topics = &specification.spec.topics;
         let addresses: Vec<Address> =
-            topics.iter().map(|t| Address::Zenoh(t.address.clone(), Encoding::Json)).collect();
+            topics.iter().map(|t| Address::Zenoh(t.address.clone(), Encoding::JSON)).collect();
         let binding = |address: &Address| Binding {
             address: address.clone(),
             input: Input {
                 time: TimeSource::Field(Path::keys(["time"])),
                 time_unit: TimeUnit::Seconds,
-                address: None,
+                ..Input::default()
             },
         };
         let sources: Vec<Binding> = addresses.iter().map(binding).collect();

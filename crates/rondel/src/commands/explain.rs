@@ -13,7 +13,8 @@ use rondel_runtime::{formula, looks_ahead};
 use rondel_spec::{Expr, ExprId, Machine, Property, Slice, Spec, State, TimeModel as Model};
 
 use crate::output::Output;
-use crate::specification::{Reading, Specification, Syntax, TimeModel};
+use crate::schemas::Schemas;
+use crate::specification::{Reading, Specification};
 use crate::{complain, exit};
 
 /// The number of shared parts of a property that are shown.
@@ -32,22 +33,15 @@ pub struct Explain {
     /// One formula instead of a specification file
     #[arg(short, long, value_name = "FORMULA", conflicts_with = "file", allow_hyphen_values = true)]
     formula: Option<String>,
-    /// The language of the specification
-    #[arg(long, value_enum, default_value = "rondel")]
-    syntax: Syntax,
-    /// The time model of properties that do not name one
-    #[arg(long, value_enum)]
-    time: Option<TimeModel>,
-    /// Let quantified formulas keep every value that ever arrived, as `@unbounded` does before a property
-    #[arg(long)]
-    unbounded: bool,
+    #[command(flatten)]
+    reading: Reading,
 }
 
 impl Explain {
     /// Prints the plan, and returns the exit status.
     pub fn run(self) -> u8 {
-        let reading = Reading { syntax: Some(self.syntax), time: self.time, unbounded: self.unbounded };
-        let loaded = Specification::from_arguments(self.file.as_ref(), self.formula.as_deref(), reading);
+        let loaded =
+            Specification::from_arguments(self.file.as_ref(), self.formula.as_deref(), &self.reading);
         let Ok(specification) = loaded else { return exit::USAGE };
         let mut out = Output::new(BufWriter::new(io::stdout().lock()));
         Plan::new(&specification).write(|text| out.write(text.as_bytes()));
@@ -65,6 +59,7 @@ impl Explain {
 /// The plan of a specification.
 struct Plan<'a> {
     spec: &'a Spec,
+    schemas: &'a Schemas,
     program: &'a Program,
     /// For every node the properties that use it, in order.
     users: Vec<Vec<usize>>,
@@ -105,7 +100,8 @@ impl Alone {
 impl<'a> Plan<'a> {
     fn new(specification: &'a Specification) -> Plan<'a> {
         let spec = &specification.spec;
-        Plan { spec, program: &specification.program, users: vec![Vec::new(); spec.nodes.len()] }
+        let users = vec![Vec::new(); spec.nodes.len()];
+        Plan { spec, schemas: &specification.schemas, program: &specification.program, users }
     }
 
     fn write(mut self, mut out: impl FnMut(&str)) {
@@ -116,7 +112,7 @@ impl<'a> Plan<'a> {
                 text += &format!("  \"{}\"", topic.address);
             }
             if let Some(name) = &topic.type_name {
-                text += &format!("  : {name}");
+                text += &format!("  : {name}  ({})", self.schemas.origin(name));
             }
             text.push('\n');
             text += &self.fields(i);
@@ -165,6 +161,7 @@ impl<'a> Plan<'a> {
                 Read::Value(value_type) => value_type.to_string(),
                 Read::Presence => "presence".to_owned(),
                 Read::Elements(..) => "conditions on its elements".to_owned(),
+                Read::Length => "length".to_owned(),
             };
             lines.entry(field.path.to_string()).or_default().insert(what);
         }

@@ -11,14 +11,15 @@ use rondel_recording::durable;
 use rondel_runtime::{Input, Session, SessionPlan, SystemClock};
 
 use crate::deployment::{
-    self, Address, AlignmentSection, Binding, Deployment, Durability, check_time_field, spread, time_source,
+    self, Address, AlignmentSection, Binding, Deployment, Durability, Mistyped, Typing, check_time_field,
+    spread, time_source,
 };
 use crate::live::{Options, Running};
 use crate::networks::{self, NetworkArguments};
 use crate::output::{Emit, Format};
 use crate::pipeline::Stop;
 use crate::resume;
-use crate::specification::{Reading, Specification, Syntax, TimeModel};
+use crate::specification::{Reading, Specification};
 use crate::summary::status;
 use crate::{complain, exit, say, signals, warn};
 
@@ -38,16 +39,8 @@ pub struct Run {
     /// One formula instead of a specification file
     #[arg(short, long, value_name = "FORMULA", conflicts_with = "file", allow_hyphen_values = true)]
     formula: Option<String>,
-    /// The language of the specification
-    #[arg(long, value_enum, default_value = "rondel")]
-    syntax: Syntax,
-    /// The time model of properties that do not name one (default: dense where bounds have units of time,
-    /// otherwise steps)
-    #[arg(long, value_enum)]
-    time: Option<TimeModel>,
-    /// Let quantified formulas keep every value that ever arrived, as `@unbounded` does before a property
-    #[arg(long)]
-    unbounded: bool,
+    #[command(flatten)]
+    reading: Reading,
     /// The source of a topic: zenoh:KEY, dds:TOPIC or mqtt:TOPIC; with several topics NAME=zenoh:KEY
     #[arg(short, long, value_name = "ADDRESS")]
     topic: Vec<String>,
@@ -168,15 +161,13 @@ impl Run {
                     exit_on_unreachable: self.network.exit_on_unreachable,
                     ..NetworkArguments::default()
                 };
-                let reading = (self.time_from.as_str(), self.time_unit.as_str(), self.syntax, self.time);
-                if self.network != network
-                    || reading != ("arrival", "s", Syntax::Rondel, None)
-                    || self.unbounded
+                let times = (self.time_from.as_str(), self.time_unit.as_str());
+                if self.network != network || times != ("arrival", "s") || self.reading != Reading::default()
                 {
                     complain(
                         "networks, times and syntax are settings of the deployment file: --zenoh-*, --dds-*, \
-                         --mqtt-*, --time, --time-from, --time-unit, --syntax and --unbounded belong to the short \
-                         form",
+                         --mqtt-*, --time, --time-from, --time-unit, --syntax, --unbounded and --schemas belong to \
+                         the short form",
                     );
                     return Err(exit::USAGE);
                 }
@@ -194,8 +185,8 @@ impl Run {
             complain(&message);
             exit::USAGE
         };
-        let reading = Reading { syntax: Some(self.syntax), time: self.time, unbounded: self.unbounded };
-        let loaded = Specification::from_arguments(self.file.as_ref(), self.formula.as_deref(), reading);
+        let loaded =
+            Specification::from_arguments(self.file.as_ref(), self.formula.as_deref(), &self.reading);
         let specification = loaded.map_err(|_| exit::USAGE)?;
         let topics = &specification.spec.topics;
         let mut sources: Vec<Option<Address>> = vec![None; topics.len()];
@@ -235,10 +226,18 @@ impl Run {
                 return Err(wrong(format!("--time-from {}: {error}", self.time_from)));
             }
             let time_unit = deployment::time_unit(&self.time_unit).unwrap_or(TimeUnit::Seconds);
-            bindings.push(Binding {
-                address,
-                input: Input { time: time_source(&self.time_from), time_unit, address: None },
-            });
+            let mut input = Input { time: time_source(&self.time_from), time_unit, ..Input::default() };
+            let schemas = &*specification.schemas;
+            let typing = Typing { topic: Some(topic), own: None, has_encoding: false, schemas };
+            let address = match typing.complete(address, &mut input) {
+                Ok(address) => address,
+                Err(Mistyped::Unknown(address, why)) => {
+                    warn(&format!("topic '{}': {why}", topic.name));
+                    address
+                }
+                Err(Mistyped::Refused(why)) => return Err(wrong(format!("topic '{}': {why}", topic.name))),
+            };
+            bindings.push(Binding { address, input });
         }
         let mut places = Vec::new();
         for text in &self.publish {

@@ -174,7 +174,7 @@ impl Tap {
                 }
                 Some(pattern) => {
                     dds::check_pattern(pattern).map_err(|error| error.to_string())?;
-                    Address::Dds(pattern.to_owned(), dds::StringType::default())
+                    Address::Dds(pattern.to_owned(), dds::TopicType::default(), dds::TopicQos::default())
                 }
                 None => Address::parse(text)?,
             };
@@ -189,7 +189,7 @@ impl Tap {
             }
             sources.push(Binding {
                 address,
-                input: Input { time: time_source(time), time_unit: unit, address: None },
+                input: Input { time: time_source(time), time_unit: unit, ..Input::default() },
             });
         }
         let network = self.network.with_wait();
@@ -269,10 +269,10 @@ impl Tap {
         let subscribe = |(i, binding): (usize, &Binding)| {
             let topic = TopicId(i as u32);
             match &binding.address {
-                Address::Dds(name, string_type) if dds::is_pattern(name) => {
+                Address::Dds(name, topic_type, qos) if dds::is_pattern(name) => {
                     let printer = Arc::clone(&printer);
                     let named = move |name: &str| Arc::new(printer.named(format!("dds:{name}")));
-                    networks.subscribe_matching((name, string_type), topic, named)
+                    networks.subscribe_matching((name, topic_type, qos), topic, named)
                 }
                 address => networks.subscribe(address, topic, Arc::clone(&printer)),
             }

@@ -15,7 +15,7 @@ use serde_json::json;
 use super::explain::with_guards;
 
 use crate::output::{Format, Output, colour_of};
-use crate::specification::{Reading, Specification, TimeModel};
+use crate::specification::{Reading, Specification};
 use crate::summary::mistyped_values;
 use crate::{complain, exit, terminal};
 
@@ -38,9 +38,8 @@ pub struct Test {
     /// Run only tests whose name contains TEXT
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
-    /// The time model of properties that do not name one
-    #[arg(long, value_enum)]
-    time: Option<TimeModel>,
+    #[command(flatten)]
+    reading: Reading,
     /// Explain the violations in failed tests
     #[arg(long)]
     explain: bool,
@@ -62,8 +61,7 @@ impl Test {
         let colour = terminal::colours_stdout();
         let (mut passed, mut failed, mut refused) = (0, 0, false);
         for file in &self.files {
-            let reading = Reading { syntax: None, time: self.time, unbounded: false };
-            let Ok(specification) = Specification::from_file(file, reading) else {
+            let Ok(specification) = Specification::from_file(file, &self.reading) else {
                 refused = true;
                 continue;
             };

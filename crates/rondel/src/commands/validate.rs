@@ -9,7 +9,7 @@ use rondel_runtime::Options;
 use rondel_runtime::text::counted;
 
 use crate::deployment::{self, Deployment};
-use crate::{exit, warn};
+use crate::{complain, exit, warn};
 
 /// Find every mistake in a deployment file and its specification, without connecting
 ///
@@ -26,6 +26,10 @@ impl Validate {
     pub fn run(self) -> u8 {
         let Ok(deployment) = Deployment::validate(&self.file) else { return exit::USAGE };
         let plan = deployment.plan(Options::default());
+        if let Err(error) = plan.start() {
+            complain(&format!("{}: {error}", self.file.display()));
+            return exit::USAGE;
+        }
         plan.mixtures().iter().for_each(|sentence| warn(sentence));
         let topics = counted(deployment.sources.len() as u64, "topic", "topics");
         let purpose = match deployment.synchronized {

@@ -22,6 +22,7 @@ use rondel_runtime::{Blind, Emit, Input, Options, SessionPlan, TimeSource};
 use rondel_spec::{Spec, Topic};
 
 use crate::networks::NetworkSettings;
+use crate::schemas::Schemas;
 use crate::specification::{Reading, Specification, Syntax, TimeModel, read_text};
 pub use alignment::Section as AlignmentSection;
 use alignment::{TopicSettings, alignment, duration};
@@ -36,7 +37,7 @@ use places::{Place, Role};
 pub use schema::check_time_field;
 use slow_consumer::slow_consumer;
 pub use slow_consumer::{WAIT as SLOW_CONSUMER_WAIT, slow_consumer_wait};
-use types::DdsType;
+pub use types::{Mistyped, Typing};
 pub use yaml::Mistake;
 use yaml::{Item, Mistakes, Synonyms, suggest};
 
@@ -242,6 +243,9 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     let file = members.get("specification");
     let formula = members.get("formula");
     let (syntax, time) = (members.get("syntax"), members.get("time"));
+    let schemas = members.get("schemas").map_or_else(Vec::new, |item| item.items());
+    let schemas =
+        schemas.iter().filter_map(|item| Some(folder.join(item.text("schemas", mistakes)?))).collect();
     let zenoh_item = members.get("zenoh");
     let dds_item = members.get("dds");
     let mqtt_item = members.get("mqtt");
@@ -259,7 +263,7 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     members.finish(SECTIONS, mistakes);
 
     let specification = match synchronize_item {
-        None => specification(root, file, formula, (syntax, time), folder, mistakes),
+        None => specification(root, file, formula, (syntax, time, schemas), folder, mistakes),
         Some(item) => {
             if file.or(formula).is_some() {
                 mistakes.at(item, "use either `synchronize:` or `specification:` (or `formula:`), not both: a synchronizer checks nothing");
@@ -298,7 +302,7 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     // Without a specification the other sections are still checked as far as possible.
     let empty = Spec::default();
     let spec = specification.as_ref().map(|s| &s.spec);
-    let bindings = sources(root, topics, spec, &networks, mistakes);
+    let bindings = sources(root, topics, specification.as_ref(), &networks, mistakes);
     let (section, alignment_places) = match alignment_item.map(|item| alignment(item, mistakes)) {
         Some((section, settings, places)) => (Some((section, settings)), places),
         None => (None, Vec::new()),
@@ -376,7 +380,7 @@ fn specification(
     root: Item<'_>,
     file: Option<Item<'_>>,
     formula: Option<Item<'_>>,
-    (syntax, time): (Option<Item<'_>>, Option<Item<'_>>),
+    (syntax, time, schemas): (Option<Item<'_>>, Option<Item<'_>>, Vec<PathBuf>),
     folder: &Path,
     mistakes: &mut Mistakes,
 ) -> Option<Specification> {
@@ -396,7 +400,7 @@ fn specification(
         let model = TimeModel::from_str(&text, false);
         model.map_err(|_| mistakes.at(item, "`time` must be steps, points, dense or linear")).ok()
     });
-    let reading = Reading { syntax: Some(syntax), time, unbounded: false };
+    let reading = &Reading { syntax, time, unbounded: false, schemas };
     match (file, formula) {
         (Some(item), Some(_)) => {
             mistakes.at(item, "use either `specification:` or `formula:`, not both");
@@ -457,16 +461,19 @@ fn forms(network: Option<&str>) -> &'static str {
 fn sources<'y>(
     root: Item<'y>,
     topics: Option<Item<'y>>,
-    spec: Option<&Spec>,
+    specification: Option<&Specification>,
     networks: &NetworkSettings,
     mistakes: &mut Mistakes,
 ) -> Vec<Source<'y>> {
+    let unread = Schemas::default();
+    let schemas = specification.map_or(&unread, |specification| &*specification.schemas);
+    let spec = specification.map(|specification| &specification.spec);
     let entries = topics.map_or_else(Vec::new, |item| item.entries("topics", mistakes));
     let network = only_network(networks);
     let mut bindings = Vec::new();
     for (name, key, item) in &entries {
         let topic = spec.and_then(|spec| spec.topics.iter().find(|t| t.name == *name));
-        let binding = binding(*item, topic, network, mistakes);
+        let binding = binding(*item, topic, network, schemas, mistakes);
         if let (Some(spec), None) = (spec, topic) {
             let names = || spec.topics.iter().map(|t| t.name.as_str());
             let hint = suggest(name, names()).map_or_else(
@@ -500,7 +507,20 @@ fn sources<'y>(
         // With a single network, the address in the specification is the address on this network.
         match Address::parse(&format!("{network}:{}", topic.address.trim_start_matches('/'))) {
             Ok(address) => {
-                let binding = Binding { address, input: arrival() };
+                let mut input = arrival();
+                let typing = Typing { topic: Some(topic), own: None, has_encoding: false, schemas };
+                let address = match typing.complete(address, &mut input) {
+                    Ok(address) => address,
+                    Err(Mistyped::Unknown(address, why)) => {
+                        mistakes.doubt(item, why);
+                        address
+                    }
+                    Err(Mistyped::Refused(why)) => {
+                        mistakes.at(item, format!("topic '{name}': {why}"));
+                        continue;
+                    }
+                };
+                let binding = Binding { address, input };
                 sources.push(Source { name, item, binding, settings: TopicSettings::default() });
             }
             Err(error) => mistakes.at(
@@ -526,11 +546,12 @@ fn binding(
     item: Item<'_>,
     topic: Option<&Topic>,
     network: Option<&str>,
+    schemas: &Schemas,
     mistakes: &mut Mistakes,
 ) -> Option<(Binding, TopicSettings)> {
     let mut settings = TopicSettings::default();
     let mut input = arrival();
-    let mut string_type = None;
+    let mut own_type = None;
     let mut encoding = None;
     let mut of_mqtt = OfTopic::none();
     let address = if item.is_mapping() {
@@ -560,7 +581,7 @@ fn binding(
         }
         of_mqtt = OfTopic::read(&mut members, mistakes);
         settings = TopicSettings::read(&mut members, mistakes);
-        string_type = members.get("type").and_then(|item| Some((item, item.text("type", mistakes)?)));
+        own_type = members.get("type").and_then(|item| Some((item, item.text("type", mistakes)?)));
         members.finish(TOPIC, mistakes);
         if source.is_none() {
             mistakes.at(item, format!("a topic needs `source:`, which is {}", forms(network)));
@@ -577,38 +598,22 @@ fn binding(
         }
         (parsed, _) => parsed,
     };
-    match (parsed, string_type) {
-        (Ok(Address::Dds(name, mut known)), Some((item, type_name))) => {
-            match DdsType::parse(&type_name) {
-                DdsType::String(name) => known.name = name,
-                DdsType::Unknown(name) => {
-                    mistakes.doubt(item, types::unknown(&type_name));
-                    known.name = name;
-                }
-                DdsType::Other => {
-                    mistakes.at(item, types::refused(&type_name));
-                    return None;
-                }
-                DdsType::Invalid => {
-                    mistakes.at(
-                        item,
-                        format!("'{type_name}' is not the name of a type, such as std_msgs/msg/String"),
-                    );
-                    return None;
-                }
-            }
-            Some((Binding { address: Address::Dds(name, known), input }, settings))
+    let typing = Typing {
+        topic,
+        own: own_type.as_ref().map(|(_, name)| name.as_str()),
+        has_encoding: encoding.is_some(),
+        schemas,
+    };
+    let place = own_type.as_ref().map_or(address, |(item, _)| *item);
+    let parsed = parsed.map_err(|error| mistakes.at(address, error)).ok()?;
+    match typing.complete(parsed, &mut input) {
+        Ok(address) => Some((Binding { address: of_mqtt.at(address, mistakes), input }, settings)),
+        Err(Mistyped::Unknown(address, why)) => {
+            mistakes.doubt(place, why);
+            Some((Binding { address, input }, settings))
         }
-        (Ok(_), Some((item, _))) => {
-            mistakes.at(item, "`type` belongs to topics on DDS; remove it here");
-            None
-        }
-        (Ok(address), None) => {
-            let binding = Binding { address: of_mqtt.at(address, mistakes), input };
-            Some((binding, settings))
-        }
-        (Err(error), _) => {
-            mistakes.at(address, error);
+        Err(Mistyped::Refused(why)) => {
+            mistakes.at(place, why);
             None
         }
     }

@@ -5,7 +5,7 @@ use rondel_net::{dds, mqtt, zenoh};
 use rondel_runtime::alignment::{Late, MaxWait, Policy, WaitFor};
 use rondel_runtime::{AlignmentClock, Emit, Input, TimeSource};
 
-use super::{Address, Deployment, Encoding};
+use super::{Address, Deployment};
 use crate::networks::Mqtt;
 
 impl Deployment {
@@ -27,13 +27,14 @@ impl Deployment {
             self.specification.spec.topics.iter().zip(&self.sources).zip(settings)
         {
             let address = source.address.to_string();
-            let encoding = match (&source.address, source.address.encoding()) {
-                (Address::Dds(_, string_type), _) => format!("json in {}", string_type.name),
-                (_, Encoding::Json) => "json".to_owned(),
-                (_, Encoding::CdrString) => "cdr_string".to_owned(),
+            let name = source.address.encoding().name();
+            let encoding = match (&source.address, &source.input.message_type) {
+                (Address::Dds(_, dds::TopicType::Text(text), _), _) => format!("json in {}", text.name),
+                (_, Some(message_type)) => format!("{name} of {}", message_type.name()),
+                _ => name.to_owned(),
             };
             // The encoding has a column of its own.
-            let address = address.replacen("+cdr_string:", ":", 1);
+            let address = address.replacen(&format!("+{name}:"), ":", 1);
             let mut row = row([&topic.name, &address, &time(&source.input), &encoding]);
             if let Some(settings) = settings.filter(|_| waits) {
                 row.push(match settings.max_wait {

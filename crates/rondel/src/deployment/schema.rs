@@ -52,6 +52,7 @@ fn collect(schema: &Schema, prefix: &str, fields: &mut Vec<(String, Option<Value
                 collect(inner, &format!("{path}."), fields);
                 fields.push((path, None));
             }
+            SchemaType::Stamp(kind, _) => fields.push((path, Some(*kind))),
             SchemaType::Array(_) => {}
         }
     }

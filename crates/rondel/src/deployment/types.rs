@@ -1,208 +1,186 @@
-//! The types of DDS topics: which ones Rondel can read.
+//! The types and encodings of topics: what an address, a deployment and a specification say about them together.
 
-use rondel_net::dds;
+use std::sync::Arc;
 
-/// The type of a topic on DDS, by its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum DdsType {
-    /// It has one string; this is its name on DDS.
-    String(String),
-    /// Its members are not known here; this is its name on DDS.
-    Unknown(String),
-    /// It is known to have other fields.
-    Other,
-    /// It is not the name of a type.
-    Invalid,
+use rondel_decode::schema::{Schema, Type};
+use rondel_net::dds::{self, RawType, StringType, TopicType};
+use rondel_runtime::Input;
+use rondel_spec::Topic;
+
+use super::{Address, Encoding};
+use crate::schemas::Schemas;
+
+/// What is said about the messages of a topic beside its address.
+pub struct Typing<'t> {
+    /// The topic of the specification, whose type may be declared.
+    pub topic: Option<&'t Topic>,
+    /// The type in the deployment, which takes precedence.
+    pub own: Option<&'t str>,
+    /// Whether the encoding is stated, so that it is not chosen by the type.
+    pub has_encoding: bool,
+    /// The definitions of types.
+    pub schemas: &'t Schemas,
 }
 
-impl DdsType {
-    /// Reads a name as on DDS (`std_msgs::msg::dds_::String_`) or as in ROS 2 (`std_msgs/msg/String`).
-    pub(super) fn parse(name: &str) -> DdsType {
-        if dds::check_topic(name).is_err() {
-            return DdsType::Invalid;
+/// A mistake in what is said about the messages of a topic.
+pub enum Mistyped {
+    /// The type is wrong, or missing.
+    Refused(String),
+    /// Nothing can be found out about the type; the address reads one string of it.
+    Unknown(Address, String),
+}
+
+impl Typing<'_> {
+    /// Completes the address, and how its messages are read.
+    ///
+    /// # Errors
+    /// [`Mistyped`].
+    pub fn complete(&self, address: Address, input: &mut Input) -> Result<Address, Mistyped> {
+        let declared = self.topic.and_then(|topic| topic.type_name.as_deref());
+        let name = self.own.or(declared);
+        if let Some(name) = name.filter(|name| !is_name(name)) {
+            return Err(Mistyped::Refused(format!(
+                "'{name}' is not the name of a type, such as std_msgs/msg/String"
+            )));
         }
-        let parts: Vec<&str> = name.split('/').collect();
-        let (package, message) = match parts[..] {
-            [package, "msg", message] | [package, message] => (package, message),
-            [_] => {
-                let parts: Vec<&str> = name.split("::").collect();
-                match parts[..] {
-                    [package, "msg", "dds_", message] => {
-                        (package, message.strip_suffix('_').unwrap_or(message))
+        let address = match (address, name) {
+            (Address::Dds(topic, TopicType::Text(_), qos), Some(name)) => {
+                let schema = self.schemas.schema(name);
+                let text = schema.as_ref().ok().and_then(|schema| text_member(schema));
+                match (schema, text) {
+                    // A field of a declared type is meant, not JSON in its text.
+                    (_, Some(member)) if declared.is_none() || self.has_encoding => {
+                        let text = StringType { name: dds_name(name), member, ..StringType::default() };
+                        Address::Dds(topic, TopicType::Text(text), qos)
                     }
-                    [package, "msg", message] => (package, message),
-                    _ => return DdsType::Unknown(name.to_owned()),
+                    (Ok(_), None) if self.has_encoding => {
+                        let why =
+                            format!("{name} has other fields than one string, in which JSON could stand");
+                        return Err(Mistyped::Refused(why));
+                    }
+                    (Ok(schema), _) => {
+                        let raw = RawType { name: Some(dds_name(name)), keyed: Some(has_key(&schema)) };
+                        Address::Dds(topic, TopicType::Raw(raw), qos)
+                    }
+                    (Err(_), _) => {
+                        let text = StringType { name: dds_name(name), ..StringType::default() };
+                        let why = format!(
+                            "no definition of {name} is known, so it is taken for a type with one string, JSON; \
+                             otherwise name its definition with `schemas:`"
+                        );
+                        let address = Address::Dds(topic, TopicType::Text(text), qos);
+                        return Err(Mistyped::Unknown(address, why));
+                    }
                 }
             }
-            _ => return DdsType::Invalid,
+            (Address::Dds(topic, TopicType::Raw(_), qos), Some(name)) => {
+                let keyed = self.schemas.schema(name).ok().map(|schema| has_key(&schema));
+                Address::Dds(topic, TopicType::Raw(RawType { name: Some(dds_name(name)), keyed }), qos)
+            }
+            (address, _) => address,
         };
-        if package.is_empty() || message.is_empty() {
-            return DdsType::Invalid;
+        let Encoding::Of(encoding) = address.encoding() else { return Ok(address) };
+        input.encoding = encoding;
+        if !encoding.needs_schema() {
+            return match (&address, self.own) {
+                (Address::Dds(..), _) | (_, None) => Ok(address),
+                (_, Some(_)) => Err(Mistyped::Refused(
+                    "`type` belongs to topics on DDS and to binary encodings, such as `encoding: cdr`; remove it here"
+                        .to_owned(),
+                )),
+            };
         }
-        // Names without `::` are those of ROS 2, which has names of its own on DDS.
-        let on_dds =
-            if name.contains('/') { format!("{package}::msg::dds_::{message}_") } else { name.to_owned() };
-        if matches!(package, "std_msgs" | "example_interfaces") && message == "String" {
-            return DdsType::String(on_dds);
+        let Some(name) = name else {
+            return Err(Mistyped::Refused(format!(
+                "messages in {} can be read only with the definition of their type: name it with `type:`, or in the \
+                 specification",
+                encoding.name()
+            )));
+        };
+        match self.schemas.message_type(name, encoding) {
+            Ok(message_type) => {
+                input.message_type = Some(Arc::new(message_type));
+                Ok(address)
+            }
+            Err(error) => Err(Mistyped::Refused(format!("the type of the messages cannot be used: {error}"))),
         }
-        let known = KNOWN.iter().find(|(known, _)| *known == package);
-        if known.is_some_and(|(_, messages)| messages.contains(&message)) {
-            return DdsType::Other;
-        }
-        DdsType::Unknown(on_dds)
     }
 }
 
-/// What Rondel reads, in messages.
-const READS: &str = "Rondel reads std_msgs/msg/String and types with one string on DDS in this version";
-
-/// The error about a type that has other fields.
-pub(super) fn refused(name: &str) -> String {
-    format!("{READS}; {name} has other fields")
+/// Whether a text can be the name of a type.
+fn is_name(name: &str) -> bool {
+    let is_part =
+        |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let parts = name.replace("::", "/").replace('.', "/");
+    dds::check_topic(name).is_ok() && parts.split('/').all(is_part) && name.split('/').count() <= 3
 }
 
-/// The warning about a type that is not known.
-pub(super) fn unknown(name: &str) -> String {
-    format!("{READS}; make sure that {name} has one string and no other field")
+/// The only member of a type, if it is an unbounded text.
+fn text_member(schema: &Schema) -> Option<String> {
+    match &schema.root().members[..] {
+        [member] if matches!(member.member_type, Type::String { wide: false, .. }) && !member.optional => {
+            Some(member.name.to_string())
+        }
+        _ => None,
+    }
 }
 
-/// Message types of ROS 2 that are not one string, by package.
-const KNOWN: [(&str, &[&str]); 4] = [
-    (
-        "std_msgs",
-        &[
-            "Bool",
-            "Byte",
-            "ByteMultiArray",
-            "Char",
-            "ColorRGBA",
-            "Empty",
-            "Float32",
-            "Float32MultiArray",
-            "Float64",
-            "Float64MultiArray",
-            "Header",
-            "Int16",
-            "Int16MultiArray",
-            "Int32",
-            "Int32MultiArray",
-            "Int64",
-            "Int64MultiArray",
-            "Int8",
-            "Int8MultiArray",
-            "MultiArrayDimension",
-            "MultiArrayLayout",
-            "UInt16",
-            "UInt16MultiArray",
-            "UInt32",
-            "UInt32MultiArray",
-            "UInt64",
-            "UInt64MultiArray",
-            "UInt8",
-            "UInt8MultiArray",
-        ],
-    ),
-    (
-        "geometry_msgs",
-        &[
-            "Accel",
-            "AccelStamped",
-            "AccelWithCovariance",
-            "AccelWithCovarianceStamped",
-            "Inertia",
-            "InertiaStamped",
-            "Point",
-            "Point32",
-            "PointStamped",
-            "Polygon",
-            "PolygonInstance",
-            "PolygonInstanceStamped",
-            "PolygonStamped",
-            "Pose",
-            "Pose2D",
-            "PoseArray",
-            "PoseStamped",
-            "PoseWithCovariance",
-            "PoseWithCovarianceStamped",
-            "Quaternion",
-            "QuaternionStamped",
-            "Transform",
-            "TransformStamped",
-            "Twist",
-            "TwistStamped",
-            "TwistWithCovariance",
-            "TwistWithCovarianceStamped",
-            "Vector3",
-            "Vector3Stamped",
-            "VelocityStamped",
-            "Wrench",
-            "WrenchStamped",
-        ],
-    ),
-    (
-        "sensor_msgs",
-        &[
-            "BatteryState",
-            "CameraInfo",
-            "ChannelFloat32",
-            "CompressedImage",
-            "FluidPressure",
-            "Illuminance",
-            "Image",
-            "Imu",
-            "JointState",
-            "Joy",
-            "JoyFeedback",
-            "JoyFeedbackArray",
-            "LaserEcho",
-            "LaserScan",
-            "MagneticField",
-            "MultiDOFJointState",
-            "MultiEchoLaserScan",
-            "NavSatFix",
-            "NavSatStatus",
-            "PointCloud",
-            "PointCloud2",
-            "PointField",
-            "Range",
-            "RegionOfInterest",
-            "RelativeHumidity",
-            "Temperature",
-            "TimeReference",
-        ],
-    ),
-    (
-        "nav_msgs",
-        &[
-            "Goals",
-            "GridCells",
-            "MapMetaData",
-            "OccupancyGrid",
-            "Odometry",
-            "Path",
-            "Trajectory",
-            "TrajectoryPoint",
-        ],
-    ),
-];
+fn has_key(schema: &Schema) -> bool {
+    schema.root().members.iter().any(|member| member.key)
+}
+
+/// The name of a type on DDS, where ROS 2 has names of its own: `std_msgs::msg::dds_::String_`.
+fn dds_name(name: &str) -> String {
+    let parts: Vec<&str> = name.split(['/', '.']).collect();
+    match parts[..] {
+        [package, "msg", message] | [package, message] => format!("{package}::msg::dds_::{message}_"),
+        _ => name.to_owned(),
+    }
+}
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
-    use super::DdsType;
+    use super::*;
+
+    /// The type on DDS and the encoding, for a type in the deployment and one in the specification.
+    fn typed(own: Option<&str>, declared: Option<&str>, has_encoding: bool) -> (String, String) {
+        let topic = Topic {
+            name: "t".to_owned(),
+            address: "t".to_owned(),
+            type_name: declared.map(str::to_owned),
+            schema: None,
+        };
+        let schemas = Schemas::read(&[]).unwrap();
+        let typing = Typing { topic: Some(&topic), own, has_encoding, schemas: &schemas };
+        let mut input = Input::default();
+        let address = match typing.complete(Address::parse("dds:t").unwrap(), &mut input) {
+            Ok(address) | Err(Mistyped::Unknown(address, _)) => address,
+            Err(Mistyped::Refused(why)) => return (why, String::new()),
+        };
+        let Address::Dds(_, topic_type, _) = address else { unreachable!() };
+        let form = if topic_type.is_raw() { "raw" } else { "text" };
+        (topic_type.name().unwrap_or_default().to_owned(), format!("{form} {}", input.encoding.name()))
+    }
 
     #[test]
-    fn names_of_types_are_read() {
-        let on_dds = || "std_msgs::msg::dds_::String_".to_owned();
+    fn a_type_decides_how_a_topic_on_dds_is_read() {
+        let is = |name: &str, how: &str| (name.to_owned(), how.to_owned());
+        let string = "std_msgs::msg::dds_::String_";
+        assert_eq!(typed(None, None, false), is(string, "text json"));
         for name in ["std_msgs/msg/String", "std_msgs/String", "std_msgs::msg::dds_::String_"] {
-            assert_eq!(DdsType::parse(name), DdsType::String(on_dds()), "{name}");
+            assert_eq!(typed(Some(name), None, false), is(string, "text json"), "{name}");
+            assert_eq!(typed(None, Some(name), false), is(string, "raw cdr"), "{name}");
+            assert_eq!(typed(None, Some(name), true), is(string, "text json"), "{name}");
         }
-        for name in ["geometry_msgs/msg/PoseStamped", "nav_msgs::msg::dds_::Odometry_", "std_msgs/Header"] {
-            assert_eq!(DdsType::parse(name), DdsType::Other, "{name}");
-        }
-        assert_eq!(DdsType::parse("demo::Text"), DdsType::Unknown("demo::Text".to_owned()));
-        assert_eq!(DdsType::parse("demo/msg/Text"), DdsType::Unknown("demo::msg::dds_::Text_".to_owned()));
+        let pose = "geometry_msgs::msg::dds_::PoseStamped_";
+        assert_eq!(typed(Some("geometry_msgs/msg/PoseStamped"), None, false), is(pose, "raw cdr"));
+        assert_eq!(typed(None, Some("geometry_msgs.PoseStamped"), false), is(pose, "raw cdr"));
+        assert_eq!(typed(Some("demo::Text"), None, false), is("demo::Text", "text json"));
         for name in ["", "a b", "a/b/c/d", "/", "a/"] {
-            assert_eq!(DdsType::parse(name), DdsType::Invalid, "{name}");
+            assert!(typed(Some(name), None, false).0.contains("is not the name of a type"), "{name}");
         }
+        let other = typed(Some("geometry_msgs/msg/PoseStamped"), None, true).0;
+        assert!(other.contains("has other fields than one string"), "{other}");
     }
 }

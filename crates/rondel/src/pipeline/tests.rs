@@ -4,7 +4,7 @@ mod waiting;
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use rondel_event::{Path, TimeUnit};
+use rondel_event::Path;
 use rondel_net::adapter::PublishError;
 use rondel_runtime::{Input, ManualClock, Options, SessionPlan, Specification, SystemClock, TimeSource};
 use rondel_spec::{Bounds, Expr, ExprId, Property, Spec, TimeModel, Topic};
@@ -35,7 +35,7 @@ fn alive(time: TimeModel, milliseconds: u64) -> Spec {
 
 /// A message whose time stands in its field `t`.
 fn input() -> Input {
-    Input { time: TimeSource::Field(Path::keys(["t"])), time_unit: TimeUnit::Seconds, address: None }
+    Input { time: TimeSource::Field(Path::keys(["t"])), ..Input::default() }
 }
 
 fn pipeline_of(spec: Spec, clock: Arc<dyn Clock>) -> (Pipeline, mpsc::Receiver<String>) {

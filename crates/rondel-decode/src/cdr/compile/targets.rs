@@ -6,7 +6,7 @@ use super::super::error::PlanErrorKind;
 use super::super::plan::{Enumeration, Number, Target, TextTarget, TimeTarget};
 use super::Compiler;
 use crate::fields::Want;
-use crate::schema::{Enum, Extensibility, Primitive, Struct, Type};
+use crate::schema::{Enum, Extensibility, Primitive, Struct};
 
 /// What is wanted at one place.
 pub(super) type Wanted<'p> = Vec<Want<'p>>;
@@ -69,6 +69,7 @@ impl Compiler<'_> {
             Want::Value(wanted, _) => PlanErrorKind::OtherType(*wanted, found.into()),
             Want::EventTime => PlanErrorKind::OtherType(ValueType::Time, found.into()),
             Want::Elements(..) => PlanErrorKind::NoElements,
+            Want::Length(_) => PlanErrorKind::NoLength(found.into()),
             Want::Presence(_) | Want::Test(..) => PlanErrorKind::OtherCondition(found.into()),
         });
     }
@@ -160,6 +161,7 @@ impl Compiler<'_> {
         for want in wanted {
             targets.push(match want {
                 Want::Value(ValueType::String, Slot::String(column)) => TextTarget::Column(*column),
+                Want::Length(Slot::Int(column)) => TextTarget::Length(*column),
                 Want::Presence(Slot::Bool(column)) => TextTarget::Present(*column),
                 Want::Test(bit, Test::Present) => TextTarget::Met(*bit),
                 Want::Test(bit, test @ Test::Equals(Value::String(_))) => {
@@ -184,24 +186,11 @@ impl Compiler<'_> {
         if wanted.is_empty() {
             return Vec::new();
         }
-        let is_seconds = |name: &str| matches!(name, "sec" | "secs" | "seconds");
-        let is_nanos =
-            |name: &str| matches!(name, "nanosec" | "nanosecs" | "nsec" | "nsecs" | "nanos" | "nanoseconds");
-        let is_integer = |index: usize| {
-            let member = &structure.members[index];
-            !member.optional && matches!(member.member_type, Type::Primitive(p) if p.range().is_some())
-        };
-        let seconds = structure.members.iter().position(|member| is_seconds(&member.name));
-        let nanos = structure.members.iter().position(|member| is_nanos(&member.name));
-        let is_time = structure.members.len() == 2 && extensibility != Extensibility::Mutable;
-        let (Some(seconds), Some(nanos)) = (seconds, nanos) else {
+        let stamp = structure.stamp().filter(|_| extensibility != Extensibility::Mutable);
+        let Some((seconds, nanos)) = stamp else {
             wanted.iter().for_each(|want| self.other_type(want, "a structure"));
             return Vec::new();
         };
-        if !is_time || !is_integer(seconds) || !is_integer(nanos) {
-            wanted.iter().for_each(|want| self.other_type(want, "a structure"));
-            return Vec::new();
-        }
         let mut last = Vec::new();
         for want in wanted {
             match time_target(want) {

@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use ::zenoh::sample::SourceInfo;
+use ::zenoh::session::ZenohId;
 use rondel_event::{Origin, Timestamp, TopicId};
 
 use super::{AGAIN, Asked, Attended, Places, Recoverer};
 use crate::adapter::{Outage, Receiver, Sample, now};
+use crate::zenoh::envelope::publisher_of;
 use crate::zenoh::{advanced, resend};
 
 /// Publishers whose numbers are compared without a lock.
@@ -37,6 +39,8 @@ pub(in crate::zenoh) struct Numbers<R: ?Sized> {
     /// Held while messages are delivered, except those that come in order.
     delivering: Mutex<()>,
     closed: AtomicBool,
+    /// Whether messages come already. Before that, nothing is fetched: those published meanwhile would be missed.
+    begun: AtomicBool,
     recoverer: Arc<Recoverer>,
 }
 
@@ -97,6 +101,9 @@ struct Gap {
     until: Option<u32>,
     /// The smallest distance to the publisher so far, and since when.
     distance: (u32, Instant),
+    /// Whether the messages were published before the publisher was known: whatever it keeps is fetched, and nothing
+    /// is missing.
+    history: bool,
 }
 
 /// A message that came after a gap.
@@ -118,6 +125,16 @@ struct Silence {
     asked: Option<Asked>,
 }
 
+impl Numbered {
+    /// A publisher whose next message has this number.
+    fn new(key: &str, id: (&ZenohId, u32), next: u32, timed: bool) -> Numbered {
+        let (own, of_advanced) = (resend::place(key, id), advanced::place(key, id));
+        let places = Places { own, of_advanced, advanced: false };
+        let (answers, fetched, gap, silence) = (Answers::Unknown, None, None, Silence::new(next));
+        Numbered { places, next, fetched, answers, gap, silence, timed }
+    }
+}
+
 impl Gap {
     fn new(first: u32) -> Gap {
         let now_at = Instant::now();
@@ -132,6 +149,7 @@ impl Gap {
             due: now_at,
             fetched: 0,
             distance: (u32::MAX, now_at),
+            history: false,
         }
     }
 
@@ -174,6 +192,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
             table: Mutex::default(),
             delivering: Mutex::default(),
             closed: AtomicBool::new(false),
+            begun: AtomicBool::new(false),
             recoverer: Arc::clone(recoverer),
         });
         let attended: Weak<dyn Attended> = {
@@ -192,6 +211,28 @@ impl<R: Receiver + ?Sized> Numbers<R> {
     /// The number of connections that were opened so far.
     pub(in crate::zenoh) fn connections(&self) -> Arc<AtomicU64> {
         self.recoverer.watch.upgrade().map(|watch| watch.connections()).unwrap_or_default()
+    }
+
+    /// Fetches what a publisher keeps that was detected at this key, before its first message is delivered.
+    pub(in crate::zenoh) fn announce(&self, key: &str, (session, entity): (&ZenohId, u32)) {
+        let publisher = publisher_of(session, entity);
+        let table = &mut *self.table();
+        if self.closed() || table.publishers.contains_key(&publisher) || table.publishers.len() >= PUBLISHERS
+        {
+            return;
+        }
+        let mut numbered = Numbered::new(key, (session, entity), 0, true);
+        numbered.places.advanced = true;
+        numbered.gap = Some(Gap { history: true, ..Gap::new(0) });
+        table.publishers.insert(publisher, numbered);
+        table.gaps.push(publisher);
+        self.recoverer.wake();
+    }
+
+    /// Begins to fetch: messages come from now on.
+    pub(in crate::zenoh) fn begin(&self) {
+        self.begun.store(true, Ordering::Release);
+        self.recoverer.wake();
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -227,13 +268,9 @@ impl<R: Receiver + ?Sized> Numbers<R> {
             if table.publishers.len() >= PUBLISHERS {
                 return true;
             }
-            let (own, of_advanced) =
-                (resend::place(key, info.source_id()), advanced::place(key, info.source_id()));
-            let places = Places { own, of_advanced, advanced: false };
-            let silence = Silence::new(number);
-            let (answers, fetched, gap) = (Answers::Unknown, None, None);
+            let id = info.source_id();
             let timed = sample.source_time.is_some();
-            let publisher = Numbered { places, next: number, fetched, answers, gap, silence, timed };
+            let publisher = Numbered::new(key, (&id.zid(), id.eid()), number, timed);
             table.publishers.insert(origin.publisher, publisher);
         }
         let next = self.next(table, origin.publisher);
@@ -242,7 +279,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         let was_fetched = publisher
             .fetched
             .is_some_and(|(first, after)| beyond(number, first) >= 0 && beyond(number, after) < 0);
-        if distance < 0 && (was_fetched || publisher.gap.is_some()) {
+        if distance < 0 && (was_fetched || publisher.gap.as_ref().is_some_and(|gap| !gap.history)) {
             return false;
         }
         let held = || Held { number, time: sample.source_time, payload: sample.payload.into() };
@@ -325,6 +362,15 @@ impl<R: Receiver + ?Sized> Numbers<R> {
     fn give_up(&self, table: &mut Table, publisher: u64) {
         let Some(numbered) = table.publishers.get_mut(&publisher) else { return };
         let Some(mut gap) = numbered.gap.take() else { return };
+        if gap.history && gap.fetched == 0 {
+            // It has kept nothing: its first message tells where its numbers begin.
+            let Some(first) = gap.held.front() else {
+                table.publishers.remove(&publisher);
+                table.gaps.retain(|one| *one != publisher);
+                return;
+            };
+            numbered.next = first.number;
+        }
         // Otherwise it would be asked for the same messages for ever.
         let known = gap.held.is_empty();
         while let Some(held) = gap.release() {
@@ -362,6 +408,10 @@ impl<R: Receiver + ?Sized> Numbers<R> {
                 let table = &mut *self.table();
                 let Some(numbered) = table.publishers.get_mut(&publisher) else { return false };
                 let Some(gap) = &mut numbered.gap else { return false };
+                if gap.history {
+                    self.give_up(table, publisher);
+                    return false;
+                }
                 // At once, the first time.
                 let again = if numbered.places.advanced { AGAIN } else { Duration::ZERO };
                 gap.due = Instant::now() + again;
@@ -393,13 +443,17 @@ impl<R: Receiver + ?Sized> Numbers<R> {
     fn take(&self, publisher: u64, answer: &[u8]) {
         let begun = self.table().publishers.get_mut(&publisher).and_then(|numbered| {
             numbered.answers = Answers::Yes;
-            numbered.gap.as_ref().map(|_| (numbered.next, numbered.timed))
+            numbered.gap.as_ref().map(|gap| (numbered.next, numbered.timed, gap.history && gap.fetched == 0))
         });
-        let Some((mut position, timed)) = begun else { return };
+        let Some((mut position, timed, mut is_first)) = begun else { return };
         let start = position;
         let mut count = 0;
         let whole = resend::read(answer, |number, time, payload| {
             let number = number as u32;
+            if std::mem::take(&mut is_first) {
+                // Those before it are not kept, and nobody misses them.
+                position = number;
+            }
             if beyond(number, position) > 0 {
                 // The publisher has not kept those before. Some may have come.
                 position = self.deliver_held(publisher, position, number);
@@ -415,7 +469,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         let Some(gap) = &mut numbered.gap else { return };
         numbered.next = position;
         gap.fetched += count;
-        if count > 0 {
+        if count > 0 && !gap.history {
             self.recoverer.count(self.topic, count, gap.from);
         }
         let next = whole.map_or(position, |next| next as u32);
@@ -453,7 +507,11 @@ impl<R: Receiver + ?Sized> Numbers<R> {
             gap.due = Instant::now();
             return;
         }
-        tracing::info!(topic = %self.name, count = gap.fetched, "received missed messages again");
+        if gap.history {
+            tracing::debug!(topic = %self.name, count = gap.fetched, "received what a publisher has kept");
+        } else {
+            tracing::info!(topic = %self.name, count = gap.fetched, "received missed messages again");
+        }
         // Under the lock: what comes now waits, and its publisher with it.
         self.give_up(table, publisher);
         self.take_slot(table, publisher);
@@ -500,6 +558,9 @@ impl Silence {
 
 impl<R: Receiver + ?Sized> Attended for Numbers<R> {
     fn attend(&self, recoverer: &Recoverer) -> bool {
+        if !self.begun.load(Ordering::Acquire) {
+            return false;
+        }
         let gaps = self.table().gaps.clone();
         for publisher in &gaps {
             let _delivering = self.delivering.lock().unwrap_or_else(PoisonError::into_inner);

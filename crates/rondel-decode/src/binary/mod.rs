@@ -1,0 +1,201 @@
+//! CBOR (RFC 8949) and MessagePack: messages of maps, arrays and values that describe themselves, as JSON does.
+//!
+//! A [`BinaryDecoder`] walks over every message once, enters only what leads to a field, and passes the rest
+//! by its length. Maps have texts as keys, or integers, which a path names in decimal digits. Other keys, and
+//! values of other types, are passed. Fields that are missing are absent, as in JSON.
+//!
+//! | value | read as |
+//! |---|---|
+//! | integer, floating-point number (16, 32 and 64 bits) | `int` if it is whole, `float`; NaN is invalid |
+//! | text, also in several parts | `string`, and as in JSON a time: a date, or a number with a unit |
+//! | map `{sec, nanosec}`, number in the unit of the topic | `time`, `duration` |
+//! | CBOR: number with tag 1 | `time` in seconds, whatever the unit of the topic |
+//! | MessagePack: extension of type -1 | `time` |
+//! | other tags of CBOR | their value, without the tag |
+//! | null, undefined | invalid |
+//! | integer beyond 64 bits, byte string, other simple values and extensions | present, but of another type |
+//!
+//! What is passed is checked for its structure only: whether a text is UTF-8 is checked where it is read. Of a
+//! key that a map repeats, the last value counts.
+
+mod cbor;
+mod msgpack;
+mod plan;
+mod walk;
+
+use std::sync::Arc;
+
+use rondel_event::{Block, Path, Projection, TimeUnit, Timestamp, TopicId};
+
+use crate::cdr::PlanError;
+use crate::error::{Fault, MessageError, MessageErrorKind, Parsed};
+use crate::fields::Fields;
+use crate::sink::{Scalar, Sink};
+use plan::Node;
+use walk::Walk;
+
+/// The encoding of messages that describe themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BinaryFormat {
+    /// CBOR, RFC 8949.
+    Cbor,
+    /// MessagePack, with timestamps.
+    Msgpack,
+}
+
+/// Decodes the CBOR or MessagePack payloads of one topic.
+#[derive(Clone, Debug)]
+pub struct BinaryDecoder {
+    format: BinaryFormat,
+    topic: TopicId,
+    root: Arc<Node>,
+    time_unit: TimeUnit,
+    mistyped: u64,
+    /// The parts of a text together.
+    scratch: Vec<u8>,
+}
+
+impl BinaryDecoder {
+    /// A decoder for messages on `topic`, of which the fields of `projection` are read.
+    ///
+    /// `time` names the field that holds the time of the event; without it the time is the one given to
+    /// [`BinaryDecoder::decode`]. Times that are plain numbers count in `time_unit`.
+    ///
+    /// # Errors
+    /// An array whose elements have more than 64 conditions.
+    pub fn new(
+        format: BinaryFormat,
+        topic: TopicId,
+        projection: &Projection,
+        time: Option<&Path>,
+        time_unit: TimeUnit,
+    ) -> Result<BinaryDecoder, Vec<PlanError>> {
+        let mut errors = Vec::new();
+        let root = Arc::new(Node::new(&Fields::new(projection, time), &mut String::new(), &mut errors));
+        if errors.is_empty() {
+            Ok(BinaryDecoder { format, topic, root, time_unit, mistyped: 0, scratch: Vec::new() })
+        } else {
+            Err(errors)
+        }
+    }
+
+    /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time unless the
+    /// payload holds one.
+    ///
+    /// # Errors
+    /// [`MessageError`] when the payload is not one value of the encoding, or its time is none; the block is as
+    /// it was then. A field of another type is written as invalid (see [`BinaryDecoder::mistyped`]).
+    pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), MessageError> {
+        let row = block.push(self.topic, time);
+        let sink = Sink { block, row, unit: self.time_unit, time: None, mistyped: 0, met: 0 };
+        let scratch = std::mem::take(&mut self.scratch);
+        let mut walk = Walk { reader: Reader { bytes: payload, at: 0, is_epoch: false }, sink, scratch };
+        let walked = match self.format {
+            BinaryFormat::Cbor => walk.message::<cbor::Cbor>(&self.root),
+            BinaryFormat::Msgpack => walk.message::<msgpack::Msgpack>(&self.root),
+        };
+        let Walk { sink: Sink { mistyped, time: own_time, .. }, scratch, .. } = walk;
+        self.scratch = scratch;
+        if let Err(fault) = walked {
+            block.pop();
+            return Err(fault.into_error());
+        }
+        self.mistyped += mistyped;
+        if let Some(time) = own_time {
+            block.set_time(row, time);
+        }
+        Ok(())
+    }
+
+    /// Returns how many values so far had another type than the program reads.
+    pub fn mistyped(&self) -> u64 {
+        self.mistyped
+    }
+}
+
+/// A position in a message.
+#[derive(Clone, Copy)]
+struct Reader<'m> {
+    bytes: &'m [u8],
+    at: usize,
+    /// Whether the last value was marked as a number of seconds since 1970.
+    is_epoch: bool,
+}
+
+/// The beginning of a value.
+enum Token<'m> {
+    /// The whole value.
+    Scalar(Scalar<'m>),
+    /// Elements, of which this number follows; `None`: up to an end.
+    Array(Option<u64>),
+    /// Keys, each with its value.
+    Map(Option<u64>),
+    /// Text in several parts.
+    OpenText,
+    /// The end of an array or map without a number.
+    End,
+}
+
+/// An encoding.
+trait Format {
+    /// Reads the beginning of a value. The numbers of elements are at most the number of bytes that follow.
+    fn token<'m>(reader: &mut Reader<'m>) -> Parsed<Token<'m>>;
+
+    /// Passes so many values.
+    fn skip(reader: &mut Reader<'_>, count: u64, depth: u32) -> Parsed<()>;
+
+    /// Passes the end of an array or map without a number, if it is next.
+    fn end(reader: &mut Reader<'_>) -> bool;
+
+    /// Reads the parts of a text after [`Token::OpenText`].
+    fn text_parts(reader: &mut Reader<'_>, text: &mut Vec<u8>) -> Parsed<()>;
+}
+
+impl<'m> Reader<'m> {
+    fn rest(&self) -> u64 {
+        (self.bytes.len() - self.at) as u64
+    }
+
+    #[inline(always)]
+    fn byte(&mut self) -> Parsed<u8> {
+        let Some(&byte) = self.bytes.get(self.at) else { return Err(self.truncated()) };
+        self.at += 1;
+        Ok(byte)
+    }
+
+    #[inline(always)]
+    fn array<const N: usize>(&mut self) -> Parsed<[u8; N]> {
+        let Some(&bytes) = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk()) else {
+            return Err(self.truncated());
+        };
+        self.at += N;
+        Ok(bytes)
+    }
+
+    /// Takes so many bytes.
+    #[inline(always)]
+    fn take(&mut self, length: u64) -> Parsed<&'m [u8]> {
+        if length > self.rest() {
+            return Err(self.beyond(length));
+        }
+        let start = self.at;
+        self.at += length as usize;
+        Ok(&self.bytes[start..self.at])
+    }
+
+    /// That so many values, of at least one byte each, can follow.
+    #[inline(always)]
+    fn room(&self, count: u64) -> Parsed<()> {
+        if count > self.rest() { Err(self.beyond(count)) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn truncated(&self) -> Box<Fault> {
+        Fault::new(self.bytes.len(), MessageErrorKind::Truncated)
+    }
+
+    #[cold]
+    fn beyond(&self, length: u64) -> Box<Fault> {
+        Fault::new(self.at, MessageErrorKind::LengthBeyondEnd(length))
+    }
+}

@@ -1,0 +1,282 @@
+//! One walk over a message, for every encoding that describes itself.
+
+use rondel_event::{Quantifier, Slot};
+
+use super::plan::{ElementTest, Key, Node};
+use super::{Format, Reader, Token};
+use crate::error::{Fault, MessageErrorKind, Parsed};
+use crate::json::MAX_DEPTH;
+use crate::sink::{Scalar, Sink, Target, float_nanos, sum};
+
+const NS_PER_S: i64 = 1_000_000_000;
+
+/// The position in a message while it is read.
+pub(super) struct Walk<'m, 'w> {
+    pub(super) reader: Reader<'m>,
+    pub(super) sink: Sink<'w>,
+    pub(super) scratch: Vec<u8>,
+}
+
+impl<'m> Walk<'m, '_> {
+    /// Reads the message, and that nothing follows.
+    pub(super) fn message<F: Format>(&mut self, root: &Node) -> Parsed<()> {
+        self.value::<F>(root, 0)?;
+        if self.reader.rest() > 0 {
+            return Err(Fault::new(self.reader.at, MessageErrorKind::TrailingBytes));
+        }
+        Ok(())
+    }
+
+    fn value<F: Format>(&mut self, node: &Node, depth: u32) -> Parsed<()> {
+        let start = self.reader.at;
+        match F::token(&mut self.reader)? {
+            Token::Scalar(scalar) => self.scalar(node, scalar, start),
+            Token::Map(count) => self.map::<F>(node, count, start, depth),
+            Token::Array(count) => self.array::<F>(node, count, start, depth),
+            Token::OpenText => {
+                let mut text = std::mem::take(&mut self.scratch);
+                text.clear();
+                let read = F::text_parts(&mut self.reader, &mut text);
+                let written = read.and_then(|()| self.scalar(node, Scalar::Text(&text), start));
+                self.scratch = text;
+                written
+            }
+            Token::End => Err(Fault::new(start, MessageErrorKind::Misplaced)),
+        }
+    }
+
+    #[inline(always)]
+    fn scalar(&mut self, node: &Node, scalar: Scalar<'_>, start: usize) -> Parsed<()> {
+        for target in &node.targets {
+            let is_epoch = self.reader.is_epoch && target.is_time();
+            let scalar = if is_epoch { since_1970(scalar) } else { scalar };
+            self.sink.write(target, scalar).map_err(|kind| Fault::new(start, kind))?;
+        }
+        for test in &node.tests {
+            self.sink.refuse(Slot::Bool(test.column), !matches!(scalar, Scalar::Null));
+        }
+        Ok(())
+    }
+
+    fn map<F: Format>(&mut self, node: &Node, count: Option<u64>, start: usize, depth: u32) -> Parsed<()> {
+        if depth >= MAX_DEPTH {
+            return Err(Fault::new(start, MessageErrorKind::TooDeep));
+        }
+        if node.keys.is_empty() {
+            self.pass::<F>(count, 2, depth)?;
+        } else {
+            self.members::<F>(&node.keys, count, depth)?;
+        }
+        for target in &node.targets {
+            let value = if target.is_time() { self.seconds_and_nanos::<F>(start) } else { Scalar::Other };
+            self.sink.write(target, value).map_err(|kind| Fault::new(start, kind))?;
+        }
+        for test in &node.tests {
+            self.sink.refuse(Slot::Bool(test.column), true);
+        }
+        Ok(())
+    }
+
+    fn members<F: Format>(&mut self, keys: &[Key], count: Option<u64>, depth: u32) -> Parsed<()> {
+        let (mut passed, mut next) = (0, 0);
+        loop {
+            match count {
+                Some(count) if passed == count => return Ok(()),
+                None if F::end(&mut self.reader) => return Ok(()),
+                _ => passed += 1,
+            }
+            // Writers keep the order of members: the next one is often the one after the last.
+            match self.key::<F>(keys, next, depth)? {
+                Some(found) => {
+                    next = if found + 1 < keys.len() { found + 1 } else { 0 };
+                    let key = &keys[found];
+                    self.value::<F>(&key.node, depth + 1).map_err(|fault| fault.in_member(&key.name))?;
+                }
+                None => F::skip(&mut self.reader, 1, depth + 1)?,
+            }
+        }
+    }
+
+    /// Reads a key, and finds it among those that are read.
+    #[inline(always)]
+    fn key<F: Format>(&mut self, keys: &[Key], next: usize, depth: u32) -> Parsed<Option<usize>> {
+        let start = self.reader.at;
+        Ok(match F::token(&mut self.reader)? {
+            Token::Scalar(Scalar::Text(text)) => named(keys, next, text),
+            Token::Scalar(Scalar::Int(number)) => keys.iter().position(|key| key.number == Some(number)),
+            Token::Scalar(_) => None,
+            Token::OpenText => {
+                let mut text = std::mem::take(&mut self.scratch);
+                text.clear();
+                let read = F::text_parts(&mut self.reader, &mut text);
+                let found = named(keys, next, &text);
+                self.scratch = text;
+                read?;
+                found
+            }
+            Token::Map(_) | Token::Array(_) => {
+                self.reader.at = start;
+                F::skip(&mut self.reader, 1, depth + 1)?;
+                None
+            }
+            Token::End => return Err(Fault::new(start, MessageErrorKind::Misplaced)),
+        })
+    }
+
+    fn array<F: Format>(&mut self, node: &Node, count: Option<u64>, start: usize, depth: u32) -> Parsed<()> {
+        if depth >= MAX_DEPTH {
+            return Err(Fault::new(start, MessageErrorKind::TooDeep));
+        }
+        let body = self.reader.at;
+        let mut passed = None;
+        if !node.indices.is_empty() {
+            passed = Some(self.elements::<F>(&node.indices, count, depth)?);
+        }
+        for test in &node.tests {
+            self.reader.at = body;
+            passed = Some(self.test::<F>(test, count, depth)?);
+        }
+        let passed = match passed {
+            Some(passed) => passed,
+            None => self.pass::<F>(count, 1, depth)?,
+        };
+        for target in &node.targets {
+            match target {
+                Target::Length(_) => self.sink.length(target, passed),
+                _ => self.sink.write(target, Scalar::Other).map_err(|kind| Fault::new(start, kind))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads single elements and passes the others. Returns their number.
+    fn elements<F: Format>(
+        &mut self,
+        indices: &[(u64, Node)],
+        count: Option<u64>,
+        depth: u32,
+    ) -> Parsed<u64> {
+        let mut passed = 0;
+        for (index, node) in indices {
+            if let Some(count) = count {
+                if *index >= count {
+                    break;
+                }
+                F::skip(&mut self.reader, index - passed, depth + 1)?;
+            } else {
+                while passed < *index && !F::end(&mut self.reader) {
+                    F::skip(&mut self.reader, 1, depth + 1)?;
+                    passed += 1;
+                }
+                if passed < *index || F::end(&mut self.reader) {
+                    return Ok(passed);
+                }
+            }
+            self.value::<F>(node, depth + 1).map_err(|fault| fault.in_element(*index))?;
+            passed = index + 1;
+        }
+        match count {
+            Some(count) => {
+                F::skip(&mut self.reader, count - passed, depth + 1)?;
+                Ok(count)
+            }
+            None => Ok(passed + self.pass::<F>(None, 1, depth)?),
+        }
+    }
+
+    /// Tests every element. Returns their number.
+    fn test<F: Format>(&mut self, test: &ElementTest, count: Option<u64>, depth: u32) -> Parsed<u64> {
+        let (mut any, mut all, mut passed) = (false, true, 0);
+        loop {
+            match count {
+                Some(count) if passed == count => break,
+                None if F::end(&mut self.reader) => break,
+                _ => {}
+            }
+            self.sink.met = 0;
+            self.value::<F>(&test.node, depth + 1).map_err(|fault| fault.in_element(passed))?;
+            let holds = self.sink.met == test.all;
+            any |= holds;
+            all &= holds;
+            passed += 1;
+        }
+        let holds = if test.quantifier == Quantifier::Any { any } else { all };
+        self.sink.block.set_bool(test.column, self.sink.row, holds);
+        Ok(passed)
+    }
+
+    /// Passes the parts of an array (of one value) or map (of two). Returns their number.
+    fn pass<F: Format>(&mut self, count: Option<u64>, values: u64, depth: u32) -> Parsed<u64> {
+        if let Some(count) = count {
+            F::skip(&mut self.reader, count.saturating_mul(values), depth + 1)?;
+            return Ok(count);
+        }
+        let mut passed = 0;
+        while !F::end(&mut self.reader) {
+            F::skip(&mut self.reader, values, depth + 1)?;
+            passed += 1;
+        }
+        Ok(passed)
+    }
+
+    /// The time that the map at `start` holds in two members, named as in ROS 2 (`sec`, `nanosec`), ROS 1
+    /// (`secs`, `nsecs`) or Foxglove (`sec`, `nsec`), and no others.
+    fn seconds_and_nanos<F: Format>(&self, start: usize) -> Scalar<'m> {
+        let mut reader = Reader { at: start, ..self.reader };
+        let Ok(Token::Map(count)) = F::token(&mut reader) else { return Scalar::Other };
+        let (mut seconds, mut nanos) = (None, None);
+        let mut passed = 0;
+        while count != Some(passed) && !(count.is_none() && F::end(&mut reader)) {
+            let Ok(Token::Scalar(Scalar::Text(name))) = F::token(&mut reader) else { return Scalar::Other };
+            let Ok(Token::Scalar(value)) = F::token(&mut reader) else { return Scalar::Other };
+            let part = match name {
+                b"sec" | b"secs" => &mut seconds,
+                b"nanosec" | b"nsecs" | b"nsec" => &mut nanos,
+                _ => return Scalar::Other,
+            };
+            // A name that is repeated counts with its last value, two names for one number are too many.
+            if part.is_some_and(|(known, _)| known != name) {
+                return Scalar::Other;
+            }
+            *part = Some((name, value));
+            passed += 1;
+        }
+        match (seconds, nanos) {
+            (Some((b"sec", seconds)), Some((b"nanosec" | b"nsec", Scalar::Int(nanos))))
+            | (Some((b"secs", seconds)), Some((b"nsecs", Scalar::Int(nanos)))) => match seconds {
+                Scalar::Int(seconds) => span(sum(seconds, nanos)),
+                Scalar::Large(_) if (0..NS_PER_S).contains(&nanos) => Scalar::Beyond,
+                _ => Scalar::Other,
+            },
+            _ => Scalar::Other,
+        }
+    }
+}
+
+/// The place of a key among those that are read.
+#[inline(always)]
+fn named(keys: &[Key], next: usize, text: &[u8]) -> Option<usize> {
+    let is = |key: &Key| key.name.as_bytes() == text;
+    if keys.get(next).is_some_and(is) { Some(next) } else { keys.iter().position(is) }
+}
+
+fn span(nanos: Result<i64, MessageErrorKind>) -> Scalar<'static> {
+    match nanos {
+        Ok(nanos) => Scalar::Span(nanos),
+        Err(MessageErrorKind::TimeOutOfRange) => Scalar::Beyond,
+        Err(_) => Scalar::Other,
+    }
+}
+
+/// The time that is so many seconds after the beginning of 1970.
+fn since_1970(value: Scalar<'_>) -> Scalar<'_> {
+    let nanos = match value {
+        Scalar::Int(seconds) => seconds.checked_mul(NS_PER_S).ok_or(MessageErrorKind::TimeOutOfRange),
+        Scalar::Float(seconds) => float_nanos(seconds, NS_PER_S),
+        other => return other,
+    };
+    match span(nanos) {
+        Scalar::Span(nanos) => Scalar::Instant(nanos),
+        other => other,
+    }
+}

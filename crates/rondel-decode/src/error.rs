@@ -1,0 +1,122 @@
+//! Errors of messages in CBOR, MessagePack, Protobuf and FlatBuffers.
+
+use std::fmt;
+
+/// Why a message is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageError {
+    /// Offset in the message, in bytes, where the part begins that is wrong.
+    pub offset: usize,
+    /// Path of the field, or of what is around it if it is not read; empty for the message as a whole.
+    pub path: Box<str>,
+    /// The reason.
+    pub kind: MessageErrorKind,
+}
+
+/// The reason why a message is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MessageErrorKind {
+    /// The message ends within a value.
+    Truncated,
+    /// The length reaches beyond the end of the message, or of the part around it.
+    LengthBeyondEnd(u64),
+    /// No value of the encoding begins with this byte.
+    UnknownByte(u8),
+    /// The end of a list that was not begun, or a part of a text that is none.
+    Misplaced,
+    /// More than [`MAX_DEPTH`](crate::json::MAX_DEPTH) levels.
+    TooDeep,
+    /// A text that is read is not UTF-8.
+    NotText,
+    /// The time of the event is no time.
+    NotATime,
+    /// The time of the event is out of range.
+    TimeOutOfRange,
+    /// Bytes follow after the message.
+    TrailingBytes,
+}
+
+impl MessageErrorKind {
+    /// Whether the message is well formed, but its time cannot be used.
+    pub fn is_about_time(self) -> bool {
+        matches!(self, MessageErrorKind::NotATime | MessageErrorKind::TimeOutOfRange)
+    }
+}
+
+impl fmt::Display for MessageErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MessageErrorKind::Truncated => f.write_str("the message ends within a value"),
+            MessageErrorKind::LengthBeyondEnd(length) => {
+                write!(f, "the length {length} reaches beyond the end")
+            }
+            MessageErrorKind::UnknownByte(byte) => write!(f, "no value begins with the byte {byte:#04x}"),
+            MessageErrorKind::Misplaced => f.write_str("this cannot stand here"),
+            MessageErrorKind::TooDeep => {
+                write!(f, "nested deeper than {} levels", crate::json::MAX_DEPTH)
+            }
+            MessageErrorKind::NotText => f.write_str("a text that is not UTF-8"),
+            MessageErrorKind::NotATime => f.write_str("not a time"),
+            MessageErrorKind::TimeOutOfRange => f.write_str(
+                "the time lies beyond the years 1678 to 2262; is the unit of time right (s, ms, us, ns)?",
+            ),
+            MessageErrorKind::TrailingBytes => f.write_str("bytes follow after the message"),
+        }
+    }
+}
+
+impl fmt::Display for MessageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.path.is_empty() {
+            write!(f, "field `{}`, ", self.path)?;
+        }
+        write!(f, "byte {}: {}", self.offset, self.kind)
+    }
+}
+
+impl std::error::Error for MessageError {}
+
+/// Where a message goes wrong. The path is put together on the way back, its last part first.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) at: usize,
+    pub(crate) kind: MessageErrorKind,
+    path: Vec<String>,
+}
+
+/// In a box: a result without an error is then one word.
+pub(crate) type Parsed<T> = Result<T, Box<Fault>>;
+
+impl Fault {
+    #[cold]
+    pub(crate) fn new(at: usize, kind: MessageErrorKind) -> Box<Fault> {
+        Box::new(Fault { at, kind, path: Vec::new() })
+    }
+
+    /// Notes the name of the member in which it is.
+    #[cold]
+    pub(crate) fn in_member(mut self: Box<Fault>, name: &str) -> Box<Fault> {
+        self.path.push(name.to_owned());
+        self
+    }
+
+    /// Notes the index of the element in which it is.
+    #[cold]
+    pub(crate) fn in_element(mut self: Box<Fault>, index: u64) -> Box<Fault> {
+        self.path.push(format!("[{index}]"));
+        self
+    }
+
+    #[cold]
+    pub(crate) fn into_error(self) -> MessageError {
+        let mut path = String::new();
+        for segment in self.path.iter().rev() {
+            if !path.is_empty() && !segment.starts_with('[') {
+                path.push('.');
+            }
+            path.push_str(segment);
+        }
+        MessageError { offset: self.at, path: path.into(), kind: self.kind }
+    }
+}

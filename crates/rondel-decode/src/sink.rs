@@ -1,0 +1,251 @@
+//! The slots of one row, and how the values of a message are written to them.
+
+use rondel_event::{Block, Slot, Test, TimeUnit, Timestamp, Value, ValueType};
+
+use crate::error::MessageErrorKind;
+use crate::fields::Want;
+use crate::json::{Meaning, characters, text_time};
+
+const NS_PER_S: i64 = 1_000_000_000;
+
+/// What to do with the value at a place.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    /// Columns.
+    Bool(u32),
+    Int(u32),
+    Float(u32),
+    Text(u32),
+    Time(u32),
+    Duration(u32),
+    /// A column of booleans: that the field is there.
+    Present(u32),
+    /// A column of integers: the number of elements, characters or bytes.
+    Length(u32),
+    /// A column of text, for the name of a constant: values in ascending order.
+    #[allow(dead_code)] // for encodings with a schema
+    Label(u32, Box<[(i64, Box<str>)]>),
+    /// The time of the event.
+    EventTime,
+    /// A condition on an element, by its number.
+    Test(u8, Test),
+}
+
+/// A value without parts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Scalar<'m> {
+    /// It is there, but is no value.
+    Null,
+    Bool(bool),
+    Int(i64),
+    /// An integer beyond the signed 64-bit range, as the nearest double.
+    Large(f64),
+    Float(f64),
+    /// Text, which need not be UTF-8 yet.
+    Text(&'m [u8]),
+    /// So many bytes.
+    Bytes(u64),
+    /// A point in time, or a span of it, in nanoseconds.
+    Instant(i64),
+    Span(i64),
+    /// An instant or span that 64 bits of nanoseconds cannot hold.
+    Beyond,
+    /// A value of no type that can be read.
+    Other,
+}
+
+/// The row of a message.
+pub(crate) struct Sink<'w> {
+    pub(crate) block: &'w mut Block,
+    pub(crate) row: usize,
+    /// The unit of times that are plain numbers.
+    pub(crate) unit: TimeUnit,
+    /// The time that the message carried, if it did.
+    pub(crate) time: Option<Timestamp>,
+    /// Values of another type than is read, or out of its range.
+    pub(crate) mistyped: u64,
+    /// The conditions that the current element meets.
+    pub(crate) met: u64,
+}
+
+impl Target {
+    /// The target of what is wanted; `None` for conditions on elements.
+    pub(crate) fn new(want: &Want<'_>) -> Option<Target> {
+        Some(match want {
+            Want::Value(ValueType::Bool, Slot::Bool(column)) => Target::Bool(*column),
+            Want::Value(ValueType::Int, Slot::Int(column)) => Target::Int(*column),
+            Want::Value(ValueType::Float, Slot::Float(column)) => Target::Float(*column),
+            Want::Value(ValueType::String, Slot::String(column)) => Target::Text(*column),
+            Want::Value(ValueType::Time, Slot::Int(column)) => Target::Time(*column),
+            Want::Value(ValueType::Duration, Slot::Int(column)) => Target::Duration(*column),
+            Want::Presence(Slot::Bool(column)) => Target::Present(*column),
+            Want::Length(Slot::Int(column)) => Target::Length(*column),
+            Want::EventTime => Target::EventTime,
+            Want::Test(bit, test) => Target::Test(*bit, (*test).clone()),
+            Want::Value(..) | Want::Presence(_) | Want::Length(_) | Want::Elements(..) => return None,
+        })
+    }
+
+    /// Whether a time is wanted.
+    pub(crate) fn is_time(&self) -> bool {
+        matches!(self, Target::Time(_) | Target::Duration(_) | Target::EventTime)
+    }
+}
+
+impl Sink<'_> {
+    /// Writes a value, or that it has another type.
+    #[inline(always)]
+    pub(crate) fn write(&mut self, to: &Target, value: Scalar<'_>) -> Result<(), MessageErrorKind> {
+        match (to, value) {
+            (Target::Float(column), Scalar::Float(value)) => self.float(*column, value),
+            (Target::Int(column), Scalar::Int(value)) => self.block.set_int(*column, self.row, value),
+            (Target::Bool(column), Scalar::Bool(value)) => self.block.set_bool(*column, self.row, value),
+            _ => return self.write_seldom(to, value),
+        }
+        Ok(())
+    }
+
+    /// A number that is not one is unknown, as null is in JSON.
+    #[inline(always)]
+    fn float(&mut self, column: u32, value: f64) {
+        if value.is_nan() {
+            self.block.set_invalid(Slot::Float(column), self.row);
+        } else {
+            self.block.set_float(column, self.row, value);
+        }
+    }
+
+    fn write_seldom(&mut self, to: &Target, value: Scalar<'_>) -> Result<(), MessageErrorKind> {
+        match (to, value) {
+            (Target::Float(column), Scalar::Int(value)) => self.float(*column, value as f64),
+            (Target::Float(column), Scalar::Large(value)) => self.float(*column, value),
+            // Writers in JavaScript and Lua make no difference, and JSON has none.
+            (Target::Int(column), Scalar::Float(value)) if is_integer(value) => {
+                self.block.set_int(*column, self.row, value as i64);
+            }
+            (Target::Text(column), Scalar::Text(text)) => {
+                let text = std::str::from_utf8(text).map_err(|_| MessageErrorKind::NotText)?;
+                self.block.set_string(*column, self.row, text);
+            }
+            (Target::Present(column), _) => self.block.set_bool(*column, self.row, true),
+            (Target::Length(_), Scalar::Text(text)) => self.length(to, characters(text) as u64),
+            (Target::Length(_), Scalar::Bytes(count)) => self.length(to, count),
+            (Target::Label(column, labels), Scalar::Int(value)) => {
+                match labels.binary_search_by_key(&value, |(value, _)| *value) {
+                    Ok(at) => self.block.set_string(*column, self.row, &labels[at].1),
+                    Err(_) => self.refuse(Slot::String(*column), true),
+                }
+            }
+            (Target::Test(bit, test), value) => {
+                let holds = holds(test, value);
+                self.met = self.met & !(1 << bit) | u64::from(holds) << bit;
+            }
+            (Target::EventTime, value) => {
+                self.time = Some(Timestamp::from_nanos(self.nanos(value, Meaning::Time)?));
+            }
+            (Target::Time(column), value) => self.span(*column, value, Meaning::Time),
+            (Target::Duration(column), value) => self.span(*column, value, Meaning::Duration),
+            (Target::Bool(column), value) => self.refuse(Slot::Bool(*column), !is_null(value)),
+            (Target::Int(column) | Target::Length(column), value) => {
+                self.refuse(Slot::Int(*column), !is_null(value));
+            }
+            (Target::Float(column), value) => self.refuse(Slot::Float(*column), !is_null(value)),
+            (Target::Text(column) | Target::Label(column, _), value) => {
+                self.refuse(Slot::String(*column), !is_null(value));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a number of elements.
+    pub(crate) fn length(&mut self, to: &Target, count: u64) {
+        if let (Target::Length(column), Ok(count)) = (to, i64::try_from(count)) {
+            self.block.set_int(*column, self.row, count);
+        }
+    }
+
+    /// Writes that the value has another type, and counts it unless it is null.
+    pub(crate) fn refuse(&mut self, slot: Slot, counts: bool) {
+        self.block.set_invalid(slot, self.row);
+        self.mistyped += u64::from(counts);
+    }
+
+    fn span(&mut self, column: u32, value: Scalar<'_>, meaning: Meaning) {
+        match self.nanos(value, meaning) {
+            Ok(nanos) => self.block.set_int(column, self.row, nanos),
+            Err(_) => self.refuse(Slot::Int(column), !is_null(value)),
+        }
+    }
+
+    /// The nanoseconds of a time or a duration.
+    fn nanos(&self, value: Scalar<'_>, meaning: Meaning) -> Result<i64, MessageErrorKind> {
+        match value {
+            Scalar::Int(value) => {
+                let unit_ns = 10_i64.pow(self.unit.nanos_exponent().into());
+                value.checked_mul(unit_ns).ok_or(MessageErrorKind::TimeOutOfRange)
+            }
+            Scalar::Float(value) => float_nanos(value, 10_i64.pow(self.unit.nanos_exponent().into())),
+            Scalar::Text(text) => text_time(text, self.unit, meaning).map(Timestamp::as_nanos).map_err(
+                |is_range| match is_range {
+                    true => MessageErrorKind::TimeOutOfRange,
+                    false => MessageErrorKind::NotATime,
+                },
+            ),
+            Scalar::Instant(nanos) if meaning == Meaning::Time => Ok(nanos),
+            Scalar::Span(nanos) => Ok(nanos),
+            Scalar::Large(_) | Scalar::Beyond => Err(MessageErrorKind::TimeOutOfRange),
+            _ => Err(MessageErrorKind::NotATime),
+        }
+    }
+}
+
+fn is_null(value: Scalar<'_>) -> bool {
+    matches!(value, Scalar::Null)
+}
+
+/// Whether a double is an integer, and one that is exact.
+fn is_integer(value: f64) -> bool {
+    value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0
+}
+
+/// A number of units, each of so many nanoseconds, rounded to the nearest nanosecond.
+pub(crate) fn float_nanos(value: f64, unit_ns: i64) -> Result<i64, MessageErrorKind> {
+    let nanos = (value * unit_ns as f64).round();
+    if nanos.is_nan() {
+        Err(MessageErrorKind::NotATime)
+    } else if (i64::MIN as f64..-(i64::MIN as f64)).contains(&nanos) {
+        // The bounds are powers of two, and the upper one is excluded.
+        Ok(nanos as i64)
+    } else {
+        Err(MessageErrorKind::TimeOutOfRange)
+    }
+}
+
+/// A time of seconds and nanoseconds.
+pub(crate) fn sum(seconds: i64, nanos: i64) -> Result<i64, MessageErrorKind> {
+    if !(0..NS_PER_S).contains(&nanos) {
+        return Err(MessageErrorKind::NotATime);
+    }
+    // Both together can be in range where the seconds alone are not.
+    i64::try_from(i128::from(seconds) * i128::from(NS_PER_S) + i128::from(nanos))
+        .map_err(|_| MessageErrorKind::TimeOutOfRange)
+}
+
+fn holds(test: &Test, value: Scalar<'_>) -> bool {
+    let number = match value {
+        Scalar::Int(value) => Some(value as f64),
+        Scalar::Large(value) | Scalar::Float(value) => Some(value),
+        _ => None,
+    };
+    match test {
+        Test::Present => true,
+        Test::Number(comparison, bound) => number.is_some_and(|value| comparison.holds(value, *bound)),
+        Test::Equals(Value::Bool(wanted)) => matches!(value, Scalar::Bool(value) if value == *wanted),
+        Test::Equals(Value::Float(wanted)) => number == Some(*wanted),
+        Test::Equals(Value::Int(wanted)) => number == Some(*wanted as f64),
+        Test::Equals(Value::String(wanted)) => {
+            matches!(value, Scalar::Text(text) if text == wanted.as_bytes())
+        }
+        Test::Equals(Value::Time(_) | Value::Duration(_)) => false,
+    }
+}

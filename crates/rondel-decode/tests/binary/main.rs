@@ -1,0 +1,199 @@
+//! CBOR and MessagePack: random values by other writers are read as their JSON is, and single bytes as the
+//! standards say.
+
+#![allow(clippy::unwrap_used, clippy::panic)] // a test
+
+#[path = "../common/mod.rs"]
+mod common;
+mod wire;
+
+use common::{Found, Random, assert_unchanged, cases, found, path, projection};
+use rondel_decode::binary::{BinaryDecoder, BinaryFormat};
+use rondel_decode::json::JsonDecoder;
+use rondel_event::{
+    Block, Comparison, Condition, Layout, Path, Projection, Quantifier, Read, Segment, Test, TimeUnit,
+    Timestamp, TopicId, Value, ValueType,
+};
+use serde_json::{Value as Json, json};
+
+const KEYS: [&str; 6] = ["a", "b", "long name of a member", "\u{e4}", "7", "sec"];
+const UNITS: [TimeUnit; 3] = [TimeUnit::Seconds, TimeUnit::Milliseconds, TimeUnit::Nanoseconds];
+
+fn value(random: &mut Random, depth: usize) -> Json {
+    match random.below(if depth > 4 { 7 } else { 12 }) {
+        0 => Json::Null,
+        1 => random.one_in(2).into(),
+        2 => (random.next() as i64 >> random.below(64)).into(),
+        3 => random.pick(&[0, 1, u64::MAX, 1 << 63, i64::MAX as u64, 255, 65_536]).to_owned().into(),
+        4 => random
+            .pick(&[0.0, -1.5, 3.0, 0.1, 65_504.0, 1e30, -2.5e-7, 1.001, 16_777_217.0])
+            .to_owned()
+            .into(),
+        5 => random
+            .pick(&["", "x", "longer than a short text of 31 bytes is", "\u{20ac}\u{1f600}"])
+            .to_owned()
+            .into(),
+        6 => random
+            .pick(&["12 ms", "2026-11-22T18:04:13.5Z", "1.5", "1e99 h", "0001-01-01T00:00:00Z"])
+            .to_owned()
+            .into(),
+        7 => match random.below(4) {
+            0 => json!({"sec": random.next() as i32, "nanosec": random.next() as u32 % 1_000_000_000}),
+            1 => json!({"secs": random.next() as i64, "nsecs": 5}),
+            2 => json!({"sec": u64::MAX, "nsec": random.next() as i32}),
+            _ => json!({"sec": 1, "nanosec": 2.0, "b": 1}),
+        },
+        8..10 => Json::Array((0..random.below(6)).map(|_| value(random, depth + 1)).collect()),
+        _ => object(random, depth + 1),
+    }
+}
+
+fn object(random: &mut Random, depth: usize) -> Json {
+    let member = |_| {
+        let key = random.pick(&KEYS).to_string();
+        (key, value(random, depth))
+    };
+    Json::Object((0..6).map(member).collect())
+}
+
+/// A path that is likely to lead somewhere.
+fn some_path(random: &mut Random, json: &Json) -> Path {
+    let (mut path, mut at) = (Vec::new(), json);
+    loop {
+        at = match at {
+            Json::Object(members) if !members.is_empty() && !random.one_in(8) => {
+                let key = *random.pick(&KEYS);
+                path.push(Segment::Key(key.into()));
+                members.get(key).unwrap_or(&Json::Null)
+            }
+            Json::Array(elements) if !random.one_in(3) => {
+                let index = random.below(6);
+                path.push(Segment::Index(index as u32));
+                elements.get(index).unwrap_or(&Json::Null)
+            }
+            _ => return Path(path),
+        };
+    }
+}
+
+fn condition(random: &mut Random) -> Condition {
+    let test = match random.below(6) {
+        0 => Test::Present,
+        1 => Test::Equals(Value::Bool(true)),
+        2 => Test::Equals(Value::Int(1)),
+        3 => Test::Equals(Value::Float(-1.5)),
+        4 => Test::Equals(Value::String("x".into())),
+        _ => Test::Number(Comparison::Greater, 0.5),
+    };
+    let keys = if random.one_in(2) { vec![] } else { vec![*random.pick(&KEYS)] };
+    Condition { path: Path::keys(keys), test }
+}
+
+fn some_read(random: &mut Random) -> Read {
+    use ValueType::{Bool, Duration, Float, Int, String, Time};
+    match random.below(9) {
+        0 => Read::Presence,
+        1 => Read::Length,
+        2 => {
+            let quantifier = if random.one_in(2) { Quantifier::Any } else { Quantifier::All };
+            Read::Elements(quantifier, (0..random.below(3)).map(|_| condition(random)).collect())
+        }
+        _ => Read::Value(*random.pick(&[Bool, Duration, Float, Int, String, Time])),
+    }
+}
+
+fn written(json: &Json) -> [(BinaryFormat, Vec<u8>); 2] {
+    let mut cbor = Vec::new();
+    ciborium::into_writer(json, &mut cbor).unwrap();
+    [(BinaryFormat::Cbor, cbor), (BinaryFormat::Msgpack, rmp_serde::to_vec(json).unwrap())]
+}
+
+#[test]
+fn values_of_other_writers_are_read_as_their_json_is() {
+    for seed in 0..cases() {
+        let mut random = Random(seed);
+        let json = if random.one_in(8) { value(&mut random, 0) } else { object(&mut random, 0) };
+        let reads: Vec<_> = (0..1 + random.below(9))
+            .map(|_| (some_path(&mut random, &json), some_read(&mut random)))
+            .collect();
+        let (projection, layout) = projection(reads);
+        let time = random.one_in(2).then(|| some_path(&mut random, &json));
+        let unit = *random.pick(&UNITS);
+        let mut reference = JsonDecoder::new(TopicId(0), &projection, time.as_ref(), unit);
+        let mut expected = Block::new(layout);
+        let start = Timestamp::from_nanos(77);
+        let is_read = reference.decode(json.to_string().as_bytes(), start, &mut expected);
+        for (format, message) in written(&json) {
+            let context = format!("seed {seed}, {format:?}, {json}\n{projection:?} {time:?}\n{message:02x?}");
+            let mut decoder =
+                BinaryDecoder::new(format, TopicId(0), &projection, time.as_ref(), unit).unwrap();
+            let mut block = Block::new(layout);
+            match (decoder.decode(&message, start, &mut block), &is_read) {
+                (Ok(()), Ok(())) => {}
+                (Err(error), Err(_)) => {
+                    assert!(error.kind.is_about_time(), "{context}");
+                    assert!(block.is_empty());
+                    continue;
+                }
+                other => panic!("{other:?} {context}"),
+            }
+            assert_eq!(found(&projection, &block, 0), found(&projection, &expected, 0), "{context}");
+            assert_eq!(block.time(0), expected.time(0), "{context}");
+            assert_eq!(decoder.mistyped(), reference.mistyped(), "{context}");
+        }
+    }
+}
+
+#[test]
+fn damaged_messages_leave_the_block_unchanged() {
+    for seed in 0..cases() {
+        let mut random = Random(seed ^ 0x1234);
+        let json = object(&mut random, 0);
+        let reads: Vec<_> = (0..6).map(|_| (some_path(&mut random, &json), some_read(&mut random))).collect();
+        let (projection, layout) = projection(reads);
+        for (format, whole) in written(&json) {
+            let mut decoder =
+                BinaryDecoder::new(format, TopicId(0), &projection, None, TimeUnit::Seconds).unwrap();
+            let mut check = |message: &[u8], is_short: bool| {
+                let mut block = Block::new(layout);
+                block.push(TopicId(0), Timestamp::ZERO);
+                match decoder.decode(message, Timestamp::ZERO, &mut block) {
+                    Ok(()) => assert!(!is_short, "seed {seed} {format:?} {message:02x?}"),
+                    Err(error) => {
+                        assert!(error.offset <= message.len(), "{error}");
+                        assert_unchanged(&projection, &block);
+                    }
+                }
+            };
+            for end in 0..whole.len() {
+                check(&whole[..end], true);
+            }
+            check(&[&whole[..], &[0]].concat(), true);
+            let mut message = whole.clone();
+            for _ in 0..20 {
+                let at = random.below(message.len());
+                match random.below(3) {
+                    0 => message[at] = random.next() as u8,
+                    1 => message[at] = 0xff,
+                    _ => message[at] ^= 1 << random.below(8),
+                }
+                check(&message, false);
+            }
+        }
+    }
+}
+
+/// Reads fields of one message: each by its path and what to read.
+fn read(
+    format: BinaryFormat,
+    message: &[u8],
+    reads: &[(&str, Read)],
+) -> Result<(Vec<Found>, u64), rondel_decode::MessageError> {
+    let (projection, layout): (Projection, Layout) =
+        projection(reads.iter().map(|(text, read)| (path(text), read.clone())));
+    let mut decoder =
+        BinaryDecoder::new(format, TopicId(0), &projection, None, TimeUnit::Milliseconds).unwrap();
+    let mut block = Block::new(layout);
+    decoder.decode(message, Timestamp::ZERO, &mut block)?;
+    Ok((found(&projection, &block, 0), decoder.mistyped()))
+}

@@ -1,0 +1,102 @@
+//! What several tests share: random numbers, and what a row says of the fields of a projection.
+
+#![allow(dead_code)] // each test uses a part of it
+
+use rondel_event::{Block, Field, Layout, Path, Projection, Read, Segment, Slot, ValueType};
+
+/// A small generator of numbers, the same for every run.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    pub(crate) fn one_in(&mut self, count: usize) -> bool {
+        self.below(count) == 0
+    }
+
+    pub(crate) fn pick<'t, T>(&mut self, from: &'t [T]) -> &'t T {
+        &from[self.below(from.len())]
+    }
+}
+
+/// How many random cases: `RONDEL_CASES` multiplies them.
+pub(crate) fn cases() -> u64 {
+    std::env::var("RONDEL_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(1) * 500
+}
+
+/// What a row says of a field.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Found {
+    Absent,
+    Invalid,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Text(String),
+}
+
+/// A path, in which numbers are indices.
+pub(crate) fn path(text: &str) -> Path {
+    let segment = |part: &str| match part.parse() {
+        Ok(index) => Segment::Index(index),
+        Err(_) => Segment::Key(part.into()),
+    };
+    Path(text.split('.').filter(|part| !part.is_empty()).map(segment).collect())
+}
+
+/// A projection of these fields, each with a column of its own.
+pub(crate) fn projection(reads: impl IntoIterator<Item = (Path, Read)>) -> (Projection, Layout) {
+    let mut layout = Layout { topics: 1, ..Layout::default() };
+    let next = |count: &mut usize| {
+        *count += 1;
+        *count as u32 - 1
+    };
+    let field = |(path, read)| {
+        let slot = match &read {
+            Read::Value(ValueType::Int | ValueType::Time | ValueType::Duration) | Read::Length => {
+                Slot::Int(next(&mut layout.ints))
+            }
+            Read::Value(ValueType::Float) => Slot::Float(next(&mut layout.floats)),
+            Read::Value(ValueType::String) => Slot::String(next(&mut layout.strings)),
+            _ => Slot::Bool(next(&mut layout.bools)),
+        };
+        Field { path, read, slot }
+    };
+    let fields = reads.into_iter().map(field).collect();
+    (Projection { fields }, layout)
+}
+
+pub(crate) fn found(projection: &Projection, block: &Block, row: usize) -> Vec<Found> {
+    let is_in = |rows: u64| rows >> row & 1 == 1;
+    let found = |field: &Field| {
+        if !is_in(block.present(field.slot)) {
+            return Found::Absent;
+        }
+        if is_in(block.invalid(field.slot)) {
+            return Found::Invalid;
+        }
+        match field.slot {
+            Slot::Bool(at) => Found::Bool(is_in(block.bools(at).values)),
+            Slot::Int(at) => Found::Int(block.ints(at).values[row]),
+            Slot::Float(at) => Found::Float(block.floats(at).values[row]),
+            Slot::String(at) => Found::Text(String::from_utf8(block.text(at, row).to_vec()).unwrap()),
+        }
+    };
+    projection.fields.iter().map(found).collect()
+}
+
+/// That a refused message left nothing behind in the second row.
+pub(crate) fn assert_unchanged(projection: &Projection, block: &Block) {
+    assert_eq!((block.len(), block.text_len()), (1, 0));
+    assert!(projection.fields.iter().all(|field| block.present(field.slot) == 0));
+}

@@ -1,0 +1,84 @@
+//! The door: one decoder for every encoding.
+
+#![allow(clippy::unwrap_used, clippy::panic)] // a test
+
+mod common;
+
+use common::{Found, found, path, projection};
+use rondel_decode::schema::Library;
+use rondel_decode::{DecodeError, Decoder, DecoderError, Encoding, MessageType};
+use rondel_event::{Block, Read, TimeUnit, Timestamp, TopicId, ValueType};
+
+fn cdr() -> MessageType {
+    let mut library = Library::new();
+    library.add_msg("demo/msg/Speed", "int64 t\nfloat64 v").unwrap();
+    MessageType::Cdr(library.schema("demo/msg/Speed").unwrap())
+}
+
+fn decoder(
+    encoding: Encoding,
+    message_type: Option<&MessageType>,
+    field: &str,
+) -> Result<Decoder, DecoderError> {
+    let (projection, _) = projection([(path(field), Read::Value(ValueType::Float))]);
+    let time = path("t");
+    Decoder::new(encoding, message_type, TopicId(0), &projection, Some(&time), TimeUnit::Seconds)
+}
+
+#[test]
+fn every_encoding_has_a_name() {
+    for encoding in Encoding::ALL {
+        assert_eq!(Encoding::from_name(encoding.name()), Some(encoding));
+        let is_refused = decoder(encoding, None, "v").err() == Some(DecoderError::NoType(encoding));
+        assert_eq!(is_refused, encoding.needs_schema(), "{encoding}");
+    }
+    assert_eq!(Encoding::from_name("xml"), None);
+}
+
+#[test]
+fn a_type_must_be_of_the_encoding_and_have_the_fields() {
+    let error = decoder(Encoding::Protobuf, Some(&cdr()), "v").unwrap_err();
+    assert_eq!(error.to_string(), "the type is one of cdr, but the messages are in protobuf");
+    let error = decoder(Encoding::Json, Some(&cdr()), "v").unwrap_err();
+    assert_eq!(error.to_string(), "messages in json have no type");
+    let error = decoder(Encoding::Cdr, Some(&cdr()), "w").unwrap_err();
+    assert_eq!(error.to_string(), "field `w`: the message type has no such field; there are `t`, `v`");
+}
+
+#[test]
+fn every_encoding_reads_the_same_and_names_what_is_wrong() {
+    let body = [[3_i64.to_le_bytes(), 1.5_f64.to_le_bytes()].concat(), [7_i64.to_le_bytes(); 2].concat()];
+    let encapsulated = |body: &[u8]| [&[0, 1, 0, 0], body].concat();
+    let cases = [
+        (Encoding::Json, None, br#"{"t": 3, "v": 1.5}"#.to_vec(), br#"{"t": true}"#.to_vec(), 6, None),
+        (Encoding::Cdr, Some(cdr()), encapsulated(&body[0]), encapsulated(&[0xff; 7]), 4, Some("t")),
+        (
+            Encoding::Cbor,
+            None,
+            b"\xa2\x61t\x03\x61v\xf9\x3e\0".to_vec(),
+            b"\xa1\x61t\xf5".to_vec(),
+            3,
+            Some("t"),
+        ),
+        (
+            Encoding::Msgpack,
+            None,
+            b"\x82\xa1t\x03\xa1v\xca\x3f\xc0\0\0".to_vec(),
+            b"\x81\xa1t\xc3".to_vec(),
+            3,
+            Some("t"),
+        ),
+    ];
+    for (encoding, message_type, message, bad, offset, field) in cases {
+        let (projection, layout) = projection([(path("v"), Read::Value(ValueType::Float))]);
+        let mut decoder = decoder(encoding, message_type.as_ref(), "v").unwrap();
+        let mut block = Block::new(layout);
+        decoder.decode(&message, Timestamp::ZERO, &mut block).unwrap();
+        assert_eq!(block.time(0), Timestamp::from_nanos(3_000_000_000), "{encoding}");
+        assert_eq!(found(&projection, &block, 0), [Found::Float(1.5)], "{encoding}");
+        let error: DecodeError = decoder.decode(&bad, Timestamp::ZERO, &mut block).unwrap_err();
+        assert_eq!((error.offset(), error.path()), (offset, field), "{encoding}: {error}");
+        assert_eq!(error.is_about_time(), encoding != Encoding::Cdr, "{encoding}");
+        assert_eq!((block.len(), decoder.mistyped()), (1, 0));
+    }
+}

@@ -1,0 +1,328 @@
+//! Rewrites a formula so that it can be evaluated from the middle of a trace, with everything before unknown.
+//!
+//! The rewritten formula reads one more field, *unknown*: it has no value before the first event that is evaluated,
+//! and is false from there on. An atom is compared with it by an exclusive or, so that it is unknown before that event
+//! and itself afterwards. Kleene's logic does the rest: what the operators say from then on holds whatever came before.
+
+use std::collections::HashMap;
+
+use rondel_event::{Comparison, Path, TopicId, Value, ValueType};
+use rondel_spec::{Aggregate, Bounds, Expr, ExprId, Property, Spec, TimeModel, Topic};
+
+/// Larger formulas are not rewritten.
+const NODES: usize = 4096;
+/// Most events before the first one that are unknown.
+const ROWS: u64 = 1024;
+
+/// The path of the field that is unknown before the first event.
+pub(super) fn unknown_path() -> Path {
+    Path::keys(["unknown"])
+}
+
+/// A formula rewritten.
+pub(super) struct Rewritten {
+    /// Two properties: the formula, and whether it has become independent of what is unknown.
+    pub(super) spec: Spec,
+    /// The topic of the unknown events; the topics before it are those of the original.
+    pub(super) topic: TopicId,
+    /// How many unknown events come before the first one.
+    pub(super) rows: u64,
+    /// How long before the first event the unknown begins, in nanoseconds.
+    pub(super) back: i64,
+}
+
+/// Rewrites the formula of a property; none if it is not of the past alone, or of instances, or of machines, chains or
+/// quantifiers, or has no operator of the past.
+pub(super) fn rewrite(spec: &Spec, property: &Property) -> Option<Rewritten> {
+    if property.slice.is_some() || property.linear {
+        return None;
+    }
+    let topic = TopicId(spec.topics.len() as u32);
+    let own = Topic { name: "unknown".into(), address: "unknown".into(), type_name: None, schema: None };
+    let mut topics = spec.topics.clone();
+    topics.push(own);
+    let mut rewriter = Rewriter {
+        spec,
+        model: property.time,
+        topic,
+        out: Spec { topics, ..Spec::default() },
+        formulas: HashMap::new(),
+        plain: HashMap::new(),
+        atoms: Vec::new(),
+        bounds: 0,
+        operators: 0,
+        unknown: ExprId(0),
+    };
+    rewriter.unknown = rewriter.field(unknown_path());
+    let formula = rewriter.formula(property.formula)?;
+    if rewriter.operators == 0 {
+        return None;
+    }
+    let Rewriter { bounds, operators, .. } = rewriter;
+    let is_settled = rewriter.is_settled()?;
+    let rows = if property.time == TimeModel::Steps { bounds.checked_add(operators)? + 2 } else { 2 };
+    let back = i64::try_from(bounds).ok().filter(|back| *back < i64::MAX / 8)? + 1_000_000_000;
+    if rows > ROWS {
+        return None;
+    }
+    let mut spec = rewriter.out;
+    for (name, formula) in [("formula", formula), ("settled", is_settled)] {
+        spec.properties.push(Property { time: property.time, ..Property::new(name, formula) });
+    }
+    Some(Rewritten { spec, topic, rows, back })
+}
+
+struct Rewriter<'a> {
+    spec: &'a Spec,
+    model: TimeModel,
+    topic: TopicId,
+    out: Spec,
+    /// What nodes have become as formulas, and as values.
+    formulas: HashMap<ExprId, ExprId>,
+    plain: HashMap<ExprId, ExprId>,
+    /// The formulas that must be known for all others to be.
+    atoms: Vec<ExprId>,
+    /// The sum of all bounds.
+    bounds: u64,
+    /// The number of operators of the past.
+    operators: u64,
+    unknown: ExprId,
+}
+
+impl Rewriter<'_> {
+    fn add(&mut self, node: Expr) -> ExprId {
+        self.out.nodes.push(node);
+        ExprId(self.out.nodes.len() as u32 - 1)
+    }
+
+    fn field(&mut self, path: Path) -> ExprId {
+        self.add(Expr::Field { topic: self.topic, path, value_type: ValueType::Bool })
+    }
+
+    /// The nodes below one, operands first.
+    fn below(&self, root: ExprId) -> Option<Vec<ExprId>> {
+        let (mut all, mut open) = (vec![false; root.index() + 1], vec![root]);
+        let mut count = 0;
+        while let Some(id) = open.pop() {
+            if !std::mem::replace(all.get_mut(id.index())?, true) {
+                count += 1;
+                open.extend(self.spec.nodes.get(id.index())?.operands());
+            }
+            if count > NODES {
+                return None;
+            }
+        }
+        let ids = (0..).zip(&all).filter(|(_, needed)| **needed);
+        Some(ids.map(|(id, _)| ExprId(id)).collect())
+    }
+
+    fn formula(&mut self, root: ExprId) -> Option<ExprId> {
+        let nodes = self.below(root)?;
+        // Which of them are parts of formulas and not of atoms.
+        let mut is_part = vec![false; root.index() + 1];
+        is_part[root.index()] = true;
+        for id in nodes.iter().rev().filter(|id| id.index() < self.spec.nodes.len()) {
+            let node = &self.spec.nodes[id.index()];
+            if is_part[id.index()] && self.is_operator(*id) {
+                node.operands().for_each(|operand| is_part[operand.index()] = true);
+            }
+        }
+        for id in nodes {
+            if is_part[id.index()] {
+                let new = self.part(id)?;
+                self.formulas.insert(id, new);
+            }
+        }
+        self.formulas.get(&root).copied()
+    }
+
+    /// Whether a node has formulas as operands.
+    fn is_operator(&self, id: ExprId) -> bool {
+        match &self.spec.nodes[id.index()] {
+            Expr::Not(_)
+            | Expr::And(..)
+            | Expr::Or(..)
+            | Expr::Previously(_)
+            | Expr::Once(..)
+            | Expr::Historically(..)
+            | Expr::Since(..) => true,
+            Expr::Prev(_) | Expr::If(..) => self.is_truth(id),
+            _ => false,
+        }
+    }
+
+    fn is_truth(&self, mut id: ExprId) -> bool {
+        loop {
+            return match &self.spec.nodes[id.index()] {
+                Expr::Literal(value) => matches!(value, Value::Bool(_)),
+                Expr::Field { value_type, .. } => *value_type == ValueType::Bool,
+                Expr::Prev(x) | Expr::If(_, x, _) => {
+                    id = *x;
+                    continue;
+                }
+                Expr::ToFloat(_)
+                | Expr::Unary(..)
+                | Expr::Binary(..)
+                | Expr::Window { .. }
+                | Expr::Age(_)
+                | Expr::Latency(_)
+                | Expr::Jitter(_)
+                | Expr::Chain(..)
+                | Expr::Key(..)
+                | Expr::Variable(..)
+                | Expr::MachineVariable(..) => false,
+                _ => true,
+            };
+        }
+    }
+
+    fn part(&mut self, id: ExprId) -> Option<ExprId> {
+        let mut node = self.spec.nodes[id.index()].clone();
+        if matches!(node, Expr::Literal(_)) {
+            return Some(self.add(node));
+        }
+        if !self.is_operator(id) {
+            return self.atom(id);
+        }
+        for operand in node.operands_mut() {
+            *operand = *self.formulas.get(operand)?;
+        }
+        let bounds = match &node {
+            Expr::Once(bounds, _) | Expr::Historically(bounds, _) | Expr::Since(bounds, ..) => Some(*bounds),
+            // In dense time it also depends on events of the same time that are on no topic of the formula.
+            Expr::Previously(_) if self.model == TimeModel::Dense => return None,
+            Expr::Previously(_) | Expr::Prev(_) => None,
+            _ => return Some(self.add(node)),
+        };
+        self.operators += 1;
+        let is_historically = matches!(node, Expr::Historically(..));
+        let new = self.add(node);
+        let Some(Bounds { lower, upper }) = bounds else {
+            self.atoms.push(new);
+            return Some(new);
+        };
+        self.bounds = self.bounds.checked_add(upper.unwrap_or(lower))?;
+        match upper {
+            None => self.atoms.push(new),
+            // At points there may be any number of unknown events within the bounds.
+            Some(upper) if self.model == TimeModel::Points => {
+                let pending = self.unknown_for(upper)?;
+                return Some(if is_historically {
+                    let not = self.add(Expr::Not(pending));
+                    self.add(Expr::And(new, not))
+                } else {
+                    self.add(Expr::Or(new, pending))
+                });
+            }
+            Some(_) => {}
+        }
+        Some(new)
+    }
+
+    /// Unknown until so long after the first event, then false.
+    fn unknown_for(&mut self, long: u64) -> Option<ExprId> {
+        match self.model {
+            TimeModel::Points => {
+                let never = self.field(Path::keys(["never"]));
+                let age = self.add(Expr::Age(self.topic));
+                let long = self.add(Expr::Literal(Value::Duration(i64::try_from(long).ok()?)));
+                let recent = self.add(Expr::Compare(Comparison::LessOrEqual, age, long));
+                Some(self.add(Expr::And(never, recent)))
+            }
+            TimeModel::Steps | TimeModel::Dense => {
+                Some(self.add(Expr::Once(Bounds { lower: 0, upper: Some(long) }, self.unknown)))
+            }
+        }
+    }
+
+    fn atom(&mut self, root: ExprId) -> Option<ExprId> {
+        let mut longest = 0;
+        for id in self.below(root)? {
+            let mut node = self.spec.nodes[id.index()].clone();
+            match &node {
+                Expr::Literal(_)
+                | Expr::Field { .. }
+                | Expr::Carried { .. }
+                | Expr::Elements { .. }
+                | Expr::On(_)
+                | Expr::ToFloat(_)
+                | Expr::Unary(..)
+                | Expr::Binary(..)
+                | Expr::Compare(..)
+                | Expr::StartsWith(..)
+                | Expr::If(..)
+                | Expr::Not(_)
+                | Expr::And(..)
+                | Expr::Or(..)
+                | Expr::Age(_)
+                | Expr::Latency(_)
+                | Expr::Jitter(_) => {}
+                Expr::Prev(operand) => {
+                    // A value is kept from before the first event.
+                    if !self.is_plain(*operand) {
+                        return None;
+                    }
+                    self.operators += 1;
+                }
+                Expr::Window { aggregate, over, operand, .. } => {
+                    // What is unknown is not counted.
+                    let counts = matches!(aggregate, Aggregate::Count) && operand.is_some();
+                    if counts || operand.is_some_and(|operand| !self.is_plain(operand)) {
+                        return None;
+                    }
+                    self.operators += 1;
+                    self.bounds = self.bounds.checked_add(*over)?;
+                    longest = longest.max(*over);
+                }
+                _ => return None,
+            }
+            if self.plain.contains_key(&id) {
+                continue;
+            }
+            for operand in node.operands_mut() {
+                *operand = *self.plain.get(operand)?;
+            }
+            let new = self.add(node);
+            self.plain.insert(id, new);
+        }
+        let mut atom = *self.plain.get(&root)?;
+        let unknowns =
+            [Some(self.unknown), if longest > 0 { Some(self.unknown_for(longest)?) } else { None }];
+        for unknown in unknowns.into_iter().flatten() {
+            let (not_atom, not_unknown) = (self.add(Expr::Not(atom)), self.add(Expr::Not(unknown)));
+            let (a, b) = (self.add(Expr::And(atom, not_unknown)), self.add(Expr::And(not_atom, unknown)));
+            atom = self.add(Expr::Or(a, b));
+        }
+        self.atoms.push(atom);
+        Some(atom)
+    }
+
+    /// Whether a value depends on held values alone.
+    fn is_plain(&self, id: ExprId) -> bool {
+        let is_plain = |id: &ExprId| {
+            matches!(
+                self.spec.nodes[id.index()],
+                Expr::Literal(_) | Expr::Field { .. } | Expr::ToFloat(_) | Expr::Unary(..) | Expr::Binary(..)
+            )
+        };
+        self.below(id).is_some_and(|nodes| nodes.iter().all(is_plain))
+    }
+
+    /// Whether all atoms have been known for longer than all bounds.
+    fn is_settled(&mut self) -> Option<ExprId> {
+        let mut all = self.add(Expr::Literal(Value::Bool(true)));
+        for atom in std::mem::take(&mut self.atoms) {
+            let not = self.add(Expr::Not(atom));
+            let known = self.add(Expr::Or(atom, not));
+            all = self.add(Expr::And(all, known));
+        }
+        let bounds = Bounds { lower: 0, upper: Some(self.bounds) };
+        let settled = self.add(Expr::Historically(bounds, all));
+        if self.model != TimeModel::Points {
+            return Some(settled);
+        }
+        let pending = self.unknown_for(self.bounds)?;
+        let over = self.add(Expr::Not(pending));
+        Some(self.add(Expr::And(settled, over)))
+    }
+}

@@ -1,0 +1,164 @@
+//! What a monitor still says after messages that it did not see, in simple cases: no more is withheld than must be.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use rondel_engine::{Monitor, Program, SeenAgain, UnseenFrom};
+use rondel_event::{Block, Slot, Timestamp, TopicId, Verdict};
+
+const S: i64 = 1_000_000_000;
+
+/// A monitor of a property `p` over the topics `a` and `b` with a field `x`, and its verdict so far.
+struct Case {
+    monitor: Monitor,
+    program: Arc<Program>,
+    verdict: Verdict,
+}
+
+impl Case {
+    fn new(model: &str, formula: &str) -> Case {
+        let text =
+            format!("topic a {{ x: int }} topic b {{ x: int }}\n@time({model}) property p = {formula}");
+        Case::of(&text)
+    }
+
+    fn of(text: &str) -> Case {
+        let program = Arc::new(Program::compile(&rondel_spec::parse(text).spec.unwrap()).unwrap());
+        Case { monitor: Monitor::new(Arc::clone(&program)), program, verdict: Verdict::Inconclusive }
+    }
+
+    fn take(&mut self) {
+        if let Some(report) = self.monitor.reports().last() {
+            self.verdict = report.verdict;
+        }
+    }
+
+    /// The verdict after a message at a second.
+    fn message(&mut self, topic: u32, second: i64, x: i64) -> Verdict {
+        let mut block = Block::new(self.program.layout());
+        let row = block.push(TopicId(topic), Timestamp::from_nanos(second * S));
+        for field in &self.program.projections()[topic as usize].fields {
+            if let Slot::Int(column) = field.slot {
+                block.set_int(column, row, x);
+            }
+        }
+        self.monitor.step(&block);
+        self.take();
+        // Also a monitor that goes on from a snapshot.
+        self.monitor = Monitor::restore(Arc::clone(&self.program), &self.monitor.snapshot()).unwrap();
+        self.verdict
+    }
+
+    /// The verdict after messages on `a` between two seconds were missed.
+    fn miss(&mut self, from: i64, to: i64) -> Verdict {
+        let at = |second: i64| Timestamp::from_nanos(second * S);
+        self.monitor.advance(at(to));
+        self.take();
+        self.monitor.miss(&[TopicId(0)], at(from), SeenAgain::After(at(to)));
+        self.take();
+        self.verdict
+    }
+}
+
+use Verdict::{Inconclusive, Satisfied, Violated};
+
+#[test]
+fn final_verdicts_stay() {
+    for model in ["steps", "points", "dense"] {
+        let formulas = [
+            ("historically a.x < 5", Violated),
+            ("once a.x >= 5", Satisfied),
+            ("not once a.x >= 5 or historically a.x < 4", Violated),
+        ];
+        for (formula, verdict) in formulas {
+            let mut case = Case::new(model, formula);
+            case.message(0, 1, 3);
+            assert_eq!(case.message(0, 2, 7), verdict, "{model} {formula}");
+            assert_eq!(case.miss(3, 5), verdict, "{model} {formula}");
+            assert_eq!(case.message(0, 6, 3), verdict, "{model} {formula}");
+            assert_eq!(case.monitor.uncertain().count(), 0);
+            // What was missed may have come before.
+            case.miss(2, 6);
+            assert_eq!(case.message(1, 8, 3), Inconclusive, "{model} {formula}");
+        }
+    }
+}
+
+#[test]
+fn an_error_state_that_is_not_left_stays() {
+    let machine = |rest: &str| {
+        let text = format!(
+            "topic a {{ x: int }} topic b {{ x: int }}
+             machine p {{ initial u u -> v when a.x > 5 {rest} error v }}"
+        );
+        let mut case = Case::of(&text);
+        case.message(0, 1, 3);
+        assert_eq!(case.message(0, 2, 7), Violated);
+        case.miss(3, 5);
+        case.message(0, 6, 3)
+    };
+    assert_eq!(machine(""), Violated);
+    assert_eq!(machine("v -> u when on(b)"), Inconclusive);
+}
+
+/// Where times are unknown, the number of messages tells which came before.
+#[test]
+fn final_verdicts_are_older_than_a_count() {
+    for (count, verdict) in [(2, Violated), (1, Inconclusive)] {
+        let mut case = Case::new("steps", "historically a.x < 5");
+        case.monitor.count(1);
+        case.message(0, 1, 3);
+        case.monitor.count(2);
+        case.message(0, 2, 7);
+        let now = SeenAgain::Now(Timestamp::from_nanos(3 * S));
+        case.monitor.miss_from(&[TopicId(0)], UnseenFrom::Count(count), now);
+        assert_eq!(case.message(0, 3, 1), verdict);
+    }
+}
+
+/// What does not reset is certain again once the messages after the span decide it.
+#[test]
+fn what_was_seen_afterwards_makes_certain_again() {
+    // The values of `a.x` after the span and the verdicts with them.
+    let cases = [
+        ("a.x < 9 since a.x > 5", vec![(3, Inconclusive), (7, Satisfied), (3, Satisfied)]),
+        ("a.x < 9 since a.x > 5", vec![(3, Inconclusive), (9, Satisfied), (10, Satisfied), (3, Satisfied)]),
+        ("a.x > 8 since a.x == 5", vec![(3, Violated), (9, Violated), (5, Satisfied), (3, Violated)]),
+        ("once a.x > 5", vec![(3, Inconclusive), (7, Satisfied), (3, Satisfied)]),
+        ("historically a.x < 5", vec![(3, Inconclusive), (7, Violated), (3, Violated)]),
+        ("prev(a.x) < 5", vec![(3, Inconclusive), (7, Satisfied), (3, Violated)]),
+        ("a.x > 5 or a.x < 9 since a.x > 5", vec![(3, Inconclusive), (7, Satisfied)]),
+    ];
+    for model in ["steps", "points", "dense"] {
+        for (formula, expected) in &cases {
+            let mut case = Case::new(model, formula);
+            case.message(0, 1, 3);
+            case.message(0, 2, 4);
+            case.miss(3, 5);
+            let found: Vec<Verdict> =
+                (0..).zip(expected).map(|(i, (x, _))| case.message(0, 6 + i, *x)).collect();
+            let expected: Vec<Verdict> = expected.iter().map(|(_, verdict)| *verdict).collect();
+            assert_eq!(found, expected, "{model} {formula}");
+        }
+    }
+}
+
+/// Nor is anything looked at any more.
+#[test]
+fn a_property_that_is_certain_again_costs_nothing() {
+    for (model, formula) in [
+        ("steps", "a.x > 8 since a.x == 5"),
+        ("points", "a.x > 8 since a.x == 5"),
+        ("dense", "a.x > 8 since a.x == 5"),
+        ("steps", "once[0, 3] a.x > 8 and (a.x < 9 since a.x == 5)"),
+        ("dense", "once[0, 3 s] a.x > 8 and (a.x < 9 since a.x == 5)"),
+    ] {
+        let mut case = Case::new(model, formula);
+        case.message(0, 1, 3);
+        case.miss(2, 5);
+        assert_eq!(case.monitor.uncertain().count(), 1, "{model} {formula}");
+        (6..16).for_each(|second| drop(case.message(0, second, 5)));
+        assert_eq!(case.monitor.uncertain().count(), 0, "{model} {formula}");
+    }
+}

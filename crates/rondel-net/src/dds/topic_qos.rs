@@ -1,0 +1,123 @@
+//! The quality of service of a topic, as far as it is set.
+
+use std::time::Duration;
+
+/// Longest interval of [`TopicQos::poll`].
+const LONGEST_POLL: Duration = Duration::from_secs(60);
+/// Partitions of one subscription or publisher.
+const MOST_PARTITIONS: usize = 64;
+
+/// Quality of service of a subscription or a publisher. A subscription takes over from the discovered publisher what
+/// is not set here.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TopicQos {
+    /// Whether lost samples are sent again. Default: as the publisher offers.
+    pub reliability: Option<Reliability>,
+    /// Whether samples are kept for subscriptions that come later. Default: as the publisher offers, for raw topics;
+    /// volatile for text.
+    pub durability: Option<Durability>,
+    /// Whether only the strongest publisher of an instance is heard. Default: as the publisher offers.
+    pub ownership: Option<Ownership>,
+    /// Number of samples that a subscription keeps of each instance; older ones are dropped. Default: all of them, up
+    /// to [`Settings::reader_queue`](super::Settings::reader_queue).
+    pub depth: Option<u32>,
+    /// Longest time between two samples of an instance. Default: none.
+    pub deadline: Option<Duration>,
+    /// Longest time without a sign of life of a publisher. Default: none.
+    pub lease: Option<Duration>,
+    /// Partitions; a subscription may use the wildcards `*` and `?`. Default: the one without a name.
+    pub partitions: Vec<String>,
+    /// Shortest time between two samples of an instance; those in between are left out. Default: none.
+    pub min_separation: Option<Duration>,
+    /// Interval in which a subscription takes samples, instead of when one arrives.
+    pub poll: Option<Duration>,
+}
+
+/// Whether lost samples are sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reliability {
+    /// They are not.
+    BestEffort,
+    /// They are.
+    Reliable,
+}
+
+/// Whether samples are kept for subscriptions that come later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Durability {
+    /// They are not.
+    Volatile,
+    /// By their publisher, while it is there.
+    TransientLocal,
+    /// By a service, while it runs.
+    Transient,
+    /// By a service that stores them.
+    Persistent,
+}
+
+/// Who may publish samples of an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ownership {
+    /// Every publisher.
+    Shared,
+    /// The strongest publisher that is alive.
+    Exclusive,
+}
+
+impl TopicQos {
+    /// Checks the settings against each other.
+    ///
+    /// # Errors
+    /// The mistake, in words.
+    pub fn check(&self) -> Result<(), String> {
+        if self.depth == Some(0) {
+            return Err("depth is at least 1".to_owned());
+        }
+        for (name, time) in [("deadline", self.deadline), ("lease", self.lease), ("poll", self.poll)] {
+            if time == Some(Duration::ZERO) {
+                return Err(format!("{name} is longer than 0"));
+            }
+        }
+        if let (Some(deadline), Some(separation)) = (self.deadline, self.min_separation)
+            && deadline < separation
+        {
+            return Err(
+                "the deadline is shorter than the time between samples that are not left out".to_owned()
+            );
+        }
+        if self.poll.is_some_and(|poll| poll > LONGEST_POLL) {
+            return Err(format!("poll is at most {} s", LONGEST_POLL.as_secs()));
+        }
+        if self.partitions.len() > MOST_PARTITIONS {
+            return Err(format!("there are at most {MOST_PARTITIONS} partitions"));
+        }
+        match self.partitions.iter().find(|name| name.contains('\0')) {
+            Some(name) => Err(format!("'{}' is not the name of a partition", name.escape_default())),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_contradict_each_other_are_refused() {
+        assert_eq!(TopicQos::default().check(), Ok(()));
+        let ms = |n| Some(Duration::from_millis(n));
+        let bad = [
+            TopicQos { depth: Some(0), ..TopicQos::default() },
+            TopicQos { deadline: ms(0), ..TopicQos::default() },
+            TopicQos { lease: ms(0), ..TopicQos::default() },
+            TopicQos { poll: ms(0), ..TopicQos::default() },
+            TopicQos { poll: ms(60_001), ..TopicQos::default() },
+            TopicQos { deadline: ms(10), min_separation: ms(11), ..TopicQos::default() },
+            TopicQos { partitions: vec!["a\0".into()], ..TopicQos::default() },
+            TopicQos { partitions: vec![String::new(); 65], ..TopicQos::default() },
+        ];
+        for qos in bad {
+            assert!(qos.check().is_err(), "{qos:?}");
+        }
+    }
+}

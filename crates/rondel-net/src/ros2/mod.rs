@@ -1,0 +1,72 @@
+//! ROS 2 without ROS: names, types, quality of service, settings, and the formats of rmw_zenoh.
+//!
+//! This module does no I/O. Over Zenoh, [`crate::zenoh`] subscribes and publishes in the formats of rmw_zenoh; over
+//! DDS, [`crate::dds`] uses the names that [`TopicName::dds`] and [`MessageType::dds`] return.
+
+pub mod attachment;
+pub mod environment;
+pub mod graph;
+pub mod keys;
+pub mod names;
+pub mod qos;
+pub mod token;
+pub mod types;
+
+pub use attachment::Attachment;
+pub use environment::{DiscoveryRange, Middleware, Settings};
+pub use graph::Graph;
+pub use names::{NodeName, TopicName};
+pub use qos::{Qos, QosOverrides};
+pub use token::{Endpoint, Entity, Token};
+pub use types::{MessageType, TypeHash};
+
+/// A text that is not what ROS 2 allows in its place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is not {expected}: {reason}{}", hint(.suggestion.as_deref()))]
+pub struct Ros2Error {
+    /// The text.
+    pub text: String,
+    /// What is expected, such as `a ROS 2 topic name`.
+    pub expected: &'static str,
+    /// The mistake.
+    pub reason: String,
+    /// A similar text that is allowed.
+    pub suggestion: Option<String>,
+}
+
+impl Ros2Error {
+    fn new(text: &str, expected: &'static str, reason: impl Into<String>) -> Ros2Error {
+        // A text from the network may have any length.
+        let text = text.chars().take(LONGEST_SHOWN).collect();
+        Ros2Error { text, expected, reason: reason.into(), suggestion: None }
+    }
+
+    fn suggest(self, suggestion: Option<String>) -> Ros2Error {
+        Ros2Error { suggestion, ..self }
+    }
+}
+
+/// Characters of a text that an error shows.
+const LONGEST_SHOWN: usize = 300;
+
+fn hint(suggestion: Option<&str>) -> String {
+    suggestion.map(|text| format!("; did you mean '{text}'?")).unwrap_or_default()
+}
+
+/// Returns the one of several names that is most similar to a text, if any is similar.
+fn nearest(text: &str, names: &[&str]) -> Option<String> {
+    // Measuring the likeness of long texts takes long.
+    let text: String = text.chars().take(LONGEST_SHOWN).collect::<String>().to_ascii_lowercase();
+    let likeness = |name: &str| strsim::jaro_winkler(&text, &name.to_ascii_lowercase());
+    let best = names.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
+    (likeness(best) > 0.8).then(|| (*best).to_owned())
+}
+
+/// Reads one of several names.
+fn named<T: Copy>(text: &str, expected: &'static str, names: &[(&str, T)]) -> Result<T, Ros2Error> {
+    names.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
+        let all: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+        let reason = format!("the names are: {}", all.join(", "));
+        Ros2Error::new(text, expected, reason).suggest(nearest(text, &all))
+    })
+}

@@ -1,0 +1,115 @@
+//! What a message says about itself beside its payload.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ::zenoh::sample::{Sample, SourceInfo};
+use ::zenoh::session::ZenohId;
+use rondel_event::{Origin, Timestamp};
+
+use crate::adapter::Problems;
+use crate::ros2::{Attachment, keys};
+
+/// The source time and the origin of a message, where it has them.
+pub(super) type Marks = (Option<Timestamp>, Option<Origin>);
+
+/// Reads what a message says about itself.
+pub(super) trait Envelope: Send + Sync + 'static {
+    /// Returns it; `None` if the message is not delivered.
+    fn open(&self, sample: &Sample) -> Option<Marks>;
+}
+
+/// Zenoh's own: the timestamp, and the source information.
+pub(super) struct Plain;
+
+impl Envelope for Plain {
+    #[inline]
+    fn open(&self, sample: &Sample) -> Option<Marks> {
+        let time = sample
+            .timestamp()
+            .map(|time| Timestamp::from_nanos(i64::try_from(time.get_time().as_nanos()).unwrap_or(i64::MAX)));
+        Some((time, sample.source_info().map(origin_of)))
+    }
+}
+
+/// Returns the publisher of a sample, as a hash, and its sequence number.
+#[inline]
+fn origin_of(info: &SourceInfo) -> Origin {
+    let source = info.source_id();
+    Origin { publisher: publisher_of(&source.zid(), source.eid()), number: info.source_sn().into() }
+}
+
+/// Returns the hash of a publisher.
+#[inline]
+pub(super) fn publisher_of(session: &ZenohId, entity: u32) -> u64 {
+    // The id of a session is random: folding it is hash enough.
+    let session = u128::from_le_bytes(session.to_le_bytes());
+    let entity = u64::from(entity).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (session as u64) ^ ((session >> 64) as u64).rotate_left(32) ^ entity
+}
+
+/// That of rmw_zenoh: an attachment. Publishers that keep messages number them by Zenoh's source information as well,
+/// by which missed ones are fetched: theirs are taken from there.
+#[derive(Debug, Default)]
+pub(super) struct Ros2Envelope {
+    topic: String,
+    /// The hash of the expected type, unless any is read.
+    hash: Option<String>,
+    /// Messages of another type.
+    other_type: AtomicU64,
+    /// Messages without an attachment of rmw_zenoh.
+    unmarked: AtomicU64,
+}
+
+impl Ros2Envelope {
+    pub(super) fn new(topic: &str, hash: Option<String>) -> Ros2Envelope {
+        Ros2Envelope { topic: topic.to_owned(), hash, ..Ros2Envelope::default() }
+    }
+
+    pub(super) fn problems(&self) -> Problems {
+        let [malformed, unmarked] =
+            [&self.other_type, &self.unmarked].map(|count| count.load(Ordering::Relaxed));
+        Problems { malformed, unmarked, ..Problems::default() }
+    }
+
+    #[cold]
+    fn refuse(&self, sample: &Sample) {
+        if self.other_type.fetch_add(1, Ordering::Relaxed) == 0 {
+            tracing::warn!(
+                topic = %self.topic, key = %sample.key_expr(),
+                "a message has another definition of its type, by its hash, and is not read; further ones are only counted"
+            );
+        }
+    }
+
+    #[cold]
+    fn unmarked(&self, sample: &Sample) {
+        if self.unmarked.fetch_add(1, Ordering::Relaxed) == 0 {
+            let length = sample.attachment().map_or(0, |attachment| attachment.len());
+            tracing::warn!(
+                topic = %self.topic, key = %sample.key_expr(), length,
+                "a message has no attachment of rmw_zenoh, so that its number and source time are unknown; further ones \
+                 are only counted"
+            );
+        }
+    }
+}
+
+impl Envelope for std::sync::Arc<Ros2Envelope> {
+    #[inline]
+    fn open(&self, sample: &Sample) -> Option<Marks> {
+        if let Some(hash) = &self.hash
+            && keys::contradicts(sample.key_expr().as_str(), hash)
+        {
+            self.refuse(sample);
+            return None;
+        }
+        // Borrowed: an attachment arrives in one piece.
+        let attachment = sample.attachment().and_then(|bytes| Attachment::read(&bytes.to_bytes()));
+        if attachment.is_none() {
+            self.unmarked(sample);
+        }
+        let numbered = sample.source_info().map(origin_of);
+        let origin = numbered.or(attachment.map(|attachment| attachment.origin()));
+        Some((attachment.map(|attachment| attachment.source_time), origin))
+    }
+}

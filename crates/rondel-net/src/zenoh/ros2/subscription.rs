@@ -1,0 +1,104 @@
+//! Subscriptions of ROS 2 on Zenoh.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use ::zenoh::Wait;
+use ::zenoh::key_expr::KeyExpr;
+use ::zenoh::liveliness::LivelinessToken;
+use ::zenoh::pubsub::Subscriber;
+use ::zenoh::sample::{Sample, SampleKind};
+use rondel_event::TopicId;
+
+use super::{Others, declare_token, network};
+use crate::adapter::{self, Problems, Receiver};
+use crate::ros2::{Token, keys};
+use crate::zenoh::envelope::Ros2Envelope;
+use crate::zenoh::recovery::Numbers;
+use crate::zenoh::{DeclareError, Subscription, advanced, parse_key};
+
+/// A subscription of ROS 2 on Zenoh. Dropping it closes it.
+#[derive(Debug)]
+pub struct Ros2Subscription {
+    inner: Subscription,
+    envelope: Arc<Ros2Envelope>,
+    others: Arc<Others>,
+    /// Its token, and who looks for publishers, until it is closed.
+    announced: Mutex<Option<(LivelinessToken, Vec<Subscriber<()>>)>>,
+}
+
+impl Ros2Subscription {
+    pub(super) fn declare<R: Receiver + ?Sized>(
+        session: &::zenoh::Session,
+        (domain, key, token): (u32, KeyExpr<'static>, Token),
+        (topic, receiver): (TopicId, Arc<R>),
+        (numbers, wants_history): (Arc<Numbers<R>>, bool),
+        envelope: Arc<Ros2Envelope>,
+    ) -> Result<Ros2Subscription, DeclareError> {
+        let mut watchers = Vec::new();
+        let mut watch = |expression: &str, callback: Box<dyn Fn(&str) + Send + Sync>| {
+            let callback = move |sample: Sample| {
+                if sample.kind() == SampleKind::Put {
+                    callback(sample.key_expr().as_str());
+                }
+            };
+            let liveliness = session.liveliness();
+            let watcher = liveliness.declare_subscriber(parse_key(expression)?).history(true);
+            watchers.push(watcher.callback(callback).wait().map_err(network)?);
+            Ok::<(), DeclareError>(())
+        };
+        let others = Arc::<Others>::default();
+        let expected = token.entity.endpoint().cloned();
+        if let Some(expected) = &expected {
+            let (others, compared) = (Arc::clone(&others), expected.clone());
+            let compare = move |key: &str| others.compare(key, &compared);
+            watch(&Token::publishers(domain, &expected.topic), Box::new(compare))?;
+        }
+        if wants_history {
+            let hash = expected.and_then(|endpoint| endpoint.hash).map(|hash| hash.to_string());
+            let announced: Weak<Numbers<R>> = Arc::downgrade(&numbers);
+            let announce = move |token: &str| {
+                if let (Some((key, session, entity)), Some(numbers)) =
+                    (advanced::detected(token), announced.upgrade())
+                    && !hash.as_ref().is_some_and(|hash| keys::contradicts(key, hash))
+                {
+                    numbers.announce(key, (&session, entity));
+                }
+            };
+            watch(&advanced::detection(key.as_str()), Box::new(announce))?;
+        }
+        let (opened, begun) = (Arc::clone(&envelope), Arc::clone(&numbers));
+        let inner = Subscription::declare(session, key, topic, receiver, numbers, opened)?;
+        begun.begin();
+        let token = declare_token(session, &token)?;
+        Ok(Ros2Subscription { inner, envelope, others, announced: Mutex::new(Some((token, watchers))) })
+    }
+
+    /// Returns the number of messages received so far.
+    pub fn received(&self) -> u64 {
+        self.inner.received()
+    }
+}
+
+impl adapter::Subscription for Ros2Subscription {
+    fn drain(&self, quiet: Duration, limit: Duration) -> bool {
+        self.inner.drain(quiet, limit)
+    }
+
+    fn close(&self, limit: Duration) -> bool {
+        let announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((token, watchers)) = announced {
+            // Undeclaring fails if the session is closed already, which ends all of them too.
+            watchers.into_iter().for_each(|watcher| _ = watcher.undeclare().wait());
+            _ = token.undeclare().wait();
+        }
+        self.inner.close(limit)
+    }
+
+    fn problems(&self) -> Problems {
+        let Problems { empty, lost, .. } = self.inner.problems();
+        let incompatible = self.others.count.load(Ordering::Relaxed);
+        Problems { empty, lost, incompatible, ..self.envelope.problems() }
+    }
+}

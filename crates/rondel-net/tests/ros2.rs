@@ -1,0 +1,384 @@
+//! ROS 2 over Zenoh between Rondel and programs that write and read rmw_zenoh's formats by hand, on loopback.
+
+#![cfg(feature = "zenoh")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use rondel_event::TopicId;
+use rondel_net::adapter::{Publisher as _, Receiver, Sample, Subscription as _};
+use rondel_net::ros2::qos::Durability;
+use rondel_net::ros2::{
+    self, Endpoint, Graph, MessageType, Middleware, NodeName, Qos, QosOverrides, TopicName, TypeHash,
+};
+use rondel_net::zenoh::{Mode, Ros2Node, Ros2Subscription, Session, Settings};
+
+const LIMIT: Duration = Duration::from_secs(30);
+const TOPIC: TopicId = TopicId(3);
+/// Each test has a session of its own, but names show which one a message belongs to.
+const DOMAIN: u32 = 42;
+/// The hash of std_msgs/msg/String.
+const STRING: &str = "RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18";
+
+/// The Python that has the independent clients: that of RONDEL_TEST_PYTHON, or else of `.venv`. Where there is none the
+/// test is skipped, loudly; on CI (`CI` is set) it fails.
+fn python(test: &str) -> Option<PathBuf> {
+    let named = std::env::var_os("RONDEL_TEST_PYTHON").map(PathBuf::from);
+    let is_meant = named.is_some() || std::env::var_os("CI").is_some();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python3");
+    let works = |path: &PathBuf| {
+        let imported = Command::new(path).args(["-c", "import zenoh, rosbags"]).output();
+        imported.is_ok_and(|output| output.status.success())
+    };
+    let python = Some(named.unwrap_or(own)).filter(works);
+    let message = format!("{test}: SKIPPED, NOT TESTED: no Python with eclipse-zenoh and rosbags");
+    assert!(python.is_some() || !is_meant, "{message}");
+    if python.is_none() {
+        // Past the capture of the test's output.
+        let _ = Command::new("sh").args(["-c", "echo \"$0\" >&2", &message]).status();
+    }
+    python
+}
+
+/// An independent client. Dropping it ends it.
+struct Client {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Client {
+    fn start(python: &Path, script: &str, endpoint: &str, arguments: &[&str]) -> Client {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/independent");
+        let mut command = Command::new(python);
+        command.arg("-B").arg(folder.join(script)).args(arguments);
+        command.args(["--domain", &DOMAIN.to_string(), "--connect", endpoint]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Client { child, output }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    #[track_caller]
+    fn expect(&mut self, expected: &str) {
+        assert_eq!(self.line(), expected);
+    }
+
+    /// Waits for the end and returns the rest of the output.
+    #[track_caller]
+    fn finish(mut self) -> String {
+        drop(self.child.stdin.take());
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).unwrap();
+        assert!(self.child.wait().unwrap().success(), "{rest}");
+        rest
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // It may have ended.
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+/// A message: text, number, time since that of the publishers, and publisher.
+type Message = (String, Option<u64>, Option<i64>, u64);
+
+/// What came.
+#[derive(Default)]
+struct Received {
+    all: Mutex<Vec<Message>>,
+    changed: Condvar,
+}
+
+impl Receiver for Received {
+    fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
+        assert_eq!(topic, TOPIC);
+        for sample in samples {
+            // CDR: four bytes that say so, the length, the text and a zero.
+            let length = u32::from_le_bytes(sample.payload[4..8].try_into().unwrap()) as usize;
+            let text = String::from_utf8(sample.payload[8..7 + length].to_vec()).unwrap();
+            let time = sample.source_time.map(|time| time.as_nanos() - 1_700_000_000_000_000_000);
+            let (number, publisher) = (
+                sample.origin.map(|origin| origin.number),
+                sample.origin.map_or(0, |origin| origin.publisher),
+            );
+            self.all.lock().unwrap().push((text, number, time, publisher));
+            self.changed.notify_all();
+        }
+    }
+}
+
+impl Received {
+    /// Waits for so many messages, and returns them with their numbers.
+    #[track_caller]
+    fn wait(&self, count: usize) -> Vec<Message> {
+        let all = self.all.lock().unwrap();
+        let all = self.changed.wait_timeout_while(all, LIMIT, |all| all.len() < count).unwrap().0;
+        assert_eq!(all.len(), count, "{all:?}");
+        all.clone()
+    }
+
+    fn texts(&self, count: usize) -> Vec<String> {
+        self.wait(count).into_iter().map(|(text, ..)| text).collect()
+    }
+}
+
+fn texts(range: std::ops::Range<usize>) -> Vec<String> {
+    range.map(|i| format!("n {i}")).collect()
+}
+
+/// A session that listens, as the router of rmw_zenoh does, and a node on it.
+fn node(name: &str) -> (String, Session, Ros2Node) {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let endpoint = format!("tcp/127.0.0.1:{port}");
+    let listening =
+        Settings { mode: Some(Mode::Router), listen: vec![endpoint.clone()], ..Settings::default() };
+    let session = Session::open(&listening).unwrap();
+    let node = NodeName::parse(name).unwrap();
+    let settings = ros2::Settings { node, ..ros2::Settings::new(Middleware::Zenoh, DOMAIN).unwrap() };
+    let joined = session.join_ros2(&settings).unwrap();
+    (endpoint, session, joined)
+}
+
+fn endpoint(topic: &str, hash: Option<&str>, qos: Qos) -> Endpoint {
+    Endpoint {
+        topic: TopicName::parse(topic).unwrap(),
+        message_type: MessageType::parse("std_msgs/msg/String").unwrap(),
+        hash: hash.map(|hash| TypeHash::parse(hash).unwrap()),
+        qos,
+    }
+}
+
+fn kept(depth: u64) -> Qos {
+    let overrides = QosOverrides { durability: Some(Durability::TransientLocal), ..QosOverrides::default() };
+    Qos { depth, ..Qos::DEFAULT.with(&overrides) }
+}
+
+fn subscribe(node: &Ros2Node, endpoint: &Endpoint) -> (Arc<Received>, Ros2Subscription) {
+    let received = Arc::<Received>::default();
+    (Arc::clone(&received), node.subscribe(endpoint, TOPIC, Arc::clone(&received)).unwrap())
+}
+
+/// Waits until a condition holds.
+#[track_caller]
+fn until(condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + LIMIT;
+    while !condition() {
+        assert!(Instant::now() < deadline, "it never came to that");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn cdr(text: &str) -> Vec<u8> {
+    let length = u32::try_from(text.len() + 1).unwrap();
+    [&[0, 1, 0, 0][..], &length.to_le_bytes(), text.as_bytes(), &[0]].concat()
+}
+
+#[test]
+fn messages_have_their_numbers_and_times() {
+    let Some(python) = python("messages_have_their_numbers_and_times") else { return };
+    let (place, _session, node) = node("monitor");
+    for hash in [None, Some(STRING)] {
+        for attachment in ["good", "named"] {
+            let (received, subscription) =
+                subscribe(&node, &endpoint("/fleet/r1/chatter", hash, Qos::DEFAULT));
+            let options =
+                ["/fleet/r1/chatter", "--count", "8", "--lose", "3", "4", "--attachment", attachment];
+            Client::start(&python, "ros2_zenoh_publish.py", &place, &options).finish();
+            let all = received.wait(6);
+            let numbers: Vec<u64> = all.iter().map(|(_, number, ..)| number.unwrap()).collect();
+            let times: Vec<i64> = all.iter().map(|(_, _, time, _)| time.unwrap()).collect();
+            // Three and four are missing: the account of the run counts them by these numbers.
+            assert_eq!(numbers, [1, 2, 5, 6, 7, 8]);
+            assert_eq!(times, [1, 2, 5, 6, 7, 8]);
+            assert!(all.iter().all(|(.., publisher)| *publisher == all[0].3));
+            assert!(subscription.close(LIMIT));
+            assert_eq!(subscription.problems(), rondel_net::adapter::Problems::default());
+            assert_eq!(Arc::strong_count(&received), 1, "the receiver is released");
+        }
+    }
+}
+
+#[test]
+fn missing_and_broken_attachments_are_counted() {
+    let Some(python) = python("missing_and_broken_attachments_are_counted") else { return };
+    let (place, _session, node) = node("monitor");
+    for attachment in ["none", "short"] {
+        let (received, subscription) = subscribe(&node, &endpoint("/chatter", Some(STRING), Qos::DEFAULT));
+        let options = ["/chatter", "--count", "5", "--attachment", attachment];
+        Client::start(&python, "ros2_zenoh_publish.py", &place, &options).finish();
+        assert_eq!(received.texts(5), texts(0..5));
+        assert!(received.wait(5).iter().all(|(_, number, time, _)| number.is_none() && time.is_none()));
+        assert_eq!(subscription.problems().unmarked, 5);
+    }
+}
+
+#[test]
+fn messages_of_another_type_are_refused_and_counted() {
+    let Some(python) = python("messages_of_another_type_are_refused_and_counted") else { return };
+    let (place, _session, node) = node("monitor");
+    let (received, subscription) = subscribe(&node, &endpoint("/chatter", Some(STRING), Qos::BEST_AVAILABLE));
+    let other = STRING.replace("df66", "0000");
+    // One with another hash, one of ROS 2 Humble without any, and one of another type.
+    let options = ["/chatter", "--count", "5", "--keep", "5", "--hash", &other, "--stay"];
+    let mut wrong = Client::start(&python, "ros2_zenoh_publish.py", &place, &options);
+    wrong.expect("early 0");
+    wrong.expect("sent 5");
+    let bool_type = ["/chatter", "--count", "0", "--type", "std_msgs/msg/Bool", "--stay"];
+    let mut bools = Client::start(&python, "ros2_zenoh_publish.py", &place, &bool_type);
+    bools.expect("early 0");
+    until(|| subscription.problems().malformed == 5 && subscription.problems().incompatible == 2);
+    let options = ["/chatter", "--count", "5", "--hash", "TypeHashNotSupported"];
+    Client::start(&python, "ros2_zenoh_publish.py", &place, &options).finish();
+    assert_eq!(received.texts(5), texts(0..5));
+    let problems = subscription.problems();
+    assert_eq!((problems.malformed, problems.incompatible, problems.unmarked), (5, 2, 0));
+    wrong.finish();
+    bools.finish();
+}
+
+#[test]
+fn what_a_publisher_keeps_comes_first() {
+    let Some(python) = python("what_a_publisher_keeps_comes_first") else { return };
+    let (place, _session, node) = node("monitor");
+    // The publisher is there before the subscription, and has sent more than it keeps.
+    let options = ["/early", "--early", "20", "--keep", "8", "--count", "5", "--stay"];
+    let mut publisher = Client::start(&python, "ros2_zenoh_publish.py", &place, &options);
+    publisher.expect("early 20");
+    let (received, subscription) = subscribe(&node, &endpoint("/early", Some(STRING), kept(10)));
+    assert_eq!(received.texts(13), texts(12..25));
+    let all = received.wait(13);
+    // Exact times, and numbers without a gap.
+    assert!(
+        all.iter()
+            .zip(12..)
+            .all(|((_, number, time, _), i)| (*number, *time) == (Some(i), Some(i as i64 + 1))),
+        "{all:?}"
+    );
+    publisher.finish();
+    assert!(subscription.drain(Duration::from_millis(50), LIMIT));
+    assert_eq!(received.texts(13), texts(12..25), "nothing comes twice");
+
+    // The publisher comes later, and sends at once.
+    let (received, _subscription) = subscribe(&node, &endpoint("/late", Some(STRING), kept(10)));
+    let options = ["/late", "--early", "6", "--keep", "8", "--count", "5"];
+    Client::start(&python, "ros2_zenoh_publish.py", &place, &options).finish();
+    assert_eq!(received.texts(11), texts(0..11));
+
+    // Whoever does not ask for them does not get them.
+    let options = ["/volatile", "--early", "6", "--keep", "8", "--count", "2"];
+    let mut publisher = Client::start(&python, "ros2_zenoh_publish.py", &place, &options);
+    publisher.expect("early 6");
+    let (received, _subscription) = subscribe(&node, &endpoint("/volatile", Some(STRING), Qos::DEFAULT));
+    assert_eq!(received.texts(2), texts(6..8));
+    publisher.finish();
+}
+
+#[test]
+fn a_publisher_without_messages_holds_nobody_up() {
+    let Some(python) = python("a_publisher_without_messages_holds_nobody_up") else { return };
+    let (place, session, node) = node("monitor");
+    let options = ["/quiet", "--keep", "8", "--count", "3"];
+    let mut publisher = Client::start(&python, "ros2_zenoh_publish.py", &place, &options);
+    publisher.expect("early 0");
+    let (received, _subscription) = subscribe(&node, &endpoint("/quiet", Some(STRING), kept(10)));
+    assert_eq!(received.texts(3), texts(0..3));
+    assert!(session.recovered().is_empty(), "nothing was missed");
+    publisher.finish();
+}
+
+#[test]
+fn messages_are_read_as_those_of_rmw_zenoh() {
+    let Some(python) = python("messages_are_read_as_those_of_rmw_zenoh") else { return };
+    let (place, _session, node) = node("/rondel/monitor");
+    let volatile = node.publisher(&endpoint("/verdict", Some(STRING), Qos::DEFAULT)).unwrap();
+    let mut subscriber =
+        Client::start(&python, "ros2_zenoh_subscribe.py", &place, &["/verdict", "--count", "5"]);
+    subscriber.expect("ready");
+    assert!(volatile.wait_matched(LIMIT));
+    (0..5).for_each(|i| volatile.publish(&cdr(&format!("n {i}"))).unwrap());
+    let lines = subscriber.finish();
+    let lines: Vec<serde_json::Value> =
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for (i, line) in lines.iter().enumerate() {
+        assert_eq!((&line["data"], &line["number"]), (&format!("n {i}").into(), &(i + 1).into()));
+        assert_eq!(line["key"], format!("{DOMAIN}/verdict/std_msgs::msg::dds_::String_/{STRING}"));
+        assert_eq!(line["gid"], lines[0]["gid"]);
+        assert!(line["time"].as_i64().unwrap() > 1_700_000_000_000_000_000);
+    }
+
+    // Kept for those who come later, as many as the depth says; and found by those who are there already.
+    let early = node.publisher(&endpoint("/early", Some(STRING), kept(4))).unwrap();
+    (0..10).for_each(|i| early.publish(&cdr(&format!("n {i}"))).unwrap());
+    let options = ["/early", "--count", "6", "--keep", "10"];
+    let mut subscriber = Client::start(&python, "ros2_zenoh_subscribe.py", &place, &options);
+    subscriber.expect("ready");
+    let mut line = || serde_json::from_str::<serde_json::Value>(&subscriber.line()).unwrap();
+    for i in 6..10 {
+        assert_eq!((line())["data"], format!("n {i}"));
+    }
+    (10..12).for_each(|i| early.publish(&cdr(&format!("n {i}"))).unwrap());
+    let last = [line(), line()];
+    assert_eq!(last.each_ref().map(|line| line["number"].as_u64()), [Some(11), Some(12)]);
+    subscriber.finish();
+
+    let options = ["/late", "--count", "3", "--keep", "10"];
+    let mut subscriber = Client::start(&python, "ros2_zenoh_subscribe.py", &place, &options);
+    subscriber.expect("ready");
+    let late = node.publisher(&endpoint("/late", Some(STRING), kept(4))).unwrap();
+    (0..3).for_each(|i| late.publish(&cdr(&format!("n {i}"))).unwrap());
+    assert_eq!(subscriber.finish().lines().count(), 3);
+}
+
+#[test]
+fn both_are_in_the_graph() {
+    let Some(python) = python("both_are_in_the_graph") else { return };
+    let (place, session, node) = node("/rondel/monitor");
+    let (_received, subscription) = subscribe(&node, &endpoint("/chatter", Some(STRING), Qos::SENSOR_DATA));
+    let publisher = node.publisher(&endpoint("/verdict", Some(STRING), kept(1))).unwrap();
+    let options = ["/chatter", "--graph", "3"];
+    let tokens = Client::start(&python, "ros2_zenoh_subscribe.py", &place, &options).finish();
+    let graph_of = |tokens: &str| {
+        let mut graph = Graph::default();
+        tokens.lines().for_each(|token| assert!(graph.add(token), "{token}"));
+        graph
+    };
+    let seen = graph_of(&tokens);
+    assert_eq!(seen.nodes().iter().map(ToString::to_string).collect::<Vec<_>>(), ["/rondel/monitor"]);
+    assert_eq!(seen, session.ros2_graph(DOMAIN, LIMIT).unwrap(), "ours and theirs");
+
+    let options = ["/chatter", "--count", "1", "--node", "talker", "--keep", "7", "--stay"];
+    let mut talker = Client::start(&python, "ros2_zenoh_publish.py", &place, &options);
+    talker.expect("early 0");
+    talker.expect("sent 1");
+    let graph = session.ros2_graph(DOMAIN, LIMIT).unwrap();
+    let topics = graph.topics();
+    let names: Vec<&str> = topics.keys().map(|name| name.as_str()).collect();
+    assert_eq!(names, ["/chatter", "/verdict"]);
+    let chatter = &topics[&TopicName::parse("/chatter").unwrap()];
+    let (of, end) = &chatter.publishers[0];
+    assert_eq!(
+        (of.to_string(), end.qos.to_string()),
+        ("/talker".into(), "reliable, transient_local, keep_last 7".into())
+    );
+    assert_eq!(chatter.subscriptions[0].0.to_string(), "/rondel/monitor");
+    assert_eq!(chatter.subscriptions[0].1.qos, Qos::SENSOR_DATA);
+    assert_eq!(graph.nodes().len(), 2);
+
+    assert!(subscription.close(LIMIT));
+    drop((publisher, node));
+    talker.finish();
+    until(|| session.ros2_graph(DOMAIN, LIMIT).unwrap().tokens().count() == 0);
+}

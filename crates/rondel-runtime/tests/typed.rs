@@ -1,0 +1,94 @@
+//! Messages in CDR: the fields of the specification are read by the definition of their type.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use rondel_decode::MessageType;
+use rondel_event::{Path, Timestamp, TopicId, Verdict};
+use rondel_runtime::{Encoding, Input, Options, Session, Stamp, TimeSource, Types};
+use rondel_spec::{ParseOptions, Spec, parse_typed};
+
+const TEXT: &str = "topic gear : autoware_vehicle_msgs/msg/GearReport
+    topic velocity : autoware_vehicle_msgs/msg/VelocityReport
+    property standstill = changed(gear.report) and gear.report == GearReport.REVERSE ->
+        abs(velocity.longitudinal_velocity) < 0.1";
+
+fn spec() -> Spec {
+    let outcome = parse_typed(TEXT, &ParseOptions::default(), &Types::ros());
+    assert!(outcome.diagnostics.is_empty(), "{}", outcome.render("test", TEXT, false));
+    outcome.spec.unwrap()
+}
+
+fn input(name: &str, time: &[&str]) -> Input {
+    Input {
+        time: TimeSource::Field(Path::keys(time.iter().copied())),
+        encoding: Encoding::Cdr,
+        message_type: Some(message_type(name)),
+        ..Input::default()
+    }
+}
+
+fn message_type(name: &str) -> Arc<MessageType> {
+    Arc::new(MessageType::Cdr(Types::ros().schema(name).unwrap()))
+}
+
+fn options() -> Options {
+    let gear = input("autoware_vehicle_msgs/msg/GearReport", &["stamp"]);
+    let velocity = input("autoware_vehicle_msgs.VelocityReport", &["header", "stamp"]);
+    Options { inputs: vec![gear, velocity], ..Options::default() }
+}
+
+/// A message in CDR, little-endian.
+fn cdr(parts: &[&[u8]]) -> Vec<u8> {
+    [&[0, 1, 0, 0], parts.concat().as_slice()].concat()
+}
+
+fn gear(seconds: i32, report: u8) -> Vec<u8> {
+    cdr(&[&seconds.to_le_bytes(), &500_000_000u32.to_le_bytes(), &[report]])
+}
+
+fn velocity(seconds: i32, longitudinal: f32) -> Vec<u8> {
+    let frame = b"base_link\0\0\0";
+    let numbers = [longitudinal, 0.0, 0.0].map(f32::to_le_bytes).concat();
+    cdr(&[&seconds.to_le_bytes(), &0u32.to_le_bytes(), &10u32.to_le_bytes(), frame, &numbers])
+}
+
+#[test]
+fn fields_times_and_constants_are_read() {
+    let mut session = Session::new(&spec(), options()).unwrap();
+    session.push(TopicId(1), Stamp::default(), &velocity(1, 8.5)).unwrap();
+    session.push(TopicId(0), Stamp::default(), &gear(1, 2)).unwrap();
+    session.push(TopicId(0), Stamp::default(), &gear(2, 20)).unwrap();
+    session.push(TopicId(1), Stamp::default(), &velocity(3, 0.0)).unwrap();
+    session.finish();
+    let verdicts: Vec<(Verdict, Timestamp)> =
+        session.reports().map(|report| (report.verdict(), report.time())).collect();
+    let at = |seconds: f64| Timestamp::from_nanos((seconds * 1e9) as i64);
+    assert_eq!(verdicts.last(), Some(&(Verdict::Satisfied, at(3.0))));
+    assert!(verdicts.contains(&(Verdict::Violated, at(2.5))), "{verdicts:?}");
+    assert_eq!(session.summary().counts.checked, 4);
+}
+
+#[test]
+fn a_message_of_another_type_is_refused_and_counted() {
+    let mut session = Session::new(&spec(), options()).unwrap();
+    let error = session.push(TopicId(0), Stamp::default(), &gear(1, 2)[..10]).unwrap_err();
+    assert_eq!(error.to_string(), "field `stamp.nanosec`, byte 8: the message ends here");
+    assert!(session.push(TopicId(0), Stamp::default(), b"{\"report\": 2}").is_err());
+    assert!(session.push(TopicId(0), Stamp::default(), b"").is_err());
+    session.finish();
+    let summary = session.summary();
+    assert_eq!((summary.counts.undecodable, summary.counts.checked), (3, 0));
+}
+
+#[test]
+fn a_schema_that_does_not_fit_is_said_before_anything_runs() {
+    let mut options = options();
+    options.inputs[0].message_type = Some(message_type("std_msgs/msg/Bool"));
+    let error = Session::new(&spec(), options.clone()).err().unwrap().to_string();
+    assert!(error.starts_with("topic 'gear': field `report`: the message type has no such field"), "{error}");
+    options.inputs[0].message_type = None;
+    let error = Session::new(&spec(), options).err().unwrap().to_string();
+    assert!(error.contains("cannot be read without their type"), "{error}");
+}
