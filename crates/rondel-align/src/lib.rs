@@ -7,6 +7,7 @@
 mod order;
 mod saved;
 mod sets;
+mod weight;
 
 pub use order::{
     Lateness, Marker, MaxWait, Notice, NumberOutcome, Order, OrderPolicy, OrderSettings, OrderStatistics,

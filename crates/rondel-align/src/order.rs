@@ -25,6 +25,7 @@ pub use self::settings::{
 };
 use self::topic::OrderTopic;
 use self::tree::{Position, PositionTree};
+use crate::weight::Weight;
 
 /// Limit of notices kept until they are taken; further ones are only counted.
 const NOTICES: usize = 10_000;
@@ -78,6 +79,8 @@ pub struct Order<T> {
     started: bool,
     /// Number of waiting events.
     waiting: usize,
+    /// Their bytes.
+    weight: Weight<T>,
     /// Position of the last released event, or the time closed by the caller: earlier events are late.
     reached: Position,
     out: VecDeque<Released<T>>,
@@ -106,6 +109,7 @@ impl<T> Order<T> {
             now: i64::MIN,
             started: false,
             waiting: 0,
+            weight: Weight::unlimited(),
             reached: Position::start(i64::MIN),
             out: VecDeque::new(),
             dropped: VecDeque::new(),
@@ -121,6 +125,13 @@ impl<T> Order<T> {
             new.set_frontier(topic);
         }
         new
+    }
+
+    /// Sets the limit of the bytes of waiting events; above it, the oldest are released early and reported, as above that
+    /// of their number. `size` returns the bytes of an item, which must not change while it waits.
+    #[must_use]
+    pub fn with_bytes(self, limit: usize, size: fn(&T) -> usize) -> Order<T> {
+        Order { weight: Weight::new(limit, size), ..self }
     }
 
     /// Adds an event of a topic with its time and origin, which arrived when the clock showed `now`.
@@ -172,12 +183,16 @@ impl<T> Order<T> {
                 Some(Origin { publisher, number }) => (number, publisher),
                 None => (here.counts.received, u64::MAX),
             };
+            self.weight.add(&item);
             here.queue.push(time, sequence, item);
             self.waiting += 1;
             if position < self.heads.get(index) {
                 self.heads.set(index, position);
             }
             if self.settings.queue > 0 && self.waiting > self.settings.queue {
+                self.release_early();
+            }
+            while self.weight.is_over() && self.waiting > 0 {
                 self.release_early();
             }
         }
@@ -652,6 +667,7 @@ impl<T> Order<T> {
         let Some(here) = self.topics.get_mut(head.topic()) else { return false };
         let Some((time, item)) = here.queue.pop() else { return false };
         here.counts.released += 1;
+        self.weight.remove(&item);
         self.waiting -= 1;
         self.reached = self.reached.max(head);
         let time = Timestamp::from_nanos(time);

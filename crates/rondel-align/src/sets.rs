@@ -19,6 +19,8 @@ use exact::Exact;
 use latest::{Latest, Weights};
 use presence::{Presence, nanos};
 
+use crate::weight::Weight;
+
 pub use buffer::{SetNotice, SetStatistics, SetTime, SetTopicStatistics, Unused};
 
 /// Policy that selects the items of a set.
@@ -178,6 +180,14 @@ impl<T: Clone> Sets<T> {
         Sets { limits: (ahead, behind), ..self }
     }
 
+    /// Sets the limit of the bytes of waiting items; above it, the oldest are dropped and reported, as above that of their
+    /// number. `size` returns the bytes of an item. The policy `Latest`, with one item for each topic, has no limit.
+    #[must_use]
+    pub fn with_bytes(mut self, limit: usize, size: fn(&T) -> usize) -> Sets<T> {
+        self.buffer.weight = Weight::new(limit, size);
+        self
+    }
+
     /// Adds an item of a topic with the stamp `time` that arrived at `now`.
     ///
     /// Stamps of a topic may be equal or step back: a step back is counted and reported, and the item is
@@ -215,6 +225,7 @@ impl<T: Clone> Sets<T> {
             self.buffer.distance(topic, time, last, *bound);
         }
         let (buffer, i) = (&mut self.buffer, topic.index());
+        buffer.weight.add(&item);
         match &mut self.policy {
             PolicyState::Exact(policy) => policy.push(i, time, item, buffer),
             PolicyState::Approximate(policy) => policy.push(i, time, item, buffer),
@@ -249,6 +260,7 @@ impl<T: Clone> Sets<T> {
             PolicyState::Epsilon(policy) => policy.flush(&mut self.buffer),
             PolicyState::Latest(policy) => policy.flush(&mut self.buffer),
         }
+        self.buffer.weight.clear();
     }
 
     /// Takes the next set; its items with their stamps replace the content of `into`, in the order of the

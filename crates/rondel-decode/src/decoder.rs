@@ -7,7 +7,9 @@ use rondel_event::{Block, Path, Projection, TimeUnit, Timestamp, TopicId};
 use crate::binary::{BinaryDecoder, BinaryFormat};
 use crate::cdr::{CdrDecoder, CdrError, CdrErrorKind, Check, PlanError};
 use crate::error::MessageError;
+use crate::flatbuffers::{FlatbuffersDecoder, FlatbuffersType};
 use crate::json::{JsonDecoder, JsonError};
+use crate::protobuf::{ProtobufDecoder, ProtobufType};
 use crate::schema::Schema;
 
 /// The encoding of the payloads of a topic.
@@ -70,11 +72,15 @@ impl fmt::Display for Encoding {
 }
 
 /// The type of the messages of a topic, in the language of its encoding.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum MessageType {
     /// Of CDR: from ROS 2 `.msg` or OMG IDL.
     Cdr(Schema),
+    /// Of Protobuf: from a descriptor set.
+    Protobuf(ProtobufType),
+    /// Of FlatBuffers: from a binary schema.
+    Flatbuffers(FlatbuffersType),
 }
 
 impl MessageType {
@@ -82,6 +88,8 @@ impl MessageType {
     pub fn name(&self) -> &str {
         match self {
             MessageType::Cdr(schema) => schema.name(),
+            MessageType::Protobuf(message_type) => message_type.name(),
+            MessageType::Flatbuffers(message_type) => message_type.name(),
         }
     }
 
@@ -89,6 +97,8 @@ impl MessageType {
     pub fn encoding(&self) -> Encoding {
         match self {
             MessageType::Cdr(_) => Encoding::Cdr,
+            MessageType::Protobuf(_) => Encoding::Protobuf,
+            MessageType::Flatbuffers(_) => Encoding::Flatbuffers,
         }
     }
 }
@@ -101,6 +111,10 @@ pub enum Decoder {
     Json(JsonDecoder),
     /// CDR, by the schema of its type.
     Cdr(CdrDecoder),
+    /// Protobuf, by its message type.
+    Protobuf(ProtobufDecoder),
+    /// FlatBuffers, by its message type.
+    Flatbuffers(FlatbuffersDecoder),
     /// CBOR or MessagePack, which need no schema.
     Binary(BinaryDecoder),
 }
@@ -159,6 +173,16 @@ impl Decoder {
                     .map(Decoder::Cdr)
                     .map_err(DecoderError::Fields)
             }
+            (Encoding::Protobuf, Some(MessageType::Protobuf(message_type))) => {
+                ProtobufDecoder::new(topic, message_type, projection, time, time_unit)
+                    .map(Decoder::Protobuf)
+                    .map_err(DecoderError::Fields)
+            }
+            (Encoding::Flatbuffers, Some(MessageType::Flatbuffers(message_type))) => {
+                FlatbuffersDecoder::new(topic, message_type, projection, time, time_unit)
+                    .map(Decoder::Flatbuffers)
+                    .map_err(DecoderError::Fields)
+            }
             (encoding, Some(found)) => Err(DecoderError::OtherType(encoding, found.encoding())),
             (encoding, None) => Err(DecoderError::NoType(encoding)),
         }
@@ -174,6 +198,10 @@ impl Decoder {
         match self {
             Decoder::Json(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Json),
             Decoder::Cdr(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Cdr),
+            Decoder::Protobuf(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
+            Decoder::Flatbuffers(decoder) => {
+                decoder.decode(payload, time, block).map_err(DecodeError::Message)
+            }
             Decoder::Binary(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
         }
     }
@@ -183,6 +211,8 @@ impl Decoder {
         match self {
             Decoder::Json(decoder) => decoder.mistyped(),
             Decoder::Cdr(decoder) => decoder.mistyped(),
+            Decoder::Protobuf(decoder) => decoder.mistyped(),
+            Decoder::Flatbuffers(decoder) => decoder.mistyped(),
             Decoder::Binary(decoder) => decoder.mistyped(),
         }
     }

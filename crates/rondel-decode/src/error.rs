@@ -21,6 +21,12 @@ pub enum MessageErrorKind {
     Truncated,
     /// The length reaches beyond the end of the message, or of the part around it.
     LengthBeyondEnd(u64),
+    /// The offset leads out of the message.
+    OffsetBeyondEnd(u64),
+    /// The list of fields of a table is not where the table says.
+    NotATable,
+    /// The message is not marked with these letters, as its schema demands.
+    OtherIdentifier([u8; 4]),
     /// No value of the encoding begins with this byte.
     UnknownByte(u8),
     /// The end of a list that was not begun, or a part of a text that is none.
@@ -50,6 +56,13 @@ impl fmt::Display for MessageErrorKind {
             MessageErrorKind::Truncated => f.write_str("the message ends within a value"),
             MessageErrorKind::LengthBeyondEnd(length) => {
                 write!(f, "the length {length} reaches beyond the end")
+            }
+            MessageErrorKind::OffsetBeyondEnd(offset) => {
+                write!(f, "the offset {offset} leads out of the message")
+            }
+            MessageErrorKind::NotATable => f.write_str("not a table"),
+            MessageErrorKind::OtherIdentifier(wanted) => {
+                write!(f, "the message is not marked `{}`, as its schema demands", wanted.escape_ascii())
             }
             MessageErrorKind::UnknownByte(byte) => write!(f, "no value begins with the byte {byte:#04x}"),
             MessageErrorKind::Misplaced => f.write_str("this cannot stand here"),

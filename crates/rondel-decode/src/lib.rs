@@ -3,11 +3,13 @@
 //! A decoder is made once from a [`Projection`](rondel_event::Projection), the fields that a program
 //! reads, and then writes each message straight into a row. No I/O and no clock in here.
 //!
+//! - [`flatbuffers`]: FlatBuffers payloads of one topic, and their types.
 //! - [`json`]: JSON payloads of one topic.
 //! - [`lines`]: JSON lines, each a message with its topic and time.
 //! - [`binary`]: CBOR and MessagePack payloads of one topic.
 //! - [`cdr`]: messages of DDS and ROS 2, in every encoding of DDS-XTypes.
-//! - [`schema`]: types of messages, from ROS 2 `.msg` and OMG IDL.
+//! - [`protobuf`]: Protobuf payloads of one topic, and their types.
+//! - [`schema`]: types of messages, from ROS 2 `.msg`, OMG IDL and type objects of DDS.
 //!
 //! [`Decoder`] is one of these, chosen by an [`Encoding`].
 
@@ -16,10 +18,13 @@ pub mod cdr;
 mod decoder;
 mod error;
 mod fields;
+pub mod flatbuffers;
 pub mod json;
 pub mod lines;
+pub mod protobuf;
 pub mod schema;
 mod sink;
+mod typed;
 
 pub use cdr::{PlanError, PlanErrorKind};
 pub use decoder::{DecodeError, Decoder, DecoderError, Encoding, MessageType};

@@ -23,7 +23,6 @@ pub(crate) enum Target {
     /// A column of integers: the number of elements, characters or bytes.
     Length(u32),
     /// A column of text, for the name of a constant: values in ascending order.
-    #[allow(dead_code)] // for encodings with a schema
     Label(u32, Box<[(i64, Box<str>)]>),
     /// The time of the event.
     EventTime,
@@ -155,6 +154,20 @@ impl Sink<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Takes back what was written.
+    pub(crate) fn clear(&mut self, to: &Target) {
+        let slot = match to {
+            Target::Bool(column) | Target::Present(column) => Slot::Bool(*column),
+            Target::Int(column) | Target::Length(column) => Slot::Int(*column),
+            Target::Time(column) | Target::Duration(column) => Slot::Int(*column),
+            Target::Float(column) => Slot::Float(*column),
+            Target::Text(column) | Target::Label(column, _) => Slot::String(*column),
+            Target::EventTime => return self.time = None,
+            Target::Test(bit, _) => return self.met &= !(1 << bit),
+        };
+        self.block.set_absent(slot, self.row);
     }
 
     /// Writes a number of elements.

@@ -5,6 +5,7 @@
 mod common;
 
 use common::{Found, found, path, projection};
+use rondel_decode::protobuf::Descriptors;
 use rondel_decode::schema::Library;
 use rondel_decode::{DecodeError, Decoder, DecoderError, Encoding, MessageType};
 use rondel_event::{Block, Read, TimeUnit, Timestamp, TopicId, ValueType};
@@ -13,6 +14,15 @@ fn cdr() -> MessageType {
     let mut library = Library::new();
     library.add_msg("demo/msg/Speed", "int64 t\nfloat64 v").unwrap();
     MessageType::Cdr(library.schema("demo/msg/Speed").unwrap())
+}
+
+/// `message Speed { int64 t = 1; double v = 2; }`, as a descriptor set.
+fn protobuf() -> MessageType {
+    let field = |name: u8, number: u8, kind: u8| [0x12, 9, 0x0a, 1, name, 0x18, number, 0x20, 1, 0x28, kind];
+    let message = [&[0x0a, 5][..], b"Speed", &field(b't', 1, 3), &field(b'v', 2, 1)].concat();
+    let file = [&[0x22, message.len() as u8][..], &message, &[0x62, 6], b"proto3"].concat();
+    let set = [&[0x0a, file.len() as u8][..], &file].concat();
+    MessageType::Protobuf(Descriptors::from_bytes(&set).unwrap().message("Speed").unwrap())
 }
 
 fn decoder(
@@ -53,6 +63,14 @@ fn every_encoding_reads_the_same_and_names_what_is_wrong() {
         (Encoding::Json, None, br#"{"t": 3, "v": 1.5}"#.to_vec(), br#"{"t": true}"#.to_vec(), 6, None),
         (Encoding::Cdr, Some(cdr()), encapsulated(&body[0]), encapsulated(&[0xff; 7]), 4, Some("t")),
         (
+            Encoding::Protobuf,
+            Some(protobuf()),
+            b"\x08\x03\x11\0\0\0\0\0\0\xf8\x3f".to_vec(),
+            b"\x11\x08\xff".to_vec(),
+            3,
+            Some("v"),
+        ),
+        (
             Encoding::Cbor,
             None,
             b"\xa2\x61t\x03\x61v\xf9\x3e\0".to_vec(),
@@ -78,7 +96,7 @@ fn every_encoding_reads_the_same_and_names_what_is_wrong() {
         assert_eq!(found(&projection, &block, 0), [Found::Float(1.5)], "{encoding}");
         let error: DecodeError = decoder.decode(&bad, Timestamp::ZERO, &mut block).unwrap_err();
         assert_eq!((error.offset(), error.path()), (offset, field), "{encoding}: {error}");
-        assert_eq!(error.is_about_time(), encoding != Encoding::Cdr, "{encoding}");
+        assert_eq!(error.is_about_time(), !encoding.needs_schema(), "{encoding}");
         assert_eq!((block.len(), decoder.mistyped()), (1, 0));
     }
 }

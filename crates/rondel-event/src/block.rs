@@ -463,6 +463,13 @@ impl Block {
         }
     }
 
+    /// Marks a field as absent, if it is known only after the value that a later part of the message takes
+    /// its place.
+    pub fn set_absent(&mut self, slot: Slot, row: usize) {
+        self.set_invalid(slot, row);
+        *self.masks(slot).0 &= !(1 << row);
+    }
+
     /// Marks a field as present but invalid: null or a value of another type.
     #[inline]
     pub fn set_invalid(&mut self, slot: Slot, row: usize) {

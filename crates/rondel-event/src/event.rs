@@ -60,6 +60,11 @@ impl Event {
         self.topic
     }
 
+    /// Returns the bytes of its fields and texts.
+    pub fn bytes(&self) -> usize {
+        size_of::<Event>() + self.cells.len() * size_of::<Cell>() + self.text.len()
+    }
+
     /// Returns the bytes that its texts take, also after they were replaced by shorter ones.
     pub fn text_capacity(&self) -> usize {
         self.text.capacity()

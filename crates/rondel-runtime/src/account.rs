@@ -128,9 +128,15 @@ impl Accounts {
     }
 
     /// Counts a message, and returns what its number says. The usual case is one comparison: the publisher of the last
-    /// message, and the number after that one's. `count` is the number of messages of the session.
+    /// message, and the number after that one's.
     #[inline]
-    pub fn receive(
+    pub fn receive(&mut self, topic: TopicId, origin: Option<Origin>, clock: &dyn Clock) -> NumberOutcome {
+        self.receive_at(topic, origin, 0, clock)
+    }
+
+    /// As [`Accounts::receive`] in a session; `count` is the number of its messages with this one.
+    #[inline]
+    pub(crate) fn receive_at(
         &mut self,
         topic: TopicId,
         origin: Option<Origin>,
@@ -295,7 +301,7 @@ mod tests {
         fn at(&mut self, seconds: i64, publisher: u64, numbers: impl IntoIterator<Item = u64>) {
             self.clock.set(Timestamp::from_nanos(seconds * 1_000_000_000));
             for number in numbers {
-                self.accounts.receive(TOPIC, Some(Origin { publisher, number }), 0, &self.clock);
+                self.accounts.receive(TOPIC, Some(Origin { publisher, number }), &self.clock);
             }
             self.accounts.pause(&self.clock);
             self.notices.extend(self.accounts.losses());

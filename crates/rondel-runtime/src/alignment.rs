@@ -1,9 +1,11 @@
 //! The settings of alignment: how messages of several topics are put into order or into sets.
 
+use std::sync::Arc;
+
 use rondel_align::{
     self as align, Order, OrderPolicy, OrderSettings, SetPolicy, SetSettings, Sets, Tardy, TopicOrder,
 };
-use rondel_event::TopicId;
+use rondel_event::{Event, TopicId};
 
 use crate::align::Rule;
 use crate::clock::AlignmentClock;
@@ -17,6 +19,8 @@ pub const ABSENT_AFTER: i64 = 2_000_000_000;
 const FAR: i64 = 3_600_000_000_000;
 /// The default limit of waiting messages.
 const QUEUE: usize = 100_000;
+/// The default limit of the bytes of waiting messages.
+pub const WAITING: usize = 64 << 20;
 /// The default quantile of an estimated `max_wait`.
 pub const QUANTILE: f64 = 0.999;
 
@@ -31,6 +35,8 @@ pub struct Alignment {
     pub late: Late,
     /// The number of messages that may wait.
     pub queue: usize,
+    /// The bytes of the messages that may wait, for each alignment group.
+    pub waiting: usize,
     /// The limit of a message time ahead of the clock, in nanoseconds.
     pub ahead: Option<i64>,
     /// The limit of a message time behind the clock, in nanoseconds.
@@ -141,6 +147,7 @@ impl Alignment {
             clock: AlignmentClock::Messages,
             late: Late::Late,
             queue: QUEUE,
+            waiting: WAITING,
             ahead: Some(FAR),
             behind: Some(FAR),
             limited: false,
@@ -179,9 +186,13 @@ impl Alignment {
     pub(crate) fn rule(&self, topics: &[TopicId], keyed: bool) -> Rule {
         match self.set_settings(topics) {
             Some(settings) => {
-                Rule::Sets { sets: Sets::new(settings), topics: topics.to_vec(), joined: !keyed }
+                let sets = Sets::new(settings).with_bytes(self.waiting, |event: &Arc<Event>| event.bytes());
+                Rule::Sets { sets, topics: topics.to_vec(), joined: !keyed }
             }
-            None => Rule::Order(Order::new(self.order_settings(topics))),
+            None => {
+                let order = Order::new(self.order_settings(topics));
+                Rule::Order(order.with_bytes(self.waiting, |event: &Arc<Event>| event.bytes()))
+            }
         }
     }
 

@@ -88,7 +88,7 @@ impl Default for Options {
 }
 
 /// How the messages of a topic are read.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Input {
     /// The source of a message's time.
     pub time: TimeSource,

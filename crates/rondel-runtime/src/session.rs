@@ -380,7 +380,7 @@ impl Session {
     #[inline]
     pub fn push(&mut self, topic: TopicId, stamp: Stamp, payload: &[u8]) -> Result<(), DecodeError> {
         let count = self.shared.counts.received + 1;
-        let outcome = self.shared.accounts.receive(topic, stamp.origin, count, &*self.shared.clock);
+        let outcome = self.shared.accounts.receive_at(topic, stamp.origin, count, &*self.shared.clock);
         if matches!(outcome, NumberOutcome::Gap(_)) && self.blind {
             return self.push_after_loss(topic, stamp, payload);
         }

@@ -18,7 +18,7 @@ const TEXT: &str = "topic a { t: time, id: int, v: bool, w: bool }
 fn plan(text: &str, times: TimeSource, exactly: bool) -> (SessionPlan, Arc<ManualClock>) {
     let specification = Specification::new(rondel_spec::parse(text).spec.unwrap()).unwrap();
     let clock = Arc::new(ManualClock::default());
-    let inputs = vec![Input { time: times, time_unit: TimeUnit::Seconds, address: None }];
+    let inputs = vec![Input { time: times, time_unit: TimeUnit::Seconds, ..Input::default() }];
     let options = Options {
         inputs,
         emit: Emit::Every,

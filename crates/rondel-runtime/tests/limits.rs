@@ -296,7 +296,7 @@ fn instances_have_a_limit_in_bytes() {
                 inputs: vec![Input {
                     time: TimeSource::Field(Path::keys(["t"])),
                     time_unit: TimeUnit::Seconds,
-                    address: None,
+                    ..Input::default()
                 }],
                 alignment: Alignment::new(policy),
                 clock: Arc::new(ManualClock::default()) as Arc<dyn rondel_runtime::Clock>,
@@ -327,4 +327,28 @@ fn instances_have_a_limit_in_bytes() {
             assert!(omissions[0].contains("as the limit of 1 MiB for instances, with "), "{omissions:?}");
         }
     }
+}
+
+/// Messages that wait for others are limited by their bytes; what is released early is reported at once.
+#[test]
+fn the_bytes_of_waiting_messages_are_limited() {
+    let spec =
+        rondel_spec::parse("topic a { s: string } topic b { x: int } property p = a.s == \"\" or b.x > 0");
+    let alignment = Alignment { waiting: 100_000, ..Alignment::new(Policy::EventTime) };
+    let topics = vec![rondel_runtime::alignment::TopicAlignment::new(&Input::default()); 2];
+    let options = Options {
+        alignment: Alignment { topics, ..alignment },
+        clock: Arc::new(ManualClock::default()),
+        ..Options::default()
+    };
+    let mut session = Session::new(&spec.spec.unwrap(), options).unwrap();
+    let text = "x".repeat(30_000);
+    let mut early = Vec::new();
+    for i in 0..6 {
+        let stamp = Stamp::at(Timestamp::from_nanos(i));
+        session.push(TopicId(0), stamp, format!("{{\"s\": \"{text}\"}}").as_bytes()).unwrap();
+        session.flush();
+        early.push(session.notices().filter(|notice| notice.kind == "early").count());
+    }
+    assert_eq!(early, [0, 0, 0, 1, 1, 1]);
 }

@@ -43,6 +43,7 @@ fn plan_with(alignment: Alignment, explain: bool, clock: Arc<ManualClock>) -> Se
         time: TimeSource::Field(Path::keys(["t"])),
         time_unit: TimeUnit::Seconds,
         address: Some("net/a".to_owned()),
+        ..Input::default()
     };
     let options = Options {
         inputs: vec![input(), Input { address: None, ..input() }],

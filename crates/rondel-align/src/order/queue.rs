@@ -32,6 +32,11 @@ impl<T> Queue<T> {
         self.run.len() + self.back.len()
     }
 
+    /// Returns the items, in any order.
+    pub(super) fn items(&self) -> impl Iterator<Item = &T> {
+        self.run.iter().chain(&self.back).map(|entry| &entry.item)
+    }
+
     /// Returns a queue with each item converted by `becomes`; `None` if a conversion fails.
     pub(super) fn map<U>(&self, mut becomes: impl FnMut(&T) -> Option<U>) -> Option<Queue<U>> {
         let mut entry = |entry: &QueueEntry<T>| {

@@ -148,6 +148,7 @@ impl<T> Order<T> {
             let here = &self.topics[i];
             self.heads.set(i, here.queue.first().map_or(Position::NEVER, |time| Position::event(time, i)));
             self.waiting += here.queue.len();
+            here.queue.items().for_each(|item| self.weight.add(item));
             self.absent += usize::from(here.absent && here.in_play);
         }
         self.set_absences();

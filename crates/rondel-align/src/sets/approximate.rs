@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::buffer::{SetBuffer, Unused};
 use super::heads::Heads;
 use super::saved::{SavedApproximate, restore_item, save_item};
+use crate::weight::oldest;
 
 /// Search for the sets with the closest stamps.
 ///
@@ -133,6 +134,12 @@ impl<T> Approximate<T> {
         if limit > 0 && self.queues[topic].items.len() > limit {
             self.overflow(topic, buffer);
         }
+        let first = |queue: &TopicQueue<T>| queue.items.front().map(|(time, _)| time.as_nanos());
+        while buffer.weight.is_over()
+            && let Some(oldest) = oldest(self.queues.iter().map(first))
+        {
+            self.overflow(oldest, buffer);
+        }
     }
 
     /// Searches for sets while every topic has a head.
@@ -252,7 +259,8 @@ impl<T> Approximate<T> {
     fn drop_passed(&mut self, buffer: &mut SetBuffer<T>) {
         for topic in self.passed.drain(..) {
             let queue = &mut self.queues[topic as usize];
-            for (time, _) in queue.items.drain(..queue.passed) {
+            for (time, item) in queue.items.drain(..queue.passed) {
+                buffer.weight.remove(&item);
                 buffer.unused(topic as usize, time, Unused::Worse);
             }
             queue.passed = 0;
@@ -262,7 +270,8 @@ impl<T> Approximate<T> {
     /// Drops the earliest head; no item is skipped.
     fn drop_head(&mut self, first: usize, why: Unused, buffer: &mut SetBuffer<T>) {
         let queue = &mut self.queues[first];
-        if let Some((time, _)) = queue.items.pop_front() {
+        if let Some((time, item)) = queue.items.pop_front() {
+            buffer.weight.remove(&item);
             buffer.unused(first, time, why);
         }
         match queue.head() {
@@ -298,7 +307,8 @@ impl<T> Approximate<T> {
         }
         let queue = &mut self.queues[topic];
         let had = queue.head().is_some();
-        if let Some((time, _)) = queue.items.pop_front() {
+        if let Some((time, item)) = queue.items.pop_front() {
+            buffer.weight.remove(&item);
             buffer.unused(topic, time, Unused::QueueFull);
         }
         self.heads.renew(topic, had, queue.head());

@@ -6,6 +6,7 @@ use rondel_event::{Timestamp, TopicId};
 use serde::{Deserialize, Serialize};
 
 use super::saved::{SavedSetBuffer, restore_item, save_item};
+use crate::weight::Weight;
 
 /// Limit of notices kept until they are taken; further ones are only counted.
 const NOTICES: usize = 10_000;
@@ -225,6 +226,8 @@ pub(super) struct SetBuffer<T> {
     sets: VecDeque<SetTime>,
     /// Latest time of a set so far.
     latest: Option<Timestamp>,
+    /// The bytes of the items that wait in the policy.
+    pub(super) weight: Weight<T>,
 }
 
 impl<T> SetBuffer<T> {
@@ -236,6 +239,7 @@ impl<T> SetBuffer<T> {
             items: VecDeque::new(),
             sets: VecDeque::new(),
             latest: None,
+            weight: Weight::unlimited(),
         }
     }
 
@@ -351,6 +355,7 @@ impl<T> SetBuffer<T> {
     /// Adds an item of the next set, in the order of the topics; [`SetBuffer::set`] completes the set.
     pub(super) fn item(&mut self, topic: usize, time: Timestamp, item: T) {
         self.statistics.topics[topic].used += 1;
+        self.weight.remove(&item);
         self.items.push_back((time, item));
     }
 

@@ -7,6 +7,7 @@ use rondel_event::Timestamp;
 use super::buffer::{SetBuffer, Unused};
 use super::heads::Heads;
 use super::saved::{SavedItem, restore_item, save_item};
+use crate::weight::oldest;
 
 /// Sets of the first items of all topics if their stamps are within epsilon.
 #[derive(Clone, Debug)]
@@ -66,6 +67,12 @@ impl<T> Epsilon<T> {
             self.pop(topic, Unused::QueueFull, buffer);
             self.heads.renew(topic, true, head(&self.queues[topic]));
         }
+        while buffer.weight.is_over()
+            && let Some(oldest) = oldest(self.queues.iter().map(head))
+        {
+            self.pop(oldest, Unused::QueueFull, buffer);
+            self.heads.renew(oldest, true, head(&self.queues[oldest]));
+        }
     }
 
     fn search(&mut self, buffer: &mut SetBuffer<T>) {
@@ -115,7 +122,8 @@ impl<T> Epsilon<T> {
     }
 
     fn pop(&mut self, topic: usize, why: Unused, buffer: &mut SetBuffer<T>) {
-        if let Some((time, _)) = self.queues[topic].pop_front() {
+        if let Some((time, item)) = self.queues[topic].pop_front() {
+            buffer.weight.remove(&item);
             buffer.unused(topic, time, why);
         }
     }

@@ -68,9 +68,10 @@ impl<T> Exact<T> {
     pub(super) fn push(&mut self, topic: usize, time: Timestamp, item: T, buffer: &mut SetBuffer<T>) {
         let at = self.find(time);
         let slot = &mut self.order[at].1;
-        if self.items[slot.index * self.topics + topic].replace(item).is_some() {
+        if let Some(replaced) = self.items[slot.index * self.topics + topic].replace(item) {
+            buffer.weight.remove(&replaced);
             buffer.unused(topic, time, Unused::Replaced);
-            return;
+            return self.limit(buffer);
         }
         slot.filled += 1;
         if slot.filled == self.topics {
@@ -79,6 +80,14 @@ impl<T> Exact<T> {
             }
             self.emit_oldest(buffer);
         } else if self.queue > 0 && self.order.len() > self.queue {
+            self.drop_oldest(Unused::QueueFull, buffer);
+        }
+        self.limit(buffer);
+    }
+
+    /// Drops the oldest partial sets above the limit of bytes.
+    fn limit(&mut self, buffer: &mut SetBuffer<T>) {
+        while buffer.weight.is_over() && !self.order.is_empty() {
             self.drop_oldest(Unused::QueueFull, buffer);
         }
     }
@@ -107,7 +116,10 @@ impl<T> Exact<T> {
     }
 
     fn drop_oldest(&mut self, why: Unused, buffer: &mut SetBuffer<T>) {
-        self.take_oldest(|topic, time, _| buffer.unused(topic, time, why));
+        self.take_oldest(|topic, time, item| {
+            buffer.weight.remove(&item);
+            buffer.unused(topic, time, why);
+        });
     }
 
     fn take_oldest(&mut self, mut take: impl FnMut(usize, Timestamp, T)) -> Option<Timestamp> {

@@ -141,6 +141,8 @@ impl<T: Clone> Sets<T> {
             own.0 = before.map(Timestamp::from_nanos);
         }
         self.buffer.restore(buffer, read)?;
+        let weight = &mut self.buffer.weight;
+        let read = &mut |bytes: &[u8]| read(bytes).inspect(|item| weight.add(item));
         match (&mut self.policy, policy) {
             (PolicyState::Exact(policy), SavedPolicy::Exact(saved)) => policy.restore(saved, read),
             (PolicyState::Approximate(policy), SavedPolicy::Approximate(saved)) => {

@@ -288,12 +288,17 @@ impl Direct {
         }
     }
 
+    /// The number of messages of this session by the last evaluation.
+    fn evaluated_messages(&self) -> u64 {
+        self.monitor.counted().saturating_sub(self.counted_before)
+    }
+
     /// Notes that messages of these topics were not seen between the last event and the next, whose time is not known yet.
     pub(super) fn unseen(&mut self, topics: &[TopicId], now: Timestamp, shared: &mut Shared) {
         if topics.iter().all(|topic| self.unseen.contains(topic)) {
             return;
         }
-        let before = self.monitor.counted().saturating_sub(self.counted_before);
+        let before = self.evaluated_messages();
         self.miss(topics, before, SeenAgain::Now(now), shared);
         self.note_unseen(topics, before);
     }

@@ -41,8 +41,13 @@ impl Rule {
     fn new(topics: usize, alignment: &Alignment) -> Rule {
         let all: Vec<TopicId> = (0..topics as u32).map(TopicId).collect();
         match alignment.set_settings(&all) {
-            Some(settings) => Rule::Sets(Sets::new(settings)),
-            None => Rule::Order(Order::new(alignment.order_settings(&all))),
+            Some(settings) => {
+                Rule::Sets(Sets::new(settings).with_bytes(alignment.waiting, |item: &Arc<[u8]>| item.len()))
+            }
+            None => {
+                let order = Order::new(alignment.order_settings(&all));
+                Rule::Order(order.with_bytes(alignment.waiting, |item: &Arc<[u8]>| item.len()))
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! The section `limits:` of a deployment.
 
 use rondel_net::networks::RESEND;
+use rondel_runtime::alignment::WAITING;
 use rondel_runtime::{INSTANCE_BYTES, LARGEST_MESSAGE};
 
 use super::yaml::{Item, Mistakes, Synonyms};
@@ -21,11 +22,13 @@ pub struct Limits {
     pub resend: usize,
     /// The instances of each division by parameter, in bytes.
     pub instances: usize,
+    /// The messages that wait to be put in order, of each alignment group, in bytes.
+    pub waiting: usize,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { message: LARGEST_MESSAGE, resend: RESEND, instances: INSTANCE_BYTES }
+        Limits { message: LARGEST_MESSAGE, resend: RESEND, instances: INSTANCE_BYTES, waiting: WAITING }
     }
 }
 
@@ -33,7 +36,8 @@ impl Default for Limits {
 pub(super) fn limits(item: Item<'_>, mistakes: &mut Mistakes) -> Limits {
     let mut limits = Limits::default();
     let mut members = item.members("limits", mistakes);
-    for (name, limit) in [("message", &mut limits.message), ("instances", &mut limits.instances)] {
+    let Limits { message, instances, waiting, .. } = &mut limits;
+    for (name, limit) in [("message", message), ("instances", instances), ("waiting", waiting)] {
         if let Some(item) = members.get(name)
             && let Some(text) = item.text(name, mistakes)
         {

@@ -114,7 +114,7 @@ impl Printer {
     fn print(&self, topic: TopicId, name: &str, samples: &[Sample<'_>]) {
         let state = &mut *self.state();
         for sample in samples {
-            state.accounts.receive(topic, sample.origin, state.received, &state.clock);
+            state.accounts.receive(topic, sample.origin, &state.clock);
             let again = std::mem::replace(&mut state.seen[topic.index()], true);
             if state.received < self.count && !(self.once && again) {
                 state.received += 1;

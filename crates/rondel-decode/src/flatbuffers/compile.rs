@@ -1,0 +1,231 @@
+//! From a message type and the fields that are read to a plan.
+
+use rondel_event::{Slot, Test};
+
+use super::plan::{Action, ElementTest, FieldPlan, StructPlan, TablePlan, TimePlan, Value, VectorPlan};
+use super::schema::{Field, Kind, Number, Object, Types};
+use crate::cdr::PlanErrorKind;
+use crate::fields::{Fields, Want};
+use crate::sink::{Scalar, Target};
+use crate::typed::{Class, Report, is_for_all, is_nanos, is_seconds};
+
+pub(super) struct Compiler<'s> {
+    pub(super) types: &'s Types,
+    pub(super) report: Report,
+}
+
+impl<'s> Compiler<'s> {
+    /// Does something one step further down the path.
+    fn below<T>(&mut self, segment: &str, work: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = self.report.enter(segment);
+        let result = work(self);
+        self.report.leave(outer);
+        result
+    }
+
+    /// The members that are read, and what is read of each.
+    fn members<'f, 'p>(
+        &mut self,
+        object: &'s Object,
+        fields: &'f Fields<'p>,
+    ) -> Vec<(&'s Field, &'f Fields<'p>)> {
+        self.report.no_indices(fields);
+        let mut members = Vec::new();
+        for (key, below) in &fields.keys {
+            match object.fields.iter().find(|field| *field.name == **key) {
+                Some(field) => members.push((field, below)),
+                None => {
+                    let known = object.fields.iter().map(|field| field.name.clone()).collect();
+                    self.report.no_field(key, known);
+                }
+            }
+        }
+        members
+    }
+
+    pub(super) fn table(&mut self, at: usize, fields: &Fields<'_>) -> TablePlan {
+        let object = &self.types.objects[at];
+        let mut plans = Vec::new();
+        for (field, below) in self.members(object, fields) {
+            let action = self.below(&field.name, |this| this.action(object, field, below));
+            plans.extend(action.map(|action| FieldPlan {
+                entry: field.offset,
+                name: field.name.clone(),
+                action,
+            }));
+        }
+        let (present, time) = self.whole(object, fields);
+        TablePlan { present, time, fields: plans.into() }
+    }
+
+    fn structure(&mut self, at: usize, fields: &Fields<'_>) -> Box<StructPlan> {
+        let object = &self.types.objects[at];
+        let mut members = Vec::new();
+        for (field, below) in self.members(object, fields) {
+            let value = self.below(&field.name, |this| this.value(&field.kind, below));
+            members.extend(value.map(|value| (usize::from(field.offset), field.name.clone(), value)));
+        }
+        let (present, time) = self.whole(object, fields);
+        Box::new(StructPlan { size: object.size, present, time, members: members.into() })
+    }
+
+    /// What is wanted of a table or structure as a whole.
+    fn whole(&mut self, object: &Object, fields: &Fields<'_>) -> (Box<[Target]>, Option<TimePlan>) {
+        let (mut present, mut times) = (Vec::new(), Vec::new());
+        let part = |is_part: fn(&str) -> bool| {
+            object.fields.iter().find_map(|field| match field.kind {
+                Kind::Number(number, None) if number.is_integer() && is_part(&field.name) => {
+                    Some((field.offset, number, field.default_int))
+                }
+                _ => None,
+            })
+        };
+        let parts = part(is_seconds).zip(part(is_nanos));
+        for want in &fields.wants {
+            match Target::new(want) {
+                Some(target @ (Target::Present(_) | Target::Test(_, Test::Present))) => present.push(target),
+                Some(target) if target.is_time() && parts.is_some() => times.push(target),
+                _ => self.report.other_type(want, &format!("a value of type {}", object.name)),
+            }
+        }
+        let time = parts.filter(|_| !times.is_empty());
+        let time = time.map(|(seconds, nanos)| TimePlan { seconds, nanos, targets: times.into() });
+        (present.into(), time)
+    }
+
+    fn class(&self, number: Number, enumeration: Option<usize>) -> Class<'s> {
+        match (number, enumeration) {
+            (Number::Bool, _) => Class::Bool,
+            (_, Some(at)) => Class::Enum(&self.types.enums[at].labels, &self.types.enums[at].values),
+            (number, None) if number.is_float() => Class::Float,
+            _ => Class::Integer,
+        }
+    }
+
+    fn action(&mut self, object: &'s Object, field: &'s Field, fields: &Fields<'_>) -> Option<Action> {
+        match &field.kind {
+            Kind::Number(number, enumeration) => {
+                let targets = self.report.targets(self.class(*number, *enumeration), fields);
+                let default = (!field.is_optional).then(|| default(*number, field));
+                Some(Action::Number(*number, targets, default))
+            }
+            Kind::Union(at) => {
+                let name = format!("{}_type", field.name);
+                let case = object.fields.iter().find(|field| *field.name == *name)?.offset;
+                self.union(*at, case, fields)
+            }
+            kind => self.value(kind, fields).map(Action::Value),
+        }
+    }
+
+    fn union(&mut self, at: usize, case: u16, fields: &Fields<'_>) -> Option<Action> {
+        self.report.no_indices(fields);
+        let union = &self.types.enums[at];
+        let mut cases = Vec::new();
+        for (key, below) in &fields.keys {
+            let found = union.cases.iter().find(|(name, number, _)| **name == **key && *number != 0);
+            let Some((name, number, kind)) = found else {
+                let known = union.cases.iter().filter(|(_, number, _)| *number != 0);
+                self.report.no_field(key, known.map(|(name, ..)| name.clone()).collect());
+                continue;
+            };
+            let value = self.below(key, |this| match kind {
+                Kind::Object(at) if this.types.objects[*at].is_struct => {
+                    Some(Value::FarStruct(this.structure(*at, below)))
+                }
+                kind => this.value(kind, below),
+            });
+            cases.extend(value.map(|value| (*number, name.clone(), value)));
+        }
+        let mut present = Vec::new();
+        for want in &fields.wants {
+            match Target::new(want) {
+                Some(target @ (Target::Present(_) | Target::Test(_, Test::Present))) => present.push(target),
+                _ => self.report.other_type(want, "a union"),
+            }
+        }
+        Some(Action::Union { case, present: present.into(), cases: cases.into() })
+    }
+
+    fn value(&mut self, kind: &'s Kind, fields: &Fields<'_>) -> Option<Value> {
+        Some(match kind {
+            Kind::Number(number, enumeration) => {
+                Value::Number(*number, self.report.targets(self.class(*number, *enumeration), fields))
+            }
+            Kind::Text => Value::Text(self.report.targets(Class::Text, fields)),
+            Kind::Object(at) if self.types.objects[*at].is_struct => {
+                Value::Struct(self.structure(*at, fields))
+            }
+            Kind::Object(at) => Value::Table(Box::new(self.table(*at, fields))),
+            Kind::Vector(element) => Value::Vector(Box::new(self.elements(element, None, fields))),
+            Kind::Array(element, length) => {
+                let plan = Box::new(self.elements(element, Some(*length), fields));
+                Value::Array(plan, *length as usize)
+            }
+            Kind::Union(_) => {
+                self.report.error(PlanErrorKind::Unsupported("a vector of unions"));
+                return None;
+            }
+            Kind::Other => {
+                self.report.error(PlanErrorKind::Unsupported("a type that this version does not know"));
+                return None;
+            }
+        })
+    }
+
+    fn size(&self, kind: &Kind) -> usize {
+        match kind {
+            Kind::Number(number, _) => number.size(),
+            Kind::Object(at) if self.types.objects[*at].is_struct => self.types.objects[*at].size,
+            Kind::Union(_) | Kind::Other => 0,
+            _ => 4,
+        }
+    }
+
+    fn elements(&mut self, element: &'s Kind, length: Option<u32>, fields: &Fields<'_>) -> VectorPlan {
+        self.report.no_keys(fields);
+        let mut picks = Vec::new();
+        for (index, below) in &fields.indices {
+            let outer = self.report.enter(&format!("[{index}]"));
+            match length {
+                Some(length) if *index >= length => self.report.error(PlanErrorKind::NoElement(length)),
+                _ => picks.extend(self.value(element, below).map(|value| (*index, value))),
+            }
+            self.report.leave(outer);
+        }
+        let (mut whole, mut tests) = (Vec::new(), Vec::new());
+        for want in &fields.wants {
+            match want {
+                want if is_for_all(want) => whole.extend(Target::new(want)),
+                Want::Elements(quantifier, conditions, Slot::Bool(column)) => {
+                    if conditions.len() > 64 {
+                        let kind = PlanErrorKind::Unsupported("an element with more than 64 conditions");
+                        self.report.error(kind);
+                    }
+                    let conditions_on = Fields::of_conditions(conditions);
+                    let element = self.below("[]", |this| this.value(element, &conditions_on));
+                    let all = (0..conditions.len().min(64)).fold(0, |all, bit| all | 1 << bit);
+                    tests.extend(element.map(|element| ElementTest {
+                        quantifier: *quantifier,
+                        column: *column,
+                        all,
+                        element,
+                    }));
+                }
+                want => self.report.other_type(want, "a vector"),
+            }
+        }
+        VectorPlan { size: self.size(element), whole: whole.into(), picks: picks.into(), tests: tests.into() }
+    }
+}
+
+/// What a number is if it is missing.
+fn default(number: Number, field: &Field) -> Scalar<'static> {
+    match number {
+        Number::Bool => Scalar::Bool(field.default_int != 0),
+        Number::F32 | Number::F64 => Scalar::Float(field.default_float),
+        // The bits of an unsigned number.
+        Number::U64 if field.default_int < 0 => Scalar::Large(field.default_int as u64 as f64),
+        _ => Scalar::Int(field.default_int),
+    }
+}

@@ -1,0 +1,88 @@
+//! A plan: what to read at which place of a message.
+
+use rondel_event::Quantifier;
+
+use super::schema::Number;
+use crate::sink::{Scalar, Target};
+
+/// What is read at a place.
+#[derive(Debug)]
+pub(super) enum Value {
+    Number(Number, Box<[Target]>),
+    /// An offset to a text.
+    Text(Box<[Target]>),
+    /// A structure in its place.
+    Struct(Box<StructPlan>),
+    /// An offset to a structure, in a union.
+    FarStruct(Box<StructPlan>),
+    /// An offset to a table.
+    Table(Box<TablePlan>),
+    /// An offset to elements.
+    Vector(Box<VectorPlan>),
+    /// Elements in their place, of this number.
+    Array(Box<VectorPlan>, usize),
+}
+
+#[derive(Debug)]
+pub(super) struct StructPlan {
+    pub(super) size: usize,
+    /// Targets for the structure as a whole: that it is there.
+    pub(super) present: Box<[Target]>,
+    pub(super) time: Option<TimePlan>,
+    pub(super) members: Box<[(usize, Box<str>, Value)]>,
+}
+
+#[derive(Debug)]
+pub(super) struct TablePlan {
+    pub(super) present: Box<[Target]>,
+    pub(super) time: Option<TimePlan>,
+    pub(super) fields: Box<[FieldPlan]>,
+}
+
+#[derive(Debug)]
+pub(super) struct FieldPlan {
+    pub(super) entry: u16,
+    pub(super) name: Box<str>,
+    pub(super) action: Action,
+}
+
+#[derive(Debug)]
+pub(super) enum Action {
+    Value(Value),
+    /// A number, and what it is if it is missing; `None` if it is absent then.
+    Number(Number, Box<[Target]>, Option<Scalar<'static>>),
+    /// One of several, by the number at another entry; and that one is there.
+    Union {
+        case: u16,
+        present: Box<[Target]>,
+        cases: Box<[(u8, Box<str>, Value)]>,
+    },
+}
+
+#[derive(Debug)]
+pub(super) struct VectorPlan {
+    /// The size of an element in its place.
+    pub(super) size: usize,
+    /// For the vector as a whole: its length, and that it is there.
+    pub(super) whole: Box<[Target]>,
+    pub(super) picks: Box<[(u32, Value)]>,
+    pub(super) tests: Box<[ElementTest]>,
+}
+
+#[derive(Debug)]
+pub(super) struct ElementTest {
+    pub(super) quantifier: Quantifier,
+    pub(super) column: u32,
+    /// All conditions.
+    pub(super) all: u64,
+    pub(super) element: Value,
+}
+
+/// Seconds and nanoseconds.
+#[derive(Debug)]
+pub(super) struct TimePlan {
+    /// The place (or the entry, in a table), the type, and what it is if it is missing.
+    pub(super) seconds: (u16, Number, i64),
+    pub(super) nanos: (u16, Number, i64),
+    pub(super) targets: Box<[Target]>,
+}

@@ -1,0 +1,172 @@
+//! Runs a plan over the bytes of a message, along what is read.
+//!
+//! Offsets lead forward only, and the plan is as deep as its paths are long: nothing is recursive beyond it.
+
+use rondel_event::Quantifier;
+
+use super::buffer::{Buffer, Table};
+use super::plan::{Action, ElementTest, FieldPlan, StructPlan, TablePlan, TimePlan, Value, VectorPlan};
+use super::schema::Number;
+use crate::error::{Fault, MessageErrorKind, Parsed};
+use crate::sink::{Scalar, Sink, Target, sum};
+
+/// A message while it is read.
+pub(super) struct Walk<'m, 'w> {
+    pub(super) buffer: Buffer<'m>,
+    pub(super) sink: Sink<'w>,
+}
+
+impl Walk<'_, '_> {
+    #[inline(always)]
+    fn write(&mut self, targets: &[Target], value: Scalar<'_>, at: usize) -> Parsed<()> {
+        for target in targets {
+            self.sink.write(target, value).map_err(|kind| Fault::new(at, kind))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn table(&mut self, plan: &TablePlan, at: usize) -> Parsed<()> {
+        let table = self.buffer.table(at)?;
+        self.write(&plan.present, Scalar::Other, at)?;
+        for field in &plan.fields {
+            self.field(field, table).map_err(|fault| fault.in_member(&field.name))?;
+        }
+        let Some(time) = &plan.time else { return Ok(()) };
+        let part = |(entry, number, default): (u16, Number, i64)| match self.buffer.field(table, entry)? {
+            Some(at) => scalar(self.buffer, number, at),
+            None => Ok(Scalar::Int(default)),
+        };
+        let value = time_of(part(time.seconds)?, part(time.nanos)?);
+        self.write(&time.targets, value, at)
+    }
+
+    #[inline(always)]
+    fn field(&mut self, field: &FieldPlan, table: Table) -> Parsed<()> {
+        let at = self.buffer.field(table, field.entry)?;
+        match (&field.action, at) {
+            (Action::Number(number, targets, _), Some(at)) => {
+                let value = scalar(self.buffer, *number, at)?;
+                self.write(targets, value, at)
+            }
+            (Action::Number(_, targets, Some(default)), None) => self.write(targets, *default, table.at),
+            (Action::Value(value), Some(at)) => self.value(value, at),
+            (Action::Union { case, present, cases }, Some(at)) => {
+                let Some(case) = self.buffer.field(table, *case)? else { return Ok(()) };
+                let [case] = self.buffer.array(case)?;
+                if case == 0 {
+                    return Ok(());
+                }
+                self.write(present, Scalar::Other, at)?;
+                match cases.iter().find(|(number, ..)| *number == case) {
+                    Some((_, name, value)) => self.value(value, at).map_err(|fault| fault.in_member(name)),
+                    None => Ok(()),
+                }
+            }
+            (_, None) => Ok(()),
+        }
+    }
+
+    fn value(&mut self, value: &Value, at: usize) -> Parsed<()> {
+        match value {
+            Value::Number(number, targets) => {
+                let value = scalar(self.buffer, *number, at)?;
+                self.write(targets, value, at)
+            }
+            Value::Text(targets) => {
+                let at = self.buffer.follow(at)?;
+                let text = self.buffer.text(at)?;
+                self.write(targets, Scalar::Text(text), at)
+            }
+            Value::Struct(plan) => self.structure(plan, at),
+            Value::FarStruct(plan) => self.structure(plan, self.buffer.follow(at)?),
+            Value::Table(plan) => self.table(plan, self.buffer.follow(at)?),
+            Value::Vector(plan) => {
+                let (count, start) = self.buffer.vector(self.buffer.follow(at)?, plan.size)?;
+                self.elements(plan, start, count)
+            }
+            Value::Array(plan, count) => {
+                self.buffer.need(at, plan.size.saturating_mul(*count))?;
+                self.elements(plan, at, *count)
+            }
+        }
+    }
+
+    fn structure(&mut self, plan: &StructPlan, at: usize) -> Parsed<()> {
+        self.buffer.need(at, plan.size)?;
+        self.write(&plan.present, Scalar::Other, at)?;
+        for (offset, name, value) in &plan.members {
+            self.value(value, at + offset).map_err(|fault| fault.in_member(name))?;
+        }
+        let Some(TimePlan { seconds, nanos, targets }) = &plan.time else { return Ok(()) };
+        let part = |offset: u16, number| scalar(self.buffer, number, at + usize::from(offset));
+        let value = time_of(part(seconds.0, seconds.1)?, part(nanos.0, nanos.1)?);
+        self.write(targets, value, at)
+    }
+
+    fn elements(&mut self, plan: &VectorPlan, start: usize, count: usize) -> Parsed<()> {
+        for target in &plan.whole {
+            match target {
+                Target::Length(_) => self.sink.length(target, count as u64),
+                target => self.write(std::slice::from_ref(target), Scalar::Other, start)?,
+            }
+        }
+        for (index, value) in &plan.picks {
+            if (*index as usize) < count {
+                let at = start + *index as usize * plan.size;
+                self.value(value, at).map_err(|fault| fault.in_element((*index).into()))?;
+            }
+        }
+        for test in &plan.tests {
+            self.test(test, plan.size, start, count)?;
+        }
+        Ok(())
+    }
+
+    fn test(&mut self, test: &ElementTest, size: usize, start: usize, count: usize) -> Parsed<()> {
+        let (mut any, mut all) = (false, true);
+        for index in 0..count {
+            self.sink.met = 0;
+            self.value(&test.element, start + index * size)
+                .map_err(|fault| fault.in_element(index as u64))?;
+            let holds = self.sink.met == test.all;
+            any |= holds;
+            all &= holds;
+        }
+        let holds = if test.quantifier == Quantifier::Any { any } else { all };
+        self.sink.block.set_bool(test.column, self.sink.row, holds);
+        Ok(())
+    }
+}
+
+/// The time of seconds and nanoseconds.
+fn time_of(seconds: Scalar<'_>, nanos: Scalar<'_>) -> Scalar<'static> {
+    match (seconds, nanos) {
+        (Scalar::Int(seconds), Scalar::Int(nanos)) => match sum(seconds, nanos) {
+            Ok(total) => Scalar::Span(total),
+            Err(MessageErrorKind::TimeOutOfRange) => Scalar::Beyond,
+            Err(_) => Scalar::Other,
+        },
+        (Scalar::Large(_), _) => Scalar::Beyond,
+        _ => Scalar::Other,
+    }
+}
+
+#[inline(always)]
+fn scalar(buffer: Buffer<'_>, number: Number, at: usize) -> Parsed<Scalar<'static>> {
+    Ok(match number {
+        Number::Bool => Scalar::Bool(buffer.array::<1>(at)? != [0]),
+        Number::I8 => Scalar::Int(i8::from_le_bytes(buffer.array(at)?).into()),
+        Number::U8 => Scalar::Int(u8::from_le_bytes(buffer.array(at)?).into()),
+        Number::I16 => Scalar::Int(i16::from_le_bytes(buffer.array(at)?).into()),
+        Number::U16 => Scalar::Int(u16::from_le_bytes(buffer.array(at)?).into()),
+        Number::I32 => Scalar::Int(i32::from_le_bytes(buffer.array(at)?).into()),
+        Number::U32 => Scalar::Int(u32::from_le_bytes(buffer.array(at)?).into()),
+        Number::I64 => Scalar::Int(i64::from_le_bytes(buffer.array(at)?)),
+        Number::U64 => {
+            let value = u64::from_le_bytes(buffer.array(at)?);
+            i64::try_from(value).map_or(Scalar::Large(value as f64), Scalar::Int)
+        }
+        Number::F32 => Scalar::Float(f32::from_le_bytes(buffer.array(at)?).into()),
+        Number::F64 => Scalar::Float(f64::from_le_bytes(buffer.array(at)?)),
+    })
+}

@@ -1,0 +1,105 @@
+//! Protocol Buffers: messages of numbered fields, read by their types.
+//!
+//! [`Descriptors`] reads message types from a `FileDescriptorSet` (with the feature `proto` also from `.proto`
+//! files), and a [`ProtobufDecoder`] compiles a plan from
+//! one of them and the fields that a program reads. A message is walked once: fields that are not read are
+//! passed by their length, and only messages that lead to a field are entered.
+//!
+//! | field | read as |
+//! |---|---|
+//! | number | `int` (integers only) or `float`, `time` and `duration` in the unit of the topic |
+//! | `bool`, `string` | `bool`, `string`; text also as `time`: a date, or a number with a unit |
+//! | enumeration | `int`, or `string` with the name of its value; a value without a name is invalid, and counted |
+//! | `google.protobuf.Timestamp`, another message with integers `sec` and `nanosec` (or similar) | `time` |
+//! | `google.protobuf.Duration`, another message with integers `sec` and `nanosec` (or similar) | `duration` |
+//! | `repeated` | its elements by index, its length; packed or not |
+//! | `map` | its values by key, integers and booleans as text; its length |
+//! | `string`, `bytes` | its length in characters, or bytes |
+//!
+//! A field without presence (proto3 without `optional`) that does not come is its default value: 0, false, an
+//! empty text. A field with presence that does not come is absent, also with a default value in proto2. Of a
+//! field or oneof that comes several times, the last one counts; messages are merged. A field written in another
+//! way than its type is an unknown one. Groups are passed.
+
+mod compile;
+mod descriptor;
+mod plan;
+#[cfg(feature = "proto")]
+mod text;
+mod walk;
+mod wire;
+
+use std::sync::Arc;
+
+use rondel_event::{Block, Path, Projection, TimeUnit, Timestamp, TopicId};
+
+use crate::cdr::PlanError;
+use crate::error::MessageError;
+use crate::fields::Fields;
+use crate::sink::Sink;
+use compile::Compiler;
+pub use descriptor::{Descriptors, ProtobufType};
+use plan::MessagePlan;
+use walk::Walk;
+use wire::Reader;
+
+/// Decodes the Protobuf payloads of one topic.
+#[derive(Clone, Debug)]
+pub struct ProtobufDecoder {
+    topic: TopicId,
+    plan: Arc<MessagePlan>,
+    time_unit: TimeUnit,
+    mistyped: u64,
+    words: Vec<u64>,
+}
+
+impl ProtobufDecoder {
+    /// A decoder for messages of this type on `topic`, of which the fields of `projection` are read.
+    ///
+    /// `time` names the field that holds the time of the event; without it the time is the one given to
+    /// [`ProtobufDecoder::decode`]. Times that are plain numbers count in `time_unit`.
+    ///
+    /// # Errors
+    /// All fields that the type does not have, or that have another type.
+    pub fn new(
+        topic: TopicId,
+        message_type: &ProtobufType,
+        projection: &Projection,
+        time: Option<&Path>,
+        time_unit: TimeUnit,
+    ) -> Result<ProtobufDecoder, Vec<PlanError>> {
+        let mut compiler = Compiler::new(&message_type.descriptors);
+        let plan = Arc::new(compiler.message(message_type.root, &Fields::new(projection, time)));
+        if !compiler.report.errors.is_empty() {
+            return Err(compiler.report.errors);
+        }
+        Ok(ProtobufDecoder { topic, plan, time_unit, mistyped: 0, words: vec![0; compiler.words] })
+    }
+
+    /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time unless the
+    /// payload holds one.
+    ///
+    /// # Errors
+    /// [`MessageError`] when the payload is no message, or its time is none; the block is as it was then.
+    pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), MessageError> {
+        let row = block.push(self.topic, time);
+        let sink = Sink { block, row, unit: self.time_unit, time: None, mistyped: 0, met: 0 };
+        let mut walk = Walk { sink, words: &mut self.words };
+        let walked = walk.whole(&self.plan, Reader { bytes: payload, at: 0 });
+        let Sink { mistyped, time: own_time, .. } = walk.sink;
+        if let Err(fault) = walked {
+            block.pop();
+            return Err(fault.into_error());
+        }
+        self.mistyped += mistyped;
+        if let Some(time) = own_time {
+            block.set_time(row, time);
+        }
+        Ok(())
+    }
+
+    /// Returns how many values so far had no meaning in their type, or were out of the range of their column.
+    pub fn mistyped(&self) -> u64 {
+        self.mistyped
+    }
+}

@@ -1,0 +1,396 @@
+//! Runs a plan over the bytes of a message.
+//!
+//! Every length is compared with the bytes that are there before it is used. Only messages that lead to a
+//! field are entered; the plan is as deep as its paths are long.
+
+use rondel_event::Quantifier;
+
+use super::descriptor::Kind;
+use super::plan::{Action, Entry, FieldPlan, MapPlan, MessagePlan, Repeated, TimeForm, TimePlan, ValuePlan};
+use super::wire::{LENGTH, Reader};
+use crate::error::{Fault, MessageErrorKind, Parsed};
+use crate::sink::{Scalar, Sink, Target, sum};
+
+const NS_PER_S: i128 = 1_000_000_000;
+
+/// A message while it is read.
+pub(super) struct Walk<'w> {
+    pub(super) sink: Sink<'w>,
+    /// What is known of the messages in it, see [`MessagePlan`].
+    pub(super) words: &'w mut [u64],
+}
+
+impl Walk<'_> {
+    /// Reads a message that does not continue an earlier one.
+    pub(super) fn whole(&mut self, plan: &MessagePlan, reader: Reader<'_>) -> Parsed<()> {
+        self.begin(plan, reader.at)?;
+        self.message(plan, reader)
+    }
+
+    /// Begins a message: its fields are their defaults until they come.
+    #[inline(always)]
+    fn begin(&mut self, plan: &MessagePlan, at: usize) -> Parsed<()> {
+        if let Some(words) = self.words.get_mut(plan.first_word..plan.first_word + plan.words) {
+            words.fill(0);
+        }
+        for target in &plan.present {
+            self.write(target, Scalar::Other, at)?;
+        }
+        for (target, value) in &plan.defaults {
+            self.write(target, *value, at)?;
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn write(&mut self, target: &Target, value: Scalar<'_>, at: usize) -> Parsed<()> {
+        self.sink.write(target, value).map_err(|kind| Fault::new(at, kind))
+    }
+
+    /// Reads a message, or a further part of it.
+    fn message(&mut self, plan: &MessagePlan, mut reader: Reader<'_>) -> Parsed<()> {
+        let begin = reader.at;
+        while !reader.is_at_end() {
+            let start = reader.at;
+            let (number, wire) = reader.tag()?;
+            match plan.field(number) {
+                None => reader.skip(wire, number, start)?,
+                Some(field) => self
+                    .field(plan, field, wire, start, &mut reader)
+                    .map_err(|fault| fault.in_member(&field.name))?,
+            }
+        }
+        match &plan.time {
+            None => Ok(()),
+            Some(time) => self.time(time, Reader { at: begin, ..reader }),
+        }
+    }
+
+    #[inline(always)]
+    fn field(
+        &mut self,
+        plan: &MessagePlan,
+        field: &FieldPlan,
+        wire: u8,
+        start: usize,
+        reader: &mut Reader<'_>,
+    ) -> Parsed<()> {
+        if let Action::Repeated(repeated) = &field.action
+            && wire == LENGTH
+            && field.kind.is_packable()
+        {
+            return self.packed(field, repeated, reader.part()?);
+        }
+        if wire != field.kind.wire() {
+            // A field of another type is an unknown one.
+            return reader.skip(wire, field.number, start);
+        }
+        if let Some(oneof) = field.oneof {
+            self.replace(plan, field, oneof);
+        }
+        match &field.action {
+            Action::One(ValuePlan::Scalar(targets)) => {
+                let value = scalar(field.kind, reader)?;
+                for target in targets {
+                    self.write(target, value, start)?;
+                }
+                Ok(())
+            }
+            Action::One(ValuePlan::Message(message)) => {
+                let part = reader.part()?;
+                if std::mem::replace(&mut self.words[field.word], 1) == 0 {
+                    self.begin(message, part.at)?;
+                }
+                self.message(message, part)
+            }
+            Action::Repeated(repeated) => {
+                let index = self.words[field.word];
+                self.words[field.word] += 1;
+                self.element(repeated, field, index, reader)?;
+                self.lengths(&repeated.lengths, index + 1);
+                Ok(())
+            }
+            Action::Map(map) => {
+                self.words[field.word] += 1;
+                let count = self.words[field.word];
+                self.lengths(&map.lengths, count);
+                self.entry(map, reader.part()?)
+            }
+            Action::Replace => reader.skip(wire, field.number, start),
+        }
+    }
+
+    fn lengths(&mut self, lengths: &[Target], count: u64) {
+        for target in lengths {
+            self.sink.length(target, count);
+        }
+    }
+
+    /// Takes back what an earlier field of the same oneof wrote.
+    fn replace(&mut self, plan: &MessagePlan, field: &FieldPlan, oneof: usize) {
+        let before = std::mem::replace(&mut self.words[oneof], field.number.into());
+        if before == 0 || before == u64::from(field.number) {
+            return;
+        }
+        let earlier = u32::try_from(before).ok().and_then(|before| plan.field(before));
+        if let Some(FieldPlan { action: Action::One(value), word, .. }) = earlier {
+            self.words[*word] = 0;
+            self.clear(value);
+        }
+    }
+
+    /// Takes back what was written of a value.
+    fn clear(&mut self, value: &ValuePlan) {
+        match value {
+            ValuePlan::Scalar(targets) => targets.iter().for_each(|target| self.sink.clear(target)),
+            ValuePlan::Message(message) => {
+                message.present.iter().for_each(|target| self.sink.clear(target));
+                message.defaults.iter().for_each(|(target, _)| self.sink.clear(target));
+                if let Some(time) = &message.time {
+                    time.targets.iter().for_each(|target| self.sink.clear(target));
+                }
+                for field in &message.fields {
+                    match &field.action {
+                        Action::One(value) => self.clear(value),
+                        // What is there without elements is among the defaults.
+                        Action::Repeated(repeated) => {
+                            repeated.picks.iter().for_each(|(_, value)| self.clear(value));
+                        }
+                        Action::Map(map) => map.entries.iter().for_each(|entry| self.clear(&entry.value)),
+                        Action::Replace => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads an element by the plans for its index and for all.
+    fn element(
+        &mut self,
+        plan: &Repeated,
+        field: &FieldPlan,
+        index: u64,
+        reader: &mut Reader<'_>,
+    ) -> Parsed<()> {
+        let FieldPlan { kind, number, .. } = *field;
+        let start = reader.at;
+        // Every plan reads the element from its beginning; one at least passes it.
+        let pick = plan.picks.binary_search_by_key(&index, |(index, _)| *index).ok();
+        if let Some(pick) = pick {
+            let mut again = *reader;
+            self.value(&plan.picks[pick].1, kind, &mut again).map_err(|fault| fault.in_element(index))?;
+        }
+        for test in &plan.tests {
+            let mut again = Reader { at: start, ..*reader };
+            self.sink.met = 0;
+            self.value(&test.element, kind, &mut again).map_err(|fault| fault.in_element(index))?;
+            let holds = self.sink.met == test.all;
+            // The result before the first element is that of an empty list.
+            if holds == (test.quantifier == Quantifier::Any) {
+                self.write(&test.result, Scalar::Bool(holds), start)?;
+            }
+        }
+        reader.skip(kind.wire(), number, start)
+    }
+
+    fn value(&mut self, plan: &ValuePlan, kind: Kind, reader: &mut Reader<'_>) -> Parsed<()> {
+        let start = reader.at;
+        match plan {
+            ValuePlan::Scalar(targets) => {
+                let value = scalar(kind, reader)?;
+                targets.iter().try_for_each(|target| self.write(target, value, start))
+            }
+            ValuePlan::Message(message) => {
+                let part = reader.part()?;
+                self.whole(message, part)
+            }
+        }
+    }
+
+    /// Reads numbers one after another, which may be a part of all.
+    fn packed(&mut self, field: &FieldPlan, plan: &Repeated, mut part: Reader<'_>) -> Parsed<()> {
+        let before = self.words[field.word];
+        let size = match field.kind {
+            Kind::Double | Kind::Fixed64 | Kind::Sfixed64 => 8,
+            Kind::Float | Kind::Fixed32 | Kind::Sfixed32 => 4,
+            _ => 0,
+        };
+        let bytes = &part.bytes[part.at..];
+        let count = if size > 0 {
+            if !bytes.len().is_multiple_of(size) {
+                return Err(part.truncated());
+            }
+            bytes.len() / size
+        } else {
+            if bytes.last().is_some_and(|byte| *byte >= 0x80) {
+                return Err(part.truncated());
+            }
+            bytes.iter().filter(|byte| **byte < 0x80).count()
+        } as u64;
+        if !plan.tests.is_empty() || size == 0 && !plan.picks.is_empty() {
+            let mut index = before;
+            while !part.is_at_end() {
+                self.element(plan, field, index, &mut part)?;
+                index += 1;
+            }
+        } else {
+            let first = plan.picks.partition_point(|(index, _)| *index < before);
+            for (index, value) in &plan.picks[first..] {
+                if *index >= before + count {
+                    break;
+                }
+                let at = part.at + (index - before) as usize * size;
+                self.value(value, field.kind, &mut Reader { at, ..part })
+                    .map_err(|fault| fault.in_element(*index))?;
+            }
+        }
+        self.words[field.word] = before + count;
+        self.lengths(&plan.lengths, before + count);
+        Ok(())
+    }
+
+    fn entry(&mut self, map: &MapPlan, part: Reader<'_>) -> Parsed<()> {
+        if map.entries.is_empty() {
+            return Ok(());
+        }
+        let (mut text, mut number) = (&[][..], 0);
+        let mut reader = part;
+        while !reader.is_at_end() {
+            let start = reader.at;
+            match reader.tag()? {
+                (1, wire) if wire == map.key.wire() => match scalar(map.key, &mut reader)? {
+                    Scalar::Text(key) => text = key,
+                    Scalar::Int(key) => number = key,
+                    Scalar::Bool(key) => number = key.into(),
+                    Scalar::Large(_) => {
+                        // The bits of an unsigned number.
+                        let mut again = Reader { at: start, ..reader };
+                        again.tag()?;
+                        number = match map.key {
+                            Kind::Fixed64 => i64::from_le_bytes(again.array()?),
+                            _ => again.varint()? as i64,
+                        };
+                    }
+                    _ => {}
+                },
+                (other, wire) => reader.skip(wire, other, start)?,
+            }
+        }
+        let is = |entry: &&Entry| match map.key {
+            Kind::String => entry.name.as_bytes() == text,
+            _ => entry.number == Some(number),
+        };
+        let Some(entry) = map.entries.iter().find(is) else { return Ok(()) };
+        self.entry_value(map, entry, part).map_err(|fault| fault.in_member(&entry.name))
+    }
+
+    /// Reads the value of an entry. The last entry with a key counts, as a whole.
+    fn entry_value(&mut self, map: &MapPlan, entry: &Entry, mut part: Reader<'_>) -> Parsed<()> {
+        self.clear(&entry.value);
+        match &entry.value {
+            ValuePlan::Scalar(targets) => {
+                for target in targets {
+                    self.write(target, entry.default, part.at)?;
+                }
+            }
+            ValuePlan::Message(message) => self.begin(message, part.at)?,
+        }
+        while !part.is_at_end() {
+            let start = part.at;
+            match (part.tag()?, &entry.value) {
+                ((2, wire), ValuePlan::Scalar(targets)) if wire == map.value.wire() => {
+                    let value = scalar(map.value, &mut part)?;
+                    for target in targets {
+                        self.write(target, value, start)?;
+                    }
+                }
+                ((2, LENGTH), ValuePlan::Message(message)) => {
+                    let inner = part.part()?;
+                    self.message(message, inner)?;
+                }
+                ((number, wire), _) => part.skip(wire, number, start)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the time of seconds and nanoseconds, in this part of the message or an earlier one.
+    fn time(&mut self, plan: &TimePlan, mut reader: Reader<'_>) -> Parsed<()> {
+        let begin = reader.at;
+        while !reader.is_at_end() {
+            let start = reader.at;
+            let (number, wire) = reader.tag()?;
+            let part = [plan.seconds, plan.nanos];
+            let found = part.iter().position(|(of, kind)| *of == number && kind.wire() == wire);
+            let Some(found) = found else {
+                reader.skip(wire, number, start)?;
+                continue;
+            };
+            self.words[plan.word + found] = match scalar(part[found].1, &mut reader)? {
+                Scalar::Int(value) => value as u64,
+                _ => i64::MAX as u64,
+            };
+        }
+        let (seconds, nanos) = (self.words[plan.word] as i64, self.words[plan.word + 1] as i64);
+        let value = match plan.form {
+            TimeForm::Duration => {
+                let total = i128::from(seconds) * NS_PER_S + i128::from(nanos);
+                let is_one = i128::from(nanos).abs() < NS_PER_S && seconds.signum() * nanos.signum() >= 0;
+                match i64::try_from(total) {
+                    Ok(total) if is_one => Scalar::Span(total),
+                    Err(_) if is_one => Scalar::Beyond,
+                    _ => Scalar::Other,
+                }
+            }
+            TimeForm::Timestamp | TimeForm::Either => match sum(seconds, nanos) {
+                Ok(total) => Scalar::Span(total),
+                Err(MessageErrorKind::TimeOutOfRange) => Scalar::Beyond,
+                Err(_) => Scalar::Other,
+            },
+        };
+        plan.targets.iter().try_for_each(|target| self.write(target, value, begin))
+    }
+}
+
+/// Reads a value that has no parts.
+#[inline(always)]
+fn scalar<'m>(kind: Kind, reader: &mut Reader<'m>) -> Parsed<Scalar<'m>> {
+    let unsigned = |value: u64| match i64::try_from(value) {
+        Ok(value) => Scalar::Int(value),
+        Err(_) => Scalar::Large(value as f64),
+    };
+    Ok(match kind {
+        Kind::Double => Scalar::Float(f64::from_le_bytes(reader.array()?)),
+        Kind::Float => Scalar::Float(f32::from_le_bytes(reader.array()?).into()),
+        // A negative number has ten bytes; of longer ones the lower bits count.
+        Kind::Int32 | Kind::Enum(_) => Scalar::Int((reader.varint()? as i32).into()),
+        Kind::Int64 => Scalar::Int(reader.varint()? as i64),
+        Kind::Uint32 => Scalar::Int((reader.varint()? as u32).into()),
+        Kind::Uint64 => unsigned(reader.varint()?),
+        Kind::Sint32 => {
+            let value = reader.varint()? as u32;
+            Scalar::Int(((value >> 1) as i32 ^ -((value & 1) as i32)).into())
+        }
+        Kind::Sint64 => {
+            let value = reader.varint()?;
+            Scalar::Int((value >> 1) as i64 ^ -((value & 1) as i64))
+        }
+        Kind::Fixed32 => Scalar::Int(u32::from_le_bytes(reader.array()?).into()),
+        Kind::Fixed64 => unsigned(u64::from_le_bytes(reader.array()?)),
+        Kind::Sfixed32 => Scalar::Int(i32::from_le_bytes(reader.array()?).into()),
+        Kind::Sfixed64 => Scalar::Int(i64::from_le_bytes(reader.array()?)),
+        Kind::Bool => Scalar::Bool(reader.varint()? != 0),
+        Kind::String => {
+            let part = reader.part()?;
+            Scalar::Text(&part.bytes[part.at..])
+        }
+        Kind::Bytes => {
+            let part = reader.part()?;
+            Scalar::Bytes((part.bytes.len() - part.at) as u64)
+        }
+        Kind::Group | Kind::Message(_) => {
+            reader.part()?;
+            Scalar::Other
+        }
+    })
+}

@@ -1,0 +1,123 @@
+//! The parts of a message: numbers, lengths and what is passed.
+
+use crate::error::{Fault, MessageErrorKind, Parsed};
+
+/// Groups may be nested this deep.
+const MAX_GROUPS: u32 = 64;
+
+// How a field is written: the lower three bits before it.
+pub(super) const VARINT: u8 = 0;
+pub(super) const FIXED64: u8 = 1;
+pub(super) const LENGTH: u8 = 2;
+const GROUP: u8 = 3;
+const GROUP_END: u8 = 4;
+pub(super) const FIXED32: u8 = 5;
+
+/// A position in a message, or in a part of it that ends before its end.
+#[derive(Clone, Copy)]
+pub(super) struct Reader<'m> {
+    /// All bytes up to the end of the part.
+    pub(super) bytes: &'m [u8],
+    pub(super) at: usize,
+}
+
+impl<'m> Reader<'m> {
+    pub(super) fn is_at_end(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    #[cold]
+    pub(super) fn truncated(&self) -> Box<Fault> {
+        Fault::new(self.bytes.len(), MessageErrorKind::Truncated)
+    }
+
+    /// Reads a number of one to ten bytes, of seven bits each.
+    #[inline(always)]
+    pub(super) fn varint(&mut self) -> Parsed<u64> {
+        match self.bytes.get(self.at) {
+            Some(&byte) if byte < 0x80 => {
+                self.at += 1;
+                Ok(byte.into())
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Parsed<u64> {
+        let (mut value, start) = (0, self.at);
+        for shift in (0..70).step_by(7) {
+            let Some(&byte) = self.bytes.get(self.at) else { return Err(self.truncated()) };
+            self.at += 1;
+            value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(Fault::new(start, MessageErrorKind::Misplaced))
+    }
+
+    #[inline(always)]
+    pub(super) fn array<const N: usize>(&mut self) -> Parsed<[u8; N]> {
+        let Some(&bytes) = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk()) else {
+            return Err(self.truncated());
+        };
+        self.at += N;
+        Ok(bytes)
+    }
+
+    /// Takes a length and the part of this length.
+    #[inline(always)]
+    pub(super) fn part(&mut self) -> Parsed<Reader<'m>> {
+        let start = self.at;
+        let length = self.varint()?;
+        if length > (self.bytes.len() - self.at) as u64 {
+            return Err(Fault::new(start, MessageErrorKind::LengthBeyondEnd(length)));
+        }
+        let end = self.at + length as usize;
+        let part = Reader { bytes: &self.bytes[..end], at: self.at };
+        self.at = end;
+        Ok(part)
+    }
+
+    /// Takes what stands before a field: its number, and how it is written.
+    #[inline(always)]
+    pub(super) fn tag(&mut self) -> Parsed<(u32, u8)> {
+        let start = self.at;
+        let tag = self.varint()?;
+        match u32::try_from(tag) {
+            Ok(tag) if tag >= 8 => Ok((tag >> 3, (tag & 7) as u8)),
+            _ => Err(Fault::new(start, MessageErrorKind::Misplaced)),
+        }
+    }
+
+    /// Passes the value of a field that is written so. `start` is where the field begins.
+    #[inline(always)]
+    pub(super) fn skip(&mut self, wire: u8, number: u32, start: usize) -> Parsed<()> {
+        match wire {
+            VARINT => _ = self.varint()?,
+            FIXED64 => _ = self.array::<8>()?,
+            FIXED32 => _ = self.array::<4>()?,
+            LENGTH => _ = self.part()?,
+            _ => self.skip_group(wire, number, start, 0)?,
+        }
+        Ok(())
+    }
+
+    fn skip_group(&mut self, wire: u8, number: u32, start: usize, depth: u32) -> Parsed<()> {
+        if wire != GROUP {
+            return Err(Fault::new(start, MessageErrorKind::Misplaced));
+        }
+        if depth >= MAX_GROUPS {
+            return Err(Fault::new(start, MessageErrorKind::TooDeep));
+        }
+        loop {
+            let at = self.at;
+            let (inner, wire) = self.tag()?;
+            match wire {
+                GROUP_END if inner == number => return Ok(()),
+                GROUP => self.skip_group(wire, inner, at, depth + 1)?,
+                _ => self.skip(wire, inner, at)?,
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What plans of typed messages have in common: which value fits which type, and what does not.
+
+use rondel_event::{Test, Value, ValueType};
+
+use crate::cdr::{PlanError, PlanErrorKind};
+use crate::fields::{Fields, Want};
+use crate::sink::{Scalar, Target};
+
+/// The type of a value without parts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Class<'d> {
+    Bool,
+    Integer,
+    Float,
+    Text,
+    Bytes,
+    /// The names of the constants, one for each value in ascending order, and all of them.
+    Enum(&'d [(i64, Box<str>)], &'d [(Box<str>, i64)]),
+}
+
+impl Class<'_> {
+    fn name(self) -> &'static str {
+        match self {
+            Class::Bool => "a boolean",
+            Class::Integer => "an integer",
+            Class::Float => "a floating-point number",
+            Class::Text => "text",
+            Class::Bytes => "bytes",
+            Class::Enum(..) => "an enumeration",
+        }
+    }
+
+    /// The value that is nothing.
+    pub(crate) fn default(self) -> Scalar<'static> {
+        match self {
+            Class::Bool => Scalar::Bool(false),
+            Class::Integer | Class::Enum(..) => Scalar::Int(0),
+            Class::Float => Scalar::Float(0.0),
+            Class::Text => Scalar::Text(b""),
+            Class::Bytes => Scalar::Bytes(0),
+        }
+    }
+
+    /// The target of what is wanted, if the type fits.
+    fn target(self, want: &Want<'_>) -> Result<Target, PlanErrorKind> {
+        use Class::{Bool, Bytes, Enum, Float, Integer, Text};
+        let is_number = matches!(self, Integer | Float | Enum(..));
+        let target = Target::new(want).ok_or_else(|| other_type(want, self.name()))?;
+        let fits = match (&target, self) {
+            (Target::Present(_) | Target::Test(_, Test::Present), _) => true,
+            (Target::Bool(_) | Target::Test(_, Test::Equals(Value::Bool(_))), Bool) => true,
+            (Target::Int(_), Integer | Enum(..)) => true,
+            (Target::Float(_), _) => is_number,
+            (Target::Test(_, Test::Number(..) | Test::Equals(Value::Int(_) | Value::Float(_))), _) => {
+                is_number
+            }
+            (Target::Text(column), Enum(labels, _)) => return Ok(Target::Label(*column, labels.into())),
+            (Target::Test(bit, Test::Equals(Value::String(name))), Enum(_, values)) => {
+                return match values.iter().find(|(label, _)| label == name) {
+                    Some((_, value)) => Ok(Target::Test(*bit, Test::Equals(Value::Int(*value)))),
+                    None => Err(PlanErrorKind::NoConstant(name.clone())),
+                };
+            }
+            (Target::Text(_) | Target::Test(_, Test::Equals(Value::String(_))), Text) => true,
+            (Target::Length(_), Text | Bytes) => true,
+            (target, Integer | Float | Text) if target.is_time() => true,
+            _ => false,
+        };
+        if fits { Ok(target) } else { Err(other_type(want, self.name())) }
+    }
+}
+
+fn other_type(want: &Want<'_>, found: &str) -> PlanErrorKind {
+    match want {
+        Want::Value(wanted, _) => PlanErrorKind::OtherType(*wanted, found.into()),
+        Want::EventTime => PlanErrorKind::OtherType(ValueType::Time, found.into()),
+        Want::Elements(..) => PlanErrorKind::NoElements,
+        Want::Length(_) => PlanErrorKind::NoLength(found.into()),
+        Want::Presence(_) | Want::Test(..) => PlanErrorKind::OtherCondition(found.into()),
+    }
+}
+
+/// Whether a member with this name holds the seconds of a time.
+pub(crate) fn is_seconds(name: &str) -> bool {
+    matches!(name, "sec" | "secs" | "seconds")
+}
+
+/// Whether a member with this name holds the nanoseconds of a time.
+pub(crate) fn is_nanos(name: &str) -> bool {
+    matches!(name, "nanosec" | "nanosecs" | "nsec" | "nsecs" | "nanos" | "nanoseconds")
+}
+
+/// Whether it is about an array or map as a whole.
+pub(crate) fn is_for_all(want: &Want<'_>) -> bool {
+    matches!(want, Want::Length(_) | Want::Presence(_) | Want::Test(_, Test::Present))
+}
+
+/// The errors of a plan, and the place at which it is compiled.
+#[derive(Default)]
+pub(crate) struct Report {
+    path: String,
+    pub(crate) errors: Vec<PlanError>,
+}
+
+impl Report {
+    pub(crate) fn error(&mut self, kind: PlanErrorKind) {
+        self.errors.push(PlanError { path: self.path.as_str().into(), kind });
+    }
+
+    pub(crate) fn other_type(&mut self, want: &Want<'_>, found: &str) {
+        self.error(other_type(want, found));
+    }
+
+    /// Goes one step down the path. Returns what [`Report::leave`] needs.
+    pub(crate) fn enter(&mut self, segment: &str) -> usize {
+        let length = self.path.len();
+        if length > 0 && !segment.starts_with('[') {
+            self.path.push('.');
+        }
+        self.path.push_str(segment);
+        length
+    }
+
+    pub(crate) fn leave(&mut self, length: usize) {
+        self.path.truncate(length);
+    }
+
+    /// Names the members that are not there.
+    pub(crate) fn no_field(&mut self, key: &str, known: Vec<Box<str>>) {
+        let outer = self.enter(key);
+        self.error(PlanErrorKind::NoField(known));
+        self.leave(outer);
+    }
+
+    pub(crate) fn no_keys(&mut self, fields: &Fields<'_>) {
+        for (key, _) in &fields.keys {
+            self.no_field(key, Vec::new());
+        }
+    }
+
+    pub(crate) fn no_indices(&mut self, fields: &Fields<'_>) {
+        for (index, _) in &fields.indices {
+            let outer = self.enter(&format!("[{index}]"));
+            self.error(PlanErrorKind::NoElements);
+            self.leave(outer);
+        }
+    }
+
+    /// The targets of a value without parts.
+    pub(crate) fn targets(&mut self, class: Class<'_>, fields: &Fields<'_>) -> Box<[Target]> {
+        self.no_keys(fields);
+        self.no_indices(fields);
+        let mut targets = Vec::new();
+        for want in &fields.wants {
+            match class.target(want) {
+                Ok(target) => targets.push(target),
+                Err(kind) => self.error(kind),
+            }
+        }
+        targets.into()
+    }
+}

@@ -1,0 +1,132 @@
+//! Random messages of the library of FlatBuffers' authors.
+
+use flatbuffers::{FlatBufferBuilder, TableFinishedWIPOffset, WIPOffset};
+use rondel_decode::flatbuffers::FlatbuffersDecoder;
+use rondel_event::{Read, TimeUnit, Timestamp, TopicId};
+
+use crate::common::{Found, Random, cases, found, path, projection};
+use crate::{BOOL, FLOAT, INT, STRING};
+
+/// The entry of the field with this id.
+const fn entry(id: u16) -> u16 {
+    4 + 2 * id
+}
+
+type Table = WIPOffset<TableFinishedWIPOffset>;
+
+/// What a message should be read as: a field, how, and the value.
+type Expected = Vec<(String, Read, Found)>;
+
+/// A point, and what it is read as below `name`.
+fn point(random: &mut Random, out: &mut FlatBufferBuilder<'_>, name: &str, expected: &mut Expected) -> Table {
+    let text = random.one_in(2).then(|| (*random.pick(&["", "x", "a longer text \u{20ac}"])).to_owned());
+    let text_at = text.as_ref().map(|text| out.create_string(text));
+    let x = random.one_in(2).then(|| random.next() as i32);
+    let gear = random.one_in(2).then(|| *random.pick(&[0_i8, 4, -1, 7]));
+    let start = out.start_table();
+    if let Some(x) = x {
+        out.push_slot_always(entry(0), f64::from(x));
+    }
+    if let Some(gear) = gear {
+        out.push_slot_always(entry(3), gear);
+    }
+    if let Some(text_at) = text_at {
+        out.push_slot_always(entry(2), text_at);
+    }
+    let labels = [(0, "Park"), (4, "Drive"), (-1, "Back")];
+    let label = labels.iter().find(|(value, _)| *value == gear.unwrap_or(4));
+    let label = label.map_or(Found::Invalid, |(_, label)| Found::Text((*label).into()));
+    expected.extend([
+        (format!("{name}.x"), FLOAT, Found::Float(x.unwrap_or(0).into())),
+        (format!("{name}.gear"), STRING, label),
+        (format!("{name}.gear"), INT, Found::Int(gear.unwrap_or(4).into())),
+        (format!("{name}.name"), STRING, text.map_or(Found::Absent, Found::Text)),
+    ]);
+    out.end_table(start)
+}
+
+fn message(random: &mut Random, expected: &mut Expected) -> Vec<u8> {
+    let out = &mut FlatBufferBuilder::new();
+    let text = random.one_in(2).then(|| out.create_string("text"));
+    expected.push(("s".into(), STRING, text.map_or(Found::Absent, |_| Found::Text("text".into()))));
+    let points = (0..random.below(4)).map(|index| point(random, out, &format!("rm.{index}"), expected));
+    let points: Vec<Table> = points.collect();
+    expected.push((format!("rm.{}.x", points.len()), FLOAT, Found::Absent));
+    let points_at = out.create_vector(&points);
+    expected.push(("rm".into(), Read::Length, Found::Int(points.len() as i64)));
+    let numbers: Vec<f64> = (0..random.below(5)).map(|_| random.next() as f64).collect();
+    let numbers_at = random.one_in(2).then(|| out.create_vector(&numbers));
+    let there = |found| if numbers_at.is_some() { found } else { Found::Absent };
+    expected.push(("rd".into(), Read::Length, there(Found::Int(numbers.len() as i64))));
+    let second = numbers.get(1).map_or(Found::Absent, |value| Found::Float(*value));
+    expected.push(("rd.1".into(), FLOAT, there(second)));
+    let inner = random.one_in(2).then(|| point(random, out, "m", expected));
+    expected.push(("m".into(), Read::Presence, inner.map_or(Found::Absent, |_| Found::Bool(true))));
+
+    let start = out.start_table();
+    let (d, i16, u64) = (random.next() as f64, random.next() as i16, random.next() >> random.below(64));
+    let (is_d, is_i16, is_u64) = (random.one_in(2), random.one_in(2), random.one_in(2));
+    let (b, oi, last) = (random.one_in(2), random.one_in(2), random.one_in(2));
+    if is_d {
+        out.push_slot_always(entry(0), d);
+    }
+    if last {
+        out.push_slot_always(entry(36), -5_i64);
+    }
+    if is_i16 {
+        out.push_slot_always(entry(5), i16);
+    }
+    if is_u64 {
+        out.push_slot_always(entry(10), u64);
+    }
+    if b {
+        out.push_slot_always(entry(2), false);
+    }
+    if oi {
+        out.push_slot_always(entry(16), 0_i32);
+    }
+    if let Some(text) = text {
+        out.push_slot_always(entry(11), text);
+    }
+    if let Some(inner) = inner {
+        out.push_slot_always(entry(12), inner);
+    }
+    if let Some(numbers) = numbers_at {
+        out.push_slot_always(entry(24), numbers);
+    }
+    out.push_slot_always(entry(28), points_at);
+    let root = out.end_table(start);
+    out.finish(root, Some("DEMO"));
+    let u64 = if is_u64 { i64::try_from(u64).map_or(Found::Invalid, Found::Int) } else { Found::Int(0) };
+    expected.extend([
+        ("d".into(), FLOAT, Found::Float(if is_d { d } else { 0.0 })),
+        ("last".into(), INT, Found::Int(if last { -5 } else { 0 })),
+        ("i16".into(), INT, Found::Int(if is_i16 { i16.into() } else { -7 })),
+        ("u64".into(), INT, u64),
+        ("b".into(), BOOL, Found::Bool(!b)),
+        ("oi".into(), INT, if oi { Found::Int(0) } else { Found::Absent }),
+        ("f".into(), FLOAT, Found::Float(1.25)),
+        ("u".into(), Read::Presence, Found::Absent),
+        ("u_type".into(), STRING, Found::Text("NONE".into())),
+    ]);
+    out.finished_data().to_vec()
+}
+
+#[test]
+fn messages_of_another_library_are_read() {
+    for seed in 0..cases() {
+        let mut random = Random(seed);
+        let mut expected = Vec::new();
+        let message = message(&mut random, &mut expected);
+        let reads = expected.iter().map(|(name, read, _)| (path(name), read.clone()));
+        let (projection, layout) = projection(reads);
+        let mut decoder =
+            FlatbuffersDecoder::new(TopicId(0), &crate::root(), &projection, None, TimeUnit::Seconds)
+                .unwrap();
+        let mut block = crate::block(layout);
+        decoder.decode(&message, Timestamp::ZERO, &mut block).unwrap();
+        for ((name, read, expected), found) in expected.iter().zip(found(&projection, &block, 0)) {
+            assert_eq!(found, *expected, "seed {seed} {name} {read:?}\n{message:02x?}");
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! Protobuf against another library: what it writes, and what it reads of messages that come in parts.
+
+#![allow(clippy::unwrap_used, clippy::panic)] // a test
+
+#[path = "../common/mod.rs"]
+mod common;
+mod types;
+mod wire;
+
+use common::{Found, Random, assert_unchanged, cases, found, projection};
+use prost_reflect::prost::Message as _;
+use prost_reflect::{
+    DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor, ReflectMessage as _, Value as Proto,
+};
+use rondel_decode::protobuf::ProtobufDecoder;
+use rondel_event::{
+    Block, Comparison, Condition, Path, Quantifier, Read, Segment, Test, TimeUnit, Timestamp, TopicId, Value,
+    ValueType,
+};
+
+fn scalar(random: &mut Random, kind: &Kind, depth: usize) -> Proto {
+    let edge = random.one_in(3);
+    let number = random.next() as i64 >> random.below(64);
+    match kind {
+        Kind::Double => Proto::F64(*random.pick(&[0.0, -1.5, 0.1, 1e300, f64::NAN, f64::INFINITY])),
+        Kind::Float => Proto::F32(*random.pick(&[0.0, -1.5, 0.1, 1e30, f32::NAN])),
+        Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => {
+            Proto::I32(if edge { i32::MIN } else { number as i32 })
+        }
+        Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => Proto::I64(if edge { i64::MIN } else { number }),
+        Kind::Uint32 | Kind::Fixed32 => Proto::U32(if edge { u32::MAX } else { number as u32 }),
+        Kind::Uint64 | Kind::Fixed64 => Proto::U64(if edge { u64::MAX } else { number as u64 }),
+        Kind::Bool => Proto::Bool(random.one_in(2)),
+        Kind::String => Proto::String((*random.pick(&["", "x", "c\u{e4}\u{1f600}", "12 ms"])).to_owned()),
+        Kind::Bytes => Proto::Bytes(vec![0xff; random.below(4)].into()),
+        Kind::Enum(_) => Proto::EnumNumber(*random.pick(&[0, 1, 2, 4, -1, 9])),
+        Kind::Message(message) => Proto::Message(self::message(random, message, depth + 1)),
+    }
+}
+
+fn key(random: &mut Random, kind: &Kind) -> MapKey {
+    match kind {
+        Kind::String => MapKey::String((*random.pick(&["", "a", "b"])).to_owned()),
+        Kind::Int32 => MapKey::I32(*random.pick(&[0, 7, -7])),
+        Kind::Bool => MapKey::Bool(random.one_in(2)),
+        Kind::Uint64 => MapKey::U64(*random.pick(&[0, 7, u64::MAX])),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn message(random: &mut Random, descriptor: &MessageDescriptor, depth: usize) -> DynamicMessage {
+    let mut message = DynamicMessage::new(descriptor.clone());
+    if descriptor.name() == "Timestamp" || descriptor.name() == "Stamp" {
+        let fields: Vec<FieldDescriptor> = descriptor.fields().collect();
+        message
+            .set_field(&fields[0], Proto::I64((random.next() as i64 >> 28) * i64::from(!random.one_in(3))));
+        let nanos = random.next() as u32 % 1_100_000_000;
+        let nanos = if matches!(fields[1].kind(), Kind::Uint32) {
+            Proto::U32(nanos)
+        } else {
+            Proto::I32(nanos as i32)
+        };
+        message.set_field(&fields[1], nanos);
+        return message;
+    }
+    for field in descriptor.fields() {
+        if random.one_in(2) || depth > 3 && matches!(field.kind(), Kind::Message(_)) {
+            continue;
+        }
+        let value = if field.is_map() {
+            let Kind::Message(entry) = field.kind() else { panic!() };
+            let entries = (0..random.below(3)).map(|_| {
+                let value = scalar(random, &entry.map_entry_value_field().kind(), depth);
+                (key(random, &entry.map_entry_key_field().kind()), value)
+            });
+            Proto::Map(entries.collect())
+        } else if field.is_list() {
+            Proto::List((0..random.below(4)).map(|_| scalar(random, &field.kind(), depth)).collect())
+        } else {
+            scalar(random, &field.kind(), depth)
+        };
+        message.set_field(&field, value);
+    }
+    message
+}
+
+/// What stands at a path of a type.
+#[derive(Clone)]
+enum Place {
+    One(Kind),
+    List(Kind),
+    Map(Kind),
+}
+
+/// A random path, and what stands there.
+fn walk(random: &mut Random, root: &MessageDescriptor) -> (Path, Place) {
+    let (mut path, mut at) = (Vec::new(), Place::One(Kind::Message(root.clone())));
+    loop {
+        at = match at {
+            Place::One(Kind::Message(message))
+                if path.is_empty() || message.full_name().starts_with("demo") && !random.one_in(8) =>
+            {
+                let fields: Vec<FieldDescriptor> =
+                    message.fields().filter(|field| !field.is_group()).collect();
+                let field = random.pick(&fields);
+                path.push(Segment::Key(field.name().into()));
+                match field.kind() {
+                    Kind::Message(entry) if field.is_map() => Place::Map(Kind::Message(entry)),
+                    kind if field.is_list() => Place::List(kind),
+                    kind => Place::One(kind),
+                }
+            }
+            Place::List(kind) if random.one_in(2) => {
+                path.push(Segment::Index(random.below(5) as u32));
+                Place::One(kind)
+            }
+            Place::Map(Kind::Message(entry)) if !random.one_in(3) => {
+                let key = key(random, &entry.map_entry_key_field().kind());
+                path.push(Segment::Key(named(&key).into()));
+                Place::One(entry.map_entry_value_field().kind())
+            }
+            at => return (Path(path), at),
+        };
+    }
+}
+
+fn named(key: &MapKey) -> String {
+    match key {
+        MapKey::Bool(key) => key.to_string(),
+        MapKey::I32(key) => key.to_string(),
+        MapKey::U64(key) => key.to_string(),
+        MapKey::String(key) => key.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn some_read(random: &mut Random, place: &Place) -> Read {
+    use ValueType::{Bool, Duration, Float, Int, String, Time};
+    let one_of = |random: &mut Random, types: &[ValueType]| Read::Value(*random.pick(types));
+    match place {
+        _ if random.one_in(8) => Read::Presence,
+        Place::Map(_) => Read::Length,
+        Place::List(kind) => {
+            let condition = match kind {
+                _ if random.one_in(2) => return Read::Length,
+                Kind::Message(message) if message.name() == "Point" => {
+                    let (name, test) = match random.below(4) {
+                        0 => ("x", Test::Equals(Value::Float(0.0))),
+                        1 => ("z", Test::Present),
+                        2 => ("gear", Test::Equals(Value::String("ZERO".into()))),
+                        _ => ("name", Test::Equals(Value::String("x".into()))),
+                    };
+                    Condition { path: Path::keys([name]), test }
+                }
+                Kind::Message(_) | Kind::Bytes => Condition { path: Path::default(), test: Test::Present },
+                Kind::Bool => Condition { path: Path::default(), test: Test::Equals(Value::Bool(true)) },
+                Kind::String => {
+                    Condition { path: Path::default(), test: Test::Equals(Value::String("x".into())) }
+                }
+                _ => Condition { path: Path::default(), test: Test::Number(Comparison::Greater, 0.5) },
+            };
+            Read::Elements(if random.one_in(2) { Quantifier::Any } else { Quantifier::All }, vec![condition])
+        }
+        Place::One(kind) => match kind {
+            Kind::Double | Kind::Float => Read::Value(Float),
+            Kind::Bool => Read::Value(Bool),
+            Kind::String if random.one_in(3) => Read::Length,
+            Kind::String => Read::Value(String),
+            Kind::Bytes => Read::Length,
+            Kind::Enum(_) => one_of(random, &[Int, String, Float]),
+            Kind::Message(message) => match message.name() {
+                "Timestamp" => Read::Value(Time),
+                "Duration" => Read::Value(Duration),
+                "Stamp" => one_of(random, &[Time, Duration]),
+                _ => Read::Presence,
+            },
+            _ => one_of(random, &[Int, Int, Float, Time]),
+        },
+    }
+}
+
+/// The value at a path, as the other library has it, and the enumeration that it is of.
+fn look_up(path: &[Segment], value: &Proto, kind: &Kind) -> Option<(Proto, Kind)> {
+    let Some((first, rest)) = path.split_first() else { return Some((value.clone(), kind.clone())) };
+    match (first, value) {
+        (Segment::Key(name), Proto::Message(message)) => {
+            let field = message.descriptor().get_field_by_name(name).unwrap();
+            if field.supports_presence() && !message.has_field(&field) {
+                return None;
+            }
+            look_up(rest, &message.get_field(&field), &field.kind())
+        }
+        (Segment::Key(name), Proto::Map(entries)) => {
+            let Kind::Message(entry) = kind else { panic!() };
+            let (_, value) = entries.iter().find(|(key, _)| named(key) == **name)?;
+            look_up(rest, value, &entry.map_entry_value_field().kind())
+        }
+        (Segment::Index(index), Proto::List(values)) => look_up(rest, values.get(*index as usize)?, kind),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn number(value: &Proto) -> Option<i128> {
+    Some(match value {
+        Proto::I32(value) | Proto::EnumNumber(value) => (*value).into(),
+        Proto::I64(value) => (*value).into(),
+        Proto::U32(value) => (*value).into(),
+        Proto::U64(value) => (*value).into(),
+        _ => return None,
+    })
+}
+
+fn float(value: &Proto) -> f64 {
+    match value {
+        Proto::F32(value) => (*value).into(),
+        Proto::F64(value) => *value,
+        other => number(other).unwrap() as f64,
+    }
+}
+
+fn expected(read: &Read, path: &Path, root: &DynamicMessage) -> Found {
+    let kind = Kind::Message(root.descriptor());
+    let Some((value, kind)) = look_up(&path.0, &Proto::Message(root.clone()), &kind) else {
+        return Found::Absent;
+    };
+    let int = |value: Option<i128>| {
+        value.and_then(|value| i64::try_from(value).ok()).map_or(Found::Invalid, Found::Int)
+    };
+    match (read, &value) {
+        (Read::Presence, _) => Found::Bool(true),
+        (Read::Length, Proto::List(values)) => Found::Int(values.len() as i64),
+        (Read::Length, Proto::Map(entries)) => panic!("{entries:?} has entries, not elements"),
+        (Read::Length, Proto::String(text)) => Found::Int(text.chars().count() as i64),
+        (Read::Length, Proto::Bytes(bytes)) => Found::Int(bytes.len() as i64),
+        (Read::Elements(quantifier, conditions), Proto::List(values)) => {
+            let holds = |value: &Proto| conditions.iter().all(|condition| meets(condition, value, &kind));
+            Found::Bool(match quantifier {
+                Quantifier::Any => values.iter().any(holds),
+                Quantifier::All => values.iter().all(holds),
+            })
+        }
+        (Read::Value(ValueType::Bool), Proto::Bool(value)) => Found::Bool(*value),
+        (Read::Value(ValueType::Int), value) => int(number(value)),
+        (Read::Value(ValueType::Float), value) if float(value).is_nan() => Found::Invalid,
+        (Read::Value(ValueType::Float), value) => Found::Float(float(value)),
+        (Read::Value(ValueType::String), Proto::String(text)) => Found::Text(text.clone()),
+        (Read::Value(ValueType::String), Proto::EnumNumber(value)) => {
+            let Kind::Enum(enumeration) = kind else { panic!() };
+            // Of several names the first one.
+            let label = enumeration.values().find(|label| label.number() == *value && label.name() != "ZERO");
+            label.map_or(Found::Invalid, |label| Found::Text(label.name().to_owned()))
+        }
+        (Read::Value(ValueType::Time | ValueType::Duration), Proto::Message(message)) => {
+            let parts: Vec<i128> = message
+                .descriptor()
+                .fields()
+                .map(|field| number(&message.get_field(&field)).unwrap())
+                .collect();
+            let sum = parts[0] * 1_000_000_000 + parts[1];
+            let is_time = match message.descriptor().name() {
+                "Duration" => parts[1].abs() < 1_000_000_000 && parts[0].signum() * parts[1].signum() >= 0,
+                _ => (0..1_000_000_000).contains(&parts[1]),
+            };
+            if is_time { int(Some(sum)) } else { Found::Invalid }
+        }
+        (Read::Value(ValueType::Time), value) => int(number(value).map(|value| value * 1_000_000)),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn meets(condition: &Condition, value: &Proto, kind: &Kind) -> bool {
+    let Some((value, kind)) = look_up(&condition.path.0, value, kind) else { return false };
+    match (&condition.test, &value) {
+        (Test::Present, _) => true,
+        (Test::Equals(Value::Bool(wanted)), Proto::Bool(value)) => value == wanted,
+        (Test::Equals(Value::String(wanted)), Proto::String(value)) => **value == **wanted,
+        (Test::Equals(Value::String(wanted)), Proto::EnumNumber(value)) => {
+            let Kind::Enum(enumeration) = kind else { panic!() };
+            enumeration.get_value_by_name(wanted).unwrap().number() == *value
+        }
+        (Test::Equals(Value::Float(wanted)), value) => float(value) == *wanted,
+        (Test::Number(comparison, bound), value) => comparison.holds(float(value), *bound),
+        other => panic!("{other:?}"),
+    }
+}
+
+struct Case {
+    reads: Vec<(Path, Read)>,
+    message: Vec<u8>,
+}
+
+/// A message of one to three parts, which are merged, and what is read of it.
+fn case(random: &mut Random, root: &MessageDescriptor) -> Case {
+    let mut bytes = Vec::new();
+    for _ in 0..1 + random.below(3) {
+        message(random, root, 0).encode(&mut bytes).unwrap();
+        if random.one_in(3) {
+            // Unknown fields: a number, and a group with a text in it.
+            bytes.extend([0x98, 0x3f, 0x96, 0x01, 0x9b, 0x3f, 0x0a, 0x01, 0x41, 0x9c, 0x3f]);
+        }
+    }
+    let reads = (0..random.below(10)).map(|_| {
+        let (path, place) = walk(random, root);
+        let read = some_read(random, &place);
+        // Of a map whose keys come twice, the entries on the wire are counted.
+        let read = if matches!(place, Place::Map(_)) { Read::Presence } else { read };
+        (path, read)
+    });
+    Case { reads: reads.collect(), message: bytes }
+}
+
+#[test]
+fn messages_are_read_as_another_library_reads_them() {
+    let (root, other) = (types::root(), types::pool().get_message_by_name("demo.v1.Root").unwrap());
+    for seed in 0..cases() * 4 {
+        let mut random = Random(seed);
+        let Case { reads, message } = case(&mut random, &other);
+        let (projection, layout) = projection(reads.clone());
+        let unit = TimeUnit::Milliseconds;
+        let mut decoder = ProtobufDecoder::new(TopicId(0), &root, &projection, None, unit).unwrap();
+        let reference = DynamicMessage::decode(other.clone(), &message[..]).unwrap();
+        let mut block = Block::new(layout);
+        // The second time, after another message.
+        for row in 0..2 {
+            let context = format!("seed {seed} {reference}\n{message:02x?}");
+            decoder.decode(&message, Timestamp::ZERO, &mut block).unwrap_or_else(|e| panic!("{e} {context}"));
+            for ((path, read), found) in reads.iter().zip(found(&projection, &block, row)) {
+                assert_eq!(found, expected(read, path, &reference), "{path} {read:?} {context}");
+            }
+        }
+    }
+}
+
+#[test]
+fn damaged_messages_leave_the_block_unchanged() {
+    let (root, other) = (types::root(), types::pool().get_message_by_name("demo.v1.Root").unwrap());
+    for seed in 0..cases() {
+        let mut random = Random(seed ^ 0x7777);
+        let Case { reads, mut message } = case(&mut random, &other);
+        let (projection, layout) = projection(reads);
+        let mut decoder =
+            ProtobufDecoder::new(TopicId(0), &root, &projection, None, TimeUnit::Seconds).unwrap();
+        for _ in 0..40 {
+            if message.is_empty() {
+                break;
+            }
+            let at = random.below(message.len());
+            match random.below(4) {
+                0 => message.truncate(at),
+                1 => message[at] = random.next() as u8,
+                2 => message[at] = 0xff,
+                _ => message[at] ^= 1 << random.below(8),
+            }
+            let mut block = Block::new(layout);
+            block.push(TopicId(0), Timestamp::ZERO);
+            if let Err(error) = decoder.decode(&message, Timestamp::ZERO, &mut block) {
+                assert!(error.offset <= message.len(), "{error}");
+                assert_unchanged(&projection, &block);
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! How long a message takes in each encoding: run alone, optimised, with `--ignored --nocapture`. CDR has more cases
+//! in `cdr/speed.rs`.
+
+#![allow(clippy::unwrap_used, clippy::panic)] // a test
+
+mod common;
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use common::{Found, found, path, projection};
+use flatbuffers::FlatBufferBuilder;
+use rondel_decode::flatbuffers::BinarySchema;
+use rondel_decode::protobuf::Descriptors;
+use rondel_decode::schema::Library;
+use rondel_decode::{Decoder, Encoding, MessageType};
+use rondel_event::{Block, Path, Read, TimeUnit, Timestamp, TopicId, ValueType};
+
+/// Names of the fields in the types of the tests of FlatBuffers, and their ids: ten doubles are not there.
+const FLAT: [(&str, u16); 10] = [
+    ("d", 0),
+    ("f", 1),
+    ("b", 2),
+    ("i8", 3),
+    ("u8", 4),
+    ("i16", 5),
+    ("u16", 6),
+    ("i32", 7),
+    ("u32", 8),
+    ("i64", 9),
+];
+
+/// A message of ten numbers, its type, and the names of the two to read.
+struct Case {
+    encoding: Encoding,
+    message_type: Option<MessageType>,
+    message: Vec<u8>,
+    names: [&'static str; 2],
+}
+
+fn cases() -> Vec<Case> {
+    let names: Vec<String> = (0..10).map(|index| format!("f{index}")).collect();
+    let values: Vec<f64> = (0..10).map(|index| f64::from(index) + 0.125).collect();
+    let json: serde_json::Map<String, serde_json::Value> =
+        names.iter().zip(&values).map(|(name, value)| (name.clone(), (*value).into())).collect();
+    let json = serde_json::Value::Object(json);
+    let mut cbor = Vec::new();
+    ciborium::into_writer(&json, &mut cbor).unwrap();
+
+    let members = names.iter().map(|name| format!("float64 {name}\n")).collect::<String>();
+    let mut library = Library::new();
+    library.add_msg("demo/msg/Ten", &members).unwrap();
+    let mut cdr = vec![0, 1, 0, 0];
+    values.iter().for_each(|value| cdr.extend(value.to_le_bytes()));
+
+    let members = (1..).zip(&names).map(|(number, name)| format!("double {name} = {number};"));
+    let text = format!("syntax = \"proto3\"; message Ten {{ {} }}", members.collect::<String>());
+    let file = protox::file::File::from_source("ten.proto", &text).unwrap();
+    let files =
+        prost_reflect::prost_types::FileDescriptorSet { file: vec![file.file_descriptor_proto().clone()] };
+    let resolver = protox::file::DescriptorSetFileResolver::new(files);
+    let mut compiler = protox::Compiler::with_file_resolver(resolver);
+    let set = compiler.include_imports(true).open_file("ten.proto").unwrap().encode_file_descriptor_set();
+    let protobuf = Descriptors::from_bytes(&set).unwrap().message("Ten").unwrap();
+    let mut message = Vec::new();
+    for (number, value) in (1_u8..).zip(&values) {
+        message.push(number << 3 | 1);
+        message.extend(value.to_le_bytes());
+    }
+
+    let schema = BinarySchema::from_bytes(include_bytes!("flatbuffers/types.bfbs")).unwrap();
+    let mut builder = FlatBufferBuilder::new();
+    let start = builder.start_table();
+    for (name, id) in FLAT.iter().rev() {
+        let entry = 4 + 2 * id;
+        match *name {
+            "d" => builder.push_slot_always(entry, 1.125_f64),
+            "f" => builder.push_slot_always(entry, 0.5_f32),
+            "i16" | "u16" => builder.push_slot_always(entry, 5_i16),
+            "i32" | "u32" => builder.push_slot_always(entry, 7_i32),
+            "i64" => builder.push_slot_always(entry, 7_i64),
+            _ => builder.push_slot_always(entry, 1_u8),
+        }
+    }
+    let root = builder.end_table(start);
+    builder.finish(root, Some("DEMO"));
+
+    let case =
+        |encoding, message_type, message| Case { encoding, message_type, message, names: ["f1", "f7"] };
+    let cdr_type = MessageType::Cdr(library.schema("demo/msg/Ten").unwrap());
+    vec![
+        case(Encoding::Json, None, json.to_string().into_bytes()),
+        case(Encoding::Cdr, Some(cdr_type), cdr),
+        case(Encoding::Protobuf, Some(MessageType::Protobuf(protobuf)), message),
+        Case {
+            encoding: Encoding::Flatbuffers,
+            message_type: Some(MessageType::Flatbuffers(schema.root().unwrap())),
+            message: builder.finished_data().to_vec(),
+            names: ["d", "i32"],
+        },
+        case(Encoding::Cbor, None, cbor),
+        case(Encoding::Msgpack, None, rmp_serde::to_vec(&json).unwrap()),
+    ]
+}
+
+fn decode(case: &Case, rounds: u32) -> (Vec<Found>, f64) {
+    let fields = case.names.map(|name| (path(name), Read::Value(ValueType::Float)));
+    let (projection, layout) = projection(fields);
+    let (topic, unit, time) = (TopicId(0), TimeUnit::Seconds, None::<&Path>);
+    let message_type = case.message_type.as_ref();
+    let mut decoder = Decoder::new(case.encoding, message_type, topic, &projection, time, unit).unwrap();
+    let mut block = Block::new(layout);
+    let mut best = f64::MAX;
+    for _ in 0..10 {
+        let start = Instant::now();
+        for _ in 0..rounds.div_ceil(64) {
+            block.clear();
+            for _ in 0..64 {
+                decoder.decode(black_box(&case.message), Timestamp::ZERO, &mut block).unwrap();
+            }
+            black_box(&block);
+        }
+        best = best.min(start.elapsed().as_nanos() as f64 / f64::from(rounds.div_ceil(64) * 64));
+    }
+    (found(&projection, &block, 63), best)
+}
+
+#[test]
+fn what_is_measured_is_read() {
+    for case in cases() {
+        let expected = if case.encoding == Encoding::Flatbuffers { [1.125, 7.0] } else { [1.125, 7.125] };
+        assert_eq!(decode(&case, 1).0, expected.map(Found::Float), "{}", case.encoding);
+    }
+}
+
+#[test]
+#[ignore = "a measurement: needs an idle machine and an optimised build"]
+fn speed() {
+    let rounds = std::env::var("ROUNDS").map_or(200_000, |rounds| rounds.parse().unwrap());
+    for case in cases() {
+        let (_, ns) = decode(&case, rounds);
+        println!("two fields of ten in {}: {ns:.1} ns, {} bytes", case.encoding, case.message.len());
+    }
+}
