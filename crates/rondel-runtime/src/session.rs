@@ -313,8 +313,8 @@ struct Shared {
     exactly: bool,
     attachment: Vec<u8>,
     heartbeat: Heartbeat,
-    /// The sequence numbers of each topic in lines.
-    recorded: Vec<SequenceNumbers>,
+    /// For each topic the sequence numbers in lines, and the number of messages by its last one.
+    recorded: Vec<(SequenceNumbers, u64)>,
 }
 
 /// The limit of times with a number of messages.

@@ -166,3 +166,27 @@ fn a_message_that_cannot_be_decoded_is_not_missing() {
     let summary = session.summary();
     assert_eq!(summary.alignment.unwrap().json()["topics"]["a"]["missing"], 1);
 }
+
+#[test]
+fn what_was_judged_within_a_gap_is_not_final() {
+    let text = "topic a topic b property steady = historically (on(b) -> once[0, 1500 ms] on(a))";
+    let spec = rondel_spec::parse(text).spec.unwrap();
+    for (missing, last) in [(5..8, Verdict::Inconclusive), (5..5, Verdict::Satisfied)] {
+        let mut session = Session::new(&spec, Options::default()).unwrap();
+        let mut lines = session.lines(TimeUnit::Seconds);
+        let line = |name: &str, second: i64| {
+            let origin = format!("{{\"publisher\":1,\"number\":{second}}}");
+            format!("{{\"topic\":\"{name}\",\"time\":{second},\"origin\":{origin},\"data\":{{}}}}\n")
+        };
+        let pair = |second: i64| {
+            let a = if missing.contains(&second) { String::new() } else { line("a", second) };
+            a + &line("b", second)
+        };
+        let text: String = (0..20).map(pair).collect();
+        let mut at = 0;
+        while at < text.len() {
+            at = session.push_lines(&mut lines, text.as_bytes(), at, text.len()).unwrap();
+        }
+        assert_eq!(told(session).last().map(|(_, verdict, _)| *verdict), Some(last));
+    }
+}

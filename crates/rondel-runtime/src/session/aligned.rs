@@ -257,13 +257,13 @@ impl Aligned {
     ) -> Result<usize, LineError> {
         let (decoded, _) = self.intake.take_lines(lines, text);
         shared.counts.received += self.intake.block.len() as u64;
-        let mut holes = shared.holes(lines, &self.intake.block).into_iter().peekable();
+        let mut holes = shared.holes(lines, &self.intake.block, 0).into_iter().peekable();
         let mut now = NO_TIME;
         for row in 0..self.intake.block.len() {
             let mut gap = None;
             while let Some(hole) = holes.next_if(|hole| hole.row <= row) {
                 self.step(shared);
-                if hole.is_gap {
+                if hole.gap.is_some() {
                     gap = Some(hole);
                 } else {
                     self.miss_lines(&hole, shared);

@@ -1,6 +1,6 @@
 //! Messages that were not seen: verdicts that depend on them are inconclusive.
 
-use rondel_align::{NumberOutcome, SequenceNumbers};
+use rondel_align::NumberOutcome;
 use rondel_decode::lines::{Lines, Unseen};
 use rondel_engine::{Monitor, SeenAgain};
 use rondel_event::{Block, Origin, Timestamp, TopicId};
@@ -112,22 +112,23 @@ pub(super) struct Hole {
     pub(super) topics: Vec<TopicId>,
     /// Who published the message that could not be read.
     pub(super) origin: Option<Origin>,
-    /// Whether the number of the message in that row shows it. Otherwise a line could not be read.
-    pub(super) is_gap: bool,
+    /// If the number of the message in that row shows it: the number of messages by the last one before it. Otherwise a
+    /// line could not be read.
+    pub(super) gap: Option<u64>,
 }
 
 impl Shared {
-    /// What is missing among the lines that were read last.
+    /// What is missing among the lines that were read last, whose rows begin at `start`; they are not counted yet.
     #[inline]
-    pub(super) fn holes(&mut self, lines: &Lines, block: &Block) -> Vec<Hole> {
+    pub(super) fn holes(&mut self, lines: &Lines, block: &Block, start: usize) -> Vec<Hole> {
         if lines.unseen().is_empty() && lines.origins().is_empty() || !self.heartbeat.withholds {
             return Vec::new();
         }
-        self.find_holes(lines, block)
+        self.find_holes(lines, block, start)
     }
 
     #[cold]
-    fn find_holes(&mut self, lines: &Lines, block: &Block) -> Vec<Hole> {
+    fn find_holes(&mut self, lines: &Lines, block: &Block, start: usize) -> Vec<Hole> {
         let count = self.topics.len() as u32;
         let all = || (0..count).map(TopicId).collect();
         let mut holes = Vec::new();
@@ -140,7 +141,7 @@ impl Shared {
                 unseen.next_if(|unseen| row.is_none_or(|row| unseen.row <= row)).copied()
             {
                 let topics = topic.map_or_else(all, |topic| vec![topic]);
-                holes.push(Hole { row, topics, origin, is_gap: false });
+                holes.push(Hole { row, topics, origin, gap: None });
                 (row, topic, origin, false)
             } else if let Some((row, origin)) = origins.next().copied() {
                 (row, block.topic(row), Some(origin), true)
@@ -149,14 +150,17 @@ impl Shared {
             };
             let Some((topic, origin)) = topic.zip(origin) else { continue };
             if self.recorded.len() <= topic.index() {
-                self.recorded.resize_with(topic.index() + 1, SequenceNumbers::default);
+                self.recorded.resize_with(topic.index() + 1, Default::default);
             }
-            if let NumberOutcome::Gap(count) = self.recorded[topic.index()].number(origin) {
+            let (numbers, last) = &mut self.recorded[topic.index()];
+            let outcome = numbers.number(origin);
+            let before = std::mem::replace(last, self.counts.received + (row + 1 - start) as u64);
+            if let NumberOutcome::Gap(count) = outcome {
                 if let Some(statistics) = self.topics.get_mut(topic.index()) {
                     statistics.gaps += count;
                 }
                 if is_seen {
-                    holes.push(Hole { row, topics: vec![topic], origin: None, is_gap: true });
+                    holes.push(Hole { row, topics: vec![topic], origin: None, gap: Some(before) });
                 }
             }
         }

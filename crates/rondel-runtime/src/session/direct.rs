@@ -54,6 +54,8 @@ pub(super) struct Direct {
     evaluated: Evaluated,
     /// The topics of which messages are missing before the next event.
     unseen: Vec<TopicId>,
+    /// The number of messages by the last one before them.
+    unseen_before: u64,
     /// The time at the source, where properties change with time alone.
     clock: Option<SourceClock>,
     backwards: Backwards,
@@ -117,6 +119,7 @@ impl Direct {
             evaluated: Evaluated { properties, explainer: plan.explainer.clone() },
             clock: specification.is_timed().then(SourceClock::default),
             unseen: Vec::new(),
+            unseen_before: 0,
             backwards: Backwards::restored(known.backwards),
             mistyped: 0,
             undecodable: 0,
@@ -236,7 +239,7 @@ impl Direct {
     ) -> Result<usize, LineError> {
         let before = self.block.len();
         let decoded = lines.decode(text, at, end, &mut self.block);
-        let mut holes = shared.holes(lines, &self.block);
+        let mut holes = shared.holes(lines, &self.block, before);
         let came = (self.block.len() - before) as u64;
         shared.counts.received += came;
         let mut untimed = lines.take_untimed();
@@ -268,7 +271,7 @@ impl Direct {
     #[cold]
     fn step_to(&mut self, holes: Vec<Hole>, shared: &mut Shared) {
         let mut done = 0;
-        for Hole { row, topics, is_gap, .. } in holes {
+        for Hole { row, topics, gap, .. } in holes {
             if row > done {
                 let after = rows_from(row - done);
                 let mut rest = self.block.clone();
@@ -278,10 +281,9 @@ impl Direct {
                 self.block = rest;
                 done = row;
             }
-            if is_gap {
-                self.unseen.extend(topics);
-            } else {
-                self.unseen(&topics, self.monitor.time(), shared);
+            match gap {
+                Some(before) => self.note_unseen(&topics, before),
+                None => self.unseen(&topics, self.monitor.time(), shared),
             }
         }
     }
@@ -291,12 +293,18 @@ impl Direct {
         self.monitor.counted().saturating_sub(self.counted_before)
     }
 
-    /// Notes that messages of these topics were not seen before the next event, whose time is not known yet.
+    /// Notes that messages of these topics were not seen between the last event and the next, whose time is not known yet.
     pub(super) fn unseen(&mut self, topics: &[TopicId], now: Timestamp, shared: &mut Shared) {
         if topics.iter().all(|topic| self.unseen.contains(topic)) {
             return;
         }
-        self.miss(topics, self.evaluated_messages(), SeenAgain::Now(now), shared);
+        let before = self.evaluated_messages();
+        self.miss(topics, before, SeenAgain::Now(now), shared);
+        self.note_unseen(topics, before);
+    }
+
+    fn note_unseen(&mut self, topics: &[TopicId], before: u64) {
+        self.unseen_before = if self.unseen.is_empty() { before } else { self.unseen_before.min(before) };
         self.unseen.extend(topics);
     }
 
@@ -360,7 +368,7 @@ impl Direct {
         let ticks = self.needs_time().then(|| shared.clock.ticks());
         if !self.unseen.is_empty() {
             let topics = std::mem::take(&mut self.unseen);
-            self.miss(&topics, self.evaluated_messages(), SeenAgain::Now(self.block.time(0)), shared);
+            self.miss(&topics, self.unseen_before, SeenAgain::Now(self.block.time(0)), shared);
         }
         if let Some(missed) = ticks.and_then(|ticks| shared.beat(ticks)) {
             self.pause(&missed, shared);
