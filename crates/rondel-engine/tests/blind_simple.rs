@@ -158,7 +158,9 @@ fn a_property_that_is_certain_again_costs_nothing() {
         case.message(0, 1, 3);
         case.miss(2, 5);
         assert_eq!(case.monitor.uncertain().count(), 1, "{model} {formula}");
-        (6..16).for_each(|second| drop(case.message(0, second, 5)));
+        for second in 6..16 {
+            case.message(0, second, 5);
+        }
         assert_eq!(case.monitor.uncertain().count(), 0, "{model} {formula}");
     }
 }

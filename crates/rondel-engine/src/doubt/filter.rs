@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use rondel_event::{Block, Rows, TopicId, Verdict};
 
+use super::fresh::Fresh;
 use super::state::ReachPlan;
 use super::{Doubt, Doubts, Instance, KEYS};
 use crate::monitor::Monitor;
@@ -45,6 +46,9 @@ impl Monitor {
             let times = if program.reads_time { &times[..block.len()] } else { &[][..] };
             Events { block, times, keys: program.sliced.iter().map(of).collect() }
         });
+        if let Some(events) = &events {
+            doubts.look_ahead(&program, events);
+        }
         let len = block.map_or(0, Block::len);
         let mut row = 0;
         let mut take = |doubts: &mut Doubts, until: usize| {
@@ -66,6 +70,7 @@ impl Monitor {
             doubts.report(&program, report, key, time.copied(), *asked)
         });
         take(doubts, len);
+        doubts.fresh().for_each(|(_, fresh)| fresh.end_call());
         if block.is_none() {
             self.doubts.last = self.doubts.last.max(self.time);
         }
@@ -74,6 +79,22 @@ impl Monitor {
 }
 
 impl Doubts {
+    /// The monitors that have begun after a span, with the places of their properties.
+    fn fresh(&mut self) -> impl Iterator<Item = (usize, &mut Fresh)> {
+        let doubts = self.properties.iter_mut().enumerate();
+        doubts.filter_map(|(place, doubt)| Some((place, doubt.as_mut()?.fresh.as_mut()?)))
+    }
+
+    /// Evaluates a block with these monitors.
+    fn look_ahead(&mut self, program: &Program, events: &Events<'_>) {
+        let plans = program.reaches();
+        for (place, fresh) in self.fresh() {
+            if let Some(plan) = plans.get(place).and_then(|plan| plan.fresh(program, place)) {
+                fresh.look_ahead(plan, events.block, |row| events.time(row));
+            }
+        }
+    }
+
     /// Takes the event in a row.
     fn event(&mut self, program: &Program, events: &Events<'_>, row: usize, instances: &[Instances]) {
         let Events { block, keys, .. } = events;

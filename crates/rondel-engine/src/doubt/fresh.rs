@@ -1,6 +1,7 @@
 //! A second monitor that begins after a span in which messages were not seen, with everything before unknown: a
 //! verdict that it gives holds whatever was missed.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rondel_event::{Block, Slot, Timestamp, TopicId, Verdict};
@@ -43,6 +44,39 @@ impl FreshPlan {
         let Slot::Bool(unknown) = unknown.slot else { return None };
         Some(FreshPlan { program: Arc::new(own), columns, unknown, topic, rows, back })
     }
+
+    /// A monitor before an event at a time, to which everything is unknown, and room for events.
+    fn begin(&self, time: i64) -> Box<(Monitor, Block)> {
+        let mut monitor = Monitor::new(Arc::clone(&self.program));
+        let mut own = Block::new(self.program.layout());
+        for i in 0..self.rows {
+            let back = if i == 0 { self.back } else { 0 };
+            let row = own.push(self.topic, Timestamp::from_nanos(time.saturating_sub(back)));
+            own.set_invalid(Slot::Bool(self.unknown), row);
+            if own.is_full() || i + 1 == self.rows {
+                monitor.step(&own);
+                own.clear();
+            }
+        }
+        monitor.report_every(true);
+        Box::new((monitor, own))
+    }
+
+    /// Adds an event of the monitored program to its own events. Returns whether it has a topic.
+    fn copy(&self, block: &Block, row: usize, time: i64, own: &mut Block) -> bool {
+        let mut topics =
+            (0..self.topic.0).map(TopicId).filter(|topic| block.topic_rows(*topic) >> row & 1 == 1);
+        let Some(first) = topics.next() else { return false };
+        let to = own.push(first, Timestamp::from_nanos(time));
+        topics.for_each(|topic| own.extend(topic, 1 << to));
+        for &(from, slot) in &self.columns {
+            copy((block, from, row), (own, slot, to));
+        }
+        if let Some(arrival) = block.arrival(row) {
+            own.set_arrival(to, arrival);
+        }
+        true
+    }
 }
 
 /// Such a monitor, once it has begun.
@@ -57,52 +91,69 @@ pub(super) struct Fresh {
     last: Option<Verdict>,
     /// Whether nothing depends any more on what was before.
     pub(super) is_over: bool,
+    /// Verdicts that are to be looked at: of an event in a row, or of a time and what follows it.
+    #[serde(skip)]
+    ahead: VecDeque<(Option<u8>, Timestamp, bool, Verdict)>,
+    /// For each such event whether it is over.
+    #[serde(skip)]
+    over: VecDeque<bool>,
+    /// Whether the events of the block were evaluated before.
+    #[serde(skip)]
+    is_ahead: bool,
 }
 
 impl Fresh {
-    /// Takes an event, before the first of which everything is unknown.
+    /// Takes the first event after the span, before which everything is unknown, or a later one that was not
+    /// [looked ahead](Fresh::look_ahead) at.
     pub(super) fn event(&mut self, plan: &FreshPlan, block: &Block, row: usize, time: i64) {
-        let is_first = self.monitor.is_none();
-        let (monitor, own) = &mut **self.monitor.get_or_insert_with(|| {
-            let mut monitor = Monitor::new(Arc::clone(&plan.program));
-            let mut own = Block::new(plan.program.layout());
-            for i in 0..plan.rows {
-                let back = if i == 0 { plan.back } else { 0 };
-                let row = own.push(plan.topic, Timestamp::from_nanos(time.saturating_sub(back)));
-                own.set_invalid(Slot::Bool(plan.unknown), row);
-                if own.is_full() || i + 1 == plan.rows {
-                    monitor.step(&own);
-                    own.clear();
-                }
+        if !self.is_ahead {
+            let is_first = self.monitor.is_none();
+            let (_, own) = &mut **self.monitor.get_or_insert_with(|| plan.begin(time));
+            own.clear();
+            if !plan.copy(block, row, time, own) {
+                return;
             }
-            monitor.report_every(true);
-            Box::new((monitor, own))
-        });
+            if is_first {
+                own.set_bool(plan.unknown, 0, false);
+            }
+            self.step();
+        }
+        // Up to the verdict at this event, which is there for every event.
+        while let Some((of, _, _, verdict)) = self.ahead.pop_front() {
+            self.last = Some(verdict);
+            if of.is_some() {
+                break;
+            }
+        }
+        self.is_over = self.over.pop_front().unwrap_or(self.is_over);
+    }
+
+    /// Evaluates all events of a block at once, if it has begun: [`Fresh::event`] then reads what came of them.
+    pub(super) fn look_ahead(&mut self, plan: &FreshPlan, block: &Block, times: impl Fn(usize) -> i64) {
+        let Some((_, own)) = self.monitor.as_deref_mut() else { return };
         own.clear();
-        let topics = (0..plan.topic.0).map(TopicId).filter(|topic| block.topic_rows(*topic) >> row & 1 == 1);
-        for (i, topic) in topics.enumerate() {
-            match i {
-                0 => drop(own.push(topic, Timestamp::from_nanos(time))),
-                _ => own.extend(topic, 1),
-            }
+        self.is_ahead = (0..block.len()).all(|row| plan.copy(block, row, times(row), own));
+        if self.is_ahead {
+            self.step();
         }
-        if own.is_empty() {
-            return;
+    }
+
+    /// All verdicts of a call were looked at.
+    pub(super) fn end_call(&mut self) {
+        self.is_ahead = false;
+        self.over.clear();
+        if let Some((.., verdict)) = self.ahead.drain(..).next_back() {
+            self.last = Some(verdict);
         }
-        for &(from, to) in &plan.columns {
-            copy(block, from, row, own, to);
-        }
-        if let Some(arrival) = block.arrival(row) {
-            own.set_arrival(0, arrival);
-        }
-        if is_first {
-            own.set_bool(plan.unknown, 0, false);
-        }
-        monitor.step(own);
-        for report in monitor.reports() {
+    }
+
+    fn step(&mut self) {
+        let Some((monitor, own)) = self.monitor.as_deref_mut() else { return };
+        for report in monitor.step(own) {
             match report.property {
-                0 => self.last = Some(report.verdict),
-                _ => self.is_over = report.verdict == Verdict::Satisfied,
+                0 => self.ahead.push_back((report.row, report.time, report.after, report.verdict)),
+                _ if report.row.is_some() => self.over.push_back(report.verdict == Verdict::Satisfied),
+                _ => {}
             }
         }
     }
@@ -110,19 +161,21 @@ impl Fresh {
     /// Whether it gives the verdict of a report, which comes after the last event or with it.
     pub(super) fn agrees(&mut self, report: &Report) -> bool {
         let Some((monitor, _)) = self.monitor.as_deref_mut() else { return false };
-        let mut verdict = self.last;
         if report.row.is_none() {
-            let place = |time: Timestamp, after: bool| (time, after);
-            let wanted = place(report.time, report.after);
-            let next = Timestamp::from_nanos(report.time.as_nanos().saturating_add(1));
-            for own in monitor.advance(next).iter().filter(|own| own.property == 0) {
-                if place(own.time, own.after) <= wanted {
-                    verdict = Some(own.verdict);
-                }
-                self.last = Some(own.verdict);
+            let wanted = (report.time, report.after);
+            if self.ahead.is_empty() {
+                let next = Timestamp::from_nanos(report.time.as_nanos().saturating_add(1));
+                let reports = monitor.advance(next).iter().filter(|own| own.property == 0);
+                self.ahead.extend(reports.map(|own| (None, own.time, own.after, own.verdict)));
+            }
+            while let Some((None, time, after, verdict)) = self.ahead.front().copied()
+                && (time, after) <= wanted
+            {
+                self.last = Some(verdict);
+                self.ahead.pop_front();
             }
         }
-        report.verdict != Verdict::Inconclusive && verdict == Some(report.verdict)
+        report.verdict != Verdict::Inconclusive && self.last == Some(report.verdict)
     }
 
     /// Writes the monitor down.
@@ -142,25 +195,25 @@ impl Fresh {
     }
 }
 
-/// Copies a field of a row to the first row of another block.
-fn copy(from: &Block, slot: Slot, row: usize, to: &mut Block, own: Slot) {
+/// Copies a field of a row to a row of another block.
+fn copy((from, slot, row): (&Block, Slot, usize), (to, own, at): (&mut Block, Slot, usize)) {
     if from.present(slot) >> row & 1 == 0 {
         return;
     }
     let is = |rows: u64| rows >> row & 1 == 1;
     match (slot, own) {
         (Slot::Bool(i), Slot::Bool(own)) if is(from.bools(i).valid) => {
-            to.set_bool(own, 0, is(from.bools(i).values));
+            to.set_bool(own, at, is(from.bools(i).values));
         }
         (Slot::Int(i), Slot::Int(own)) if is(from.ints(i).valid) => {
-            to.set_int(own, 0, from.ints(i).values[row]);
+            to.set_int(own, at, from.ints(i).values[row]);
         }
         (Slot::Float(i), Slot::Float(own)) if is(from.floats(i).valid) => {
-            to.set_float(own, 0, from.floats(i).values[row]);
+            to.set_float(own, at, from.floats(i).values[row]);
         }
         (Slot::String(i), Slot::String(own)) if is(from.strings(i).valid) => {
-            to.set_string(own, 0, &String::from_utf8_lossy(from.text(i, row)));
+            to.set_string(own, at, &String::from_utf8_lossy(from.text(i, row)));
         }
-        _ => to.set_invalid(own, 0),
+        _ => to.set_invalid(own, at),
     }
 }

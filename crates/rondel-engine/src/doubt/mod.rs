@@ -7,6 +7,9 @@
 //!
 //! Held values are known again with the next messages that carry them; what is bounded is certain again when its
 //! bounds have passed. Instances of `for each` become certain one by one, by messages of their own.
+//!
+//! A final verdict from before the span stays ([`finals`]). After the span, a formula of the past is evaluated a second
+//! time with everything before unknown ([`unknown`], [`fresh`]): a verdict that this gives as well is certain.
 
 mod filter;
 mod finals;
