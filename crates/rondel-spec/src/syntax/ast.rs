@@ -273,6 +273,8 @@ pub(crate) enum NodeKind {
     /// A name and the steps after it: `name.field[0]`.
     Path(Name, Vec<(Segment, Span)>),
     On(Name),
+    /// The length of a field: `len(name.field)`.
+    Length(Name, Vec<(Segment, Span)>),
     /// A quantifier variable, by its index in [`Ast::variables`].
     Variable(usize),
     /// `in(machine, state, …)`
@@ -316,6 +318,7 @@ impl NodeKind {
         match self {
             NodeKind::Literal(_)
             | NodeKind::Path(..)
+            | NodeKind::Length(..)
             | NodeKind::On(_)
             | NodeKind::In(..)
             | NodeKind::Variable(_)
