@@ -367,7 +367,7 @@ mod tests {
             "abs(s.y) < 0.5 and min(s.y, 2) > prev(s.y)",
             "if s.a then s.b else s.x % 2 == 0",
             "s.t == \"a\\nb\" or starts_with(s.t, \"c\")",
-            "len(s.list[0].tags) + 1 > len(s.t)",
+            "len(s.t) + 1 > s.x",
             "on(r) -> count(s.a) over 3 s > 2",
             "age(s) <= 200 ms",
             "s.a -> eventually[0, 2 s] r.c",
