@@ -1,5 +1,7 @@
 //! Definitions of message types for specifications: a library of schemas as the checker sees it.
 
+use std::collections::HashMap;
+
 use rondel_decode::schema::{self, DISCRIMINATOR, Library, Schema, SchemaError, Struct, Type, TypeId};
 use rondel_event::{Value, ValueType};
 use rondel_spec::{Definition, Definitions, NoDefinition, SchemaType, TypeConstant};
@@ -62,7 +64,13 @@ impl Definitions for Types {
 /// # Errors
 /// Why it is too large.
 fn definition(schema: &Schema) -> Result<Definition, &'static str> {
-    let mut reading = Reading { schema, left: MAX_FIELDS, owners: Vec::new() };
+    let mut reading = Reading {
+        schema,
+        left: MAX_FIELDS,
+        owners: Vec::new(),
+        place: String::new(),
+        enumerations: HashMap::new(),
+    };
     let fields = reading.structure(schema.root())?;
     let short_name = short(schema.name()).to_owned();
     let mut constants = Vec::new();
@@ -84,7 +92,7 @@ fn definition(schema: &Schema) -> Result<Definition, &'static str> {
             schema::Definition::Union(_) | schema::Definition::Bitmask(_) | schema::Definition::Alias(_) => {}
         }
     }
-    Ok(Definition { schema: fields, short_name, constants })
+    Ok(Definition { schema: fields, short_name, constants, enumerations: reading.enumerations })
 }
 
 /// The name without its package or modules.
@@ -97,15 +105,33 @@ struct Reading<'s> {
     left: usize,
     /// The types that occur and may have constants.
     owners: Vec<TypeId>,
+    /// The path of the current field; elements of arrays are named `field[]`.
+    place: String,
+    /// The fields that are enumerations, with the names of these.
+    enumerations: HashMap<String, String>,
 }
 
 impl Reading<'_> {
     fn structure(&mut self, structure: &Struct) -> Result<rondel_spec::Schema, &'static str> {
         let mut fields = Vec::with_capacity(structure.members.len());
         for member in &structure.members {
-            fields.push((member.name.to_string(), self.value(&member.member_type)?));
+            fields.push((member.name.to_string(), self.member(&member.name, &member.member_type)?));
         }
         Ok(rondel_spec::Schema { fields })
+    }
+
+    /// Returns the type of a field below the current place.
+    fn member(&mut self, name: &str, value_type: &Type) -> Result<SchemaType, &'static str> {
+        let dot = if self.place.is_empty() { "" } else { "." };
+        self.below(&format!("{dot}{name}"), value_type)
+    }
+
+    fn below(&mut self, step: &str, value_type: &Type) -> Result<SchemaType, &'static str> {
+        let length = self.place.len();
+        self.place.push_str(step);
+        let found = self.value(value_type)?;
+        self.place.truncate(length);
+        Ok(found)
     }
 
     fn value(&mut self, value_type: &Type) -> Result<SchemaType, &'static str> {
@@ -117,10 +143,10 @@ impl Reading<'_> {
             Type::Primitive(_) => SchemaType::Value(ValueType::Int),
             Type::String { .. } => SchemaType::Value(ValueType::String),
             Type::Array { element, dimensions } => {
-                let element = self.value(element)?;
+                let element = self.below(&"[]".repeat(dimensions.len()), element)?;
                 dimensions.iter().fold(element, |element, _| SchemaType::Array(Box::new(element)))
             }
-            Type::Sequence { element, .. } => SchemaType::Array(Box::new(self.value(element)?)),
+            Type::Sequence { element, .. } => SchemaType::Array(Box::new(self.below("[]", element)?)),
             Type::Named(id) => self.named(*id)?,
         })
     }
@@ -142,11 +168,16 @@ impl Reading<'_> {
             schema::Definition::Union(union) => {
                 let mut fields = vec![(DISCRIMINATOR.to_owned(), SchemaType::Value(ValueType::Int))];
                 for case in &union.cases {
-                    fields.push((case.name.to_string(), self.value(&case.member_type)?));
+                    fields.push((case.name.to_string(), self.member(&case.name, &case.member_type)?));
                 }
                 SchemaType::Object(rondel_spec::Schema { fields })
             }
-            schema::Definition::Enum(_) | schema::Definition::Bitmask(_) => SchemaType::Value(ValueType::Int),
+            schema::Definition::Enum(_) => {
+                let name = short(self.schema.type_name(id)).to_owned();
+                self.enumerations.insert(self.place.clone(), name);
+                SchemaType::Value(ValueType::Int)
+            }
+            schema::Definition::Bitmask(_) => SchemaType::Value(ValueType::Int),
             schema::Definition::Alias(other) => self.value(other)?,
         })
     }
@@ -184,6 +215,36 @@ mod tests {
         let text = "topic odom : nav_msgs/msg/Odometry property p = odom.twist.twist.liner.x > 1";
         let first = parse(text).diagnostics.remove(0);
         assert_eq!(first.message, "unknown field 'liner' in 'odom.twist.twist'; did you mean 'linear'?");
+    }
+
+    #[test]
+    fn an_enumeration_compared_with_a_name_names_the_constant() {
+        let mut types = Types::default();
+        let idl = "module m { enum Mode { MANUAL, AUTO }; typedef Mode Alias;
+            struct Part { Mode mode; sequence<Mode> modes; Alias grid[2][3]; };
+            struct State { Mode mode; Part part; sequence<Part> parts; long level; }; };";
+        types.library.add_idl(idl, &|_| None).unwrap();
+        let advice = |formula: &str| {
+            let text = format!("topic s : m/State property p = {formula}");
+            let options = rondel_spec::ParseOptions::default();
+            let outcome = rondel_spec::parse_typed(&text, &options, &types);
+            outcome.diagnostics.into_iter().next().map(|first| (first.message, first.help))
+        };
+        let compared = "cannot compare a number with a string".to_owned();
+        let meant = "the field is an enumeration: write `Mode.AUTO` without quotes".to_owned();
+        for field in ["s.mode", "s.part.mode", "s.part.modes[2]", "s.parts[0].grid[1][2]"] {
+            let found = advice(&format!("{field} == \"AUTO\""));
+            assert_eq!(found, Some((compared.clone(), Some(meant.clone()))), "{field}");
+            assert_eq!(advice(&format!("{field} == Mode.AUTO")), None, "{field}");
+        }
+        assert_eq!(
+            advice("\"Auto\" != s.mode"),
+            Some(("cannot compare a string with a number".to_owned(), Some(meant)))
+        );
+        let listed =
+            "the field is an enumeration: write one of its constants as `Mode.NAME`: 'MANUAL', 'AUTO'";
+        assert_eq!(advice("s.mode == \"stopped\""), Some((compared.clone(), Some(listed.to_owned()))));
+        assert_eq!(advice("s.level == \"AUTO\""), Some((compared, None)));
     }
 
     #[test]

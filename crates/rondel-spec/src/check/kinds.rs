@@ -428,6 +428,8 @@ impl Checker<'_> {
                 if kind_a == Kind::Bool || kind_b == Kind::Bool {
                     diagnostic = diagnostic.help("use a boolean without a comparison: `p` or `not p`");
                 }
+                let advice = self.enumeration_advice(a, b).or_else(|| self.enumeration_advice(b, a));
+                diagnostic.help = advice.or(diagnostic.help);
                 self.invalidate(whole, diagnostic);
             }
         }

@@ -5,6 +5,7 @@ mod attributes;
 mod chains;
 mod constant;
 mod definitions;
+mod enumerations;
 mod examples;
 mod fields;
 mod future;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use rondel_event::{Comparison, Segment, Value, ValueType, Verdict};
 
+use crate::definition::Definition;
 use crate::diagnostic::Span;
 use crate::spec::{Aggregate, BinaryOp, ChainMeasure, Schema};
 
@@ -59,6 +60,8 @@ pub(crate) struct Topic {
     pub(crate) schema: Option<Schema>,
     /// The locations of the types of the schema's fields; array elements are named `field[]`.
     pub(crate) places: HashMap<String, Span>,
+    /// The definition of the type, if the schema comes from it.
+    pub(crate) definition: Option<Definition>,
 }
 
 /// A `let` or a `const` declaration.
