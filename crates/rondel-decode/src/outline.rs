@@ -22,6 +22,8 @@ pub struct Outline {
 pub enum Part {
     /// A single value.
     Value(ValueType),
+    /// A value of an enumeration, by its name without package: an integer.
+    Enumeration(Box<str>),
     /// A structure.
     Object(Vec<(Box<str>, Part)>),
     /// Elements of one type.
@@ -164,7 +166,7 @@ impl Outliner {
             Definition::Enum(of) => {
                 let constants = of.constants.iter();
                 self.constants(name, constants.map(|(name, value)| (&**name, Value::Int((*value).into()))));
-                Part::Value(ValueType::Int)
+                Part::Enumeration(short(name).into())
             }
             Definition::Bitmask(_) => Part::Value(ValueType::Int),
             Definition::Alias(other) => self.value(schema, other)?,

@@ -237,6 +237,7 @@ impl Writer<'_> {
         match node {
             Expr::Literal(value) => value_text(value),
             Expr::Field { topic, path, .. } => field(topic, path),
+            Expr::Length { topic, path } => format!("len({})", field(topic, path)),
             Expr::Carried { topic, path } => format!("carried({})", field(topic, path)),
             Expr::Elements { topic, path, quantifier, .. } => {
                 let word = if *quantifier == Quantifier::Any { "any" } else { "all" };
@@ -366,6 +367,7 @@ mod tests {
             "abs(s.y) < 0.5 and min(s.y, 2) > prev(s.y)",
             "if s.a then s.b else s.x % 2 == 0",
             "s.t == \"a\\nb\" or starts_with(s.t, \"c\")",
+            "len(s.t) + 1 > s.x",
             "on(r) -> count(s.a) over 3 s > 2",
             "age(s) <= 200 ms",
             "s.a -> eventually[0, 2 s] r.c",

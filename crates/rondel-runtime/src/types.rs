@@ -1,7 +1,10 @@
 //! Definitions of message types for specifications: a library of schemas as the checker sees it.
 
+use std::collections::HashMap;
+
 use rondel_decode::schema::{self, Library, SchemaError};
 use rondel_decode::{MessageType, Outline, Part};
+use rondel_event::ValueType;
 use rondel_spec::{Definition, Definitions, NoDefinition, Schema, SchemaType, TypeConstant};
 
 /// The message types that specifications can name.
@@ -69,19 +72,34 @@ pub fn definition(message_type: &MessageType) -> Result<Definition, &'static str
         value: constant.value,
     });
     let short_name = message_type.short_name().to_owned();
-    Ok(Definition { schema: schema(fields), short_name, constants: constants.collect() })
+    let mut enumerations = HashMap::new();
+    let schema = schema(fields, "", &mut enumerations);
+    Ok(Definition { schema, short_name, constants: constants.collect(), enumerations })
 }
 
-fn schema(fields: Vec<(Box<str>, Part)>) -> Schema {
-    Schema { fields: fields.into_iter().map(|(name, part)| (name.into(), schema_type(part))).collect() }
+/// The fields at a place, whose elements are named `place[]`; `enumerations` takes the places of enumerations with
+/// their names.
+fn schema(fields: Vec<(Box<str>, Part)>, place: &str, enumerations: &mut HashMap<String, String>) -> Schema {
+    let dot = if place.is_empty() { "" } else { "." };
+    let fields = fields.into_iter().map(|(name, part)| {
+        let found = schema_type(part, &format!("{place}{dot}{name}"), enumerations);
+        (name.into(), found)
+    });
+    Schema { fields: fields.collect() }
 }
 
-fn schema_type(part: Part) -> SchemaType {
+fn schema_type(part: Part, place: &str, enumerations: &mut HashMap<String, String>) -> SchemaType {
     match part {
         Part::Value(value_type) => SchemaType::Value(value_type),
-        Part::Object(fields) => SchemaType::Object(schema(fields)),
-        Part::Array(element) => SchemaType::Array(Box::new(schema_type(*element))),
-        Part::Stamp(value_type, fields) => SchemaType::Stamp(value_type, schema(fields)),
+        Part::Enumeration(name) => {
+            enumerations.insert(place.to_owned(), name.into());
+            SchemaType::Value(ValueType::Int)
+        }
+        Part::Object(fields) => SchemaType::Object(schema(fields, place, enumerations)),
+        Part::Array(element) => {
+            SchemaType::Array(Box::new(schema_type(*element, &format!("{place}[]"), enumerations)))
+        }
+        Part::Stamp(value_type, fields) => SchemaType::Stamp(value_type, schema(fields, place, enumerations)),
         Part::Open => SchemaType::Open,
     }
 }
@@ -118,6 +136,36 @@ mod tests {
         let text = "topic odom : nav_msgs/msg/Odometry property p = odom.twist.twist.liner.x > 1";
         let first = parse(text).diagnostics.remove(0);
         assert_eq!(first.message, "unknown field 'liner' in 'odom.twist.twist'; did you mean 'linear'?");
+    }
+
+    #[test]
+    fn an_enumeration_compared_with_a_name_names_the_constant() {
+        let mut types = Types::default();
+        let idl = "module m { enum Mode { MANUAL, AUTO }; typedef Mode Alias;
+            struct Part { Mode mode; sequence<Mode> modes; Alias grid[2][3]; };
+            struct State { Mode mode; Part part; sequence<Part> parts; long level; }; };";
+        types.library.add_idl(idl, &|_| None).unwrap();
+        let advice = |formula: &str| {
+            let text = format!("topic s : m/State property p = {formula}");
+            let options = rondel_spec::ParseOptions::default();
+            let outcome = rondel_spec::parse_typed(&text, &options, &types);
+            outcome.diagnostics.into_iter().next().map(|first| (first.message, first.help))
+        };
+        let compared = "cannot compare a number with a string".to_owned();
+        let meant = "the field is an enumeration: write `Mode.AUTO` without quotes".to_owned();
+        for field in ["s.mode", "s.part.mode", "s.part.modes[2]", "s.parts[0].grid[1][2]"] {
+            let found = advice(&format!("{field} == \"AUTO\""));
+            assert_eq!(found, Some((compared.clone(), Some(meant.clone()))), "{field}");
+            assert_eq!(advice(&format!("{field} == Mode.AUTO")), None, "{field}");
+        }
+        assert_eq!(
+            advice("\"Auto\" != s.mode"),
+            Some(("cannot compare a string with a number".to_owned(), Some(meant)))
+        );
+        let listed =
+            "the field is an enumeration: write one of its constants as `Mode.NAME`: 'MANUAL', 'AUTO'";
+        assert_eq!(advice("s.mode == \"stopped\""), Some((compared.clone(), Some(listed.to_owned()))));
+        assert_eq!(advice("s.level == \"AUTO\""), Some((compared, None)));
     }
 
     #[test]

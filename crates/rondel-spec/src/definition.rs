@@ -1,5 +1,7 @@
 //! Definitions of message types, as the checker sees them.
 
+use std::collections::HashMap;
+
 use rondel_event::Value;
 
 use crate::spec::Schema;
@@ -13,6 +15,9 @@ pub struct Definition {
     pub short_name: String,
     /// The constants: those of the type itself, of the types it is made of, and of its enumerations.
     pub constants: Vec<TypeConstant>,
+    /// The fields that are enumerations, such as `state.mode` or `modes[]` for elements, each with the owner of its
+    /// constants.
+    pub enumerations: HashMap<String, String>,
 }
 
 /// A constant of a message type.

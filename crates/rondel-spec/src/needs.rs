@@ -57,7 +57,7 @@ impl Spec {
         let mut topics = BTreeSet::new();
         if property.slice.is_none() {
             self.visit([property.formula], |node| {
-                if let Expr::Field { topic, .. } = node {
+                if let Expr::Field { topic, .. } | Expr::Length { topic, .. } = node {
                     topics.insert(*topic);
                 }
             });
@@ -73,7 +73,9 @@ impl Spec {
                 fields.push(NeededField { topic, path: path.clone(), value });
             };
             match node {
-                Expr::Field { topic, path, .. } | Expr::Elements { topic, path, .. } => {
+                Expr::Field { topic, path, .. }
+                | Expr::Elements { topic, path, .. }
+                | Expr::Length { topic, path } => {
                     add(*topic, path, true);
                 }
                 Expr::Carried { topic, path } => add(*topic, path, false),

@@ -52,6 +52,7 @@ impl Spec {
                 let conditions: String = conditions.iter().map(condition).collect();
                 format!("({quantifier} {}{conditions})", self.path(*topic, path))
             }
+            Expr::Length { topic, path } => format!("(len {})", self.path(*topic, path)),
             Expr::On(topic) => format!("(on {})", self.topic_name(*topic)),
             Expr::ToFloat(_) => "float".into(),
             Expr::Unary(UnaryOp::Negate, _) => "-".into(),

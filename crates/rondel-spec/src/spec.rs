@@ -356,6 +356,14 @@ pub enum Expr {
         /// The conditions.
         conditions: Vec<Condition>,
     },
+    /// The length of an array or a string, as an `Int`: the number of elements or of characters; the value holds like
+    /// that of a field.
+    Length {
+        /// The topic.
+        topic: TopicId,
+        /// The path in the message.
+        path: Path,
+    },
     /// True at the positions whose message is on this topic. Never unknown.
     On(TopicId),
     /// An `Int` converted to `Float`.
@@ -502,6 +510,7 @@ impl Expr {
             | Expr::Field { .. }
             | Expr::Carried { .. }
             | Expr::Elements { .. }
+            | Expr::Length { .. }
             | Expr::On(_)
             | Expr::Window { operand: None, .. }
             | Expr::Age(_)
@@ -547,6 +556,7 @@ impl Expr {
             | Expr::Field { .. }
             | Expr::Carried { .. }
             | Expr::Elements { .. }
+            | Expr::Length { .. }
             | Expr::On(_)
             | Expr::Window { operand: None, .. }
             | Expr::Age(_)
@@ -591,6 +601,7 @@ impl Expr {
             Expr::Field { topic, .. }
             | Expr::Carried { topic, .. }
             | Expr::Elements { topic, .. }
+            | Expr::Length { topic, .. }
             | Expr::On(topic)
             | Expr::Age(topic)
             | Expr::Latency(topic)
@@ -692,9 +703,9 @@ impl Expr {
             Expr::ToFloat(_) | Expr::Window { aggregate: Aggregate::Mean | Aggregate::Rate, .. } => {
                 ValueType::Float
             }
-            Expr::Window { aggregate: Aggregate::Count, .. } | Expr::Window { operand: None, .. } => {
-                ValueType::Int
-            }
+            Expr::Length { .. }
+            | Expr::Window { aggregate: Aggregate::Count, .. }
+            | Expr::Window { operand: None, .. } => ValueType::Int,
             Expr::Age(_) | Expr::Latency(_) | Expr::Jitter(_) | Expr::Chain(..) => ValueType::Duration,
             Expr::Binary(op, a, b) => binary_type(*op, of(*a), of(*b)).unwrap_or(of(*a)),
             Expr::Unary(_, a) | Expr::Prev(a) | Expr::If(_, a, _) | Expr::Window { operand: Some(a), .. } => {

@@ -35,6 +35,7 @@ impl Definitions for Types {
             value: rondel_event::Value::Int(value),
         };
         Ok(Definition {
+            enumerations: std::collections::HashMap::new(),
             schema: Schema { fields: vec![("stamp".to_owned(), stamp), ("report".to_owned(), int())] },
             short_name: "GearReport".to_owned(),
             constants: vec![constant("NONE", 0), constant("REVERSE", 20), constant("PARK", 22)],

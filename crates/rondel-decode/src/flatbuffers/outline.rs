@@ -3,7 +3,7 @@
 use rondel_event::{Value, ValueType};
 
 use super::schema::{FlatbuffersType, Kind, Number};
-use crate::outline::{Outliner, Part, object};
+use crate::outline::{Outliner, Part, object, short};
 
 impl FlatbuffersType {
     pub(crate) fn outline(&self, outliner: &mut Outliner) -> Result<Vec<(Box<str>, Part)>, &'static str> {
@@ -38,6 +38,7 @@ impl FlatbuffersType {
                 if let Some(of) = of.map(|of| &self.types.enums[of]) {
                     let constants = of.values.iter().map(|(name, value)| (&**name, Value::Int(*value)));
                     outliner.constants(&of.name, constants);
+                    return Ok(Part::Enumeration(short(&of.name).into()));
                 }
                 Part::Value(match number {
                     Number::Bool => ValueType::Bool,

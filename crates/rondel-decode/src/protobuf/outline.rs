@@ -3,7 +3,7 @@
 use rondel_event::{Value, ValueType};
 
 use super::descriptor::{Kind, ProtobufType};
-use crate::outline::{Outliner, Part, object};
+use crate::outline::{Outliner, Part, object, short};
 
 impl ProtobufType {
     pub(crate) fn outline(&self, outliner: &mut Outliner) -> Result<Vec<(Box<str>, Part)>, &'static str> {
@@ -30,7 +30,7 @@ impl ProtobufType {
                     let of = &self.descriptors.enums[of];
                     let constants = of.values.iter().map(|(name, value)| (&**name, Value::Int(*value)));
                     outliner.constants(&of.name, constants);
-                    Part::Value(ValueType::Int)
+                    Part::Enumeration(short(&of.name).into())
                 }
                 Kind::Message(inner) => {
                     let message = &self.descriptors.messages[inner];

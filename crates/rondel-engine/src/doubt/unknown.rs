@@ -161,6 +161,7 @@ impl Rewriter<'_> {
                     continue;
                 }
                 Expr::ToFloat(_)
+                | Expr::Length { .. }
                 | Expr::Unary(..)
                 | Expr::Binary(..)
                 | Expr::Window { .. }
@@ -244,6 +245,7 @@ impl Rewriter<'_> {
                 | Expr::Field { .. }
                 | Expr::Carried { .. }
                 | Expr::Elements { .. }
+                | Expr::Length { .. }
                 | Expr::On(_)
                 | Expr::ToFloat(_)
                 | Expr::Unary(..)
@@ -302,7 +304,12 @@ impl Rewriter<'_> {
         let is_plain = |id: &ExprId| {
             matches!(
                 self.spec.nodes[id.index()],
-                Expr::Literal(_) | Expr::Field { .. } | Expr::ToFloat(_) | Expr::Unary(..) | Expr::Binary(..)
+                Expr::Literal(_)
+                    | Expr::Field { .. }
+                    | Expr::Length { .. }
+                    | Expr::ToFloat(_)
+                    | Expr::Unary(..)
+                    | Expr::Binary(..)
             )
         };
         self.below(id).is_some_and(|nodes| nodes.iter().all(is_plain))

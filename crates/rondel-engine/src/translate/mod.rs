@@ -412,6 +412,10 @@ impl<'a> Translator<'a> {
                 let field = self.field(*topic, path, Read::Elements(*quantifier, conditions.clone()));
                 self.held(field, ValueType::Bool)
             }
+            Expr::Length { topic, path } => {
+                let field = self.field(*topic, path, Read::Length);
+                self.held(field, ValueType::Int)
+            }
             Expr::Carried { topic, path } => {
                 let field = self.field(*topic, path, Read::Presence);
                 let carried = self.graph.wire(Node::Carried(field));

@@ -259,6 +259,7 @@ impl<'a> Evaluator<'a> {
             Expr::Elements { topic, path, quantifier, conditions } => {
                 self.held(*topic, path, &Read::Elements(*quantifier, conditions.clone()), k)
             }
+            Expr::Length { topic, path } => self.held(*topic, path, &Read::Length, k),
             Expr::Carried { topic, path } => known(message.is_some_and(|m| m.get(*topic, path).is_some())),
             Expr::On(topic) => known(message.is_some_and(|m| m.topic == topic.0)),
             Expr::Bind { topic, fields } => known(message.is_some_and(|m| {

@@ -209,6 +209,10 @@ impl Kitchen {
                 let conditions = vec![Condition { path: Path::default(), test }];
                 (Expr::Elements { topic, path, quantifier, conditions }, Bool)
             }
+            3 if t % 2 == 1 => {
+                let path = Path::keys([["array", "s", "i", "array"][u % 4]]);
+                (Expr::Length { topic, path }, Int)
+            }
             3 => (Expr::ToFloat(self.pick(Int, r)), Float),
             4 | 5 => {
                 let value_type = [Int, Float][sort - 4];

@@ -74,6 +74,7 @@ struct Watched {
 struct WatchedField {
     topic: TopicId,
     path: Path,
+    read: Read,
     value_type: ValueType,
     /// The slot of its values in a block.
     slot: Option<Slot>,
@@ -171,12 +172,16 @@ impl Explainer {
             let mut shown: HashMap<ExprId, Vec<usize>> = HashMap::new();
             let keys = KeyPlaces::new(spec, property);
             let (read, made) = parts_of(spec, property.formula);
-            for (id, (topic, path, value_type)) in read {
-                let name = formula::field(spec, topic, &path);
-                let is_known =
-                    |f: &WatchedField| (f.topic, &f.path, f.value_type) == (topic, &path, value_type);
+            for (id, (topic, path, read)) in read {
+                let (name, value_type) = match &read {
+                    Read::Value(value_type) => (formula::field(spec, topic, &path), *value_type),
+                    _ => (format!("len({})", formula::field(spec, topic, &path)), ValueType::Int),
+                };
+                let runs = property.linear && matches!(read, Read::Value(ValueType::Int | ValueType::Float));
+                let is_known = |f: &WatchedField| (f.topic, &f.path, &f.read) == (topic, &path, &read);
                 let known = fields.iter().position(is_known).unwrap_or_else(|| {
-                    fields.push(WatchedField { topic, path, value_type, slot: None, shown: Vec::new() });
+                    let (slot, shown) = (None, Vec::new());
+                    fields.push(WatchedField { topic, path, read, value_type, slot, shown });
                     fields.len() - 1
                 });
                 // One node reads a field, and bindings of atoms may read it too.
@@ -186,7 +191,6 @@ impl Explainer {
                 }
                 shown.entry(id).or_default().push(names.len());
                 fields[known].shown.push((i, names.len()));
-                let runs = property.linear && matches!(value_type, ValueType::Int | ValueType::Float);
                 rows.push(if runs { Row::Line } else { Row::Field });
                 of_all.push(!keys.is_keyed(topic));
                 names.push(name);
@@ -231,10 +235,9 @@ impl Explainer {
             Err(_) => parts.clear(),
         }
         for field in &mut fields {
-            let read = Read::Value(field.value_type);
             let projection = specification.program.projections().get(field.topic.index());
             let mut places = projection.into_iter().flat_map(|projection| &projection.fields);
-            field.slot = places.find(|f| f.path == field.path && f.read == read).map(|f| f.slot);
+            field.slot = places.find(|f| f.path == field.path && f.read == field.read).map(|f| f.slot);
         }
         for (watched, property) in properties.iter_mut().zip(&specification.spec.properties) {
             watched.keys.find(specification, property);
@@ -459,7 +462,7 @@ fn seeing(spec: &mut Spec, formula: ExprId, topics: &[TopicId]) -> ExprId {
 }
 
 /// A field that a formula reads.
-type ReadField = (TopicId, Path, ValueType);
+type ReadField = (TopicId, Path, Read);
 
 /// The fields that a formula reads, and the parts of it that are worth watching, from the outside in.
 fn parts_of(spec: &Spec, formula: ExprId) -> (Vec<(ExprId, ReadField)>, Vec<ExprId>) {
@@ -472,11 +475,17 @@ fn parts_of(spec: &Spec, formula: ExprId) -> (Vec<(ExprId, ReadField)>, Vec<Expr
         let mut below: Vec<ExprId> = node.operands().collect();
         let mut is_part = match node {
             Expr::Field { topic, path, value_type } => {
-                fields.push((id, (*topic, path.clone(), *value_type)));
+                fields.push((id, (*topic, path.clone(), Read::Value(*value_type))));
+                false
+            }
+            Expr::Length { topic, path } => {
+                fields.push((id, (*topic, path.clone(), Read::Length)));
                 false
             }
             Expr::Bind { topic, fields: these } => {
-                let field = |path: &Path, value_type: &ValueType| (id, (*topic, path.clone(), *value_type));
+                let field = |path: &Path, value_type: &ValueType| {
+                    (id, (*topic, path.clone(), Read::Value(*value_type)))
+                };
                 fields.extend(these.iter().map(|(path, _, value_type)| field(path, value_type)));
                 false
             }

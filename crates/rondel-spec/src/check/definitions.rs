@@ -21,7 +21,10 @@ pub(crate) fn define(ast: &mut Ast, types: Option<&dyn Definitions>, diagnostics
         known.push(match types.definition(&name.text) {
             Ok(found) => {
                 // Fields that are written in place take precedence: the messages may be another form of the type.
-                topic.schema.get_or_insert_with(|| found.schema.clone());
+                if topic.schema.is_none() {
+                    topic.schema = Some(found.schema.clone());
+                    topic.definition = Some(found.clone());
+                }
                 Some(found)
             }
             Err(problem) => {

@@ -103,7 +103,9 @@ impl<'a> Fields<'a> {
             SchemaType::Object(schema) => {
                 schema.fields.first().map(|(name, _)| format!("name one of its fields, such as `.{name}`"))
             }
-            _ => Some("name one of its elements, such as `[0]`".to_owned()),
+            _ => {
+                Some("name one of its elements, such as `[0]`, or write `len(…)` for their number".to_owned())
+            }
         };
         Err(Box::new(diagnostic))
     }
@@ -116,7 +118,7 @@ pub(super) fn unknown_field(field: &str, span: Span, object: &str, schema: &Sche
     unknown(Diagnostic::new(Code::UnknownField, span, message), field, &names, &format!("fields of {object}"))
 }
 
-fn describe(found: &SchemaType) -> &'static str {
+pub(super) fn describe(found: &SchemaType) -> &'static str {
     match found {
         SchemaType::Object(_) => "an object",
         SchemaType::Array(_) => "an array",

@@ -51,7 +51,7 @@ impl Kind {
         }
     }
 
-    fn article(self) -> &'static str {
+    pub(super) fn article(self) -> &'static str {
         match self {
             Kind::Anything | Kind::Invalid => "a value",
             Kind::Ordered => "a number, a time or a duration",
@@ -141,6 +141,12 @@ impl Kinds {
         self.known[a] = (kind, reason);
     }
 
+    /// Returns the kind of an undeclared field and its first use, if it has one as a value.
+    pub(super) fn of_undeclared(&mut self, topic: TopicId, path: &Path) -> Option<(Kind, NodeId)> {
+        let (variable, node) = *self.fields.get(&(topic, path.clone()))?;
+        Some((self.kind(variable), node))
+    }
+
     /// Returns the final type of an undeclared field.
     pub(super) fn settled(&mut self, node: NodeId) -> ValueType {
         match self.kind(node) {
@@ -190,6 +196,7 @@ impl Checker<'_> {
         for property in &ast.properties {
             self.infer_truth(property.body);
         }
+        self.check_lengths();
         self.settle_parameters();
         self.settle_variables();
         // After an error, the use that determines a type may be missing.
@@ -237,6 +244,7 @@ impl Checker<'_> {
             Meaning::Invalid => return self.kinds.set(node, Kind::Invalid, None),
             Meaning::Formula { .. } | Meaning::InState(..) => return self.result(node, Kind::Bool),
             Meaning::Chain(..) => return self.result(node, Kind::Duration),
+            Meaning::Length { .. } => return self.result(node, Kind::Number),
             Meaning::Field { declared: Some((value_type, place)), .. } => {
                 let reason = place.map(|span| Reason { span, declared: true });
                 let kind = Kind::of(*value_type);
@@ -326,6 +334,7 @@ impl Checker<'_> {
                 self.result(node, Kind::Bool);
             }
             NodeKind::Path(..)
+            | NodeKind::Length(..)
             | NodeKind::In(..)
             | NodeKind::Samples(_)
             | NodeKind::AtomField(..)
@@ -419,6 +428,8 @@ impl Checker<'_> {
                 if kind_a == Kind::Bool || kind_b == Kind::Bool {
                     diagnostic = diagnostic.help("use a boolean without a comparison: `p` or `not p`");
                 }
+                let advice = self.enumeration_advice(a, b).or_else(|| self.enumeration_advice(b, a));
+                diagnostic.help = advice.or(diagnostic.help);
                 self.invalidate(whole, diagnostic);
             }
         }

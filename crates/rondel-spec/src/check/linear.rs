@@ -283,6 +283,10 @@ fn not_linear(graph: &Graph, expr: &Expr) -> Option<NotLinear> {
             "write an `if` between comparisons: `if p then x < 3 else y < 3`",
         ),
         Expr::Prev(_) => PREV,
+        Expr::Length { .. } => NotLinear::number(
+            "`len` beside an interpolated number",
+            "compare the length with a constant, or write a second property with `@interpolate(constant)`",
+        ),
         other => needs_messages(graph, other, &|_| true)
             .unwrap_or(NotLinear::number("this expression", SECOND_PROPERTY)),
     })

@@ -209,6 +209,10 @@ impl Checker<'_> {
                 let (topic, path, value_type) = self.field_of(node)?;
                 return Some(self.graph.add(Expr::Field { topic, path, value_type }));
             }
+            Meaning::Length { topic, path } => {
+                let length = Expr::Length { topic: *topic, path: path.clone() };
+                return Some(self.graph.add(length));
+            }
             Meaning::Parameter(each, key) => {
                 let (each, key) = (*each, *key);
                 let value_type = self.parameter_type(each, key)?;
@@ -290,6 +294,7 @@ impl Checker<'_> {
             }
             // These have a meaning of their own, or are invalid.
             NodeKind::Path(..)
+            | NodeKind::Length(..)
             | NodeKind::AtomField(..)
             | NodeKind::Atom { .. }
             | NodeKind::On(_)

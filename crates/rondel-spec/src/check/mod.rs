@@ -5,11 +5,13 @@ mod attributes;
 mod chains;
 mod constant;
 mod definitions;
+mod enumerations;
 mod examples;
 mod fields;
 mod future;
 mod instants;
 mod kinds;
+mod length;
 mod linear;
 mod lower;
 mod machines;
@@ -42,6 +44,8 @@ enum Meaning {
     Itself,
     /// A field, with its declared type and the location of the declaration.
     Field { topic: TopicId, path: Path, declared: Option<(ValueType, Option<Span>)> },
+    /// The length of a field.
+    Length { topic: TopicId, path: Path },
     /// A `let` or `const`, by its index.
     Binding(usize),
     /// A topic.

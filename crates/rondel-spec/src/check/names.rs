@@ -90,6 +90,7 @@ impl<'a> Checker<'a> {
         let meaning = match kind {
             NodeKind::Invalid => Meaning::Invalid,
             NodeKind::Path(name, steps) => self.path(node, name, steps, within, names),
+            NodeKind::Length(name, steps) => self.length(node, name, steps, within, names),
             NodeKind::Measure(measure, name) if self.measures_chain(*measure, name, names) => {
                 self.resolve_chain_measure(*measure, name)
             }
@@ -189,7 +190,7 @@ impl<'a> Checker<'a> {
         did_you_mean(word, candidates.into_iter().map(|(_, name)| name).chain(locals))
     }
 
-    fn path(
+    pub(super) fn path(
         &mut self,
         node: NodeId,
         name: &Name,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use rondel_event::{Comparison, Segment, Value, ValueType, Verdict};
 
+use crate::definition::Definition;
 use crate::diagnostic::Span;
 use crate::spec::{Aggregate, BinaryOp, ChainMeasure, Schema};
 
@@ -59,6 +60,8 @@ pub(crate) struct Topic {
     pub(crate) schema: Option<Schema>,
     /// The locations of the types of the schema's fields; array elements are named `field[]`.
     pub(crate) places: HashMap<String, Span>,
+    /// The definition of the type, if the schema comes from it.
+    pub(crate) definition: Option<Definition>,
 }
 
 /// A `let` or a `const` declaration.
@@ -273,6 +276,8 @@ pub(crate) enum NodeKind {
     /// A name and the steps after it: `name.field[0]`.
     Path(Name, Vec<(Segment, Span)>),
     On(Name),
+    /// The length of a field: `len(name.field)`.
+    Length(Name, Vec<(Segment, Span)>),
     /// A quantifier variable, by its index in [`Ast::variables`].
     Variable(usize),
     /// `in(machine, state, …)`
@@ -316,6 +321,7 @@ impl NodeKind {
         match self {
             NodeKind::Literal(_)
             | NodeKind::Path(..)
+            | NodeKind::Length(..)
             | NodeKind::On(_)
             | NodeKind::In(..)
             | NodeKind::Variable(_)

@@ -310,7 +310,8 @@ impl<'a> Parser<'a> {
             let message = format!("expected an operator, found `{word}`; did you mean '{meant}'?");
             return self.report(Diagnostic::new(Code::UnexpectedToken, span, message));
         }
-        if word_follows(self.peek()) && (MEASUREMENTS.contains(&last) || Function::named(last).is_some()) {
+        let is_function = MEASUREMENTS.contains(&last) || Function::named(last).is_some() || last == "len";
+        if word_follows(self.peek()) && is_function {
             let message = format!("expected `(` after '{last}', found {}", self.found());
             return self.report(
                 Diagnostic::new(Code::UnexpectedToken, span, message)

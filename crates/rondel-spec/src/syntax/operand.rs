@@ -290,10 +290,16 @@ impl<'a> Parser<'a> {
         if let Some(aggregate) = self.window_of(word, &arguments, span)? {
             return self.window(aggregate, &arguments, whole);
         }
+        if word == "len" {
+            return Ok(self.length(&arguments, whole));
+        }
         let Some(function) = Function::named(word) else {
-            let names =
-                || Function::ALL.iter().map(|(name, _)| *name).chain(MEASUREMENTS).chain(["reaction", "in"]);
-            let suggestion = match translation(word) {
+            let names = || {
+                let functions = Function::ALL.iter().map(|(name, _)| *name);
+                functions.chain(["len"]).chain(MEASUREMENTS).chain(["reaction", "in"])
+            };
+            let length = matches!(word, "length" | "size" | "strlen").then_some("len");
+            let suggestion = match translation(word).or(length) {
                 Some(meant) => format!("; did you mean '{meant}'?"),
                 None => did_you_mean(word, names()),
             };
@@ -308,6 +314,9 @@ impl<'a> Parser<'a> {
                 false => hint(word).map(str::to_owned),
             };
             self.report(diagnostic);
+            if length.is_some() {
+                self.silence(&arguments);
+            }
             return Ok(self.node(NodeKind::Invalid, whole));
         };
         if arguments.len() != function.arity() {
@@ -325,5 +334,36 @@ impl<'a> Parser<'a> {
             return Ok(self.node(NodeKind::Invalid, whole));
         }
         Ok(self.node(NodeKind::Call(function, arguments), whole))
+    }
+
+    /// Marks operands as invalid, so that no further error is reported for them.
+    fn silence(&mut self, operands: &[NodeId]) {
+        operands.iter().for_each(|operand| self.ast.nodes[*operand].kind = NodeKind::Invalid);
+    }
+
+    /// Returns the length of a field. The path itself is no operand: an array is not a value.
+    fn length(&mut self, arguments: &[NodeId], whole: Span) -> NodeId {
+        let [operand] = *arguments else {
+            let message = format!("`len` takes 1 argument but got {}", arguments.len());
+            self.report(Diagnostic::new(Code::WrongArguments, whole, message));
+            self.silence(arguments);
+            return self.node(NodeKind::Invalid, whole);
+        };
+        let node = &mut self.ast.nodes[operand];
+        match &node.kind {
+            NodeKind::Path(name, steps) => {
+                node.kind = NodeKind::Length(name.clone(), steps.clone());
+                node.span = whole;
+                operand
+            }
+            NodeKind::Invalid => self.node(NodeKind::Invalid, whole),
+            _ => {
+                let span = node.span;
+                let message = "`len` takes a field that is an array or a string";
+                let help = "write `len(topic.field)`";
+                self.report(Diagnostic::new(Code::WrongArguments, span, message).help(help));
+                self.node(NodeKind::Invalid, whole)
+            }
+        }
     }
 }

@@ -23,6 +23,7 @@ impl Parser<'_> {
             type_name: None,
             schema: None,
             places: Default::default(),
+            definition: None,
         });
         if let TokenKind::Text(address) = self.peek() {
             self.ast.topics[index].address = Some(address.clone());

@@ -246,7 +246,10 @@ impl Shown<'_> {
         let mut nodes = with_guards(spec, formula);
         nodes.sort_unstable();
         let unknown = |node: ExprId| {
-            let Expr::Field { topic, path, .. } = &spec.nodes[node.index()] else { return None };
+            let (Expr::Field { topic, path, .. } | Expr::Length { topic, path }) = &spec.nodes[node.index()]
+            else {
+                return None;
+            };
             let name = formula::field(spec, *topic, path);
             let first = self
                 .test
