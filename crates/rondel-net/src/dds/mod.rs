@@ -33,6 +33,8 @@ mod topic_type;
 mod worker;
 
 pub use discovery::{DiscoveredEndpoint, DiscoveredType};
+#[cfg(all(feature = "mqtt", feature = "zenoh"))]
+pub(crate) use matching::fits;
 pub use matching::Matching;
 pub use offered::OfferedQos;
 pub use participant::{OpenError, Participant};
