@@ -6,7 +6,9 @@ mod support;
 
 use std::path::Path;
 
-use support::network::{arguments, dds, dds_domain, free_endpoint, zenoh, zenoh_listening};
+use support::network::{
+    arguments, dds, dds_domain, free_endpoint, independent, python, zenoh, zenoh_listening,
+};
 use support::process::Process;
 use support::{Folder, rondel, rondel_with_input};
 
@@ -139,4 +141,36 @@ fn topics_on_dds_have_types_and_publishers() {
     assert_eq!(topic["type"], "std_msgs::msg::dds_::String_", "{topic}");
     assert!(topic["qos"].as_str().unwrap().starts_with("reliable"), "{topic}");
     publisher.finish().expect_status(0);
+}
+
+#[test]
+fn topics_of_ros_2_over_zenoh_have_their_names() {
+    let Some(python) = python("topics_of_ros_2_over_zenoh_have_their_names") else { return };
+    let endpoint = free_endpoint();
+    let folder = Folder::new();
+    let network = zenoh_listening("router", &endpoint);
+    for command in [&["topics", "--format", "json"][..], &["init", "--folder", &folder.path("")]] {
+        let own = [command, &["--for", "5"]].concat();
+        let mut looking = Process::rondel(arguments(&own, &network));
+        looking.wait_stderr("looking at zenoh:**");
+        let options = ["/fleet/chatter", "--count", "8", "--stay", "--connect", &endpoint];
+        let mut publisher = independent(&python, "ros2_zenoh_publish.py", &options);
+        publisher.wait_stdout("sent 8");
+        let seen = looking.finish();
+        seen.expect_status(0);
+        publisher.finish().expect_status(0);
+        if command[0] == "topics" {
+            let topic = &json(&seen.stdout)["topics"][0];
+            let texts = [("name", "/fleet/chatter"), ("type", "std_msgs/msg/String"), ("encoding", "cdr")];
+            for (name, text) in texts {
+                assert_eq!(topic[name], text, "{topic}");
+            }
+            assert_eq!((&topic["publishers"], &topic["messages"]), (&1.into(), &8.into()), "{topic}");
+            assert!(topic["qos"].as_str().unwrap().contains("reliable"), "{topic}");
+        }
+    }
+    let specification = std::fs::read_to_string(folder.path("first.rondel")).unwrap();
+    let declared = "topic chatter \"/fleet/chatter\" : std_msgs/msg/String";
+    assert!(specification.contains(declared), "{specification}");
+    rondel(["validate", &folder.path("rondel.yaml")]).expect_status(0);
 }

@@ -43,6 +43,8 @@ struct Drafted<'s> {
     name: String,
     /// The address with its network, such as `zenoh:demo/gear`.
     source: String,
+    /// The address as it was seen, which may lack the network.
+    seen: &'s str,
     /// The address as a specification writes it.
     address: &'s str,
     topic: &'s Topic,
@@ -88,6 +90,7 @@ pub fn draft(survey: &Survey, options: &DraftOptions, knows: impl Fn(&str) -> bo
         .map(|(&(source, topic), name)| Drafted {
             name,
             source: with_network(source),
+            seen: source,
             address: topic.name.as_deref().unwrap_or(plain(source)),
             topic,
         })
@@ -185,11 +188,14 @@ impl Writer {
         let bytes = if most == 1 { "byte" } else { "bytes" };
         self.comment(&format!(
             "{}: {} of {size} {bytes} in {kind}{rate}.",
-            drafted.source,
+            drafted.seen,
             counted(topic.messages, "message", "messages")
         ));
         if topic.fields.is_cut() {
-            self.comment(&format!("Only the first {} fields are listed.", super::FIELDS));
+            self.comment(&format!(
+                "Not all fields are listed: at most {}, not too deep, with short names.",
+                super::FIELDS
+            ));
         }
         let address =
             if drafted.address == name { String::new() } else { format!(" {}", quoted(drafted.address)) };
@@ -339,6 +345,8 @@ fn rule(field: &Field) -> Option<Rule> {
     let digits = if is_whole { 0 } else { (1.0 - margin.log10().floor()).clamp(0.0, 12.0) as usize };
     let scale = 10f64.powi(digits as i32);
     let low = ((least - margin) * scale).floor() / scale;
+    // What is never negative mostly cannot be.
+    let low = if least >= 0.0 { low.max(0.0) } else { low };
     let high = ((most + margin) * scale).ceil() / scale;
     let number = |x: f64| if is_whole { format!("{x:.0}") } else { format!("{x:?}") };
     let (low_text, high_text) = (number(low), number(high));
@@ -466,16 +474,40 @@ mod tests {
 
     #[test]
     fn a_draft_has_no_mistakes_and_its_tests_pass() {
-        let mut survey = Survey::new(TOPICS + 20);
+        let mut survey = Survey::new(TOPICS + 50);
         for i in 0..200 {
             let payload = format!(
-                "{{\"state\": {}, \"pose\": {{\"x y\": {}, \"always\": \"{}\"}}, \"n\": {}, \"big\": 1e300, \"t\": {{\"sec\": 1, \"nanosec\": 2}}}}",
+                "{{\"state\": {}, \"pose\": {{\"x y\": {}, \"always\": \"{}\"}}, \"n\": {}, \"state\": 1, \"time\": 1, \"in\": 1, \"const\": 1, \"topic\": 1, \"big\": 1e300, \"t\": {{\"sec\": 1, \"nanosec\": 2}}}}",
                 i % 3,
                 f64::from(i) / 7.0,
                 ["on", "off"][i as usize % 2],
                 i
             );
-            for source in ["zenoh:a/rate", "mqtt:b/rate", "topic", "odd \"name\"\\", "zenoh:0/1"] {
+            for source in [
+                "x/state",
+                "x/time",
+                "x/error",
+                "x/final",
+                "x/at",
+                "x/in",
+                "x/int",
+                "x/each",
+                "x/end",
+                "x/expect",
+                "x/machine",
+                "x/chain",
+                "x/test",
+                "x/over",
+                "x/for",
+                "x/var",
+                "x/initial",
+                "x/never",
+                "zenoh:a/rate",
+                "mqtt:b/rate",
+                "topic",
+                "odd \"name\"\\",
+                "zenoh:0/1",
+            ] {
                 survey.message(source, at(i64::from(i) * 100), payload.as_bytes(), None);
             }
         }

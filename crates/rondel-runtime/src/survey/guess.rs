@@ -99,6 +99,16 @@ fn string(payload: &[u8]) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_payload_panics(payload in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let (kind, value) = read(&payload);
+            prop_assert_eq!(kind == PayloadKind::Empty, payload.is_empty());
+            prop_assert!(value.is_none() || !matches!(kind, PayloadKind::Cdr | PayloadKind::Text | PayloadKind::Other));
+        }
+    }
 
     #[test]
     fn payloads_are_told_apart() {
