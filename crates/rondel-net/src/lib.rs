@@ -13,6 +13,8 @@ pub mod durability;
 pub mod mqtt;
 #[cfg(all(feature = "dds", feature = "mqtt", feature = "zenoh"))]
 pub mod networks;
+#[cfg(all(feature = "dds", feature = "mqtt", feature = "zenoh"))]
+pub mod observe;
 pub mod progress;
 pub mod ros2;
 #[cfg(feature = "zenoh")]

@@ -130,9 +130,9 @@ pub struct Mqtt {
 
 /// The networks that were joined.
 pub struct Networks {
-    zenoh: Option<zenoh::Session>,
-    dds: Option<dds::Participant>,
-    mqtt: Option<(mqtt::Session, mqtt::PublisherSettings)>,
+    pub(crate) zenoh: Option<zenoh::Session>,
+    pub(crate) dds: Option<dds::Participant>,
+    pub(crate) mqtt: Option<(mqtt::Session, mqtt::PublisherSettings)>,
     ros2: Option<Ros2>,
     listeners: Vec<Listener>,
 }

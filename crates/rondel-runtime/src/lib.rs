@@ -47,6 +47,7 @@ mod saved;
 mod session;
 mod specification;
 mod statistics;
+pub mod survey;
 pub mod testing;
 pub mod text;
 mod types;

@@ -312,8 +312,10 @@ fn commands_print_what_is_shown() {
 fn every_option_is_in_the_reference() {
     let reference = fs::read_to_string(root().join("docs/reference/command.md")).unwrap();
     let folder = folder("options");
-    for subcommand in ["check", "run", "test", "explain", "fmt", "help", "validate", "demo", "publish", "tap"]
-    {
+    for subcommand in [
+        "check", "run", "test", "explain", "fmt", "help", "validate", "demo", "publish", "tap", "topics",
+        "init",
+    ] {
         assert!(reference.contains(&format!("## rondel {subcommand}")), "nothing about rondel {subcommand}");
         let (status, help, _) = rondel(&folder, &[subcommand, "--help"]);
         assert_eq!(status, 0);

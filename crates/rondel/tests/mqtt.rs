@@ -81,6 +81,26 @@ fn a_deployment_between_independent_clients() {
 }
 
 #[test]
+fn topics_are_listed_with_their_encodings() {
+    let Some(broker) = Broker::start("topics_are_listed_with_their_encodings") else { return };
+    let network = at(&broker);
+    let mut topics = Process::rondel(arguments(&["topics", "--for", "4", "--format", "json"], &network));
+    topics.wait_stderr("looking at mqtt:#");
+    for (topic, payload) in [("plant/state", "{\"v\": 1}\n{\"v\": 22}\n"), ("lamp", "on\n")] {
+        let to = format!("mqtt:{topic}");
+        rondel_with_input(arguments(&["publish", "--to", &to], &network), payload.as_bytes())
+            .expect_status(0);
+    }
+    let line = topics.take_stdout(1).remove(0);
+    topics.finish().expect_status(0).expect_stderr(&["2 topics in 4 seconds at mqtt:# (broker "]);
+    let seen: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let (lamp, state) = (&seen["topics"][0], &seen["topics"][1]);
+    assert_eq!((&lamp["address"], &lamp["encoding"]), (&"mqtt:lamp".into(), &"text".into()), "{line}");
+    assert_eq!((&state["encoding"], &state["messages"]), (&"json".into(), &2.into()), "{line}");
+    assert_eq!((&state["size"]["min"], &state["size"]["max"]), (&8.into(), &9.into()), "{line}");
+}
+
+#[test]
 fn publish_run_and_tap_by_their_options() {
     let Some(broker) = Broker::start("publish_run_and_tap_by_their_options") else { return };
     // The last is as a bridge between DDS and MQTT would have it.

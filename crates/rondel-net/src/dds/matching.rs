@@ -184,7 +184,7 @@ impl Drop for Matching {
 }
 
 /// Whether a name matches a pattern, in which `*` matches any number of characters and `?` matches one.
-pub(super) fn fits(pattern: &str, name: &str) -> bool {
+pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut p, mut n) = (0, 0);
     // For the last `*`: the position after it in the pattern, and the end of its match in the name.

@@ -36,6 +36,8 @@ mod worker;
 
 pub use discovery::{DiscoveredEndpoint, DiscoveredType};
 pub use matching::Matching;
+#[cfg(all(feature = "mqtt", feature = "zenoh"))]
+pub(crate) use matching::fits;
 pub use offered::OfferedQos;
 pub use participant::{OpenError, Participant};
 pub use publisher::Publisher;

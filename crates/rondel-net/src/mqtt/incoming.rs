@@ -18,7 +18,8 @@ const ANSWER: Duration = Duration::from_secs(10);
 
 /// Receiver of the messages of one subscription, without its type.
 pub(super) trait Deliver: Send {
-    fn receive(&self, topic: TopicId, samples: &[Sample<'_>]);
+    /// Receives samples of a subscription, and the topic on which they came.
+    fn receive(&self, topic: TopicId, name: &str, samples: &[Sample<'_>]);
     fn idle(&self);
     fn missed(&self, topic: TopicId, from: Timestamp, until: Option<Timestamp>);
 }
@@ -160,7 +161,7 @@ impl Connection {
         } else if is_wanted {
             counts.received.fetch_add(1, Ordering::Relaxed);
             entry.touched = true;
-            entry.route.deliver.receive(entry.route.topic, &[sample]);
+            entry.route.deliver.receive(entry.route.topic, message.topic, &[sample]);
         }
         if message.qos == Qos::ExactlyOnce {
             routes.taken[word] |= bit;

@@ -151,6 +151,18 @@ impl Session {
         Subscription::declare(connection, (filter, qos), settings, topic, receiver, breaks)
     }
 
+    /// Calls `observer` with every message on the topics that match a filter.
+    #[cfg(all(feature = "dds", feature = "zenoh"))]
+    pub(crate) fn observe(
+        &self,
+        filter: &str,
+        observer: crate::observe::Observer,
+    ) -> Result<Subscription, DeclareError> {
+        check_filter(filter)?;
+        let connection = self.connection_for(filter).map_err(|e| DeclareError::Network(e.to_string()))?;
+        Subscription::observe(connection, filter, self.settings.qos, observer)
+    }
+
     /// Returns a connection without a subscription that overlaps `filter`: brokers do not say which
     /// subscription a message belongs to, and MQTT 3.1.1 allows them to send it only once.
     fn connection_for(&self, filter: &str) -> Result<Arc<Connection>, OpenError> {

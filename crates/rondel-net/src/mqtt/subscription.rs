@@ -35,7 +35,7 @@ struct DeliverTo<R: ?Sized> {
 }
 
 impl<R: Receiver + ?Sized> Deliver for DeliverTo<R> {
-    fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
+    fn receive(&self, topic: TopicId, _name: &str, samples: &[Sample<'_>]) {
         self.receiver.receive(topic, samples);
     }
 
@@ -50,7 +50,44 @@ impl<R: Receiver + ?Sized> Deliver for DeliverTo<R> {
     }
 }
 
+/// Delivers to an observer, with the topic of each message.
+#[cfg(all(feature = "dds", feature = "zenoh"))]
+struct DeliverObserved(crate::observe::Observer);
+
+#[cfg(all(feature = "dds", feature = "zenoh"))]
+impl Deliver for DeliverObserved {
+    fn receive(&self, _topic: TopicId, name: &str, samples: &[Sample<'_>]) {
+        for sample in samples {
+            (self.0)(crate::observe::Observed { topic: name, payload: sample.payload, publisher: None });
+        }
+    }
+
+    fn idle(&self) {}
+
+    fn missed(&self, _topic: TopicId, _from: Timestamp, _until: Option<Timestamp>) {}
+}
+
 impl Subscription {
+    #[cfg(all(feature = "dds", feature = "zenoh"))]
+    pub(super) fn observe(
+        connection: Arc<Connection>,
+        filter: &str,
+        qos: Qos,
+        observer: crate::observe::Observer,
+    ) -> Result<Subscription, DeclareError> {
+        let counts = Arc::new(SubscriptionCounts::default());
+        let route = Route {
+            filter: filter.to_owned(),
+            qos,
+            settings: SubscriptionSettings::default(),
+            topic: TopicId(0),
+            deliver: Box::new(DeliverObserved(observer)),
+            counts: Arc::clone(&counts),
+        };
+        let key = connection.subscribe(route).map_err(DeclareError::Network)?;
+        Ok(Subscription { connection, key: Mutex::new(Some(key)), counts, breaks: None })
+    }
+
     pub(super) fn declare<R: Receiver + ?Sized>(
         connection: Arc<Connection>,
         (filter, qos): (&str, Qos),

@@ -38,6 +38,12 @@ fn origin_of(info: &SourceInfo) -> Origin {
     Origin { publisher: publisher_of(&source.zid(), source.eid()), number: info.source_sn().into() }
 }
 
+/// Returns the publisher of a sample, as a hash, if it names one.
+#[cfg(all(feature = "dds", feature = "mqtt"))]
+pub(super) fn publisher(sample: &Sample) -> Option<u64> {
+    sample.source_info().map(|info| origin_of(info).publisher)
+}
+
 /// Returns the hash of a publisher.
 #[inline]
 pub(super) fn publisher_of(session: &ZenohId, entity: u32) -> u64 {

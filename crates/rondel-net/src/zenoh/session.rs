@@ -278,6 +278,27 @@ impl Session {
         Ok(subscription)
     }
 
+    /// Calls `observer` with every message on the keys that match an expression, until what it returns is dropped.
+    #[cfg(all(feature = "dds", feature = "mqtt"))]
+    pub(crate) fn observe(
+        &self,
+        key: &str,
+        observer: crate::observe::Observer,
+    ) -> Result<::zenoh::pubsub::Subscriber<()>, DeclareError> {
+        let subscriber = self.session.declare_subscriber(parse_key(key)?).callback(move |sample| {
+            if sample.kind() == ::zenoh::sample::SampleKind::Put {
+                observer(crate::observe::Observed {
+                    topic: sample.key_expr().as_str(),
+                    payload: &sample.payload().to_bytes(),
+                    publisher: super::envelope::publisher(&sample),
+                });
+            }
+        });
+        subscriber.wait().map_err(|error| {
+            DeclareError::Network(format!("cannot subscribe to Zenoh key '{key}': {}", super::reason(error)))
+        })
+    }
+
     /// Declares a publisher on a key.
     ///
     /// # Errors

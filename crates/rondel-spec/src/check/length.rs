@@ -48,7 +48,10 @@ impl<'a> Checker<'a> {
                     return Meaning::Invalid;
                 }
             };
-            if !matches!(found, SchemaType::Array(_) | SchemaType::Value(ValueType::String)) {
+            if !matches!(
+                found,
+                SchemaType::Array(_) | SchemaType::Value(ValueType::String) | SchemaType::Open
+            ) {
                 let message = format!("expected an array or a string, found {}", describe(found));
                 let place = steps.last().map_or(whole, |(_, last)| name.span.to(*last));
                 let mut diagnostic = Diagnostic::new(Code::TypeMismatch, place, message);

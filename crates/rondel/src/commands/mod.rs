@@ -6,10 +6,12 @@ mod demo;
 mod explain;
 mod fmt;
 mod help;
+mod init;
 mod publish;
 mod run;
 mod tap;
 mod test;
+mod topics;
 mod validate;
 
 use std::path::Path;
@@ -61,6 +63,8 @@ enum Command {
     Demo(demo::Demo),
     Publish(publish::Publish),
     Tap(tap::Tap),
+    Topics(topics::Topics),
+    Init(init::Init),
     Completions(completions::Completions),
     Man(completions::Man),
     Help(help::Help),
@@ -84,6 +88,8 @@ impl Arguments {
             Command::Demo(demo) => demo.run(),
             Command::Publish(publish) => publish.run(),
             Command::Tap(tap) => tap.run(),
+            Command::Topics(topics) => topics.run(),
+            Command::Init(init) => init.run(),
             Command::Completions(completions) => completions.run(),
             Command::Man(man) => man.run(),
             Command::Help(help) => help.run(),

@@ -1,0 +1,120 @@
+//! Observing: every message of many topics, each with the name of its topic, for those who want to see what there is.
+//!
+//! A subscription delivers all messages of a pattern as one topic. An observation names the topic of each.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rondel_event::TopicId;
+
+use crate::adapter::{Sample, Subscription};
+use crate::dds;
+use crate::networks::Networks;
+use crate::ros2::{self, Graph};
+
+/// A message with its topic.
+#[derive(Clone, Copy, Debug)]
+pub struct Observed<'a> {
+    /// The topic: a key on Zenoh, a name on DDS and MQTT.
+    pub topic: &'a str,
+    /// The payload. On DDS a whole sample, with the four bytes of its encoding before it.
+    pub payload: &'a [u8],
+    /// The publisher, where messages name it.
+    pub publisher: Option<u64>,
+}
+
+/// Receives what is observed, on the threads of the networks.
+pub type Observer = Arc<dyn Fn(Observed<'_>) + Send + Sync>;
+
+/// What is observed. Dropping it ends it.
+#[derive(Default)]
+pub struct Observation {
+    _zenoh: Option<::zenoh::pubsub::Subscriber<()>>,
+    _others: Vec<Box<dyn Subscription>>,
+}
+
+/// Topics of DDS that are subscribed to.
+const DDS_TOPICS: usize = 256;
+
+impl Networks {
+    /// Observes the keys that match a key expression of Zenoh.
+    ///
+    /// # Errors
+    /// The reason.
+    pub fn observe_zenoh(&self, key: &str, observer: &Observer) -> Result<Observation, String> {
+        let session = self.zenoh.as_ref().ok_or("Zenoh was not joined")?;
+        let zenoh = session.observe(key, Arc::clone(observer)).map_err(|error| error.to_string())?;
+        Ok(Observation { _zenoh: Some(zenoh), _others: Vec::new() })
+    }
+
+    /// Observes the topics that match a filter of MQTT.
+    ///
+    /// # Errors
+    /// The reason.
+    pub fn observe_mqtt(&self, filter: &str, observer: &Observer) -> Result<Observation, String> {
+        let (session, _) = self.mqtt.as_ref().ok_or("MQTT was not joined")?;
+        let made = session.observe(filter, Arc::clone(observer)).map_err(|error| error.to_string())?;
+        Ok(Observation { _zenoh: None, _others: vec![Box::new(made)] })
+    }
+
+    /// Observes the publishers of a list on DDS, each topic with the type of its first publisher. Returns also the topics
+    /// that cannot be observed, with the reason.
+    pub fn observe_dds(
+        &self,
+        endpoints: &[dds::DiscoveredEndpoint],
+        observer: &Observer,
+    ) -> (Observation, Vec<(String, String)>) {
+        let (mut observation, mut failed) = (Observation::default(), Vec::new());
+        let Some(participant) = &self.dds else { return (observation, failed) };
+        let mut topics: Vec<&str> = Vec::new();
+        for endpoint in endpoints.iter().filter(|endpoint| endpoint.publishes) {
+            let topic = &endpoint.topic;
+            if topics.contains(&&**topic) {
+                continue;
+            }
+            topics.push(topic);
+            if topics.len() > DDS_TOPICS {
+                failed.push((topic.clone(), format!("only {DDS_TOPICS} topics of DDS are subscribed to")));
+                continue;
+            }
+            let raw = dds::RawType { name: Some(endpoint.type_name.clone()), keyed: Some(endpoint.keyed) };
+            let (observer, name) = (Arc::clone(observer), topic.clone());
+            let receiver = move |_: TopicId, samples: &[Sample<'_>]| {
+                for sample in samples {
+                    let publisher = sample.origin.map(|origin| origin.publisher);
+                    observer(Observed { topic: &name, payload: sample.payload, publisher });
+                }
+            };
+            let of = (&dds::TopicType::Raw(raw), &dds::TopicQos::default());
+            match participant.subscribe_as(topic, of, TopicId(0), Arc::new(receiver)) {
+                Ok(made) => observation._others.push(Box::new(made)),
+                Err(error) => failed.push((topic.clone(), error.to_string())),
+            }
+        }
+        (observation, failed)
+    }
+
+    /// Returns the graph of a domain of ROS 2 over Zenoh, as far as it is known within `limit`.
+    ///
+    /// # Errors
+    /// The reason.
+    pub fn ros2_graph(&self, domain: u32, limit: Duration) -> Result<Graph, String> {
+        let graph = self.zenoh.as_ref().map(|session| session.ros2_graph(domain, limit));
+        graph.transpose().map(Option::unwrap_or_default).map_err(|error| error.to_string())
+    }
+
+    /// Waits up to `limit` until Zenoh is connected with another. Returns whether it is.
+    pub fn wait_zenoh(&self, limit: Duration) -> bool {
+        self.zenoh.as_ref().is_some_and(|session| session.wait_connected(limit))
+    }
+}
+
+/// Returns the topic and the type in ROS 2 of a topic of DDS, if it is one.
+pub fn ros2_on_dds(topic: &str, type_name: &str) -> Option<(ros2::TopicName, ros2::MessageType)> {
+    Some((ros2::TopicName::from_dds(topic)?, ros2::MessageType::from_dds(type_name)?))
+}
+
+/// Whether a name on DDS matches a pattern with `*` and `?`.
+pub fn matches_dds(pattern: &str, name: &str) -> bool {
+    dds::fits(pattern, name)
+}

@@ -1,0 +1,149 @@
+//! Guessing the encoding of a payload.
+
+use serde_json::Value;
+
+use super::binary;
+
+/// Payloads that are larger are not looked into.
+const LARGEST: usize = 1 << 20;
+
+/// What a payload looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PayloadKind {
+    /// JSON.
+    Json,
+    /// JSON in a string of DDS.
+    CdrString,
+    /// CDR, of a type that is not known here.
+    Cdr,
+    /// CBOR.
+    Cbor,
+    /// MessagePack.
+    Msgpack,
+    /// Text.
+    Text,
+    /// Bytes of another kind.
+    Other,
+    /// Nothing.
+    Empty,
+}
+
+impl PayloadKind {
+    /// Returns its name; that of an encoding is the one in deployments.
+    pub fn name(self) -> &'static str {
+        match self {
+            PayloadKind::Json => "json",
+            PayloadKind::CdrString => "cdr_string",
+            PayloadKind::Cdr => "cdr",
+            PayloadKind::Cbor => "cbor",
+            PayloadKind::Msgpack => "msgpack",
+            PayloadKind::Text => "text",
+            PayloadKind::Other => "other",
+            PayloadKind::Empty => "empty",
+        }
+    }
+}
+
+/// Returns what a payload looks like, and its value where it describes itself.
+pub(super) fn read(payload: &[u8]) -> (PayloadKind, Option<Value>) {
+    if payload.is_empty() {
+        return (PayloadKind::Empty, None);
+    }
+    if is_cdr(payload) {
+        return match string(payload).and_then(|text| serde_json::from_slice(text).ok()) {
+            Some(value) => (PayloadKind::CdrString, Some(value)),
+            None => (PayloadKind::Cdr, None),
+        };
+    }
+    if payload.len() > LARGEST {
+        return (PayloadKind::Other, None);
+    }
+    if let Ok(value) = serde_json::from_slice(payload) {
+        return (PayloadKind::Json, Some(value));
+    }
+    // The marks of maps in one are those of short arrays or texts in the other: only what is whole to the last byte
+    // counts.
+    if let Some(value) = binary::cbor(payload).filter(Value::is_object) {
+        return (PayloadKind::Cbor, Some(value));
+    }
+    if let Some(value) = binary::msgpack(payload).filter(Value::is_object) {
+        return (PayloadKind::Msgpack, Some(value));
+    }
+    let is_printed = |text: &str| text.chars().all(|c| !c.is_control() || c.is_whitespace());
+    if std::str::from_utf8(payload).is_ok_and(is_printed) {
+        return (PayloadKind::Text, None);
+    }
+    let list = |value: &Value| value.is_array();
+    match (binary::cbor(payload).filter(list), binary::msgpack(payload).filter(list)) {
+        (Some(value), _) => (PayloadKind::Cbor, Some(value)),
+        (_, Some(value)) => (PayloadKind::Msgpack, Some(value)),
+        _ => (PayloadKind::Other, None),
+    }
+}
+
+/// Whether there is a header of CDR: the kind of encoding, and options of which only the padding may be set.
+fn is_cdr(payload: &[u8]) -> bool {
+    matches!(payload, [0, kind, 0, padding, _, ..] if *kind < 12 && *padding < 4)
+}
+
+/// Returns the text of a sample that is one string.
+fn string(payload: &[u8]) -> Option<&[u8]> {
+    let length: [u8; 4] = payload.get(4..8)?.try_into().ok()?;
+    let is_little = payload[1] & 1 == 1;
+    let length = if is_little { u32::from_le_bytes(length) } else { u32::from_be_bytes(length) } as usize;
+    let text = payload.get(8..8usize.checked_add(length)?)?;
+    let rest = payload.len() - 8 - length;
+    text.strip_suffix(&[0]).filter(|_| rest < 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_payload_panics(payload in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let (kind, value) = read(&payload);
+            prop_assert_eq!(kind == PayloadKind::Empty, payload.is_empty());
+            prop_assert!(value.is_none() || !matches!(kind, PayloadKind::Cdr | PayloadKind::Text | PayloadKind::Other));
+        }
+    }
+
+    #[test]
+    fn payloads_are_told_apart() {
+        let string = |text: &str| {
+            let length = (text.len() as u32 + 1).to_le_bytes();
+            [&[0, 1, 0, 0], &length[..], text.as_bytes(), &[0]].concat()
+        };
+        for (payload, kind) in [
+            (b"{\"v\": 1}".to_vec(), PayloadKind::Json),
+            (b"21.5".to_vec(), PayloadKind::Json),
+            (b"on".to_vec(), PayloadKind::Text),
+            (b"{\"v\": ".to_vec(), PayloadKind::Text),
+            (string("{\"v\": 1}"), PayloadKind::CdrString),
+            (string("hello"), PayloadKind::Cdr),
+            (vec![0, 1, 0, 0, 20], PayloadKind::Cdr),
+            (vec![0xa1, 0x61, b'v', 0x18, 200], PayloadKind::Cbor),
+            (vec![0x81, 0xa1, b'v', 0xcc, 200], PayloadKind::Msgpack),
+            (vec![0x82, 1, 0x18, 200], PayloadKind::Cbor),
+            (vec![0xff, 0xd8, 0xff, 0xe0, 0, 1], PayloadKind::Other),
+            (Vec::new(), PayloadKind::Empty),
+        ] {
+            assert_eq!(read(&payload).0, kind, "{payload:?}");
+        }
+    }
+
+    #[test]
+    fn claims_of_length_are_not_believed() {
+        for payload in [
+            [0xbb, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00].to_vec(),
+            [0xdf, 0xff, 0xff, 0xff, 0xff, 0x00].to_vec(),
+            vec![0x81; 100_000],
+            vec![0x9f; 100_000],
+            [0, 1, 0, 0, 0xff, 0xff, 0xff, 0xff, b'{'].to_vec(),
+        ] {
+            assert_eq!(read(&payload).1, None);
+        }
+    }
+}

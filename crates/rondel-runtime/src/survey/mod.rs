@@ -1,0 +1,174 @@
+//! Surveys: what topics carry, from the messages on them, and a first specification from that.
+//!
+//! A [`Survey`] counts messages, measures rates and gaps, guesses the encoding of payloads and infers their fields.
+//! [`draft()`] writes a specification and a deployment that hold for everything that was seen. No I/O and no clock.
+
+mod binary;
+mod draft;
+mod fields;
+mod guess;
+mod names;
+mod pace;
+mod recorded;
+mod table;
+
+use std::collections::BTreeMap;
+
+use rondel_event::Timestamp;
+
+pub use draft::{Draft, DraftOptions, TOPICS as DRAFT_TOPICS, draft};
+pub use fields::{FIELDS, Field, FieldKind};
+pub use guess::PayloadKind;
+pub use pace::Pace;
+pub use recorded::RecordedSurvey;
+pub use table::{json, text, unlisted};
+
+/// Topics of which a survey keeps account, unless it is told another number.
+pub const TOPICS: usize = 1_000;
+
+/// What was seen of several topics.
+#[derive(Clone, Debug)]
+pub struct Survey {
+    topics: BTreeMap<String, Topic>,
+    limit: usize,
+    unlisted: u64,
+    span: Option<(Timestamp, Timestamp)>,
+}
+
+/// What was seen of one topic.
+#[derive(Clone, Debug, Default)]
+pub struct Topic {
+    /// The name to show, where it is not the address.
+    pub name: Option<String>,
+    /// The message type, as far as the network announces one.
+    pub message_type: Option<String>,
+    /// The publishers, where the network announces them or messages name them.
+    pub publishers: Option<usize>,
+    /// The quality of service of the publishers, where it is known.
+    pub qos: Option<String>,
+    /// The number of messages.
+    pub messages: u64,
+    /// The number of their bytes.
+    pub bytes: u64,
+    /// The sizes of the smallest and the largest message.
+    pub sizes: Option<(usize, usize)>,
+    /// When messages came.
+    pub pace: Pace,
+    /// The fields of messages that describe themselves.
+    pub fields: fields::Fields,
+    kinds: BTreeMap<PayloadKind, u64>,
+    origins: Vec<u64>,
+}
+
+/// Publishers of a topic that are told apart by their messages.
+const ORIGINS: usize = 256;
+
+impl Survey {
+    /// A survey of at most so many topics; messages on further ones are only counted.
+    pub fn new(limit: usize) -> Survey {
+        Survey { topics: BTreeMap::new(), limit, unlisted: 0, span: None }
+    }
+
+    /// Returns the account of a topic, by its address. `None` if there are too many.
+    pub fn topic(&mut self, address: &str) -> Option<&mut Topic> {
+        if !self.topics.contains_key(address) {
+            if self.topics.len() >= self.limit {
+                return None;
+            }
+            self.topics.insert(address.to_owned(), Topic::default());
+        }
+        self.topics.get_mut(address)
+    }
+
+    /// Adds a message that came at a time. `origin` is its publisher, where it is known.
+    pub fn message(&mut self, address: &str, time: Timestamp, payload: &[u8], origin: Option<u64>) {
+        self.pass(time);
+        let Some(topic) = self.topic(address) else {
+            self.unlisted += 1;
+            return;
+        };
+        let (kind, value) = guess::read(payload);
+        topic.count(kind, payload.len(), time);
+        if let Some(value) = value {
+            topic.fields.add(&value);
+        }
+        if let Some(origin) = origin
+            && topic.origins.len() < ORIGINS
+            && !topic.origins.contains(&origin)
+        {
+            topic.origins.push(origin);
+            topic.publishers = topic.publishers.max(Some(topic.origins.len()));
+        }
+    }
+
+    /// Adds a message of a recording, which is JSON already.
+    fn value(&mut self, address: &str, time: Timestamp, bytes: usize, value: &serde_json::Value) {
+        self.pass(time);
+        match self.topic(address) {
+            Some(topic) => {
+                topic.count(PayloadKind::Json, bytes, time);
+                topic.fields.add(value);
+            }
+            None => self.unlisted += 1,
+        }
+    }
+
+    /// Says that time went on to here: what came before is all that came.
+    pub fn pass(&mut self, time: Timestamp) {
+        let (first, last) = self.span.unwrap_or((time, time));
+        self.span = Some((first.min(time), last.max(time)));
+    }
+
+    /// Ends the survey: gaps reach to its end.
+    pub fn end(&mut self) {
+        if let Some((_, last)) = self.span {
+            self.topics.values_mut().for_each(|topic| topic.pace.end(last));
+        }
+    }
+
+    /// Returns the topics with their addresses, in alphabetical order.
+    pub fn topics(&self) -> impl ExactSizeIterator<Item = (&str, &Topic)> {
+        self.topics.iter().map(|(address, topic)| (&**address, topic))
+    }
+
+    /// Returns the number of messages on topics beyond the limit.
+    pub fn unlisted(&self) -> u64 {
+        self.unlisted
+    }
+
+    /// Returns the largest number of topics.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Returns how long the survey took, in nanoseconds.
+    pub fn span(&self) -> u64 {
+        self.span.map_or(0, |(first, last)| pace::between(first, last))
+    }
+}
+
+impl Topic {
+    fn count(&mut self, kind: PayloadKind, bytes: usize, time: Timestamp) {
+        self.messages += 1;
+        self.bytes += bytes as u64;
+        let (least, most) = self.sizes.unwrap_or((bytes, bytes));
+        self.sizes = Some((least.min(bytes), most.max(bytes)));
+        *self.kinds.entry(kind).or_default() += 1;
+        self.pace.add(time);
+    }
+
+    /// Returns the encoding of most messages; `None` without messages.
+    pub fn kind(&self) -> Option<PayloadKind> {
+        self.kinds.iter().max_by_key(|(_, count)| **count).map(|(kind, _)| *kind)
+    }
+
+    /// Whether all messages have one encoding.
+    pub fn is_uniform(&self) -> bool {
+        self.kinds.len() < 2
+    }
+
+    /// Returns the mean number of bytes of a message.
+    pub fn mean_size(&self) -> u64 {
+        self.bytes.checked_div(self.messages).unwrap_or(0)
+    }
+}

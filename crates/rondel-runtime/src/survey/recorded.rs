@@ -1,0 +1,119 @@
+//! Surveys of recordings.
+
+use rondel_decode::lines::{Lines, TraceTopic};
+use rondel_event::{Block, Layout, Projection, TimeUnit};
+use serde_json::{Map, Value};
+
+use super::Survey;
+
+/// A survey of the lines of a recording, in every form that `rondel check` reads.
+pub struct RecordedSurvey {
+    survey: Survey,
+    lines: Lines,
+    unreadable: u64,
+}
+
+impl RecordedSurvey {
+    /// A survey of at most so many topics.
+    pub fn new(limit: usize) -> RecordedSurvey {
+        let all = TraceTopic::new(Vec::new(), Projection::default());
+        // Times are read as a check reads them.
+        let lines = Lines::new(&[all], true, TimeUnit::Seconds).skip_errors(true);
+        RecordedSurvey { survey: Survey::new(limit), lines, unreadable: 0 }
+    }
+
+    /// Adds a line, with its line break.
+    pub fn line(&mut self, line: &[u8]) {
+        let text = line.trim_ascii();
+        if text.is_empty() {
+            return;
+        }
+        let mut block = Block::new(Layout { topics: 1, ..Layout::default() });
+        let read = self.lines.decode(line, 0, line.len(), &mut block);
+        let (Ok(_), 1, Ok(value)) = (read, block.len(), serde_json::from_slice(text)) else {
+            self.unreadable += 1;
+            return;
+        };
+        let (topic, payload) = parts(value);
+        self.survey.value(&topic, block.time(0), text.len(), &payload);
+    }
+
+    /// Ends the survey. Returns it with the number of lines that could not be read.
+    pub fn end(mut self) -> (Survey, u64) {
+        self.survey.end();
+        (self.survey, self.unreadable)
+    }
+}
+
+/// The name of a topic where lines do not name one.
+const UNNAMED: &str = "trace";
+
+/// Returns the topic and the payload of a line.
+fn parts(line: Value) -> (String, Value) {
+    let Value::Object(mut members) = line else { return (UNNAMED.to_owned(), line) };
+    let topic = match members.remove("topic") {
+        Some(Value::String(topic)) => topic,
+        _ => UNNAMED.to_owned(),
+    };
+    let in_text = |payload: Value| match &payload {
+        Value::String(text) => serde_json::from_str(text).unwrap_or(payload),
+        _ => payload,
+    };
+    let payload = match take(&mut members, &["data", "payload"]) {
+        Some(("data", data @ Value::Object(_))) => data,
+        Some((_, data)) if members.contains_key("arrival") || members.contains_key("tst") => in_text(data),
+        other => {
+            members.extend(other.map(|(name, value)| (name.to_owned(), value)));
+            members.remove("time");
+            Value::Object(members)
+        }
+    };
+    (topic, payload)
+}
+
+/// Removes the first of these members.
+fn take<'n>(members: &mut Map<String, Value>, names: &[&'n str]) -> Option<(&'n str, Value)> {
+    names.iter().find_map(|name| Some((*name, members.remove(*name)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_form_of_a_line_is_read() {
+        for (line, topic, payload) in [
+            (json!({"topic": "a", "time": 1, "v": 2}), "a", json!({"v": 2})),
+            (json!({"topic": "a", "time": 1, "data": {"v": 2}}), "a", json!({"v": 2})),
+            (json!({"topic": "a", "time": 1, "data": 2}), "a", json!({"data": 2})),
+            (json!({"topic": "a", "time": null, "arrival": 3, "data": [2]}), "a", json!([2])),
+            (json!({"topic": "a", "time": 1, "arrival": 3, "payload": "\\x00"}), "a", json!("\\x00")),
+            (
+                json!({"tst": "2026-01-01T00:00:00Z", "topic": "a", "payload": "{\"v\": 2}"}),
+                "a",
+                json!({"v": 2}),
+            ),
+            (json!([1, 2]), "trace", json!([1, 2])),
+            (json!({"v": 2}), "trace", json!({"v": 2})),
+        ] {
+            assert_eq!(parts(line), (topic.to_owned(), payload));
+        }
+    }
+
+    #[test]
+    fn times_are_those_of_a_check() {
+        let mut survey = RecordedSurvey::new(10);
+        for line in [
+            "{\"topic\":\"a\",\"time\":\"500 ms\"}\n",
+            "{\"topic\":\"a\",\"time\":{\"sec\":2,\"nanosec\":0}}\n",
+            "x\n",
+            "\n",
+        ] {
+            survey.line(line.as_bytes());
+        }
+        let (survey, unreadable) = survey.end();
+        assert_eq!((survey.span(), unreadable), (1_500_000_000, 1));
+        assert_eq!(survey.topics().next().map(|(name, topic)| (name, topic.messages)), Some(("a", 2)));
+    }
+}

@@ -1,0 +1,176 @@
+//! `rondel topics` and `rondel init`: what they see on networks and in recordings, and that what they write runs.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
+
+mod support;
+
+use std::path::Path;
+
+use support::network::{
+    arguments, dds, dds_domain, free_endpoint, independent, python, zenoh, zenoh_listening,
+};
+use support::process::Process;
+use support::{Folder, rondel, rondel_with_input};
+
+fn example(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name).to_str().unwrap().to_owned()
+}
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+/// Publishes once somebody subscribes, and stays.
+fn publisher(topic: &str, network: &[String]) -> Process {
+    let mut publisher = Process::rondel(arguments(&["publish", "--to", topic, "--wait", "60"], network));
+    let lines: String = (0..400).map(|i| format!("{{\"speed\": {}.5, \"on\": true}}\n", i % 10)).collect();
+    publisher.write(lines.as_bytes());
+    publisher
+}
+
+#[test]
+fn topics_of_a_recording() {
+    let listed = rondel(["topics", &example("vehicle.jsonl")]);
+    listed.expect_status(0).expect_stderr(&["3 topics in "]);
+    let lines: Vec<&str> = listed.stdout.lines().collect();
+    assert!(lines[0].starts_with("topic     type  encoding  messages  rate"), "{}", listed.stdout);
+    assert!(lines.len() == 4 && lines[2].starts_with("gear"), "{}", listed.stdout);
+    let listed = rondel(["topics", &example("vehicle.jsonl"), "--format", "json", "--limit", "2"]);
+    let seen = json(&listed.stdout);
+    assert_eq!(seen["topics"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        (&seen["topics"][0]["encoding"], &seen["topics"][0]["type"]),
+        (&"json".into(), &serde_json::Value::Null)
+    );
+    assert!(seen["unlisted"].as_u64().unwrap() > 0);
+    listed.expect_stderr(&["only 2 topics are listed"]);
+    rondel(["topics", "nowhere.jsonl"]).expect_status(3);
+    rondel(["topics", "a.jsonl", "b.jsonl"]).expect_status(2).expect_stderr(&["one recording"]);
+}
+
+/// What `rondel init` writes about a recording is satisfied by the recording.
+#[test]
+fn drafts_of_recordings_are_satisfied() {
+    for name in ["vehicle", "driving_chain", "flights", "mode_manager", "requests", "takeover"] {
+        let (folder, trace) = (Folder::new(), example(&format!("{name}.jsonl")));
+        let own = folder.path("drafts/new");
+        rondel(["init", &trace, "--folder", &own])
+            .expect_status(0)
+            .expect_stderr(&["wrote ", "next: rondel check "]);
+        let (specification, deployment) =
+            (folder.path("drafts/new/first.rondel"), folder.path("drafts/new/rondel.yaml"));
+        rondel(["check", &specification, &trace]).expect_status(0);
+        rondel(["check", &deployment, &trace]).expect_status(0);
+        rondel(["validate", &deployment]).expect_status(0);
+        rondel(["fmt", "--check", &specification]).expect_status(0);
+        let text = std::fs::read_to_string(&specification).unwrap();
+        if text.contains("test \"") {
+            rondel(["test", &specification]).expect_status(0);
+        }
+        let again = rondel(["init", &trace, "--folder", &own]);
+        again.expect_status(2).expect_stderr(&["first.rondel exists already"]);
+        assert_eq!(std::fs::read_to_string(&specification).unwrap(), text);
+    }
+}
+
+#[test]
+fn a_draft_finds_what_is_different() {
+    let folder = Folder::new();
+    let line = |i: u32, gear: u32| {
+        format!("{{\"topic\": \"gear\", \"time\": {}, \"report\": {gear}}}\n", f64::from(i) / 10.0)
+    };
+    let trace: String = (0..100).map(|i| line(i, 2 + i % 2)).collect();
+    let other: String = (0..50).chain(80..100).map(|i| line(i, if i == 30 { 20 } else { 2 })).collect();
+    let (trace, other) = (folder.file("a.jsonl", trace), folder.file("b.jsonl", other));
+    rondel(["init", &trace, "--folder", &folder.path("")]).expect_status(0);
+    let specification = folder.path("first.rondel");
+    rondel(["check", &specification, &trace]).expect_status(0);
+    let found = rondel(["check", &specification, &other]);
+    found.expect_status(1);
+    for property in ["gear_fresh", "gear_rate", "gear_report"] {
+        let violated = |line: &str| line.starts_with("violated") && line.contains(property);
+        assert!(found.stdout.lines().any(violated), "{property}\n{}", found.stdout);
+    }
+}
+
+#[test]
+fn nothing_is_said_with_where_it_was_looked_for() {
+    let endpoint = free_endpoint();
+    let listed =
+        rondel(arguments(&["topics", "zenoh:a/**", "--for", "1"], &zenoh_listening("router", &endpoint)));
+    listed.expect_status(0).expect_stdout("").expect_stderr(&[
+        "no topic: no message came, and no publisher is announced; looked at 1 second at zenoh:a/**",
+        "no other participant of Zenoh was found",
+    ]);
+    let folder = Folder::new();
+    let empty = folder.file("empty.jsonl", "");
+    rondel(["init", &empty, "--folder", &folder.path("x")])
+        .expect_status(2)
+        .expect_stderr(&["nothing to write about"]);
+    assert!(!folder.as_path().join("x").exists());
+}
+
+#[test]
+fn topics_on_zenoh_become_a_deployment() {
+    let (folder, endpoint) = (Folder::new(), free_endpoint());
+    let own = ["init", "--for", "5", "--folder", &folder.path("")];
+    let mut init = Process::rondel(arguments(&own, &zenoh_listening("router", &endpoint)));
+    init.wait_stderr("looking at zenoh:**");
+    let lines: String = (0..40).map(|i| format!("{{\"v\": {}.5}}\n", i % 10)).collect();
+    let own = ["publish", "--to", "zenoh:demo/speed", "--wait", "60"];
+    rondel_with_input(arguments(&own, &zenoh("client", &endpoint)), lines.as_bytes()).expect_status(0);
+    init.finish().expect_status(0).expect_stderr(&["1 topic", "next: rondel run"]);
+    let deployment = folder.path("rondel.yaml");
+    rondel(["validate", &deployment]).expect_status(0);
+    rondel(["test", &folder.path("first.rondel")]).expect_status(0);
+    let text = std::fs::read_to_string(&deployment).unwrap();
+    assert!(text.contains("source: \"zenoh:demo/speed\"") && text.contains(&endpoint), "{text}");
+    let text = std::fs::read_to_string(folder.path("first.rondel")).unwrap();
+    assert!(text.contains("topic speed \"demo/speed\" { v: float }"), "{text}");
+}
+
+#[test]
+fn topics_on_dds_have_types_and_publishers() {
+    let domain = dds_domain();
+    let network = dds(&domain);
+    let publisher = publisher("dds:plant/state", &network);
+    let listed = rondel(arguments(&["topics", "--for", "4", "--format", "json"], &network));
+    listed.expect_status(0).expect_stderr(&["1 topic in 4 seconds at dds:* (domain "]);
+    let topic = &json(&listed.stdout)["topics"][0];
+    assert_eq!((&topic["address"], &topic["publishers"]), (&"dds:plant/state".into(), &1.into()), "{topic}");
+    assert_eq!(topic["type"], "std_msgs::msg::dds_::String_", "{topic}");
+    assert!(topic["qos"].as_str().unwrap().starts_with("reliable"), "{topic}");
+    publisher.finish().expect_status(0);
+}
+
+#[test]
+fn topics_of_ros_2_over_zenoh_have_their_names() {
+    let Some(python) = python("topics_of_ros_2_over_zenoh_have_their_names") else { return };
+    let endpoint = free_endpoint();
+    let folder = Folder::new();
+    let network = zenoh_listening("router", &endpoint);
+    for command in [&["topics", "--format", "json"][..], &["init", "--folder", &folder.path("")]] {
+        let own = [command, &["--for", "5"]].concat();
+        let mut looking = Process::rondel(arguments(&own, &network));
+        looking.wait_stderr("looking at zenoh:**");
+        let options = ["/fleet/chatter", "--count", "8", "--stay", "--connect", &endpoint];
+        let mut publisher = independent(&python, "ros2_zenoh_publish.py", &options);
+        publisher.wait_stdout("sent 8");
+        let seen = looking.finish();
+        seen.expect_status(0);
+        publisher.finish().expect_status(0);
+        if command[0] == "topics" {
+            let topic = &json(&seen.stdout)["topics"][0];
+            let texts = [("name", "/fleet/chatter"), ("type", "std_msgs/msg/String"), ("encoding", "cdr")];
+            for (name, text) in texts {
+                assert_eq!(topic[name], text, "{topic}");
+            }
+            assert_eq!((&topic["publishers"], &topic["messages"]), (&1.into(), &8.into()), "{topic}");
+            assert!(topic["qos"].as_str().unwrap().contains("reliable"), "{topic}");
+        }
+    }
+    let specification = std::fs::read_to_string(folder.path("first.rondel")).unwrap();
+    let declared = "topic chatter \"/fleet/chatter\" : std_msgs/msg/String";
+    assert!(specification.contains(declared), "{specification}");
+    rondel(["validate", &folder.path("rondel.yaml")]).expect_status(0);
+}
