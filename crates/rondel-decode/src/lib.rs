@@ -7,7 +7,7 @@
 //! - [`lines`]: JSON lines, each a message with its topic and time.
 //! - [`binary`]: CBOR and MessagePack payloads of one topic.
 //! - [`cdr`]: messages of DDS and ROS 2, in every encoding of DDS-XTypes.
-//! - [`schema`]: types of messages, from ROS 2 `.msg` and OMG IDL.
+//! - [`schema`]: types of messages, from ROS 2 `.msg`, OMG IDL and type objects of DDS.
 //!
 //! [`Decoder`] is one of these, chosen by an [`Encoding`].
 

@@ -74,6 +74,30 @@ impl<'a> Sample<'a> {
     }
 }
 
+/// A change of a topic that is no sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change<'a> {
+    /// A publisher disposed of an instance.
+    Disposed(Instance<'a>),
+    /// An instance has no publishers any more.
+    Unregistered(Instance<'a>),
+    /// No sample of an instance came within the deadline of the subscription.
+    MissedDeadline,
+    /// The topic has a publisher that is alive, or none any more.
+    Alive(bool),
+}
+
+/// An instance of a topic: the samples with one value of the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Instance<'a> {
+    /// The only one of a topic without a key, or one whose key is not known.
+    Unnamed,
+    /// By its key: the serialised members of it.
+    Key(&'a [u8]),
+    /// By its last sample.
+    Sample(&'a [u8]),
+}
+
 /// Consumer of the samples of subscriptions.
 ///
 /// Its methods are called on the network's own thread, so that no message changes threads on its way
@@ -98,6 +122,9 @@ pub trait Receiver: Send + Sync + 'static {
     fn missed(&self, topic: TopicId, from: Timestamp, until: Option<Timestamp>) {
         let _ = (topic, from, until);
     }
+
+    /// Called when something else than a sample came of a topic, in order with its samples. Only DDS calls it.
+    fn changed(&self, _topic: TopicId, _change: Change<'_>, _time: Timestamp) {}
 
     /// Whether [`idle`](Receiver::idle) is to be called. Queried once for each subscription, since
     /// detecting idleness has a cost on Zenoh.

@@ -1,6 +1,7 @@
-//! Addresses on networks, in their written form: `zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC`, `stdout`; with an
-//! encoding, `zenoh+cdr_string:KEY`.
+//! Addresses on networks, in their written form: `zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC`, `ros2:/TOPIC`, `stdout`; with
+//! an encoding, `zenoh+cdr_string:KEY`.
 
+use crate::ros2::{self, Middleware};
 use crate::{dds, mqtt, zenoh};
 
 /// An address on a network, or standard output.
@@ -12,6 +13,8 @@ pub enum Address {
     Dds(String, dds::TopicType, dds::TopicQos),
     /// A topic or a filter, the settings to subscribe to it, and the encoding of its payloads.
     Mqtt(String, mqtt::SubscriptionSettings, Encoding),
+    /// A topic of ROS 2, and the encoding of its payloads: CDR of its type, or JSON in the text of its type.
+    Ros2(Box<ros2::Topic>, Encoding),
     /// Standard output.
     Stdout,
 }
@@ -28,6 +31,9 @@ pub enum Encoding {
 impl Encoding {
     /// JSON, the usual encoding.
     pub const JSON: Encoding = Encoding::Of(rondel_decode::Encoding::Json);
+
+    /// CDR of the type of a topic.
+    pub const CDR: Encoding = Encoding::Of(rondel_decode::Encoding::Cdr);
 
     /// Reads its name.
     ///
@@ -53,7 +59,7 @@ impl Encoding {
 }
 
 /// The names of the networks, which stand before the colon of an address.
-const NETWORKS: [&str; 3] = ["zenoh", "dds", "mqtt"];
+const NETWORKS: [&str; 4] = ["zenoh", "dds", "mqtt", "ros2"];
 
 impl Address {
     /// Returns whether messages of this address may have been missed in an outage, of which nothing else tells.
@@ -63,12 +69,20 @@ impl Address {
                 Address::Zenoh(..) => outage.network == "zenoh",
                 Address::Dds(..) => outage.network == "dds",
                 Address::Mqtt(..) => outage.network == "mqtt",
+                Address::Ros2(topic, _) => match outage.network {
+                    "zenoh" => topic.may_be_on(Middleware::Zenoh),
+                    "dds" => {
+                        let lost = outage.neighbour.as_ref();
+                        topic.may_be_on(Middleware::Dds) && lost.is_none_or(|lost| *lost == topic.name.dds())
+                    }
+                    _ => false,
+                },
                 Address::Stdout => false,
             }
     }
 
-    /// Reads `zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC` or `stdout`, on Zenoh and MQTT with an encoding if it
-    /// is not JSON.
+    /// Reads `zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC`, `ros2:/TOPIC` or `stdout`, on Zenoh and MQTT with an encoding if
+    /// it is not JSON.
     ///
     /// # Errors
     /// The mistake, in words.
@@ -78,7 +92,7 @@ impl Address {
         }
         let Some((network, name)) = text.split_once(':') else {
             return Err(format!(
-                "'{text}' is not an address; write NETWORK:NAME, such as zenoh:demo/state, dds:state or mqtt:demo/state"
+                "'{text}' is not an address; write NETWORK:NAME, such as zenoh:demo/state, dds:state, mqtt:demo/state or ros2:/state"
             ));
         };
         let (network, encoding) = match network.split_once('+') {
@@ -97,6 +111,10 @@ impl Address {
             "mqtt" => {
                 mqtt::check_filter(name).map_err(|e| e.to_string())?;
                 Ok(Address::Mqtt(name.to_owned(), mqtt::SubscriptionSettings::default(), Encoding::JSON))
+            }
+            "ros2" => {
+                let topic = ros2::Topic::parse(name).map_err(|e| e.to_string())?;
+                Ok(Address::Ros2(Box::new(topic), Encoding::CDR))
             }
             other => {
                 let likeness = |name: &&str| strsim::jaro_winkler(other, name);
@@ -122,9 +140,16 @@ impl Address {
         match self {
             Address::Zenoh(key, _) => Ok(Address::Zenoh(key, encoding)),
             Address::Mqtt(topic, settings, _) => Ok(Address::Mqtt(topic, settings, encoding)),
-            Address::Dds(name, dds::TopicType::Text(_), qos)
-                if encoding == Encoding::Of(rondel_decode::Encoding::Cdr) =>
-            {
+            Address::Ros2(topic, _) if encoding == Encoding::CDR => Ok(Address::Ros2(topic, encoding)),
+            Address::Ros2(topic, _) if matches!(encoding, Encoding::JSON | Encoding::CdrString) => {
+                let topic = topic.of_text().map_err(|e| e.to_string())?;
+                Ok(Address::Ros2(Box::new(topic), Encoding::CdrString))
+            }
+            Address::Ros2(..) => Err(format!(
+                "messages of ROS 2 are not {}: they are cdr of the type of the topic, or json in a string",
+                encoding.name()
+            )),
+            Address::Dds(name, dds::TopicType::Text(_), qos) if encoding == Encoding::CDR => {
                 Ok(Address::Dds(name, dds::TopicType::Raw(dds::RawType::default()), qos))
             }
             address if encoding == Encoding::JSON => Ok(address),
@@ -139,8 +164,10 @@ impl Address {
     /// Returns the encoding of its payloads.
     pub fn encoding(&self) -> Encoding {
         match self {
-            Address::Zenoh(_, encoding) | Address::Mqtt(.., encoding) => *encoding,
-            Address::Dds(_, dds::TopicType::Raw(_), _) => Encoding::Of(rondel_decode::Encoding::Cdr),
+            Address::Zenoh(_, encoding) | Address::Mqtt(.., encoding) | Address::Ros2(_, encoding) => {
+                *encoding
+            }
+            Address::Dds(_, dds::TopicType::Raw(_), _) => Encoding::CDR,
             // The string around JSON on DDS is read and written by the network itself.
             Address::Dds(..) | Address::Stdout => Encoding::JSON,
         }
@@ -153,7 +180,8 @@ impl Address {
     pub fn parse_source(text: &str) -> Result<Address, String> {
         match Address::parse(text)? {
             Address::Stdout => {
-                Err("stdout cannot be a source; write zenoh:KEY, dds:TOPIC or mqtt:TOPIC".to_owned())
+                Err("stdout cannot be a source; write zenoh:KEY, dds:TOPIC, mqtt:TOPIC or ros2:/TOPIC"
+                    .to_owned())
             }
             address => Ok(address),
         }
@@ -171,6 +199,7 @@ impl Address {
             Address::Mqtt(topic, ..) if !mqtt::is_single(&topic) => Err(format!(
                 "cannot publish on '{topic}': a topic to publish on has no wildcards (+, #) and no $share"
             )),
+            address @ Address::Ros2(..) if !text.starts_with("ros2+") => address.encoded(Encoding::CdrString),
             address if !matches!(address.encoding(), Encoding::JSON | Encoding::CdrString) => {
                 Err(format!("cannot publish on {address}: what Rondel publishes is JSON"))
             }
@@ -184,6 +213,13 @@ impl Address {
             (Address::Zenoh(a, _), Address::Zenoh(b, _)) => zenoh::keys_meet(a, b),
             (Address::Dds(a, ..), Address::Dds(b, ..)) => a == b,
             (Address::Mqtt(a, ..), Address::Mqtt(b, ..)) => mqtt::filters_meet(a, b),
+            (Address::Ros2(a, _), Address::Ros2(b, _)) => a.name == b.name,
+            (Address::Ros2(a, _), Address::Dds(b, ..)) | (Address::Dds(b, ..), Address::Ros2(a, _)) => {
+                a.may_be_on(Middleware::Dds) && a.name.dds() == *b
+            }
+            (Address::Ros2(a, _), Address::Zenoh(b, _)) | (Address::Zenoh(b, _), Address::Ros2(a, _)) => {
+                a.may_be_on(Middleware::Zenoh) && zenoh::keys_meet(b, &format!("*{}/*/*", a.name))
+            }
             _ => false,
         }
     }
@@ -191,7 +227,11 @@ impl Address {
     /// Returns whether a publisher there may hold verdicts back to fill a packet, and must be released when no more
     /// come.
     pub fn holds_back(&self) -> bool {
-        matches!(self, Address::Dds(..) | Address::Mqtt(..))
+        match self {
+            Address::Dds(..) | Address::Mqtt(..) => true,
+            Address::Ros2(topic, _) => topic.may_be_on(Middleware::Dds),
+            Address::Zenoh(..) | Address::Stdout => false,
+        }
     }
 
     /// Returns the address below this one that is named after a property.
@@ -215,7 +255,20 @@ impl Address {
                 mqtt::check_topic(&topic).map_err(|e| e.to_string())?;
                 Ok(Address::Mqtt(topic, *settings, *encoding))
             }
+            Address::Ros2(topic, encoding) => {
+                let name = ros2::TopicName::parse(&format!("{}/{property}", topic.name));
+                let name = name.map_err(|e| e.to_string())?;
+                let topic = ros2::Topic { name, ..(**topic).clone() };
+                Ok(Address::Ros2(Box::new(topic), *encoding))
+            }
             Address::Stdout => Ok(Address::Stdout),
+        }
+    }
+
+    /// Sets the middleware of a topic of ROS 2.
+    pub fn join_ros2(&mut self, settings: &ros2::Settings) {
+        if let Address::Ros2(topic, _) = self {
+            topic.middleware = Some(settings.middleware);
         }
     }
 }
@@ -230,6 +283,8 @@ impl std::fmt::Display for Address {
             Address::Zenoh(key, _) => write!(f, "zenoh{encoding}:{key}"),
             Address::Dds(name, ..) => write!(f, "dds:{name}"),
             Address::Mqtt(topic, ..) => write!(f, "mqtt{encoding}:{topic}"),
+            // Text is published and cdr is read, unless a deployment says so.
+            Address::Ros2(topic, _) => write!(f, "ros2:{}", topic.name),
             Address::Stdout => f.write_str("stdout"),
         }
     }
@@ -264,4 +319,80 @@ pub fn returns<'a>(
         let source = sources.clone().find(|source| source.meets(sink))?;
         Some(format!("verdicts on {sink} would come back as messages of {source}; publish them elsewhere"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on(middleware: Middleware, text: &str) -> Address {
+        let mut address = Address::parse(text).unwrap();
+        address.join_ros2(&ros2::Settings::new(middleware, 0).unwrap());
+        address
+    }
+
+    #[test]
+    fn topics_of_ros_2_are_addresses() {
+        let source = Address::parse_source("ros2:vehicle/status").unwrap();
+        assert_eq!(
+            (source.to_string(), source.encoding()),
+            ("ros2:/vehicle/status".to_owned(), Encoding::CDR)
+        );
+        let sink = Address::parse_sink("ros2:/verdict").unwrap();
+        assert_eq!(sink.encoding(), Encoding::CdrString);
+        let Address::Ros2(topic, _) = &sink else { unreachable!() };
+        assert_eq!(topic.message_type.as_ref().unwrap().to_string(), "std_msgs/msg/String");
+        let below = spread(&[sink], &["a".to_owned(), "b".to_owned()]).unwrap();
+        assert_eq!(below[1][0].to_string(), "ros2:/verdict/b");
+        for (text, expected) in [
+            (
+                "ros2:/a-b",
+                "'/a-b' is not a ROS 2 topic name: it contains '-'; letters, digits, _ and / are allowed; did you mean '/a_b'?",
+            ),
+            (
+                "ros2+cbor:/a",
+                "messages of ROS 2 are not cbor: they are cdr of the type of the topic, or json in a string",
+            ),
+            ("ros:/a", "unknown network 'ros'; did you mean 'ros2'?"),
+        ] {
+            // Not every build knows every encoding.
+            if let Err(error) = Address::parse(text)
+                && !error.starts_with("unknown encoding")
+            {
+                assert_eq!(error, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn verdicts_that_would_come_back_are_found_on_either_middleware() {
+        let dds = on(Middleware::Dds, "ros2:/a/b");
+        let zenoh = on(Middleware::Zenoh, "ros2:/a/b");
+        for (one, other, meets) in [
+            (&dds, "dds:rt/a/b", true),
+            (&dds, "dds:a/b", false),
+            (&dds, "zenoh:**", false),
+            (&zenoh, "zenoh:**", true),
+            (&zenoh, "zenoh:0/a/b/*/*", true),
+            (&zenoh, "zenoh:0/a/c/**", false),
+            (&zenoh, "dds:rt/a/b", false),
+            (&zenoh, "ros2:/a/b", true),
+        ] {
+            let other = Address::parse(other).unwrap();
+            assert_eq!((one.meets(&other), other.meets(one)), (meets, meets), "{other}");
+        }
+        assert!(dds.holds_back() && !zenoh.holds_back());
+        let mut outage = crate::adapter::Outage {
+            network: "dds",
+            neighbour: Some("rt/a/b".to_owned()),
+            from: rondel_event::Timestamp::from_nanos(0),
+            until: None,
+            carried: true,
+        };
+        assert!(dds.is_missed(&outage) && !zenoh.is_missed(&outage));
+        outage.neighbour = Some("rt/a".to_owned());
+        assert!(!dds.is_missed(&outage));
+        outage.network = "zenoh";
+        assert!(!dds.is_missed(&outage) && zenoh.is_missed(&outage));
+    }
 }

@@ -11,6 +11,7 @@ use rondel_event::TopicId;
 use crate::adapter::{Listener, Outage, Publisher, Receiver, Recovered, Subscription};
 use crate::address::{Address, Encoding};
 use crate::cdr_string::{Unwrapping, Wrapping};
+use crate::ros2::{self, Middleware, Ros2Error};
 use crate::{dds, mqtt, zenoh};
 
 /// The time limit for delivering published messages at the end.
@@ -29,6 +30,8 @@ pub struct NetworkSettings {
     pub dds: Option<dds::Settings>,
     /// How to join MQTT.
     pub mqtt: Option<Mqtt>,
+    /// How to join ROS 2, which also needs the settings of its middleware. They may be wrong in the environment.
+    pub ros2: Option<Result<ros2::Settings, Ros2Error>>,
 }
 
 impl NetworkSettings {
@@ -62,13 +65,56 @@ impl NetworkSettings {
         }
     }
 
-    /// Adds default settings for the network of this address, unless it has settings.
+    /// Adds default settings for the network of this address, unless it has settings; for ROS 2 those of the
+    /// environment.
     pub fn need(&mut self, address: &Address) {
         match address {
+            Address::Ros2(..) => self.need_ros2(),
             Address::Zenoh(..) => _ = self.zenoh.get_or_insert_default(),
             Address::Dds(..) => _ = self.dds.get_or_insert_default(),
             Address::Mqtt(..) => _ = self.mqtt.get_or_insert_default(),
             Address::Stdout => {}
+        }
+    }
+
+    fn need_ros2(&mut self) {
+        let of_environment = || ros2::Settings::from_environment(|name| std::env::var(name).ok());
+        let Ok(settings) = self.ros2.get_or_insert_with(of_environment) else { return };
+        match settings.middleware {
+            Middleware::Zenoh => _ = self.zenoh.get_or_insert_with(|| settings.zenoh()),
+            Middleware::Dds if self.dds.is_none() => match settings.dds() {
+                Ok(dds) => self.dds = Some(dds),
+                Err(error) => self.ros2 = Some(Err(error)),
+            },
+            Middleware::Dds => {}
+        }
+    }
+
+    /// Checks that ROS 2 has a middleware on its domain.
+    fn check_ros2(&self) -> Result<(), JoinError> {
+        let setting = |error: String| Err(JoinError::Setting(error));
+        match (&self.ros2, &self.zenoh, &self.dds) {
+            (Some(Err(error)), ..) => setting(format!("cannot join ROS 2: {error}")),
+            (Some(Ok(ros2)), _, Some(dds))
+                if ros2.middleware == Middleware::Dds && ros2.domain != dds.domain =>
+            {
+                setting(format!(
+                    "ROS 2 is on the domain {}, and DDS on the domain {}; a run joins one domain of DDS",
+                    ros2.domain, dds.domain
+                ))
+            }
+            (Some(Ok(ros2)), zenoh, dds) => {
+                let is_there = match ros2.middleware {
+                    Middleware::Zenoh => zenoh.is_some(),
+                    Middleware::Dds => dds.is_some(),
+                };
+                if is_there {
+                    Ok(())
+                } else {
+                    setting(format!("ROS 2 needs settings of {}", ros2.middleware))
+                }
+            }
+            (None, ..) => Ok(()),
         }
     }
 }
@@ -87,7 +133,14 @@ pub struct Networks {
     zenoh: Option<zenoh::Session>,
     dds: Option<dds::Participant>,
     mqtt: Option<(mqtt::Session, mqtt::PublisherSettings)>,
+    ros2: Option<Ros2>,
     listeners: Vec<Listener>,
+}
+
+/// ROS 2, joined through its middleware.
+enum Ros2 {
+    Zenoh(zenoh::Ros2Node),
+    Dds,
 }
 
 /// How often a network that cannot be reached yet is reported.
@@ -123,6 +176,7 @@ impl NetworkSettings {
     /// [`JoinError::Setting`].
     pub fn check(&self) -> Result<(), JoinError> {
         let setting = |error: String| JoinError::Setting(error);
+        self.check_ros2()?;
         self.zenoh.as_ref().map_or(Ok(()), |s| s.check().map_err(|e| setting(e.to_string())))?;
         self.mqtt.as_ref().map_or(Ok(()), |m| m.settings.check().map_err(|e| setting(e.to_string())))
     }
@@ -165,7 +219,8 @@ impl Networks {
             true => JoinError::Unreachable(error),
             false => JoinError::Setting(error),
         };
-        let NetworkSettings { zenoh, dds, mqtt } = settings;
+        settings.check_ros2()?;
+        let NetworkSettings { zenoh, dds, mqtt, ros2 } = settings;
         let open_zenoh = |settings: &zenoh::Settings| {
             let mut last = None;
             let opened = zenoh::Session::open_connected(settings, |e| waiting(&mut last, e.to_string()));
@@ -205,7 +260,15 @@ impl Networks {
         }
         let of_zenoh = zenoh.iter().flat_map(|session| session.listeners().to_vec());
         let listeners = of_zenoh.chain(settings.dds.iter().flat_map(dds::Settings::listeners)).collect();
-        Ok(Networks { zenoh, dds, mqtt, listeners })
+        let ros2 = match (ros2, &zenoh) {
+            (Some(Ok(ros2)), Some(session)) if ros2.middleware == Middleware::Zenoh => {
+                let node = session.join_ros2(ros2).map_err(|e| JoinError::Unreachable(e.to_string()))?;
+                Some(Ros2::Zenoh(node))
+            }
+            (Some(_), _) => Some(Ros2::Dds),
+            (None, _) => None,
+        };
+        Ok(Networks { zenoh, dds, mqtt, ros2, listeners })
     }
 
     /// Returns everything that others can connect or send to.
@@ -225,6 +288,7 @@ impl Networks {
     ) -> Result<Box<dyn Subscription>, String> {
         match address.encoding() {
             Encoding::Of(_) => self.subscribe_plainly(address, topic, receiver),
+            Encoding::CdrString if self.has_text(address) => self.subscribe_plainly(address, topic, receiver),
             Encoding::CdrString => {
                 let unwrapping = Unwrapping::new(receiver, address.to_string());
                 let counting = unwrapping.counting();
@@ -250,6 +314,43 @@ impl Networks {
         Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
     }
 
+    /// Waits up to `limit` for a publisher of a topic on DDS, and returns the type that it announces; `None` if there is
+    /// none in time, and on other networks.
+    ///
+    /// # Errors
+    /// The reason, with the address.
+    pub fn discovered_type(
+        &self,
+        address: &Address,
+        limit: Duration,
+    ) -> Result<Option<dds::DiscoveredType>, String> {
+        match (address, &self.dds) {
+            (Address::Dds(topic, topic_type, _), Some(participant)) => participant
+                .discovered_type(topic, topic_type.name(), limit)
+                .map_err(|error| format!("cannot discover the type of {address}: {error}")),
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns the publishers and subscriptions on DDS, once no others have been discovered for `quiet`, or after
+    /// `limit`.
+    ///
+    /// # Errors
+    /// The reason.
+    pub fn dds_endpoints(
+        &self,
+        quiet: Duration,
+        limit: Duration,
+    ) -> Result<Vec<dds::DiscoveredEndpoint>, String> {
+        let listed = self.dds.as_ref().map(|participant| participant.endpoints(quiet, limit));
+        listed.transpose().map(Option::unwrap_or_default).map_err(|error| error.to_string())
+    }
+
+    /// Whether the network itself reads and writes the string around JSON.
+    fn has_text(&self, address: &Address) -> bool {
+        matches!((address, &self.ros2), (Address::Ros2(..), Some(Ros2::Dds)))
+    }
+
     fn subscribe_plainly<R: Receiver + ?Sized>(
         &self,
         address: &Address,
@@ -270,6 +371,20 @@ impl Networks {
                 let made = session.subscribe(filter, *settings, topic, receiver);
                 Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
             }
+            (Address::Ros2(of, encoding), _, dds, _) => match (&self.ros2, dds) {
+                (Some(Ros2::Zenoh(node)), _) => {
+                    let endpoint = of.endpoint(ros2::Qos::BEST_AVAILABLE).map_err(failed)?;
+                    let made =
+                        node.subscribe(&endpoint, topic, receiver).map_err(|e| failed(e.to_string()))?;
+                    Ok(Box::new(made))
+                }
+                (Some(Ros2::Dds), Some(participant)) => {
+                    let (topic_type, qos) = (of.dds_type(*encoding), of.dds_qos());
+                    let made = participant.subscribe_as(&of.name.dds(), (&topic_type, &qos), topic, receiver);
+                    Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
+                }
+                _ => Err(failed("ROS 2 was not joined".to_owned())),
+            },
             _ => Err(failed("it is not on a network that was joined".to_owned())),
         }
     }
@@ -297,6 +412,7 @@ impl Networks {
         let publisher = self.plain_publisher(address, schema, batching)?;
         Ok(match address.encoding() {
             Encoding::Of(_) => publisher,
+            Encoding::CdrString if self.has_text(address) => publisher,
             Encoding::CdrString => Box::new(Wrapping::new(publisher)),
         })
     }
@@ -331,6 +447,20 @@ impl Networks {
                 let made = participant.publisher_as(name, (topic_type, qos), schema, settings);
                 Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
             }
+            (Address::Ros2(of, encoding), _, dds, _) => match (&self.ros2, dds) {
+                (Some(Ros2::Zenoh(node)), _) => {
+                    let endpoint = of.endpoint(ros2::Qos::DEFAULT).map_err(failed)?;
+                    Ok(Box::new(node.publisher(&endpoint).map_err(|e| failed(e.to_string()))?))
+                }
+                (Some(Ros2::Dds), Some(participant)) => {
+                    let (topic_type, qos) = (of.dds_type(*encoding), of.dds_qos());
+                    let settings = dds::PublisherSettings { batching };
+                    let made =
+                        participant.publisher_as(&of.name.dds(), (&topic_type, &qos), schema, settings);
+                    Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
+                }
+                _ => Err(failed("ROS 2 was not joined".to_owned())),
+            },
             _ => Err(failed("it is not on a network that was joined".to_owned())),
         }
     }

@@ -156,11 +156,17 @@ impl NetworkArguments {
         addresses: impl Iterator<Item = &'a Address> + Clone,
     ) -> Result<NetworkSettings, String> {
         let on = |which: fn(&Address) -> bool| addresses.clone().any(which);
+        let (zenoh, dds, ros2) = (self.zenoh(), self.dds(), on(|a| matches!(a, Address::Ros2(..))));
+        // Without options, ROS 2 joins its middleware in its own way.
+        let on_zenoh = on(|a| matches!(a, Address::Zenoh(..))) || ros2 && zenoh != Default::default();
+        let on_dds = on(|a| matches!(a, Address::Dds(..))) || ros2 && dds != Default::default();
         let mut settings = NetworkSettings {
-            zenoh: on(|a| matches!(a, Address::Zenoh(..))).then(|| self.zenoh()),
-            dds: on(|a| matches!(a, Address::Dds(..))).then(|| self.dds()),
+            zenoh: on_zenoh.then_some(zenoh),
+            dds: on_dds.then_some(dds),
             mqtt: on(|a| matches!(a, Address::Mqtt(..))).then(|| self.mqtt()),
+            ros2: None,
         };
+        addresses.clone().for_each(|address| settings.need(address));
         if let Some(wait) = self.slow_consumer {
             settings.limit_slow_consumers(wait);
         }

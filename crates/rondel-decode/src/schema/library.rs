@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use rondel_event::Value;
 
-use super::{Definition, MAX_MEMBERS, Schema, SchemaError, TypeId, extract, idl, msg};
+use super::{Definition, MAX_MEMBERS, Schema, SchemaError, TypeId, extract, idl, msg, xtypes};
 
 /// A collection of type definitions, in the order in which they were added.
 #[derive(Clone, Debug, Default)]
@@ -53,6 +53,16 @@ impl Library {
         include: &dyn Fn(&str) -> Option<String>,
     ) -> Result<(), SchemaError> {
         self.add(|library| idl::parse(library, text, include))
+    }
+
+    /// Adds all types of a type mapping of DDS-XTypes, as participants of DDS describe their types: serialised in
+    /// little-endian XCDR2, without the four bytes of the encoding.
+    ///
+    /// # Errors
+    /// [`SchemaError`], with the offset, if the types are not complete or of a kind that is not read; nothing is added
+    /// then.
+    pub fn add_xtypes(&mut self, mapping: &[u8]) -> Result<(), SchemaError> {
+        self.add(|library| xtypes::parse(library, mapping))
     }
 
     /// Adds definitions, each after its name, that later ones may replace.

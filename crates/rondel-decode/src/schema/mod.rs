@@ -1,7 +1,7 @@
 //! Message types: one model for all languages that define them.
 //!
-//! A [`Library`] collects definitions, from ROS 2 `.msg` files ([`Library::add_msg`]) and OMG IDL
-//! ([`Library::add_idl`]); [`Library::ros`] knows common interfaces. [`Library::schema`] takes one type out of it, with all types that it is
+//! A [`Library`] collects definitions, from ROS 2 `.msg` files ([`Library::add_msg`]), OMG IDL
+//! ([`Library::add_idl`]) and type objects of DDS ([`Library::add_xtypes`]); [`Library::ros`] knows common interfaces. [`Library::schema`] takes one type out of it, with all types that it is
 //! made of: a [`Schema`], checked, without aliases, names or recursion. Decoders compile their plans
 //! from a schema and know nothing of the languages.
 //!
@@ -23,6 +23,7 @@ pub mod idl;
 mod library;
 pub mod msg;
 mod ros;
+mod xtypes;
 
 use rondel_event::Value;
 

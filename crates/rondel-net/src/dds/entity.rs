@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cyclors::{dds_duration_t, dds_entity_t, dds_qos_t, dds_return_t};
 
-use super::DeclareError;
+use super::{DeclareError, Durability, Ownership, Reliability, TopicQos};
 
 /// An owned handle of CycloneDDS. Deleting it deletes its children.
 ///
@@ -93,6 +93,95 @@ impl Qos {
             }
         }
         self
+    }
+
+    /// Sets what a subscription requests. By default no sample is lost, and none is asked for that was published before.
+    pub(super) fn requesting(self, qos: &TopicQos, max_samples: u32) -> Result<Qos, DeclareError> {
+        let limit = i32::try_from(max_samples.max(1)).unwrap_or(i32::MAX);
+        let reliability = match qos.reliability {
+            Some(Reliability::BestEffort) => cyclors::dds_reliability_kind_DDS_RELIABILITY_BEST_EFFORT,
+            Some(Reliability::Reliable) | None => cyclors::dds_reliability_kind_DDS_RELIABILITY_RELIABLE,
+        };
+        let durability = match qos.durability {
+            Some(Durability::Volatile) | None => cyclors::dds_durability_kind_DDS_DURABILITY_VOLATILE,
+            Some(Durability::TransientLocal) => cyclors::dds_durability_kind_DDS_DURABILITY_TRANSIENT_LOCAL,
+            Some(Durability::Transient) => cyclors::dds_durability_kind_DDS_DURABILITY_TRANSIENT,
+            Some(Durability::Persistent) => cyclors::dds_durability_kind_DDS_DURABILITY_PERSISTENT,
+        };
+        // SAFETY: `self.0` is a live object of `dds_create_qos`; the rest are plain numbers. Deadline and separation
+        // fit together, which `TopicQos::check` has seen to.
+        unsafe {
+            // The blocking time has no effect on a reader. Bridges copy it to the writers that they create for it,
+            // though, and a writer with a blocking time of zero drops samples under load.
+            cyclors::dds_qset_reliability(self.0, reliability, duration(Duration::MAX));
+            cyclors::dds_qset_durability(self.0, durability);
+            match qos.depth {
+                Some(depth) => {
+                    let kind = cyclors::dds_history_kind_DDS_HISTORY_KEEP_LAST;
+                    let depth = i32::try_from(depth).unwrap_or(i32::MAX).min(limit);
+                    cyclors::dds_qset_history(self.0, kind, depth);
+                }
+                None => {
+                    let kind = cyclors::dds_history_kind_DDS_HISTORY_KEEP_ALL;
+                    cyclors::dds_qset_history(self.0, kind, 0);
+                    cyclors::dds_qset_resource_limits(self.0, limit, -1, -1);
+                }
+            }
+            if qos.ownership == Some(Ownership::Exclusive) {
+                let kind = cyclors::dds_ownership_kind_DDS_OWNERSHIP_EXCLUSIVE;
+                cyclors::dds_qset_ownership(self.0, kind);
+            }
+            if let Some(deadline) = qos.deadline {
+                cyclors::dds_qset_deadline(self.0, duration(deadline));
+            }
+            if let Some(lease) = qos.lease {
+                let kind = cyclors::dds_liveliness_kind_DDS_LIVELINESS_AUTOMATIC;
+                cyclors::dds_qset_liveliness(self.0, kind, duration(lease));
+            }
+            if let Some(separation) = qos.min_separation {
+                cyclors::dds_qset_time_based_filter(self.0, duration(separation));
+            }
+        }
+        self.in_partitions(&qos.partitions)
+    }
+
+    /// Sets what a publisher offers beyond delivering everything.
+    pub(super) fn offering(self, qos: &TopicQos) -> Result<Qos, DeclareError> {
+        // SAFETY: as above.
+        unsafe {
+            if qos.reliability == Some(Reliability::BestEffort) {
+                let kind = cyclors::dds_reliability_kind_DDS_RELIABILITY_BEST_EFFORT;
+                cyclors::dds_qset_reliability(self.0, kind, 0);
+            }
+            if qos.ownership == Some(Ownership::Exclusive) {
+                let kind = cyclors::dds_ownership_kind_DDS_OWNERSHIP_EXCLUSIVE;
+                cyclors::dds_qset_ownership(self.0, kind);
+            }
+            if let Some(deadline) = qos.deadline {
+                cyclors::dds_qset_deadline(self.0, duration(deadline));
+            }
+            if let Some(lease) = qos.lease {
+                let kind = cyclors::dds_liveliness_kind_DDS_LIVELINESS_AUTOMATIC;
+                cyclors::dds_qset_liveliness(self.0, kind, duration(lease));
+            }
+        }
+        self.in_partitions(&qos.partitions)
+    }
+
+    fn in_partitions(self, partitions: &[String]) -> Result<Qos, DeclareError> {
+        if partitions.is_empty() {
+            return Ok(self);
+        }
+        let no_name = |_| DeclareError::Qos("the name of a partition has a zero byte".to_owned());
+        let names: Vec<CString> = partitions
+            .iter()
+            .map(|name| CString::new(name.as_str()))
+            .collect::<Result<_, _>>()
+            .map_err(no_name)?;
+        let mut pointers: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
+        // SAFETY: a live object, and so many terminated texts, which the call copies.
+        unsafe { cyclors::dds_qset_partition(self.0, pointers.len() as u32, pointers.as_mut_ptr()) };
+        Ok(self)
     }
 
     /// Sets the data representations that a writer offers or a reader accepts.

@@ -13,9 +13,11 @@ use std::time::{Duration, Instant};
 use cyclors::dds_instance_handle_t;
 use rondel_event::Timestamp;
 
+use super::base::{Opened, XCDR1_AND_2};
 use super::domain::Domain;
 use super::entity::{Entity, Qos};
-use super::subscription::TakenSamples;
+use super::taken::Room;
+use super::{Durability, TopicQos};
 
 /// Time without a sample after which a publisher has sent all that it kept. A request that was lost is repeated after
 /// 3 s.
@@ -114,7 +116,7 @@ pub(super) struct Fetched {
 /// publisher has found it again: `came` gives the times of those. Stops when it `is_ending`. `deliver` is called with up
 /// to 64 samples.
 pub(super) fn fetch(
-    (domain, topic): (&Domain, &Entity),
+    (domain, opened): (&Domain, &Opened),
     queue: u32,
     publisher: dds_instance_handle_t,
     after: i64,
@@ -122,12 +124,17 @@ pub(super) fn fetch(
     mut deliver: impl FnMut(&[(&[u8], Timestamp)]) -> u64,
 ) -> Fetched {
     let mut fetched = Fetched { count: 0, last: after };
-    let qos = Qos::new().reliable(Duration::MAX, Some(queue)).keeping(None).representations(&[0, 2]);
+    let (partitions, reliability) = (opened.qos.partitions.clone(), opened.qos.reliability);
+    let durability = Some(Durability::TransientLocal);
+    let wanted = TopicQos { reliability, durability, partitions, ..TopicQos::default() };
+    let Ok(qos) = Qos::new().requesting(&wanted, queue) else { return fetched };
+    let qos = qos.representations(&XCDR1_AND_2);
     // SAFETY: live handles, and qualities of service that outlive the call; no listener.
     let reader = unsafe {
-        cyclors::dds_create_reader(domain.participant(), topic.handle(), qos.as_ptr(), ptr::null())
+        cyclors::dds_create_reader(domain.participant(), opened.topic.handle(), qos.as_ptr(), ptr::null())
     };
     let Ok(reader) = Entity::own(reader, "DDS reader") else { return fetched };
+    let mut room = Room::new(opened.has_keys, queue);
     let began = Instant::now();
     let mut heard = began;
     let (mut first, mut is_reached) = (None, false);
@@ -135,7 +142,8 @@ pub(super) fn fetch(
         // What comes before may have waited in the system since before the loss: after it the next gap begins.
         first = first.or_else(&came).filter(|_| began.elapsed() >= SETTLED);
         is_reached = first.is_some_and(|first| fetched.last >= first);
-        let Some(taken) = TakenSamples::take(&reader).filter(|_| !is_reached) else {
+        let taken = if is_reached { None } else { room.take(&reader) };
+        let Some(taken) = taken else {
             is_reached |= heard.elapsed() >= QUIET;
             std::thread::sleep(POLL);
             continue;

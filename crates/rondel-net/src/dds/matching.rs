@@ -76,7 +76,7 @@ impl Matching {
             while !own.stopping.load(Ordering::Acquire) {
                 let mut new = Vec::new();
                 announced(&announcements, |_, endpoint| {
-                    let Some(AnnouncedPublisher { topic, type_name }) = endpoint else { return };
+                    let Some(AnnouncedPublisher { topic, type_name, .. }) = endpoint else { return };
                     let (Ok(topic), type_name) = (topic.to_str(), type_name.to_string_lossy()) else {
                         return;
                     };
@@ -184,7 +184,7 @@ impl Drop for Matching {
 }
 
 /// Whether a name matches a pattern, in which `*` matches any number of characters and `?` matches one.
-fn fits(pattern: &str, name: &str) -> bool {
+pub(super) fn fits(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut p, mut n) = (0, 0);
     // For the last `*`: the position after it in the pattern, and the end of its match in the name.

@@ -1,4 +1,4 @@
-//! DDS with CycloneDDS: participants, subscriptions and publishers of strings.
+//! DDS with CycloneDDS: participants, subscriptions and publishers of strings, and of samples of any type.
 //!
 //! Path of a sample: CycloneDDS's receive thread puts it into the reader's cache and acknowledges it.
 //! The subscription's own thread takes up to 64 samples at a time, calls the
@@ -9,22 +9,32 @@
 //! All `unsafe` code of this crate is in this module: calls into the C library, each with the reason why
 //! it is sound.
 
+mod awaiting;
+mod base;
+mod described;
+mod discovery;
 mod domain;
 mod entity;
 mod history;
+mod instances;
 mod matches;
 mod matching;
+mod offered;
 mod participant;
 mod publisher;
 mod publishers;
 mod settings;
 mod slow;
 mod subscription;
+mod taken;
 mod topic;
 mod topic_qos;
 mod topic_type;
+mod worker;
 
+pub use discovery::{DiscoveredEndpoint, DiscoveredType};
 pub use matching::Matching;
+pub use offered::OfferedQos;
 pub use participant::{OpenError, Participant};
 pub use publisher::Publisher;
 pub use settings::{Extensibility, PublisherSettings, Settings, StringType};

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rondel_decode::schema::Schema;
 use rondel_event::TopicId;
 
+use super::discovery::{self, DiscoveredEndpoint, DiscoveredType};
 use super::domain::Domain;
 use super::publisher::{self, Publisher};
 use super::{
@@ -116,10 +117,7 @@ impl Participant {
         topic: TopicId,
         receiver: Arc<R>,
     ) -> Result<Subscription, DeclareError> {
-        let domain = {
-            let ParticipantState { spare, input, .. } = &mut *self.state()?;
-            Arc::clone(take_or_open(input, spare, &self.settings)?)
-        };
+        let domain = self.input()?;
         Subscription::create(domain, name, of, self.settings.reader_queue, topic, receiver)
     }
 
@@ -136,11 +134,41 @@ impl Participant {
         topic: TopicId,
         receiver: impl Fn(&str) -> Arc<R> + Send + 'static,
     ) -> Result<Matching, DeclareError> {
-        let domain = {
-            let ParticipantState { spare, input, .. } = &mut *self.state()?;
-            Arc::clone(take_or_open(input, spare, &self.settings)?)
-        };
+        let domain = self.input()?;
         Matching::create(domain, pattern, of, self.settings.reader_queue, topic, receiver)
+    }
+
+    /// Waits up to `limit` for a publisher of a topic, of this type if it is given, and returns the type that it
+    /// announces; `None` if there is no publisher in time.
+    ///
+    /// # Errors
+    /// [`DeclareError`]
+    pub fn discovered_type(
+        &self,
+        topic: &str,
+        type_name: Option<&str>,
+        limit: Duration,
+    ) -> Result<Option<DiscoveredType>, DeclareError> {
+        discovery::discovered_type(&*self.input()?, topic, type_name, limit)
+    }
+
+    /// Returns the publishers and subscriptions in the domain, its own among them, once no others have been discovered
+    /// for `quiet`, or after `limit`.
+    ///
+    /// # Errors
+    /// [`DeclareError`]
+    pub fn endpoints(
+        &self,
+        quiet: Duration,
+        limit: Duration,
+    ) -> Result<Vec<DiscoveredEndpoint>, DeclareError> {
+        discovery::endpoints(&*self.input()?, quiet, limit)
+    }
+
+    /// Returns the instance of the library that receives.
+    fn input(&self) -> Result<Arc<Domain>, DeclareError> {
+        let ParticipantState { spare, input, .. } = &mut *self.state()?;
+        Ok(Arc::clone(take_or_open(input, spare, &self.settings)?))
     }
 
     /// Creates a publisher on a topic of strings.

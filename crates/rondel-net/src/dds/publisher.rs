@@ -12,7 +12,7 @@ use super::domain::Domain;
 use super::entity::{Entity, Qos, check, duration, message, policy_name};
 use super::matches::{self, Matches};
 use super::slow::SlowConsumer;
-use super::{DeclareError, PublisherSettings, TopicQos, TopicType, topic};
+use super::{DeclareError, Durability, PublisherSettings, TopicQos, TopicType, topic};
 use crate::adapter::{self, Drops, PublishError};
 use rondel_decode::cdr;
 use rondel_decode::schema::Schema;
@@ -57,7 +57,7 @@ impl Publisher {
     pub(super) fn create(
         domain: Arc<Domain>,
         name: &str,
-        ((topic_type, qos), _): ((&TopicType, &TopicQos), Option<&Schema>),
+        ((topic_type, wanted), _): ((&TopicType, &TopicQos), Option<&Schema>),
         settings: PublisherSettings,
         (slow_consumer, history): (Option<Duration>, u32),
     ) -> Result<Publisher, DeclareError> {
@@ -67,12 +67,18 @@ impl Publisher {
                 reason: "only strings can be published yet".to_owned(),
             });
         };
-        qos.check().map_err(DeclareError::Qos)?;
+        wanted.check().map_err(DeclareError::Qos)?;
         let topic = topic::create(&domain, name, string_type)?;
         let log = Box::new(WriterLog { topic: name.to_owned(), warned: AtomicBool::new(false) });
         let listener = Listener::new(&log);
+        let history = match wanted.durability {
+            Some(Durability::Volatile) => 0,
+            None => history,
+            Some(_) => history.max(wanted.depth.unwrap_or(1)),
+        };
         let qos = Qos::new().reliable(BLOCK, None).representations(&[XCDR1]).batching(settings.batching);
         let qos = if history > 0 { qos.keeping(Some(history)) } else { qos };
+        let qos = qos.offering(wanted)?;
         // SAFETY: live handles; QoS and listener outlive the call, which copies them. The listener's
         // argument outlives the writer (see `Writer::log`).
         let writer = unsafe {

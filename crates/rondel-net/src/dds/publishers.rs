@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 use cyclors::{dds_instance_handle_t, dds_sample_info_t};
 
 use super::DeclareError;
+use super::discovery::DiscoveredEndpoint;
 use super::domain::Domain;
 use super::entity::{Entity, policy_name};
+use super::offered::OfferedQos;
 
 /// Time after discovery within which a publisher normally matches a reader; the library may have to
 /// request its type first.
@@ -19,8 +21,13 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(super) struct PublisherWatch {
     reader: Entity,
     topic: String,
-    type_name: String,
+    /// The type of the subscription, once it is known.
+    type_name: Option<String>,
+    /// The partitions of the subscription. Publishers in others are none of its.
+    partitions: Vec<String>,
     pending: Vec<PendingPublisher>,
+    /// Whether there is a reader that publishers may match.
+    has_reader: bool,
     warned: bool,
 }
 
@@ -35,13 +42,16 @@ impl PublisherWatch {
     pub(super) fn watch(
         domain: &Domain,
         topic: &str,
-        type_name: &str,
+        type_name: Option<&str>,
+        partitions: &[String],
     ) -> Result<PublisherWatch, DeclareError> {
         Ok(PublisherWatch {
             reader: publications(domain)?,
             topic: topic.to_owned(),
-            type_name: type_name.to_owned(),
+            type_name: type_name.map(str::to_owned),
+            partitions: partitions.to_vec(),
             pending: Vec::new(),
+            has_reader: false,
             warned: false,
         })
     }
@@ -53,63 +63,91 @@ impl PublisherWatch {
 
     /// Returns the time until [`PublisherWatch::unmatched`] is to be called; `None` if there is no need.
     pub(super) fn look_again_in(&self) -> Option<Duration> {
-        let first = self.pending.iter().map(|p| p.since).min()?;
+        let is_due = |p: &&PendingPublisher| self.has_reader || self.is_other(&p.type_name);
+        let first = self.pending.iter().filter(is_due).map(|p| p.since).min()?;
         Some((first + GRACE).saturating_duration_since(Instant::now()))
+    }
+
+    /// Notes the type of the reader, which begins to match now.
+    pub(super) fn begin(&mut self, type_name: &str) {
+        self.type_name = Some(type_name.to_owned());
+        self.has_reader = true;
+        self.pending.iter_mut().for_each(|p| p.since = Instant::now());
+    }
+
+    /// Whether a type is not that of the subscription.
+    fn is_other(&self, type_name: &str) -> bool {
+        self.type_name.as_ref().is_some_and(|ours| ours != type_name)
     }
 
     /// Records newly discovered publishers.
     pub(super) fn look(&mut self) {
-        let PublisherWatch { reader, topic, pending, .. } = self;
+        self.look_for(|_, _| {});
+    }
+
+    /// The same; calls `each` for each publisher of the topic that has appeared, and without a description for each
+    /// publisher that has disappeared.
+    pub(super) fn look_for(
+        &mut self,
+        mut each: impl FnMut(dds_instance_handle_t, Option<&AnnouncedPublisher<'_>>),
+    ) {
+        let PublisherWatch { reader, topic, pending, partitions, .. } = self;
         announced(reader, |handle, endpoint| {
             pending.retain(|p| p.handle != handle);
-            if let Some(endpoint) = endpoint.filter(|endpoint| endpoint.topic.to_bytes() == topic.as_bytes())
+            let Some(endpoint) = endpoint else { return each(handle, None) };
+            if endpoint.topic.to_bytes() != topic.as_bytes()
+                || (!partitions.is_empty() && !endpoint.offered().is_in(partitions))
             {
-                let type_name = endpoint.type_name.to_string_lossy().into_owned();
-                tracing::debug!(%topic, %type_name, "discovered a publisher");
-                pending.push(PendingPublisher { handle, type_name, since: Instant::now() });
+                return;
             }
+            let type_name = endpoint.type_name.to_string_lossy().into_owned();
+            tracing::debug!(%topic, %type_name, "discovered a publisher");
+            pending.push(PendingPublisher { handle, type_name, since: Instant::now() });
+            each(handle, Some(&endpoint));
         });
     }
 
-    /// Returns how many publishers turned out not to match `reader` since the last call.
-    pub(super) fn unmatched(&mut self, reader: &Entity) -> u64 {
+    /// Returns how many publishers turned out not to match `reader` since the last call. Before there is a reader, they
+    /// are those of another type.
+    pub(super) fn unmatched(&mut self, reader: Option<&Entity>) -> u64 {
         if !self.pending.iter().any(|p| p.since.elapsed() >= GRACE) {
             return 0;
         }
-        let matched = matched(reader);
+        let matched = reader.map(matched).unwrap_or_default();
         let mut new = 0;
         self.pending.retain(|p| {
             if matched.contains(&p.handle) {
                 return false;
             }
             let over = p.since.elapsed() >= GRACE;
-            if over {
-                new += 1;
-                if !self.warned {
-                    self.warned = true;
-                    let (topic, theirs, ours) = (&self.topic, &p.type_name, &self.type_name);
-                    if theirs != ours {
-                        tracing::warn!(
-                            %topic,
-                            "messages of a publisher cannot be received: its type is {theirs}, the subscription has \
-                             {ours}; further ones are only counted"
-                        );
-                    } else if let Some(policy) = incompatible_policy(reader) {
-                        tracing::warn!(
-                            %topic,
-                            "messages of a publisher cannot be received: the {policy} of its QoS is incompatible with \
-                             the subscription (reliable, volatile); further ones are only counted"
-                        );
-                    } else {
-                        tracing::warn!(
-                            %topic,
-                            "messages of a publisher cannot be received: its partition or its definition of type \
-                             {ours} differs; further ones are only counted"
-                        );
-                    }
+            let (topic, theirs) = (&self.topic, &p.type_name);
+            let other_type = self.type_name.as_ref().filter(|ours| *ours != theirs);
+            if !over || (reader.is_none() && other_type.is_none()) {
+                return true;
+            }
+            new += 1;
+            if !std::mem::replace(&mut self.warned, true) {
+                if let Some(ours) = other_type {
+                    tracing::warn!(
+                        %topic,
+                        "messages of a publisher cannot be received: its type is {theirs}, the subscription has \
+                         {ours}; further ones are only counted"
+                    );
+                } else if let Some(policy) = reader.and_then(incompatible_policy) {
+                    tracing::warn!(
+                        %topic,
+                        "messages of a publisher cannot be received: the {policy} of its QoS is incompatible with \
+                         the subscription; further ones are only counted"
+                    );
+                } else {
+                    tracing::warn!(
+                        %topic,
+                        "messages of a publisher cannot be received: its partition or its definition of type \
+                         {theirs} differs; further ones are only counted"
+                    );
                 }
             }
-            !over
+            false
         });
         new
     }
@@ -120,23 +158,90 @@ impl PublisherWatch {
 pub(super) struct AnnouncedPublisher<'a> {
     pub(super) topic: &'a CStr,
     pub(super) type_name: &'a CStr,
+    endpoint: &'a cyclors::dds_builtintopic_endpoint_t,
+}
+
+/// Last bytes of the ids of writers and readers whose topic has a key; defined by the protocol, RTPS.
+const WITH_KEY: [u8; 2] = [0x02, 0x07];
+
+impl AnnouncedPublisher<'_> {
+    /// Returns whether its type has a key.
+    pub(super) fn is_keyed(&self) -> bool {
+        WITH_KEY.contains(&(self.endpoint.key.v[15] & 0x3f))
+    }
+
+    /// Returns it as it is listed.
+    pub(super) fn listed(&self, publishes: bool) -> DiscoveredEndpoint {
+        DiscoveredEndpoint {
+            id: self.endpoint.key.v,
+            participant: self.endpoint.participant_key.v,
+            publishes,
+            topic: self.topic.to_string_lossy().into_owned(),
+            type_name: self.type_name.to_string_lossy().into_owned(),
+            keyed: self.is_keyed(),
+            is_described: self.type_info().is_some(),
+            qos: self.offered(),
+        }
+    }
+
+    /// Returns its quality of service.
+    pub(super) fn offered(&self) -> OfferedQos {
+        // SAFETY: null or a QoS that belongs to the endpoint, which is borrowed.
+        unsafe { OfferedQos::read(self.endpoint.qos) }
+    }
+
+    /// Returns the description of its type, if it has one.
+    pub(super) fn type_info(&self) -> Option<DescribedType> {
+        let mut info = ptr::null();
+        let endpoint = ptr::from_ref(self.endpoint).cast_mut();
+        // SAFETY: a live endpoint, which the call does not write to, and a place for a pointer.
+        let code = unsafe { cyclors::dds_builtintopic_get_endpoint_type_info(endpoint, &mut info) };
+        if code < 0 || info.is_null() {
+            return None;
+        }
+        // SAFETY: the description belongs to the endpoint, which is borrowed; the copy is ours.
+        let copy = unsafe { cyclors::ddsi_typeinfo_dup(info) };
+        (!copy.is_null()).then_some(DescribedType(copy))
+    }
+}
+
+/// A description of a type.
+#[derive(Debug)]
+pub(super) struct DescribedType(*mut cyclors::ddsi_typeinfo_t);
+
+// SAFETY: memory that nobody else refers to and that is not bound to a thread.
+unsafe impl Send for DescribedType {}
+
+impl DescribedType {
+    pub(super) fn as_ptr(&self) -> *const cyclors::ddsi_typeinfo_t {
+        self.0
+    }
+}
+
+impl Drop for DescribedType {
+    fn drop(&mut self) {
+        // SAFETY: made by `ddsi_typeinfo_dup`, freed once.
+        unsafe { cyclors::ddsi_typeinfo_free(self.0) };
+    }
 }
 
 /// Creates a reader of the publishers in the domain.
 pub(super) fn publications(domain: &Domain) -> Result<Entity, DeclareError> {
+    builtin(domain, cyclors::DDS_BUILTIN_TOPIC_DCPSPUBLICATION)
+}
+
+/// Creates a reader of the subscriptions in the domain.
+pub(super) fn subscriptions(domain: &Domain) -> Result<Entity, DeclareError> {
+    builtin(domain, cyclors::DDS_BUILTIN_TOPIC_DCPSSUBSCRIPTION)
+}
+
+fn builtin(domain: &Domain, topic: cyclors::dds_entity_t) -> Result<Entity, DeclareError> {
     // SAFETY: a live handle and the id of a built-in topic; the rest may be null.
-    let reader = unsafe {
-        cyclors::dds_create_reader(
-            domain.participant(),
-            cyclors::DDS_BUILTIN_TOPIC_DCPSPUBLICATION,
-            ptr::null(),
-            ptr::null(),
-        )
-    };
+    let reader = unsafe { cyclors::dds_create_reader(domain.participant(), topic, ptr::null(), ptr::null()) };
     Entity::own(reader, "DDS reader of publishers")
 }
 
-/// Calls `each` for every publisher that has appeared (with its names) or disappeared (`None`).
+/// Calls `each` for every publisher or subscription that has appeared (with its names) or disappeared (`None`).
 pub(super) fn announced(
     reader: &Entity,
     mut each: impl FnMut(dds_instance_handle_t, Option<AnnouncedPublisher<'_>>),
@@ -170,7 +275,7 @@ pub(super) fn announced(
                 // SAFETY: terminated texts, just seen not to be null, lent as above.
                 let (topic, type_name) =
                     unsafe { (CStr::from_ptr(e.topic_name), CStr::from_ptr(e.type_name)) };
-                AnnouncedPublisher { topic, type_name }
+                AnnouncedPublisher { topic, type_name, endpoint: e }
             });
             each(info.instance_handle, endpoint);
         }

@@ -10,6 +10,7 @@ pub mod keys;
 pub mod names;
 pub mod qos;
 pub mod token;
+mod topic;
 pub mod types;
 
 pub use attachment::Attachment;
@@ -18,6 +19,7 @@ pub use graph::Graph;
 pub use names::{NodeName, TopicName};
 pub use qos::{Qos, QosOverrides};
 pub use token::{Endpoint, Entity, Token};
+pub use topic::Topic;
 pub use types::{MessageType, TypeHash};
 
 /// A text that is not what ROS 2 allows in its place.

@@ -129,7 +129,7 @@ pub struct Qos {
 }
 
 /// Settings that take the place of those of a profile.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct QosOverrides {
     /// See [`Qos::reliability`].
     pub reliability: Option<Reliability>,

@@ -17,8 +17,8 @@ def participant_arguments(parser):
     parser.add_argument("--type", default="std_msgs::msg::dds_::String_", help="name of the type")
 
 
-def open_topic(arguments):
-    """Returns a participant and a topic whose type is a structure with one string, `data`."""
+def open_participant(arguments):
+    """Returns a participant."""
     peers = "".join(f'<Peer Address="{peer}"/>' for peer in arguments.peer)
     multicast = "<AllowMulticast>false</AllowMulticast>" if peers else ""
     discovery = f"<Discovery><ParticipantIndex>auto</ParticipantIndex><Peers>{peers}</Peers></Discovery>" if peers else ""
@@ -30,6 +30,12 @@ def open_topic(arguments):
     participant = DomainParticipant(arguments.domain)
     # The participant must not outlive its domain.
     participant.rondel_domain = domain
+    return participant
+
+
+def open_topic(arguments):
+    """Returns a participant and a topic whose type is a structure with one string, `data`."""
+    participant = open_participant(arguments)
 
     @dataclass
     class Text(IdlStruct, typename=arguments.type):

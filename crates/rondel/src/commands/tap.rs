@@ -138,13 +138,14 @@ impl Tap {
             deployment.alignment.progress = None;
         }
         deployment.synchronized = Some(Vec::new());
-        let mut needed = NetworkSettings::default();
+        let NetworkSettings { zenoh, dds, mqtt, ros2 } = std::mem::take(&mut deployment.networks);
+        let mut needed = NetworkSettings { ros2, ..NetworkSettings::default() };
         deployment.addresses().for_each(|address| needed.need(address));
-        let NetworkSettings { zenoh, dds, mqtt } = std::mem::take(&mut deployment.networks);
         deployment.networks = NetworkSettings {
             zenoh: zenoh.filter(|_| needed.zenoh.is_some()),
             dds: dds.filter(|_| needed.dds.is_some()),
             mqtt: mqtt.filter(|_| needed.mqtt.is_some()),
+            ros2: needed.ros2,
         };
         deployment
     }

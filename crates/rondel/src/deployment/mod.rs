@@ -32,7 +32,7 @@ use limits::limits;
 pub use limits::{Limits, resend};
 use mqtt::{OfTopic, mqtt_settings};
 pub use networks::lease;
-use networks::{dds_settings, zenoh_settings};
+use networks::{dds_settings, ros2_settings, zenoh_settings};
 use places::{Place, Role};
 pub use schema::check_time_field;
 use slow_consumer::slow_consumer;
@@ -48,7 +48,8 @@ const SECTIONS: Synonyms = &[
     (&["spec", "file"], "write `specification`"),
     (&["property", "properties"], "write `formula: FORMULA`, or name a file with `specification:`"),
     (&["broker"], "write `mqtt: { broker: HOST:PORT }`"),
-    (&["domain", "domain_id", "ros2"], "write `dds: { domain: N }`"),
+    (&["domain", "domain_id"], "write `dds: { domain: N }`, or `ros2: { domain: N }`"),
+    (&["ros", "rmw"], "write `ros2`"),
     (&["connect", "listen", "router"], "write it in the section `zenoh:`"),
     (&["align", "order"], "write `alignment`"),
 ];
@@ -248,6 +249,7 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     let zenoh_item = members.get("zenoh");
     let dds_item = members.get("dds");
     let mqtt_item = members.get("mqtt");
+    let ros2_item = members.get("ros2");
     let topics = members.get("topics");
     let verdicts = members.get("verdicts");
     let alignment_item = members.get("alignment");
@@ -278,6 +280,7 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
         zenoh: zenoh_item.map(|item| zenoh_settings(item, folder, mistakes)),
         dds: dds_item.map(|item| dds_settings(item, mistakes)),
         mqtt: mqtt_item.map(|item| mqtt_settings(item, folder, mistakes)),
+        ros2: ros2_item.and_then(|item| ros2_settings(item, mistakes)).map(Ok),
     };
     let slow_consumer = slow_consumer_item.map_or(SLOW_CONSUMER_WAIT, |item| slow_consumer(item, mistakes));
     let exit_on_unreachable =
@@ -353,6 +356,10 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
         blind,
     };
     deployment.addresses().for_each(|address| networks.need(address));
+    if let Some(Ok(ros2)) = &networks.ros2 {
+        let sources = deployment.sources.iter_mut().map(|binding| &mut binding.address);
+        sources.chain(deployment.sinks.iter_mut().flatten()).for_each(|address| address.join_ros2(ros2));
+    }
     networks.limit_slow_consumers(slow_consumer);
     networks.resend(deployment.limits.resend);
     deployment.networks = networks;
@@ -443,6 +450,7 @@ fn only_network(networks: &NetworkSettings) -> Option<&'static str> {
         (Some(_), None, None) => Some("zenoh"),
         (None, Some(_), None) => Some("dds"),
         (None, None, Some(_)) => Some("mqtt"),
+        (None, None, None) => networks.ros2.as_ref().map(|_| "ros2"),
         _ => None,
     }
 }
@@ -453,7 +461,8 @@ fn forms(network: Option<&str>) -> &'static str {
         Some("zenoh") => "`zenoh:KEY`",
         Some("dds") => "`dds:TOPIC`",
         Some("mqtt") => "`mqtt:TOPIC`",
-        _ => "`zenoh:KEY`, `dds:TOPIC` or `mqtt:TOPIC`",
+        Some("ros2") => "`ros2:/TOPIC`",
+        _ => "`zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC` or `ros2:/TOPIC`",
     }
 }
 

@@ -1,8 +1,9 @@
-//! The sections `zenoh:` and `dds:` of a deployment.
+//! The sections `zenoh:`, `dds:` and `ros2:` of a deployment.
 
 use std::path::Path;
 use std::time::Duration;
 
+use rondel_net::ros2::{self, Middleware, NodeName};
 use rondel_net::{dds, zenoh};
 
 use super::alignment::nanoseconds;
@@ -37,6 +38,33 @@ const DDS: Synonyms = &[
     (&["peer", "hosts", "host", "discovery"], "write `peers`"),
     (&["queue", "queue_size", "depth"], "write `reader_queue`"),
 ];
+
+/// Names that people write for settings of ROS 2.
+const ROS2: Synonyms = &[
+    (&["domain_id", "ros_domain_id"], "write `domain`"),
+    (&["rmw", "rmw_implementation", "implementation"], "write `middleware: dds` or `middleware: zenoh`"),
+    (&["name", "namespace", "node_name"], "write `node`, such as `node: /robot1/rondel`"),
+];
+
+/// Reads the section `ros2:`; what it leaves out is that of the environment.
+pub(super) fn ros2_settings(item: Item<'_>, mistakes: &mut Mistakes) -> Option<ros2::Settings> {
+    let mut members = item.members("ros2", mistakes);
+    let read = ros2::Settings::from_environment(|name| std::env::var(name).ok());
+    let mut settings = read.map_err(|error| mistakes.at(item, error.to_string())).ok()?;
+    if let Some(domain) = members.get("domain").and_then(|item| item.integer("domain", 0..=232, mistakes)) {
+        settings.domain = domain as u32;
+    }
+    if let Some(item) = members.get("middleware") {
+        let middleware = Middleware::parse(&item.text("middleware", mistakes)?);
+        settings.middleware = middleware.map_err(|error| mistakes.at(item, error.to_string())).ok()?;
+    }
+    if let Some(item) = members.get("node") {
+        let node = NodeName::parse(&item.text("node", mistakes)?);
+        settings.node = node.map_err(|error| mistakes.at(item, error.to_string())).ok()?;
+    }
+    members.finish(ROS2, mistakes);
+    Some(settings)
+}
 
 /// Reads the section `zenoh:`.
 pub(super) fn zenoh_settings(item: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> zenoh::Settings {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rondel_decode::schema::{Schema, Type};
 use rondel_net::dds::{self, RawType, StringType, TopicType};
+use rondel_net::ros2::{MessageType, TypeHash};
 use rondel_runtime::Input;
 use rondel_spec::Topic;
 
@@ -76,6 +77,12 @@ impl Typing<'_> {
             (Address::Dds(topic, TopicType::Raw(_), qos), Some(name)) => {
                 let keyed = self.schemas.schema(name).ok().map(|schema| has_key(&schema));
                 Address::Dds(topic, TopicType::Raw(RawType { name: Some(dds_name(name)), keyed }), qos)
+            }
+            (Address::Ros2(topic, encoding), Some(name)) => {
+                let named = MessageType::parse(name).map_err(|error| Mistyped::Refused(error.to_string()))?;
+                let hash = self.schemas.schema(name).ok().and_then(|schema| schema.rihs01());
+                let hash = hash.and_then(|hash| TypeHash::parse(&hash).ok());
+                Address::Ros2(Box::new(topic.typed(named, hash)), encoding)
             }
             (address, _) => address,
         };

@@ -1,0 +1,108 @@
+//! Subscriptions that wait for a publisher to learn the type of their topic.
+
+use std::sync::atomic::Ordering;
+
+use cyclors::dds_instance_handle_t;
+
+use super::base::{Base, Opened};
+use super::described::{self, AnnouncedType, Descriptor, RESOLVE};
+use super::offered::{OfferedQos, requested};
+use super::{DeclareError, RawType, TopicQos};
+
+/// Publishers that are remembered.
+const CANDIDATES: usize = 1024;
+
+/// A subscription whose type is not known yet.
+pub(super) struct Awaiting {
+    pub(super) raw: RawType,
+    pub(super) qos: TopicQos,
+}
+
+/// A publisher whose type the subscription may take.
+struct Candidate {
+    handle: dds_instance_handle_t,
+    announced: AnnouncedType,
+    offered: OfferedQos,
+}
+
+impl Awaiting {
+    /// Waits for a publisher and creates a reader of its type; `None` if the subscription ends before.
+    pub(super) fn wait(self, base: &mut Base) -> Option<Opened> {
+        let mut candidates: Vec<Candidate> = Vec::new();
+        while !base.state.is_stopping() {
+            self.look(base, &mut candidates);
+            base.count_unmatched(None);
+            if candidates.is_empty() {
+                if !base.wait(None, |_| {}) {
+                    return None;
+                }
+                continue;
+            }
+            match self.open(base, &mut candidates) {
+                Ok(Some(opened)) => return Some(opened),
+                // It was stopped, or the publisher has left.
+                Ok(None) => {}
+                Err(error) => {
+                    base.state.incompatible.fetch_add(1, Ordering::Relaxed);
+                    tracing::warn!(topic = %base.name, "messages of a publisher cannot be received: {error}");
+                    candidates.remove(0);
+                }
+            }
+        }
+        None
+    }
+
+    /// Notes publishers that have come and gone.
+    fn look(&self, base: &mut Base, candidates: &mut Vec<Candidate>) {
+        base.publishers.look_for(|handle, endpoint| {
+            candidates.retain(|candidate| candidate.handle != handle);
+            let Some(endpoint) = endpoint else { return };
+            let named = |name: &String| name.as_bytes() == endpoint.type_name.to_bytes();
+            if self.raw.name.as_ref().is_none_or(named) && candidates.len() < CANDIDATES {
+                let mut announced = AnnouncedType::of(endpoint);
+                announced.keyed = self.raw.keyed.unwrap_or(announced.keyed);
+                candidates.push(Candidate { handle, announced, offered: endpoint.offered() });
+            }
+        });
+    }
+
+    /// Creates a reader of the type of the first publisher. `None` if it has left, or the subscription ends.
+    fn open(&self, base: &mut Base, candidates: &mut Vec<Candidate>) -> Result<Option<Opened>, DeclareError> {
+        let Some(Candidate { handle, announced, .. }) = candidates.first() else { return Ok(None) };
+        let handle = *handle;
+        let state = &base.state;
+        let described = announced
+            .described
+            .as_ref()
+            .map(|type_info| Descriptor::resolve(&base.domain, type_info, RESOLVE, || state.is_stopping()));
+        // Others may have come meanwhile, and this one may have gone.
+        self.look(base, candidates);
+        let Some(Candidate { announced, .. }) = candidates.first().filter(|first| first.handle == handle)
+        else {
+            return Ok(None);
+        };
+        if base.state.is_stopping() {
+            return Ok(None);
+        }
+        let type_name = announced.name.to_string_lossy().into_owned();
+        let topic = match described {
+            Some(Ok(descriptor)) => {
+                (descriptor.topic(&base.domain, &base.name, &announced.name)?, descriptor.is_keyed())
+            }
+            failed => {
+                let why = match failed {
+                    Some(Err(Some(reason))) => reason,
+                    Some(_) => "its publisher does not describe it in time".to_owned(),
+                    None => "its publisher does not describe it".to_owned(),
+                };
+                tracing::debug!(topic = %base.name, %type_name, "the type is known by its name only: {why}");
+                (described::opaque(&base.domain, &base.name, &announced.name, announced.keyed)?, false)
+            }
+        };
+        let same = candidates.iter().filter(|other| other.announced.name == announced.name);
+        let offers: Vec<OfferedQos> = same.map(|other| other.offered.clone()).collect();
+        let opened = base.open(topic, &type_name, &requested(&self.qos, &offers))?;
+        base.publishers.begin(&type_name);
+        Ok(Some(opened))
+    }
+}

@@ -1,0 +1,118 @@
+//! What the threads of all subscriptions share: waiting, and creating the reader.
+
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use cyclors::dds_attach_t;
+
+use super::domain::Domain;
+use super::entity::{Entity, Qos, check, duration, message};
+use super::publishers::PublisherWatch;
+use super::subscription::SubscriptionState;
+use super::{DeclareError, TopicQos};
+
+/// Ids of the entities attached to the thread's wait set.
+const DATA: dds_attach_t = 1;
+pub(super) const STATUS: dds_attach_t = 2;
+pub(super) const PUBLISHERS: dds_attach_t = 3;
+pub(super) const STOP: dds_attach_t = 4;
+
+/// Ids of both data representations.
+pub(super) const XCDR1_AND_2: [i16; 2] = [0, 2];
+
+/// What a subscription has before its reader. The fields are dropped, and their entities deleted, in this order.
+pub(super) struct Base {
+    pub(super) waitset: Entity,
+    pub(super) publishers: PublisherWatch,
+    pub(super) _stop: Arc<Entity>,
+    pub(super) domain: Arc<Domain>,
+    pub(super) state: Arc<SubscriptionState>,
+    pub(super) name: String,
+    pub(super) queue: u32,
+}
+
+/// A reader and its topic, deleted in this order.
+pub(super) struct Opened {
+    pub(super) reader: Entity,
+    pub(super) topic: Entity,
+    /// Whether its instances are kept apart.
+    pub(super) has_keys: bool,
+    pub(super) qos: TopicQos,
+}
+
+impl Base {
+    pub(super) fn attach(&self, entity: i32, why: dds_attach_t) -> Result<(), DeclareError> {
+        // SAFETY: live handles; the number comes back from the wait.
+        let code = unsafe { cyclors::dds_waitset_attach(self.waitset.handle(), entity, why) };
+        check(code, "DDS wait set").map(drop)
+    }
+
+    /// Wakes the thread when a reader has data.
+    pub(super) fn attach_condition(&self, reader: &Entity, why: dds_attach_t) -> Result<(), DeclareError> {
+        // SAFETY: a live handle. The condition is deleted with its reader.
+        let condition = unsafe { cyclors::dds_create_readcondition(reader.handle(), cyclors::DDS_ANY_STATE) };
+        self.attach(check(condition, "DDS condition")?, why)
+    }
+
+    /// Creates the reader of a topic.
+    pub(super) fn open(
+        &self,
+        (topic, has_keys): (Entity, bool),
+        type_name: &str,
+        qos: &TopicQos,
+    ) -> Result<Opened, DeclareError> {
+        let requested = Qos::new().requesting(qos, self.queue)?.representations(&XCDR1_AND_2);
+        // SAFETY: live handles, and qualities of service that outlive the call; no listener.
+        let reader = unsafe {
+            let participant = self.domain.participant();
+            cyclors::dds_create_reader(participant, topic.handle(), requested.as_ptr(), ptr::null())
+        };
+        let reader = Entity::own(reader, "DDS reader")?;
+        let status = 1 << cyclors::dds_status_id_DDS_SAMPLE_LOST_STATUS_ID
+            | 1 << cyclors::dds_status_id_DDS_SUBSCRIPTION_MATCHED_STATUS_ID
+            | 1 << cyclors::dds_status_id_DDS_REQUESTED_DEADLINE_MISSED_STATUS_ID
+            | 1 << cyclors::dds_status_id_DDS_LIVELINESS_CHANGED_STATUS_ID;
+        // SAFETY: a live handle.
+        check(unsafe { cyclors::dds_set_status_mask(reader.handle(), status) }, "DDS reader")?;
+        if qos.poll.is_none() {
+            self.attach_condition(&reader, DATA)?;
+        }
+        self.attach(reader.handle(), STATUS)?;
+        tracing::info!(topic = %self.name, %type_name, "subscribed");
+        tracing::debug!(
+            topic = %self.name, ?qos, representation = "XCDR1, XCDR2", max_samples = self.queue, has_keys,
+            "QoS of the subscription"
+        );
+        Ok(Opened { reader, topic, has_keys, qos: qos.clone() })
+    }
+
+    /// Waits for what is attached, at most this long. Returns `false` if waiting failed.
+    pub(super) fn wait(&self, limit: Option<Duration>, mut each: impl FnMut(dds_attach_t)) -> bool {
+        let mut woken: [dds_attach_t; 4] = [0; 4];
+        let next = self.publishers.look_again_in().into_iter().chain(limit).min();
+        // SAFETY: a live handle, and room for the stated number of handles.
+        let count = unsafe {
+            cyclors::dds_waitset_wait(
+                self.waitset.handle(),
+                woken.as_mut_ptr(),
+                woken.len(),
+                next.map_or(cyclors::dds_duration_t::MAX, duration),
+            )
+        };
+        let Ok(count) = usize::try_from(count) else {
+            let reason = message(count);
+            tracing::error!(topic = %self.name, "waiting for DDS samples failed: {reason}; the subscription ends");
+            return false;
+        };
+        woken[..count.min(woken.len())].iter().for_each(|why| each(*why));
+        true
+    }
+
+    /// Counts publishers that do not match.
+    pub(super) fn count_unmatched(&mut self, reader: Option<&Entity>) {
+        let new = self.publishers.unmatched(reader);
+        self.state.incompatible.fetch_add(new, Ordering::Relaxed);
+    }
+}

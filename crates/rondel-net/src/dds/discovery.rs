@@ -1,0 +1,152 @@
+//! What is discovered in a domain: publishers and subscriptions, and the types of topics.
+
+use std::time::{Duration, Instant};
+
+use cyclors::dds_attach_t;
+use rondel_decode::schema::Schema;
+
+use super::described::{AnnouncedType, Descriptor};
+use super::domain::Domain;
+use super::entity::{Entity, check, duration};
+use super::publishers::{AnnouncedPublisher, announced, publications, subscriptions};
+use super::{DeclareError, OfferedQos};
+
+/// Publishers and subscriptions that are listed.
+const LISTED: usize = 65_536;
+
+/// The type of a topic, as its publisher announces it.
+#[derive(Clone, Debug)]
+pub struct DiscoveredType {
+    /// Name with its modules, such as `geometry_msgs::msg::dds_::PoseStamped_`.
+    pub name: String,
+    /// Whether the type has a key.
+    pub keyed: bool,
+    /// The description of the type, or why there is none.
+    pub schema: Result<Schema, String>,
+}
+
+/// A publisher or a subscription in a domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiscoveredEndpoint {
+    /// Its id.
+    pub id: [u8; 16],
+    /// The id of its participant.
+    pub participant: [u8; 16],
+    /// Whether it publishes.
+    pub publishes: bool,
+    /// The topic.
+    pub topic: String,
+    /// Name of the type with its modules.
+    pub type_name: String,
+    /// Whether the type has a key.
+    pub keyed: bool,
+    /// Whether it describes the type.
+    pub is_described: bool,
+    /// What it offers, or requests.
+    pub qos: OfferedQos,
+}
+
+/// Waits for data of readers.
+struct Waiting {
+    waitset: Entity,
+}
+
+impl Waiting {
+    fn new(domain: &Domain, readers: &[&Entity]) -> Result<Waiting, DeclareError> {
+        // SAFETY: a live handle.
+        let waitset = unsafe { cyclors::dds_create_waitset(domain.participant()) };
+        let waitset = Entity::own(waitset, "DDS wait set")?;
+        for reader in readers {
+            // SAFETY: a live handle. The condition is deleted with its reader.
+            let condition =
+                unsafe { cyclors::dds_create_readcondition(reader.handle(), cyclors::DDS_ANY_STATE) };
+            let condition = check(condition, "DDS condition")?;
+            // SAFETY: live handles.
+            check(unsafe { cyclors::dds_waitset_attach(waitset.handle(), condition, 0) }, "DDS wait set")?;
+        }
+        Ok(Waiting { waitset })
+    }
+
+    fn wait(&self, until: Instant) {
+        let limit = duration(until.saturating_duration_since(Instant::now()));
+        let mut woken: [dds_attach_t; 2] = [0; 2];
+        // SAFETY: a live handle, and room for the stated number of handles.
+        unsafe { cyclors::dds_waitset_wait(self.waitset.handle(), woken.as_mut_ptr(), woken.len(), limit) };
+    }
+}
+
+/// Waits for a publisher of a topic, and for the description of its type.
+pub(super) fn discovered_type(
+    domain: &Domain,
+    topic: &str,
+    type_name: Option<&str>,
+    limit: Duration,
+) -> Result<Option<DiscoveredType>, DeclareError> {
+    let until = Instant::now() + limit;
+    let reader = publications(domain)?;
+    let waiting = Waiting::new(domain, &[&reader])?;
+    loop {
+        let mut found: Option<AnnouncedType> = None;
+        announced(&reader, |_, publisher| {
+            let fits = |publisher: &AnnouncedPublisher<'_>| {
+                let named = |name: &str| publisher.type_name.to_bytes() == name.as_bytes();
+                publisher.topic.to_bytes() == topic.as_bytes() && type_name.is_none_or(named)
+            };
+            if let Some(publisher) = publisher.filter(fits)
+                && found.as_ref().is_none_or(|found| found.described.is_none())
+            {
+                found = Some(AnnouncedType::of(&publisher));
+            }
+        });
+        if let Some(found) = found {
+            let left = until.saturating_duration_since(Instant::now());
+            let schema = match &found.described {
+                Some(described) => match Descriptor::resolve(domain, described, left, || false) {
+                    Ok(descriptor) => descriptor.schema().map_err(|error| error.to_string()),
+                    Err(reason) => Err(reason.unwrap_or_else(|| {
+                        "the publisher does not send the description of its type in time".to_owned()
+                    })),
+                },
+                None => Err("the publisher does not describe its type".to_owned()),
+            };
+            let name = found.name.to_string_lossy().into_owned();
+            return Ok(Some(DiscoveredType { name, keyed: found.keyed, schema }));
+        }
+        if Instant::now() >= until {
+            return Ok(None);
+        }
+        waiting.wait(until);
+    }
+}
+
+/// Lists what is discovered until nothing new has come for `quiet`, at most for `limit`.
+pub(super) fn endpoints(
+    domain: &Domain,
+    quiet: Duration,
+    limit: Duration,
+) -> Result<Vec<DiscoveredEndpoint>, DeclareError> {
+    let until = Instant::now() + limit;
+    let readers = [(publications(domain)?, true), (subscriptions(domain)?, false)];
+    let waiting = Waiting::new(domain, &[&readers[0].0, &readers[1].0])?;
+    let mut all = std::collections::BTreeMap::new();
+    let mut news = Instant::now();
+    loop {
+        for (reader, publishes) in &readers {
+            announced(reader, |handle, endpoint| {
+                news = Instant::now();
+                let Some(endpoint) = endpoint else {
+                    all.remove(&handle);
+                    return;
+                };
+                if all.len() < LISTED {
+                    all.insert(handle, endpoint.listed(*publishes));
+                }
+            });
+        }
+        let next = until.min(news + quiet);
+        if Instant::now() >= next {
+            return Ok(all.into_values().collect());
+        }
+        waiting.wait(next);
+    }
+}

@@ -1,0 +1,169 @@
+//! The quality of service that publishers offer, and what a subscription requests of them.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr;
+use std::time::Duration;
+
+use cyclors::dds_qos_t;
+
+use super::matching::fits;
+use super::{Durability, Ownership, Reliability, TopicQos};
+
+/// The quality of service that a publisher offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfferedQos {
+    /// Whether it sends lost samples again.
+    pub reliability: Reliability,
+    /// Whether it keeps samples for subscriptions that come later.
+    pub durability: Durability,
+    /// Whether others may publish the same instance.
+    pub ownership: Ownership,
+    /// The longest time between two samples of an instance that it promises.
+    pub deadline: Option<Duration>,
+    /// The longest time without a sign of life that it promises.
+    pub lease: Option<Duration>,
+    /// Its partitions; the one without a name if there are none.
+    pub partitions: Vec<String>,
+}
+
+impl OfferedQos {
+    /// Reads the quality of service of a discovered publisher.
+    ///
+    /// # Safety
+    /// The pointer is null or a QoS of the library, valid for the call.
+    pub(super) unsafe fn read(qos: *const dds_qos_t) -> OfferedQos {
+        let mut offered = OfferedQos {
+            reliability: Reliability::BestEffort,
+            durability: Durability::Volatile,
+            ownership: Ownership::Shared,
+            deadline: None,
+            lease: None,
+            partitions: Vec::new(),
+        };
+        if qos.is_null() {
+            return offered;
+        }
+        let (mut kind, mut time) = (0, 0);
+        // SAFETY: a QoS by this function's contract, and places for numbers; so with all that follow. What is not set
+        // returns `false` and leaves them.
+        if unsafe { cyclors::dds_qget_reliability(qos, &mut kind, &mut time) }
+            && kind == cyclors::dds_reliability_kind_DDS_RELIABILITY_RELIABLE
+        {
+            offered.reliability = Reliability::Reliable;
+        }
+        // SAFETY: as above.
+        if unsafe { cyclors::dds_qget_durability(qos, &mut kind) } {
+            offered.durability = match kind {
+                cyclors::dds_durability_kind_DDS_DURABILITY_TRANSIENT_LOCAL => Durability::TransientLocal,
+                cyclors::dds_durability_kind_DDS_DURABILITY_TRANSIENT => Durability::Transient,
+                cyclors::dds_durability_kind_DDS_DURABILITY_PERSISTENT => Durability::Persistent,
+                _ => Durability::Volatile,
+            };
+        }
+        // SAFETY: as above.
+        if unsafe { cyclors::dds_qget_ownership(qos, &mut kind) }
+            && kind == cyclors::dds_ownership_kind_DDS_OWNERSHIP_EXCLUSIVE
+        {
+            offered.ownership = Ownership::Exclusive;
+        }
+        // SAFETY: as above.
+        if unsafe { cyclors::dds_qget_deadline(qos, &mut time) } {
+            offered.deadline = finite(time);
+        }
+        // SAFETY: as above.
+        if unsafe { cyclors::dds_qget_liveliness(qos, &mut kind, &mut time) } {
+            offered.lease = finite(time);
+        }
+        let (mut count, mut names): (u32, *mut *mut c_char) = (0, ptr::null_mut());
+        // SAFETY: as above; the library makes an array of so many texts, which is ours.
+        if unsafe { cyclors::dds_qget_partition(qos, &mut count, &mut names) } && !names.is_null() {
+            for i in 0..count as usize {
+                // SAFETY: one of the terminated texts of the array, freed once.
+                unsafe {
+                    let name = *names.add(i);
+                    offered.partitions.push(CStr::from_ptr(name).to_string_lossy().into_owned());
+                    cyclors::dds_free(name.cast::<c_void>());
+                }
+            }
+            // SAFETY: the array itself, freed once.
+            unsafe { cyclors::dds_free(names.cast::<c_void>()) };
+        }
+        offered
+    }
+
+    /// Whether a subscription with these partitions hears it.
+    pub(super) fn is_in(&self, partitions: &[String]) -> bool {
+        let unnamed = [String::new()];
+        let or_unnamed = |names: &'_ [String]| -> Vec<String> {
+            if names.is_empty() { unnamed.to_vec() } else { names.to_vec() }
+        };
+        let theirs = or_unnamed(&self.partitions);
+        or_unnamed(partitions)
+            .iter()
+            .any(|ours| theirs.iter().any(|theirs| fits(ours, theirs) || fits(theirs, ours)))
+    }
+}
+
+fn finite(time: cyclors::dds_duration_t) -> Option<Duration> {
+    u64::try_from(time).ok().filter(|_| time != cyclors::dds_duration_t::MAX).map(Duration::from_nanos)
+}
+
+/// Completes the quality of service of a subscription so that every one of the publishers matches: the weakest of what
+/// they offer.
+pub(super) fn requested(wanted: &TopicQos, offers: &[OfferedQos]) -> TopicQos {
+    let mut qos = wanted.clone();
+    let weakest = |is_reliable: bool| {
+        if is_reliable { Reliability::Reliable } else { Reliability::BestEffort }
+    };
+    let all_reliable = offers.iter().all(|offer| offer.reliability == Reliability::Reliable);
+    qos.reliability.get_or_insert(weakest(all_reliable));
+    // Services that keep samples are rare: their publishers themselves keep the last ones.
+    let durability = offers.iter().map(|offer| offer.durability).min().unwrap_or(Durability::Volatile);
+    qos.durability.get_or_insert(durability.min(Durability::TransientLocal));
+    if qos.ownership.is_none() {
+        qos.ownership = offers.first().map(|offer| offer.ownership);
+    }
+    qos
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offer(reliability: Reliability, durability: Durability) -> OfferedQos {
+        let ownership = Ownership::Shared;
+        OfferedQos { reliability, durability, ownership, deadline: None, lease: None, partitions: Vec::new() }
+    }
+
+    #[test]
+    fn the_weakest_offer_is_requested() {
+        let latched = offer(Reliability::Reliable, Durability::Persistent);
+        let plain = offer(Reliability::BestEffort, Durability::Volatile);
+        let of = |offers: &[OfferedQos]| {
+            let qos = requested(&TopicQos::default(), offers);
+            (qos.reliability, qos.durability)
+        };
+        assert_eq!(
+            of(std::slice::from_ref(&latched)),
+            (Some(Reliability::Reliable), Some(Durability::TransientLocal))
+        );
+        assert_eq!(
+            of(&[latched.clone(), plain]),
+            (Some(Reliability::BestEffort), Some(Durability::Volatile))
+        );
+        let set = TopicQos { durability: Some(Durability::Volatile), ..TopicQos::default() };
+        assert_eq!(requested(&set, &[latched]).durability, Some(Durability::Volatile));
+    }
+
+    #[test]
+    fn partitions_meet_with_wildcards_on_either_side() {
+        let there = |names: &[&str]| OfferedQos {
+            partitions: names.iter().map(|name| (*name).to_owned()).collect(),
+            ..offer(Reliability::Reliable, Durability::Volatile)
+        };
+        let ours = |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).to_owned()).collect() };
+        assert!(there(&[]).is_in(&[]) && there(&["a", "b"]).is_in(&ours(&["b"])));
+        assert!(there(&["front/left"]).is_in(&ours(&["front/*"])) && there(&["*"]).is_in(&ours(&["x"])));
+        assert!(!there(&["a"]).is_in(&[]) && !there(&[]).is_in(&ours(&["a"])));
+    }
+}

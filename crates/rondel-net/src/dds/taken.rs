@@ -1,0 +1,147 @@
+//! Samples that were taken from a reader.
+
+use cyclors::{dds_sample_info_t, ddsi_serdata, ddsrt_iovec_t};
+
+use super::entity::Entity;
+
+/// Number of samples taken and delivered at a time.
+pub(super) const BATCH: usize = 64;
+/// Number of samples of several instances taken at a time.
+const LARGEST: usize = 1 << 18;
+
+/// Room for samples, used again for each take.
+///
+/// A reader keeps the samples of each instance by themselves and hands them out instance by instance. Where there may
+/// be several, all samples of the cache are taken at once and put in the order of their publication.
+#[derive(Default)]
+pub(super) struct Room {
+    data: Vec<*mut ddsi_serdata>,
+    infos: Vec<dds_sample_info_t>,
+    parts: Vec<ddsrt_iovec_t>,
+    /// The order of publication, where it is another.
+    order: Vec<u32>,
+    size: usize,
+    /// Whether there may be several instances, each with a key.
+    has_keys: bool,
+}
+
+/// A function of the library that gets samples of a reader.
+type Get = unsafe extern "C" fn(
+    cyclors::dds_entity_t,
+    *mut *mut ddsi_serdata,
+    u32,
+    *mut dds_sample_info_t,
+    u32,
+) -> cyclors::dds_return_t;
+
+impl Room {
+    /// Room for the samples of a reader that has one instance, or for all in its cache if it has several.
+    pub(super) fn new(has_keys: bool, cache: u32) -> Room {
+        let size = if has_keys { (cache as usize).clamp(BATCH, LARGEST) } else { BATCH };
+        // Memory that was never written to is not backed by the system.
+        Room {
+            data: Vec::with_capacity(size),
+            infos: Vec::with_capacity(size),
+            parts: Vec::with_capacity(size),
+            order: Vec::new(),
+            size,
+            has_keys,
+        }
+    }
+
+    /// Takes samples; `None` if there are none.
+    pub(super) fn take(&mut self, reader: &Entity) -> Option<TakenSamples<'_>> {
+        self.get(reader, cyclors::dds_takecdr, cyclors::DDS_ANY_STATE)
+    }
+
+    /// The same for samples that were neither taken nor looked at; they can still be taken.
+    pub(super) fn look(&mut self, reader: &Entity) -> Option<TakenSamples<'_>> {
+        let states = cyclors::DDS_NOT_READ_SAMPLE_STATE
+            | cyclors::DDS_ANY_VIEW_STATE
+            | cyclors::DDS_ANY_INSTANCE_STATE;
+        self.get(reader, cyclors::dds_readcdr, states)
+    }
+
+    fn get(&mut self, reader: &Entity, get: Get, states: u32) -> Option<TakenSamples<'_>> {
+        // SAFETY: a live handle, and room for the stated number of samples. The library leaves a
+        // reference to each with us.
+        let count = unsafe {
+            get(reader.handle(), self.data.as_mut_ptr(), self.size as u32, self.infos.as_mut_ptr(), states)
+        };
+        let count = usize::try_from(count).ok().filter(|n| (1..=self.size).contains(n))?;
+        // SAFETY: there is room for `size` of both, and the library has filled in `count`.
+        unsafe {
+            self.data.set_len(count);
+            self.infos.set_len(count);
+        }
+        for (data, info) in self.data.iter().zip(&self.infos) {
+            let mut part = ddsrt_iovec_t { iov_base: std::ptr::null_mut(), iov_len: 0 };
+            // What has no valid data has the key of its instance, unless the type is not known.
+            if info.valid_data || self.has_keys {
+                // SAFETY: `data` is a live sample; the library fills in where its bytes are. They do not move until
+                // `dds_serdata_to_ser_unref`.
+                unsafe {
+                    let size = cyclors::ddsi_serdata_size(*data) as usize;
+                    cyclors::ddsi_serdata_to_ser_ref(*data, 0, size, &mut part);
+                }
+            }
+            self.parts.push(part);
+        }
+        let is_earlier = |pair: &[dds_sample_info_t]| pair[1].source_timestamp < pair[0].source_timestamp;
+        if self.has_keys && self.infos.windows(2).any(is_earlier) {
+            self.order.extend(0..count as u32);
+            let infos = &self.infos;
+            self.order.sort_by_key(|i| infos[*i as usize].source_timestamp);
+        }
+        Some(TakenSamples { room: self })
+    }
+}
+
+/// Samples taken from a reader, still serialised; dropping returns them to the library.
+pub(super) struct TakenSamples<'a> {
+    room: &'a mut Room,
+}
+
+impl TakenSamples<'_> {
+    /// Returns the number of samples, including those without a payload.
+    pub(super) fn count(&self) -> usize {
+        self.room.data.len()
+    }
+
+    /// Returns the samples of each publisher in the order of publication.
+    #[inline]
+    pub(super) fn samples(&self) -> impl Iterator<Item = (&[u8], &dds_sample_info_t)> {
+        let Room { order, parts, infos, .. } = &*self.room;
+        (0..parts.len()).map(|i| {
+            let i = if order.is_empty() { i } else { order[i] as usize };
+            let part = &parts[i];
+            let bytes = if part.iov_base.is_null() {
+                &[]
+            } else {
+                // SAFETY: filled in by the library, valid until `drop`, and never written to: samples
+                // are state and immutable.
+                unsafe { std::slice::from_raw_parts(part.iov_base.cast::<u8>(), part.iov_len) }
+            };
+            (bytes, &infos[i])
+        })
+    }
+}
+
+impl Drop for TakenSamples<'_> {
+    fn drop(&mut self) {
+        for (data, part) in self.room.data.iter().zip(&self.room.parts) {
+            // SAFETY: every reference that `take` got is given back once: the one to the bytes, where
+            // there are any, and the one to the sample.
+            unsafe {
+                if !part.iov_base.is_null() {
+                    cyclors::ddsi_serdata_to_ser_unref(*data, part);
+                }
+                cyclors::ddsi_serdata_unref(*data);
+            }
+        }
+        self.room.data.clear();
+        self.room.infos.clear();
+        self.room.parts.clear();
+        self.room.order.clear();
+    }
+}

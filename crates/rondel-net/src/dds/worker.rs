@@ -1,0 +1,335 @@
+//! The thread of a subscription: takes samples and delivers them.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use cyclors::{dds_instance_handle_t, dds_sample_info_t};
+use rondel_event::{Timestamp, TopicId};
+
+use super::Durability;
+use super::base::{Base, Opened, PUBLISHERS, STATUS};
+use super::history::{self, Fetched, Sources};
+use super::instances::Instances;
+use super::matches::{self, Matches};
+use super::taken::{BATCH, Room};
+use crate::adapter::{self, Change, Receiver, Sample};
+
+/// Number of takes without a pause after which the receiver's `idle` is called nevertheless.
+const ROUNDS: u32 = 64;
+
+/// State of the thread. The fields are dropped, and their entities deleted, in this order.
+pub(super) struct Worker {
+    opened: Opened,
+    base: Base,
+    matches: Matches,
+    sources: Sources,
+    room: Room,
+    instances: Instances,
+    /// A publisher that sends again what it has kept.
+    returning: Option<Returning>,
+    /// When to take samples next, if they are taken in intervals.
+    due: Instant,
+    is_alive: bool,
+    is_raw: bool,
+    topic_id: TopicId,
+}
+
+/// A publisher that was lost and has returned, to a reader that gets its kept samples again.
+struct Returning {
+    publisher: dds_instance_handle_t,
+    /// Samples between these times were missed.
+    after: i64,
+    until: i64,
+    from: Timestamp,
+}
+
+impl Worker {
+    pub(super) fn new(base: Base, opened: Opened, is_raw: bool, topic_id: TopicId) -> Worker {
+        let room = Room::new(opened.has_keys, base.queue);
+        Worker {
+            opened,
+            base,
+            matches: Matches::default(),
+            sources: Sources::default(),
+            room,
+            instances: Instances::default(),
+            returning: None,
+            due: Instant::now(),
+            is_alive: false,
+            is_raw,
+            topic_id,
+        }
+    }
+
+    pub(super) fn run<R: Receiver + ?Sized>(&mut self, receiver: &R) {
+        loop {
+            // On closing, samples received so far are still delivered. Samples that keep arriving must not
+            // delay closing for ever, so at most as many as the cache can hold are delivered.
+            let stopping = self.base.state.is_stopping();
+            let (mut taken, mut rounds) = (0, 0u32);
+            while (!stopping || taken < self.base.queue) && (stopping || self.is_due()) {
+                let count = self.take(receiver);
+                if count == 0 {
+                    break;
+                }
+                taken = taken.saturating_add(count);
+                rounds += 1;
+                if rounds % ROUNDS == 0 {
+                    // Under continuous load, buffered verdicts must leave before it ends.
+                    receiver.idle();
+                    self.look_at_status(receiver);
+                }
+                if !stopping && self.base.state.is_stopping() {
+                    break;
+                }
+            }
+            if taken > 0 {
+                receiver.idle();
+            }
+            if stopping {
+                self.look_at_status(receiver);
+                let received = self.base.state.received.load(Ordering::Relaxed);
+                tracing::info!(topic = %self.base.name, received, "closed the subscription");
+                return;
+            }
+            if !self.base.state.is_stopping() && !self.wait(receiver) {
+                return;
+            }
+        }
+    }
+
+    /// Whether samples are to be taken now.
+    #[inline]
+    fn is_due(&self) -> bool {
+        self.opened.qos.poll.is_none() || Instant::now() >= self.due
+    }
+
+    /// Waits for samples, a status change, publishers or the end. Returns `false` if waiting failed.
+    fn wait<R: Receiver + ?Sized>(&mut self, receiver: &R) -> bool {
+        let limit = self.opened.qos.poll.map(|poll| {
+            let now = Instant::now();
+            if now >= self.due {
+                self.due = now + poll;
+            }
+            self.due - now
+        });
+        let (mut status, mut publishers) = (false, false);
+        let waited = self.base.wait(limit, |why| match why {
+            STATUS => status = true,
+            PUBLISHERS => publishers = true,
+            _ => {}
+        });
+        if status {
+            self.look_at_status(receiver);
+        }
+        if publishers {
+            self.base.publishers.look();
+        }
+        self.base.count_unmatched(Some(&self.opened.reader));
+        waited
+    }
+
+    /// Takes samples and delivers them. Returns their number, including those without a valid payload.
+    fn take<R: Receiver + ?Sized>(&mut self, receiver: &R) -> u32 {
+        let mut room = std::mem::take(&mut self.room);
+        let count = self.take_into(&mut room, receiver);
+        self.room = room;
+        count
+    }
+
+    fn take_into<R: Receiver + ?Sized>(&mut self, room: &mut Room, receiver: &R) -> u32 {
+        let Some(taken) = room.take(&self.opened.reader) else { return 0 };
+        for (_, info) in taken.samples() {
+            if info.valid_data && !self.sources.knows(info.publication_handle) {
+                // It may have been lost and returned: what was missed comes first.
+                self.look_at_status(receiver);
+            }
+        }
+        let arrival = Some(adapter::now());
+        let mut samples = [Sample::new(&[], None, arrival); BATCH];
+        let mut count = 0;
+        self.instances.begin();
+        for (data, info) in taken.samples() {
+            let is_new =
+                info.valid_data && self.sources.admit(info.publication_handle, info.source_timestamp);
+            let concerns = Instances::concerns(info);
+            if concerns && let Some(change) = self.instances.before(info) {
+                self.deliver(&mut count, &samples, receiver);
+                self.changed(change, info, receiver);
+            }
+            if is_new && let Some(payload) = self.base.state.payload(&self.base.name, data, self.is_raw) {
+                let source_time =
+                    (info.source_timestamp > 0).then(|| Timestamp::from_nanos(info.source_timestamp));
+                adapter::trace_message("received", &self.base.name, payload);
+                samples[count] = Sample::new(payload, source_time, arrival);
+                count += 1;
+            } else if !info.valid_data && self.base.state.empty.fetch_add(1, Ordering::Relaxed) == 0 {
+                tracing::debug!(
+                    topic = %self.base.name,
+                    "an instance was disposed of or has no publishers any more; further such notices are only counted"
+                );
+            }
+            let change = if concerns { self.instances.after(info, data, self.opened.has_keys) } else { None };
+            if count == BATCH || change.is_some() {
+                self.deliver(&mut count, &samples, receiver);
+            }
+            if let Some(change) = change {
+                self.changed(change, info, receiver);
+            }
+        }
+        self.deliver(&mut count, &samples, receiver);
+        if self.returning.is_some() {
+            self.count_returning(taken.samples().map(|(_, info)| info));
+        }
+        taken.count() as u32
+    }
+
+    /// Delivers samples, if there are any.
+    #[inline]
+    fn deliver<R: Receiver + ?Sized>(&self, count: &mut usize, samples: &[Sample<'_>], receiver: &R) {
+        let count = std::mem::take(count);
+        if count > 0 {
+            self.base.state.received.fetch_add(count as u64, Ordering::Relaxed);
+            receiver.receive(self.topic_id, &samples[..count]);
+        }
+    }
+
+    #[cold]
+    fn changed<R: Receiver + ?Sized>(&self, change: Change<'_>, info: &dds_sample_info_t, receiver: &R) {
+        let told = !info.valid_data && info.source_timestamp > 0;
+        let time = if told { Timestamp::from_nanos(info.source_timestamp) } else { adapter::now() };
+        receiver.changed(self.topic_id, change, time);
+    }
+
+    /// Counts the samples that a publisher has sent again.
+    #[cold]
+    fn count_returning<'a>(&mut self, mut infos: impl Iterator<Item = &'a dds_sample_info_t>) {
+        let Some(Returning { publisher, after, until, from }) = self.returning else { return };
+        let mut count = 0;
+        let is_over = infos.any(|info| {
+            let is_own = info.valid_data && info.publication_handle == publisher;
+            count += u64::from(is_own && (after + 1..=until).contains(&info.source_timestamp));
+            is_own && info.source_timestamp > until
+        });
+        self.base.domain.add_recovered(self.topic_id, count, from);
+        if is_over {
+            self.returning = None;
+        }
+    }
+
+    /// Fetches what was missed of a publisher that has returned.
+    fn fetch<R: Receiver + ?Sized>(
+        &mut self,
+        (publisher, former): (matches::Match, u64),
+        receiver: &R,
+    ) -> Option<Fetched> {
+        let after = self.sources.last(former)?;
+        let Worker { base, opened, topic_id, is_raw, .. } = self;
+        // The publisher sends to this reader from a sample on that is not known before it has come.
+        let came = || {
+            let mut room = Room::new(opened.has_keys, base.queue);
+            let taken = room.look(&opened.reader)?;
+            let own = taken
+                .samples()
+                .find(|(_, info)| info.valid_data && info.publication_handle == publisher.handle);
+            own.map(|(_, info)| info.source_timestamp)
+        };
+        let is_ending = || base.state.is_stopping();
+        let deliver = |samples: &[(&[u8], Timestamp)]| {
+            let arrival = Some(adapter::now());
+            let mut payloads = Vec::with_capacity(samples.len());
+            for &(data, time) in samples {
+                if let Some(payload) = base.state.payload(&base.name, data, *is_raw) {
+                    payloads.push(Sample::new(payload, Some(time), arrival));
+                }
+            }
+            let samples = payloads;
+            for samples in samples.chunks(BATCH) {
+                base.state.received.fetch_add(samples.len() as u64, Ordering::Relaxed);
+                receiver.receive(*topic_id, samples);
+            }
+            samples.len() as u64
+        };
+        let fetched = history::fetch(
+            (&base.domain, opened),
+            base.queue,
+            publisher.handle,
+            after,
+            (came, is_ending),
+            deliver,
+        );
+        self.sources.fetched(publisher.handle, fetched.last);
+        Some(fetched)
+    }
+
+    /// Looks at lost samples and at changes of matching publishers, and fetches what was missed of those that were lost
+    /// and have returned.
+    fn look_at_status<R: Receiver + ?Sized>(&mut self, receiver: &R) {
+        // SAFETY: plain numbers, for which all zero is a value.
+        let mut matched: cyclors::dds_subscription_matched_status_t = unsafe { std::mem::zeroed() };
+        let reader = self.opened.reader.handle();
+        // SAFETY: a live handle and a place for the status. Reading it resets its change counters.
+        let code = unsafe { cyclors::dds_get_subscription_matched_status(reader, &mut matched) };
+        if code >= 0 && (matched.total_count_change != 0 || matched.current_count_change != 0) {
+            let publishers = matched.current_count;
+            tracing::debug!(topic = %self.base.name, publishers, "the number of matching publishers changed");
+            for (publisher, former, from) in self.matches.update(&matches::writers(&self.opened.reader)) {
+                receiver.missed(self.topic_id, from, Some(adapter::now()));
+                let fetched = if self.opened.qos.durability > Some(Durability::Volatile) {
+                    self.await_kept((publisher, former), from);
+                    None
+                } else {
+                    publisher.keeps.then(|| self.fetch((publisher, former), receiver)).flatten()
+                };
+                let count = fetched.map_or(0, |fetched| fetched.count);
+                self.base.domain.add_recovered(self.topic_id, count, from);
+                // DDS shows no numbers: nobody knows whether that was all.
+                self.base.domain.add_outage(matches::outage(&self.base.name, from));
+                receiver.idle();
+            }
+        }
+        // SAFETY: plain numbers, for which all zero is a value.
+        let mut lost: cyclors::dds_sample_lost_status_t = unsafe { std::mem::zeroed() };
+        // SAFETY: a live handle and a place for the status. Reading it resets what woke us.
+        if unsafe { cyclors::dds_get_sample_lost_status(reader, &mut lost) } >= 0 {
+            let total = u64::from(lost.total_count);
+            if self.base.state.lost.swap(total, Ordering::Relaxed) == 0 && total > 0 {
+                tracing::warn!(
+                    topic = %self.base.name, lost = total,
+                    "samples were lost on the network; further ones are only counted"
+                );
+            }
+        }
+        self.look_at_promises(receiver);
+    }
+
+    /// Looks at what publishers promised: samples within the deadline, and signs of life.
+    fn look_at_promises<R: Receiver + ?Sized>(&mut self, receiver: &R) {
+        let reader = self.opened.reader.handle();
+        // SAFETY: plain numbers, for which all zero is a value.
+        let mut missed: cyclors::dds_requested_deadline_missed_status_t = unsafe { std::mem::zeroed() };
+        // SAFETY: a live handle and a place for the status. Reading it resets its change counters.
+        let code = unsafe { cyclors::dds_get_requested_deadline_missed_status(reader, &mut missed) };
+        if code >= 0 && missed.total_count_change > 0 {
+            receiver.changed(self.topic_id, Change::MissedDeadline, adapter::now());
+        }
+        // SAFETY: plain numbers, for which all zero is a value.
+        let mut lives: cyclors::dds_liveliness_changed_status_t = unsafe { std::mem::zeroed() };
+        // SAFETY: as above.
+        let code = unsafe { cyclors::dds_get_liveliness_changed_status(reader, &mut lives) };
+        let is_alive = lives.alive_count > 0;
+        if code >= 0 && std::mem::replace(&mut self.is_alive, is_alive) != is_alive {
+            receiver.changed(self.topic_id, Change::Alive(is_alive), adapter::now());
+        }
+    }
+
+    /// Prepares for what a publisher sends again to a reader that asks for kept samples: only what is newer than its last
+    /// sample is delivered.
+    fn await_kept(&mut self, (publisher, former): (matches::Match, u64), from: Timestamp) {
+        if let Some(after) = self.sources.last(former) {
+            self.sources.fetched(publisher.handle, after);
+            let until = adapter::now().as_nanos();
+            self.returning = Some(Returning { publisher: publisher.handle, after, until, from });
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! A topic as an address names it.
+
+use super::{Endpoint, MessageType, Middleware, NodeName, Qos, QosOverrides, Ros2Error, TopicName, TypeHash};
+
+/// The type of topics that carry text.
+const TEXT: &str = "std_msgs/msg/String";
+/// Its hash.
+const TEXT_HASH: &str = "RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18";
+
+/// A topic, with what is known of its type and quality of service.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Topic {
+    /// The name.
+    pub name: TopicName,
+    /// The type; without it, a subscription on DDS takes that of the first publisher.
+    pub message_type: Option<MessageType>,
+    /// The hash of the type. Messages of another hash are not read; without it, messages of any are.
+    pub hash: Option<TypeHash>,
+    /// The quality of service where it is not that of the publishers; of a publisher, where it is not the profile
+    /// `default`.
+    pub qos: QosOverrides,
+    /// What carries the messages, once it is known.
+    pub middleware: Option<Middleware>,
+}
+
+impl Topic {
+    /// Reads a name as the node `/rondel` does; see [`TopicName::resolve`].
+    ///
+    /// # Errors
+    /// [`Ros2Error`] with the mistake.
+    pub fn parse(text: &str) -> Result<Topic, Ros2Error> {
+        let name = TopicName::resolve(text, &NodeName::new("/", "rondel")?)?;
+        let (message_type, hash, qos, middleware) = Default::default();
+        Ok(Topic { name, message_type, hash, qos, middleware })
+    }
+
+    /// Returns the topic with this type.
+    pub fn typed(self, message_type: MessageType, hash: Option<TypeHash>) -> Topic {
+        Topic { message_type: Some(message_type), hash, ..self }
+    }
+
+    /// Returns the topic with the type of text, unless it has a type.
+    ///
+    /// # Errors
+    /// None: a test reads the name and the hash.
+    pub fn of_text(self) -> Result<Topic, Ros2Error> {
+        match self.message_type {
+            Some(_) => Ok(self),
+            None => Ok(self.typed(MessageType::parse(TEXT)?, Some(TypeHash::parse(TEXT_HASH)?))),
+        }
+    }
+
+    /// Returns the endpoint on Zenoh, with this profile where nothing is set.
+    ///
+    /// # Errors
+    /// That the type is missing, which is part of the keys of messages.
+    pub fn endpoint(&self, profile: Qos) -> Result<Endpoint, String> {
+        let message_type = self.message_type.clone();
+        let message_type =
+            message_type.ok_or("over Zenoh, the type of a topic must be known: name it with `type:`")?;
+        Ok(Endpoint { topic: self.name.clone(), message_type, hash: self.hash, qos: profile.with(&self.qos) })
+    }
+
+    /// Returns the type on DDS. Text is read and written there by the network itself.
+    #[cfg(all(feature = "dds", feature = "mqtt", feature = "zenoh"))]
+    pub fn dds_type(&self, encoding: crate::address::Encoding) -> crate::dds::TopicType {
+        use crate::dds::{RawType, StringType, TopicType};
+        let name = self.message_type.as_ref().map(MessageType::dds);
+        match (encoding, name) {
+            (crate::address::Encoding::CdrString, Some(name)) => {
+                TopicType::Text(StringType { name, ..StringType::default() })
+            }
+            (crate::address::Encoding::CdrString, None) => TopicType::default(),
+            // Types of ROS 2 have no keys.
+            (_, name) => TopicType::Raw(RawType { name, keyed: Some(false) }),
+        }
+    }
+
+    /// Returns the quality of service on DDS, as far as it is set.
+    #[cfg(feature = "dds")]
+    pub fn dds_qos(&self) -> crate::dds::TopicQos {
+        use super::qos::{Durability, History, Reliability};
+        let QosOverrides { reliability, durability, history, depth, deadline, lease, .. } = self.qos;
+        let depth = depth.filter(|depth| *depth > 0 && history != Some(History::KeepAll));
+        crate::dds::TopicQos {
+            reliability: match reliability {
+                Some(Reliability::Reliable) => Some(crate::dds::Reliability::Reliable),
+                Some(Reliability::BestEffort) => Some(crate::dds::Reliability::BestEffort),
+                _ => None,
+            },
+            durability: match durability {
+                Some(Durability::TransientLocal) => Some(crate::dds::Durability::TransientLocal),
+                Some(Durability::Volatile) => Some(crate::dds::Durability::Volatile),
+                _ => None,
+            },
+            depth: depth.map(|depth| u32::try_from(depth).unwrap_or(u32::MAX)),
+            deadline,
+            lease,
+            ..crate::dds::TopicQos::default()
+        }
+    }
+
+    /// Whether this middleware may carry the messages.
+    pub fn may_be_on(&self, middleware: Middleware) -> bool {
+        self.middleware.is_none_or(|own| own == middleware)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_has_a_type() {
+        let topic = Topic::parse("chatter").unwrap().of_text().unwrap();
+        assert_eq!(topic.name.as_str(), "/chatter");
+        assert_eq!(topic.clone().of_text().unwrap(), topic);
+        let library = rondel_decode::schema::Library::ros().unwrap();
+        let hash = library.schema(TEXT).unwrap().rihs01().unwrap();
+        assert_eq!(topic.hash.unwrap().to_string(), hash);
+        assert_eq!(Topic::parse("~/verdict").unwrap().name.as_str(), "/rondel/verdict");
+        assert!(topic.may_be_on(Middleware::Zenoh) && topic.may_be_on(Middleware::Dds));
+    }
+}

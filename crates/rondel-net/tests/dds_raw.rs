@@ -1,0 +1,360 @@
+//! Topics of any type on DDS, published by the Python package `cyclonedds`.
+
+#![cfg(feature = "dds")]
+#![allow(clippy::unwrap_used, clippy::panic)] // the helpers are tests as well
+
+mod peer;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use peer::{Peer, python};
+use rondel_decode::schema::{Library, Schema};
+use rondel_event::{Timestamp, TopicId};
+use rondel_net::adapter::{Change, Instance, Receiver, Sample, Subscription as _};
+use rondel_net::dds::{Participant, RawType, Settings, Subscription, TopicQos, TopicType};
+
+const LIMIT: Duration = Duration::from_secs(30);
+const TOPIC: TopicId = TopicId(3);
+
+/// What arrives, in order.
+#[derive(Debug, PartialEq)]
+enum Item {
+    Sample(Vec<u8>),
+    Disposed(Option<i32>),
+    Unregistered(Option<i32>),
+    MissedDeadline,
+    Alive(bool),
+}
+
+#[derive(Default)]
+struct Log {
+    items: Mutex<Vec<Item>>,
+    changed: Condvar,
+}
+
+impl Receiver for Log {
+    fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
+        assert!(topic == TOPIC && (1..=64).contains(&samples.len()));
+        self.push(samples.iter().map(|sample| Item::Sample(sample.payload.to_vec())));
+    }
+
+    fn changed(&self, topic: TopicId, change: Change<'_>, _: Timestamp) {
+        assert_eq!(topic, TOPIC);
+        // The id stands first, after the length of the structure.
+        let id = |instance| match instance {
+            Instance::Unnamed => None,
+            Instance::Key(bytes) => Some(i32::from_le_bytes(bytes[8..12].try_into().unwrap())),
+            Instance::Sample(bytes) => Some(track(bytes).0),
+        };
+        self.push([match change {
+            Change::Disposed(instance) => Item::Disposed(id(instance)),
+            Change::Unregistered(instance) => Item::Unregistered(id(instance)),
+            Change::MissedDeadline => Item::MissedDeadline,
+            Change::Alive(alive) => Item::Alive(alive),
+        }]);
+    }
+}
+
+impl Log {
+    fn push(&self, new: impl IntoIterator<Item = Item>) {
+        self.items.lock().unwrap().extend(new);
+        self.changed.notify_all();
+    }
+
+    /// Waits until the items fulfil a condition.
+    #[track_caller]
+    fn wait(&self, what: &str, done: impl Fn(&[Item]) -> bool) {
+        let items = self.items.lock().unwrap();
+        let waited = self.changed.wait_timeout_while(items, LIMIT, |items| !done(items)).unwrap();
+        assert!(
+            !waited.1.timed_out(),
+            "timed out waiting until {what}: {:?}",
+            &waited.0[waited.0.len().saturating_sub(5)..]
+        );
+    }
+
+    fn samples(&self, count: usize) -> Vec<Vec<u8>> {
+        let of = |items: &[Item]| items.iter().filter(|item| matches!(item, Item::Sample(_))).count();
+        self.wait("all samples have come", |items| of(items) >= count);
+        let items = self.items.lock().unwrap();
+        let samples = items.iter().filter_map(|item| match item {
+            Item::Sample(sample) => Some(sample.clone()),
+            _ => None,
+        });
+        let samples: Vec<_> = samples.collect();
+        assert_eq!(samples.len(), count);
+        samples
+    }
+}
+
+/// The id and the number in a sample of a track, an appendable structure.
+fn track(sample: &[u8]) -> (i32, u64) {
+    let body = match sample[1] {
+        1 => &sample[4..],
+        9 => &sample[8..],
+        other => panic!("encoding {other}"),
+    };
+    let aligned = if sample[1] == 1 { 8 } else { 4 };
+    let number = u64::from_le_bytes(body[aligned..aligned + 8].try_into().unwrap());
+    (i32::from_le_bytes(body[..4].try_into().unwrap()), number)
+}
+
+struct Bench {
+    python: PathBuf,
+    settings: Settings,
+    participant: Participant,
+}
+
+impl Bench {
+    fn new(test: &str) -> Option<Bench> {
+        let python = python(test)?;
+        // A domain that no other test uses.
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let domain = (std::process::id() * 16 + NEXT.fetch_add(1, Ordering::Relaxed)) % 200 + 10;
+        let settings = Settings { domain, interface: Some("lo".into()), ..Settings::default() };
+        let participant = Participant::open(&settings).unwrap();
+        Some(Bench { python, settings, participant })
+    }
+
+    fn publisher(&self, arguments: &[&str]) -> Peer {
+        let domain = self.settings.domain.to_string();
+        let all = [&["test/topic", "--domain", &domain], arguments].concat();
+        Peer::start(&self.python, "dds_typed.py", &all)
+    }
+
+    fn subscribe(&self, name: Option<&str>, qos: &TopicQos) -> (Subscription, Arc<Log>) {
+        let log = Arc::new(Log::default());
+        let raw = TopicType::Raw(RawType { name: name.map(str::to_owned), keyed: None });
+        let made = self.participant.subscribe_as("test/topic", (&raw, qos), TOPIC, Arc::clone(&log));
+        (made.unwrap(), log)
+    }
+}
+
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + LIMIT;
+    while !condition() {
+        assert!(Instant::now() < deadline, "timed out waiting until {what}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_type_is_discovered_and_whole_samples_arrive() {
+    let Some(bench) = Bench::new("a_type_is_discovered_and_whole_samples_arrive") else { return };
+    let (subscription, log) = bench.subscribe(None, &TopicQos::default());
+    let mut publisher = bench.publisher(&[]);
+    assert_eq!(publisher.ask("wait"), "matched");
+    let serialised = publisher.ask("hex");
+    assert_eq!(publisher.ask("write 1 1000"), "wrote 1001");
+    let samples = log.samples(1001);
+    let hex: String = samples[0].iter().map(|byte| format!("{byte:02x}")).collect();
+    // The bits of the options that count bytes of padding may differ.
+    assert_eq!((&hex[..6], &hex[8..]), (&serialised[..6], &serialised[8..]));
+    assert!(samples.iter().enumerate().all(|(i, sample)| {
+        // After the seconds, the nanoseconds, and the name of the frame with its length.
+        u64::from_le_bytes(sample[4 + 16..4 + 24].try_into().unwrap()) == i as u64
+    }));
+    assert_eq!(subscription.problems(), rondel_net::adapter::Problems::default());
+    assert!(subscription.close(LIMIT));
+}
+
+#[test]
+fn a_subscription_ends_while_it_waits_for_a_type() {
+    let Some(bench) = Bench::new("a_subscription_ends_while_it_waits_for_a_type") else { return };
+    let (subscription, log) = bench.subscribe(None, &TopicQos::default());
+    assert!(subscription.close(LIMIT));
+    assert!(Arc::into_inner(log).is_some(), "the receiver is released");
+}
+
+#[test]
+fn instances_come_in_the_order_of_publication_and_go() {
+    let Some(bench) = Bench::new("instances_come_in_the_order_of_publication_and_go") else { return };
+    let (subscription, log) = bench.subscribe(Some("demo::Track"), &TopicQos::default());
+    let mut publisher = bench.publisher(&["--kind", "track"]);
+    assert_eq!(publisher.ask("wait"), "matched");
+    assert_eq!(publisher.ask("turns 7,1,4 700"), "wrote 2100");
+    let expected: Vec<_> = (0..2100).map(|i| ([7, 1, 4][i as usize % 3], i)).collect();
+    let seen: Vec<_> = log.samples(2100).iter().map(|sample| track(sample)).collect();
+    assert_eq!(seen, expected);
+    for id in [4, 7] {
+        publisher.tell(&format!("dispose {id}"));
+        log.wait("the instance is gone", |items| items.contains(&Item::Disposed(Some(id))));
+    }
+    publisher.tell("unregister 1");
+    log.wait("the instance is gone", |items| items.contains(&Item::Unregistered(Some(1))));
+    assert_eq!(publisher.ask("write 4 1"), "wrote 2101");
+    log.samples(2101);
+    publisher.tell("close");
+    log.wait("the publisher is gone", |items| items.contains(&Item::Alive(false)));
+    log.wait("the instance is gone", |items| items.contains(&Item::Unregistered(Some(4))));
+    let items = log.items.lock().unwrap();
+    let disposed = items.iter().filter(|item| matches!(item, Item::Disposed(_))).count();
+    assert_eq!((disposed, items.first()), (2, Some(&Item::Alive(true))));
+    assert_eq!(subscription.problems().lost, 0);
+}
+
+#[test]
+fn publishers_of_another_type_are_counted() {
+    let Some(bench) = Bench::new("publishers_of_another_type_are_counted") else { return };
+    let (named, named_log) = bench.subscribe(Some("demo::Pose"), &TopicQos::default());
+    let other = bench.publisher(&["--kind", "other"]);
+    wait_until("the other type is counted", || named.problems().incompatible == 1);
+    let (first, first_log) = bench.subscribe(None, &TopicQos::default());
+    let mut pose = bench.publisher(&["--kind", "pose"]);
+    assert_eq!(pose.ask("wait"), "matched");
+    pose.ask("write 1 10");
+    named_log.samples(10);
+    // It has the type of the first publisher.
+    wait_until("the second type is counted", || first.problems().incompatible == 1);
+    // The same name, with other members: a publisher whose type has changed.
+    drop((pose, other));
+    let _changed = bench.publisher(&["--kind", "wide"]);
+    wait_until("the changed type is counted", || named.problems().incompatible == 2);
+    assert_eq!((named_log.samples(10).len(), first_log.samples(0).len()), (10, 0));
+}
+
+#[test]
+fn the_quality_of_service_is_that_of_the_publisher() {
+    let Some(bench) = Bench::new("the_quality_of_service_is_that_of_the_publisher") else { return };
+    let mut latched = bench.publisher(&["--transient-local", "5"]);
+    assert_eq!(latched.ask("write 1 20"), "wrote 20");
+    let (subscription, log) = bench.subscribe(None, &TopicQos::default());
+    log.samples(5);
+    assert_eq!(latched.ask("write 1 5"), "wrote 25");
+    log.samples(10);
+    // A subscription that asks for less gets no history.
+    let volatile =
+        TopicQos { durability: Some(rondel_net::dds::Durability::Volatile), ..TopicQos::default() };
+    let (_volatile, fresh) = bench.subscribe(None, &volatile);
+    fresh.wait("it has a publisher", |items| items.contains(&Item::Alive(true)));
+    assert_eq!(latched.ask("write 1 1"), "wrote 26");
+    fresh.samples(1);
+    drop((subscription, latched));
+
+    let mut hasty = bench.publisher(&["--best-effort", "--partition", "front/left", "--exclusive", "3"]);
+    let partitions = vec!["front/*".to_owned()];
+    let (_there, log) = bench.subscribe(None, &TopicQos { partitions, ..TopicQos::default() });
+    log.wait("it has a publisher", |items| items.contains(&Item::Alive(true)));
+    assert_eq!(hasty.ask("wait"), "matched");
+    hasty.ask("write 1 1");
+    log.samples(1);
+    let reliable =
+        TopicQos { reliability: Some(rondel_net::dds::Reliability::Reliable), ..TopicQos::default() };
+    let (refused, _log) = bench.subscribe(None, &TopicQos { partitions: vec!["*".to_owned()], ..reliable });
+    wait_until("the publisher is counted", || refused.problems().incompatible == 1);
+    assert!(refused.close(LIMIT));
+}
+
+#[test]
+fn deadlines_and_signs_of_life_are_reported() {
+    let Some(bench) = Bench::new("deadlines_and_signs_of_life_are_reported") else { return };
+    let qos = TopicQos { deadline: Some(Duration::from_millis(300)), ..TopicQos::default() };
+    let (_subscription, log) = bench.subscribe(None, &qos);
+    let mut publisher = bench.publisher(&["--deadline", "0.1"]);
+    assert_eq!(publisher.ask("wait"), "matched");
+    publisher.ask("write 1 1");
+    log.samples(1);
+    log.wait("the deadline is missed", |items| items.contains(&Item::MissedDeadline));
+    assert!(!log.items.lock().unwrap().contains(&Item::Alive(false)));
+    publisher.tell("close");
+    log.wait("the publisher is gone", |items| items.contains(&Item::Alive(false)));
+}
+
+#[test]
+fn samples_are_taken_in_intervals() {
+    let Some(bench) = Bench::new("samples_are_taken_in_intervals") else { return };
+    struct Batches(Log, Mutex<Vec<Instant>>);
+    impl Receiver for Batches {
+        fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
+            self.0.receive(topic, samples);
+        }
+        fn idle(&self) {
+            self.1.lock().unwrap().push(Instant::now());
+        }
+    }
+    let poll = Duration::from_millis(100);
+    let qos = TopicQos { poll: Some(poll), ..TopicQos::default() };
+    let log = Arc::new(Batches(Log::default(), Mutex::default()));
+    let raw = TopicType::Raw(RawType::default());
+    let made = bench.participant.subscribe_as("test/topic", (&raw, &qos), TOPIC, Arc::clone(&log));
+    let subscription = made.unwrap();
+    let mut publisher = bench.publisher(&[]);
+    assert_eq!(publisher.ask("wait"), "matched");
+    for round in 1..=20 {
+        publisher.ask("write 1 100");
+        log.0.wait("they have come", |items| items.len() >= round * 100);
+    }
+    let batches = log.1.lock().unwrap();
+    let close = batches.windows(2).filter(|pair| pair[1] - pair[0] < poll / 2).count();
+    assert!(close <= 1, "{close} of {} batches came earlier than the interval", batches.len());
+    drop(batches);
+    assert!(subscription.close(LIMIT));
+    assert_eq!(subscription.received(), 2000);
+}
+
+/// The types of `dds_typed.py`, as IDL.
+const IDL: &str = "module demo {
+    enum Mode { PARKED, DRIVING };
+    @final struct Stamp { long sec; unsigned long nanosec; };
+    @final struct Header { Stamp stamp; string frame_id; };
+    @final struct Pose {
+        Header header; unsigned long long number; Mode mode; double position[3]; sequence<double> covariance;
+    };
+    @bit_bound(12) bitmask Lamps { left, right, @position(7) brake };
+    @final union Detail switch (Mode) { case PARKED: long gear; default: double speed; };
+    typedef short Row[3];
+    @mutable struct Part { @id(7) float weight; @id(9) string<20> label; };
+    @appendable struct Base { @key uint8 id; };
+    @appendable struct All : Base {
+        boolean flag; char letter; int8 small; unsigned long long huge; Mode mode; Lamps lamps; Detail detail;
+        Row rows[2]; sequence<Part, 300> parts; sequence<string> names; unsigned short matrix[2][300];
+        @optional string note;
+    };
+};";
+
+/// The same type from IDL.
+fn defined(name: &str) -> Schema {
+    let mut library = Library::new();
+    library.add_idl(IDL, &|_| None).unwrap();
+    library.schema(name).unwrap()
+}
+
+#[test]
+fn a_type_is_discovered_as_it_is_defined() {
+    let Some(bench) = Bench::new("a_type_is_discovered_as_it_is_defined") else { return };
+    let none = bench.participant.discovered_type("test/topic", None, Duration::from_millis(50)).unwrap();
+    assert!(none.is_none());
+    for (kind, name, keyed) in [("pose", "demo::Pose", false), ("all", "demo::All", true)] {
+        let _publisher = bench.publisher(&["--kind", kind]);
+        let found = bench.participant.discovered_type("test/topic", Some(name), LIMIT).unwrap().unwrap();
+        assert_eq!((found.name.as_str(), found.keyed), (name, keyed));
+        let (found, expected) = (found.schema.unwrap(), defined(name));
+        assert_eq!(format!("{found:#?}"), format!("{expected:#?}"));
+    }
+}
+
+#[test]
+fn publishers_and_subscriptions_are_listed() {
+    let Some(bench) = Bench::new("publishers_and_subscriptions_are_listed") else { return };
+    let mut publisher = bench.publisher(&["--kind", "track", "--transient-local", "3", "--partition", "a"]);
+    let (_subscription, _log) =
+        bench.subscribe(None, &TopicQos { partitions: vec!["a".to_owned()], ..TopicQos::default() });
+    assert_eq!(publisher.ask("wait"), "matched");
+    let all = bench.participant.endpoints(Duration::from_millis(300), LIMIT).unwrap();
+    let of_topic: Vec<_> = all.iter().filter(|endpoint| endpoint.topic == "test/topic").collect();
+    assert_eq!(of_topic.len(), 2, "{all:#?}");
+    assert_ne!(of_topic[0].participant, of_topic[1].participant);
+    assert_ne!(of_topic[0].publishes, of_topic[1].publishes);
+    for endpoint in of_topic {
+        assert_eq!(
+            (endpoint.type_name.as_str(), endpoint.keyed, endpoint.is_described),
+            ("demo::Track", true, true)
+        );
+        assert_eq!(endpoint.qos.durability, rondel_net::dds::Durability::TransientLocal);
+        assert_eq!(endpoint.qos.reliability, rondel_net::dds::Reliability::Reliable);
+        assert_eq!(endpoint.qos.partitions, ["a"]);
+    }
+}
