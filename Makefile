@@ -24,7 +24,7 @@ WITHOUT_DESTDIR := env --unset=DESTDIR --unset=MAKEFLAGS
 DEMO := --workspace --bin rondel --examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo install uninstall test test-long test-faults bench bench-containers image test-containers test-bridge \
+.PHONY: help setup demo case-study install uninstall test test-long test-faults bench bench-containers image test-containers test-bridge \
 	test-fresh fuzz deny clean
 
 help: ## list the targets
@@ -36,6 +36,10 @@ setup: ## install missing requirements of the build (system packages, Rust)
 demo: setup ## build Rondel and run the demo: check a small system live
 	cargo build --locked $(DEMO)
 	@$(TARGET)/debug/rondel demo
+
+case-study: setup ## drive an Autoware vehicle with planted faults, recorded and live; say which ones are found
+	cargo build --locked --package rondel --package rondel-bench
+	@$(TARGET)/debug/rondel-bench autoware study
 
 install: setup ## build Rondel with all optimisations; install command, completions, manual (PREFIX=/usr/local, DESTDIR)
 	$(WITHOUT_DESTDIR) cargo build --release --locked --package rondel

@@ -1,5 +1,6 @@
 //! Child processes: started, measured, and ended by their process ids.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -60,11 +61,24 @@ impl Child {
     /// # Errors
     /// When it cannot be started.
     pub fn start(name: &str, program: &Path, arguments: &[String], stdout: Stdout) -> Result<Child> {
+        let stdout = if stdout == Stdout::Counted { Stdio::piped() } else { Stdio::null() };
+        Child::spawn(name, program, arguments, stdout)
+    }
+
+    /// Starts a program that writes its standard output to a file.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start_into(name: &str, program: &Path, arguments: &[String], file: File) -> Result<Child> {
+        Child::spawn(name, program, arguments, file.into())
+    }
+
+    fn spawn(name: &str, program: &Path, arguments: &[String], stdout: Stdio) -> Result<Child> {
         let started = Instant::now();
         let mut process = Command::new(program)
             .args(arguments)
             .stdin(Stdio::null())
-            .stdout(if stdout == Stdout::Counted { Stdio::piped() } else { Stdio::null() })
+            .stdout(stdout)
             .stderr(Stdio::piped())
             .spawn()
             .map_err(io_error(format!("{name}: cannot start {}", program.display())))?;

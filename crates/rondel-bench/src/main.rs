@@ -7,6 +7,7 @@
 #![allow(unreachable_pub)]
 
 mod align;
+mod autoware;
 mod broker;
 mod child;
 mod engine;
@@ -41,6 +42,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use crate::align::Align;
+use crate::autoware::Autoware;
 use crate::engine::Engine;
 use crate::failure::{Failure, Result, io_error};
 use crate::footprint::Footprint;
@@ -99,6 +101,8 @@ enum Command {
     Wire(Wire),
     /// Write the traces of the Timescales benchmark, and their formulas
     Traces(Traces),
+    /// Generate the traffic of an Autoware vehicle with planted faults, and run the monitor on it
+    Autoware(Autoware),
     /// Take part in a measurement as a plain participant
     #[command(hide = true)]
     Peer(Peer),
@@ -372,6 +376,7 @@ impl Arguments {
             Command::Align(align) => align.run(),
             Command::Wire(wire) => wire.run(),
             Command::Traces(traces) => traces.run(),
+            Command::Autoware(autoware) => autoware.run(&rondel),
             Command::Peer(peer) => peer.run(),
         }
     }

@@ -40,6 +40,16 @@ fn all_are_laid_out_and_pass_their_tests() {
 }
 
 #[test]
+fn the_autoware_vehicle_is_laid_out_and_passes_its_tests() {
+    let path = example("autoware/autoware.rondel");
+    rondel(["fmt", "--check", &path]).expect_status(0);
+    rondel(["test", &path]).expect_status(0);
+    for deployment in ["rondel", "dds"] {
+        rondel(["validate", &example(&format!("autoware/{deployment}.yaml"))]).expect_status(0);
+    }
+}
+
+#[test]
 fn the_mode_manager() {
     violations("mode_manager").expect_status(1).expect_stdout(
         "\

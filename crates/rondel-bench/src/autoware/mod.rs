@@ -1,0 +1,197 @@
+//! The case study of an Autoware vehicle: a drive with planted faults, and which of them the monitor finds.
+
+mod compare;
+mod drive;
+mod faults;
+mod live;
+mod messages;
+mod traffic;
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::{Args, Subcommand};
+
+use self::compare::{Comparison, Violation};
+use self::drive::SECONDS;
+use self::faults::FAULTS;
+use self::messages::{Message, TOPICS};
+use self::traffic::{Plan, messages};
+use crate::failure::{Failure, Result, io_error};
+use crate::say;
+
+/// The begin of a recorded drive, in nanoseconds since 1970.
+const RECORDED_NS: u64 = 1_700_000_000_000_000_000;
+
+/// Generate the traffic of an Autoware vehicle with planted faults, and run the monitor on it
+#[derive(Debug, Args)]
+pub struct Autoware {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the planted faults, each with the properties that must find it
+    Faults,
+    /// Write a drive as a recording
+    Record(Record),
+    /// Publish a drive as a node of ROS 2 over Zenoh
+    Publish(Publish),
+    /// Run generator and monitor, and compare the violations with the planted faults
+    Study(Study),
+}
+
+#[derive(Debug, Args)]
+struct Drive {
+    /// Seed jitter and delays with N
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Plant no faults
+    #[arg(long)]
+    no_faults: bool,
+    /// Stop the drive after SECONDS
+    #[arg(long, value_name = "SECONDS", default_value_t = SECONDS)]
+    seconds: f64,
+}
+
+impl Drive {
+    fn plan(&self) -> Plan {
+        Plan { seed: self.seed, faults: !self.no_faults, seconds: self.seconds.min(SECONDS) }
+    }
+}
+
+#[derive(Debug, Args)]
+struct Record {
+    /// Write the messages to this file, as JSON lines
+    file: PathBuf,
+    #[command(flatten)]
+    drive: Drive,
+}
+
+#[derive(Debug, Args)]
+struct Publish {
+    /// Listen on this endpoint, as the router of rmw_zenoh does
+    #[arg(long, value_name = "ENDPOINT", default_value = "tcp/127.0.0.1:7447")]
+    listen: String,
+    #[command(flatten)]
+    drive: Drive,
+}
+
+#[derive(Debug, Args)]
+struct Study {
+    /// Read the deployment from this file
+    #[arg(long, value_name = "FILE", default_value = "examples/autoware/rondel.yaml")]
+    deployment: PathBuf,
+    /// Check recordings only
+    #[arg(long)]
+    recorded: bool,
+    #[command(flatten)]
+    drive: Drive,
+}
+
+impl Autoware {
+    /// Does what was asked for, with this program `rondel`.
+    ///
+    /// # Errors
+    /// When a process or a network fails, and when the violations are not those of the planted faults.
+    pub fn run(&self, rondel: &Path) -> Result<()> {
+        match &self.action {
+            Action::Faults => {
+                list();
+                Ok(())
+            }
+            Action::Record(record) => write(&record.file, &messages(&record.drive.plan())),
+            Action::Publish(publish) => {
+                let node = live::Node::open(&publish.listen)?;
+                node.wait_subscribed()?;
+                node.publish(&messages(&publish.drive.plan())).map(|_| ())
+            }
+            Action::Study(study) => study.run(rondel),
+        }
+    }
+}
+
+fn list() {
+    for fault in FAULTS {
+        let (from, until) = (fault.from, fault.until);
+        say(&format!("{from:>6.2} to {until:>5.2} s  {}: {}", fault.what, fault.found_by.join(", ")));
+    }
+}
+
+fn write(path: &Path, all: &[Message]) -> Result<()> {
+    let at = || io_error(path.display().to_string());
+    let mut out = BufWriter::new(File::create(path).map_err(at())?);
+    for message in all {
+        writeln!(out, "{}", message.json(RECORDED_NS)).map_err(at())?;
+    }
+    out.flush().map_err(at())
+}
+
+impl Study {
+    fn run(&self, rondel: &Path) -> Result<()> {
+        let folder = std::env::temp_dir().join(format!("rondel-autoware-{}", std::process::id()));
+        fs::create_dir_all(&folder).map_err(io_error(folder.display().to_string()))?;
+        let done = self.run_in(rondel, &folder);
+        let _ = fs::remove_dir_all(&folder);
+        done
+    }
+
+    fn run_in(&self, rondel: &Path, folder: &Path) -> Result<()> {
+        list();
+        let plan = self.drive.plan();
+        let without = Plan { faults: false, ..plan };
+        let trace = folder.join("drive.jsonl");
+        let mut results = Vec::new();
+        for (of, plan) in [("recorded", plan), ("recorded without faults", without)] {
+            write(&trace, &messages(&plan))?;
+            results.push((of, self.check(rondel, &trace, &plan)?));
+        }
+        if !self.recorded {
+            let all = messages(&plan);
+            let (lines, base_ns, seconds) = live::run(rondel, &self.deployment, folder, &all)?;
+            results.push(("live over rmw_zenoh", compare(&plan, &lines, base_ns)));
+            rates(&all, seconds);
+        }
+        for (of, comparison) in &results {
+            comparison.lines(of).iter().for_each(|line| say(line));
+        }
+        let wrong = results.iter().filter(|(_, comparison)| !comparison.is_exact()).count() as u64;
+        let what = "runs in which the violations are not those of the planted faults".to_owned();
+        if wrong > 0 { Err(Failure::Count { what, expected: 0, got: wrong }) } else { Ok(()) }
+    }
+
+    fn check(&self, rondel: &Path, trace: &Path, plan: &Plan) -> Result<Comparison> {
+        let output = Command::new(rondel)
+            .args(["check", "--quiet", "--emit", "violations", "--format", "json"])
+            .args([&self.deployment, trace])
+            .output()
+            .map_err(io_error(rondel.display().to_string()))?;
+        if !matches!(output.status.code(), Some(0 | 1)) {
+            return Err(Failure::Child {
+                name: "rondel check".to_owned(),
+                status: output.status.to_string(),
+                log: String::from_utf8_lossy(&output.stderr).into_owned(),
+            });
+        }
+        Ok(compare(plan, &String::from_utf8_lossy(&output.stdout), RECORDED_NS))
+    }
+}
+
+fn compare(plan: &Plan, verdicts: &str, base_ns: u64) -> Comparison {
+    let violations: Vec<Violation> =
+        verdicts.lines().filter_map(|line| Violation::parse(line, base_ns)).collect();
+    Comparison::new(plan, &violations)
+}
+
+/// Prints the rates at which messages were published beside those of the published case study.
+fn rates(all: &[Message], seconds: f64) {
+    say("messages a second: topic, here, published (one host), published (two hosts)");
+    for topic in TOPICS {
+        let count = all.iter().filter(|message| message.topic == topic).count();
+        let (one, two) = (topic.rate(), topic.rate_between_hosts());
+        say(&format!("  {:12} {:5.1} {one:5.0} {two:5.0}", topic.name(), count as f64 / seconds));
+    }
+}
