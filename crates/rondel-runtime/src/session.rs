@@ -403,9 +403,13 @@ impl Session {
             Route::Aligned(aligned) => aligned.push(topic, &stamp, payload, &mut self.shared),
             Route::Synchronized(synchronized) => synchronized.push(topic, &stamp, payload, &mut self.shared),
         };
-        if taken.is_err() {
+        if let Err(error) = &taken {
             self.shared.accounts.undecodable(topic);
-            self.unread(topic, stamp.origin);
+            // A message whose time cannot be is refused, as one whose time is too far from the clock: it must not keep
+            // deadlines from being judged.
+            if !error.is_about_time() {
+                self.unread(topic, stamp.origin);
+            }
         }
         taken
     }
