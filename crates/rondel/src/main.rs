@@ -6,6 +6,7 @@
 mod commands;
 mod console;
 mod deployment;
+mod discover;
 mod exit;
 mod live;
 mod losses;

@@ -4,7 +4,7 @@
 
 mod support;
 
-use support::network::{free_endpoint, independent, python};
+use support::network::{dds_domain, free_endpoint, independent, python};
 use support::process::Process;
 use support::{Folder, rondel};
 
@@ -105,6 +105,36 @@ fn flatbuffers_on_zenoh() {
         let line = output.stdout.lines().find(|line| line.contains(property)).unwrap_or("");
         assert!(line.contains(verdict), "{}", output.stdout);
     }
+}
+
+/// Nobody names the type: the publisher describes it, whenever it comes.
+#[test]
+fn a_type_that_its_publisher_describes() {
+    let Some(python) = python("a_type_that_its_publisher_describes") else { return };
+    let (folder, domain) = (Folder::new(), dds_domain());
+    let file = folder.file(
+        "rondel.yaml",
+        format!(
+            "formula: header.stamp.sec >= 0 and number < 3\ndds: {{ domain: {domain}, interface: lo }}\n\
+             topics: {{ trace: {{ source: dds:pose, encoding: cdr }} }}\nverdicts: {{ emit: every }}\n"
+        ),
+    );
+    let validated = rondel(["validate", &file]);
+    validated.expect_status(0);
+    assert!(validated.stdout.contains("cdr of the discovered type"), "{}", validated.stdout);
+    let mut run = Process::rondel(["run", &file, "--count", "5", "--format", "json"]);
+    run.wait_stderr("waiting for a publisher of dds:pose, to learn its type");
+    let options = ["pose", "--kind", "pose", "--domain", &domain];
+    let mut publisher = independent(&python, "dds_typed.py", &options);
+    publisher.write(b"wait\n");
+    run.wait_stderr("ready");
+    publisher.wait_stdout("matched");
+    publisher.write(b"write 1 5\n");
+    let output = run.finish();
+    output.expect_status(0).expect_stderr(&["dds:pose: messages of demo::Pose", "received 5, checked 5"]);
+    assert_eq!(support::letters(&output.stdout), "TTTFF", "{}", output.stdout);
+    publisher.close_input();
+    publisher.finish();
 }
 
 /// The types of a descriptor set: fields and times are checked as those of other definitions.

@@ -14,6 +14,7 @@ use crate::deployment::{
     self, Address, AlignmentSection, Binding, Deployment, Durability, Mistyped, Typing, check_time_field,
     spread, time_source,
 };
+use crate::discover;
 use crate::live::{Options, Running};
 use crate::networks::{self, NetworkArguments};
 use crate::output::{Emit, Format};
@@ -95,7 +96,10 @@ impl Run {
     pub fn run(self) -> u8 {
         let started = Instant::now();
         match self.deployment() {
-            Ok(deployment) => run(&deployment, &self, started),
+            Ok(mut deployment) => match discover::types(&mut deployment) {
+                Ok(()) => run(&deployment, &self, started),
+                Err(status) => status,
+            },
             Err(status) => status,
         }
     }

@@ -30,6 +30,9 @@ impl Deployment {
             let name = source.address.encoding().name();
             let encoding = match (&source.address, &source.input.message_type) {
                 (Address::Dds(_, dds::TopicType::Text(text), _), _) => format!("json in {}", text.name),
+                (Address::Dds(_, dds::TopicType::Raw(raw), _), None) => {
+                    format!("{name} of {}", raw.name.as_deref().unwrap_or("the discovered type"))
+                }
                 (_, Some(message_type)) => format!("{name} of {}", message_type.name()),
                 _ => name.to_owned(),
             };

@@ -63,6 +63,10 @@ impl Typing<'_> {
                         let raw = RawType { name: Some(dds_name(name)), keyed: Some(has_key(&schema)) };
                         Address::Dds(topic, TopicType::Raw(raw), qos)
                     }
+                    (Err(_), _) if declared.is_some() && !self.has_encoding => {
+                        let raw = RawType { name: Some(dds_name(name)), keyed: None };
+                        Address::Dds(topic, TopicType::Raw(raw), qos)
+                    }
                     (Err(_), _) => {
                         let text = StringType { name: dds_name(name), ..StringType::default() };
                         let why = format!(
@@ -97,7 +101,12 @@ impl Typing<'_> {
                 )),
             };
         }
+        // On DDS publishers describe their types.
+        let is_described = matches!(address, Address::Dds(..));
         let Some(name) = name else {
+            if is_described {
+                return Ok(address);
+            }
             return Err(Mistyped::Refused(format!(
                 "messages in {} can be read only with the definition of their type: name it with `type:`, or in the \
                  specification",
@@ -109,6 +118,7 @@ impl Typing<'_> {
                 input.message_type = Some(Arc::new(message_type));
                 Ok(address)
             }
+            Err(_) if is_described && self.schemas.schema(name).is_err() => Ok(address),
             Err(error) => Err(Mistyped::Refused(format!("the type of the messages cannot be used: {error}"))),
         }
     }
