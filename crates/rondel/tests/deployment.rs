@@ -287,7 +287,7 @@ fn settings_of_mqtt_that_cannot_be() {
     }
     refused(
         "formula: v\ntopics: { trace: { source: zenoh:a, qos: 1 } }\n",
-        &[("", &["`qos` and `retained` belong to topics on MQTT"])],
+        &[("", &["`qos` belongs to topics on MQTT, DDS and ROS 2"])],
     );
     refused(
         "formula: v\ntopics: { trace: \"mqtt:a/#\" }\nverdicts: { to: mqtt:a/b }\n",
@@ -427,6 +427,32 @@ fn environment_variables_are_refused() {
     accepted("formula: v\ntopics: { trace: \"mqtt:$share/g/a\" }\n", &["mqtt:$share/g/a"]);
     accepted("formula: v\ntopics: { trace: \"mqtt:$SYS/broker\" }\n", &["mqtt:$SYS/broker"]);
     accepted("formula: 's == \"${X}\"'\ntopics: { trace: \"zenoh:a/b$*\" }\n", &["zenoh:a/b$*"]);
+}
+
+#[test]
+fn qos_of_a_topic() {
+    let on = |source: &str, qos: &str| {
+        format!(
+            "formula: data > 1\ntopics: {{ trace: {{ source: {source}, type: std_msgs/msg/Float64, qos: {qos} }} }}\n"
+        )
+    };
+    let all = "{ reliability: best_effort, durability: transient_local, ownership: exclusive, depth: 5, deadline: 100 ms, \
+               lease: 1 s, partitions: [a, b*], min_separation: 10 ms, poll: 20 ms }";
+    accepted(&on("dds:a", all), &["dds:a"]);
+    accepted(&on("ros2:/a", "sensor_data"), &["ros2:/a"]);
+    accepted(&on("ros2:/a", "{ reliability: best_effort, depth: 3 }"), &["ros2:/a"]);
+    for (source, qos, said) in [
+        ("dds:a", "{ reliability: best }", "`reliability` must be one of: reliable, best_effort"),
+        ("dds:a", "{ depth: 0 }", "`depth` must be a whole number from 1"),
+        ("dds:a", "{ deadline: 5 ms, min_separation: 10 ms }", "deadline is shorter"),
+        ("dds:a", "{ history: keep_last }", "write `depth: N`"),
+        ("dds:a", "{ poll: 5 }", "`poll` must be a duration"),
+        ("dds:a", "2", "`qos` of a topic on DDS"),
+        ("ros2:/a", "sensor", "sensor_data"),
+        ("ros2:/a", "{ reliability: best }", "reliability of ROS 2"),
+    ] {
+        refused(&on(source, qos), &[("", &[said])]);
+    }
 }
 
 #[test]

@@ -149,6 +149,22 @@ pub struct QosOverrides {
     pub lease: Option<Duration>,
 }
 
+/// All of a profile.
+impl From<Qos> for QosOverrides {
+    fn from(qos: Qos) -> QosOverrides {
+        QosOverrides {
+            reliability: Some(qos.reliability),
+            durability: Some(qos.durability),
+            history: Some(qos.history),
+            depth: Some(qos.depth),
+            deadline: qos.deadline,
+            lifespan: qos.lifespan,
+            liveliness: Some(qos.liveliness),
+            lease: qos.lease,
+        }
+    }
+}
+
 /// The infinite duration of ROS 2, in seconds and nanoseconds.
 const INFINITE: (u64, u64) = (9_223_372_036, 854_775_807);
 /// The depth that rmw_zenoh takes by default.

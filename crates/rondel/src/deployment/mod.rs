@@ -7,6 +7,7 @@ mod mqtt;
 mod networks;
 mod overview;
 mod places;
+mod qos;
 mod schema;
 mod slow_consumer;
 mod types;
@@ -30,10 +31,11 @@ pub use durability::Durability;
 use durability::durability;
 use limits::limits;
 pub use limits::{Limits, resend};
-use mqtt::{OfTopic, mqtt_settings};
+use mqtt::mqtt_settings;
 pub use networks::lease;
 use networks::{dds_settings, ros2_settings, zenoh_settings};
 use places::{Place, Role};
+use qos::OfTopic;
 pub use schema::check_time_field;
 use slow_consumer::slow_consumer;
 pub use slow_consumer::{WAIT as SLOW_CONSUMER_WAIT, slow_consumer_wait};
@@ -562,7 +564,7 @@ fn binding(
     let mut input = arrival();
     let mut own_type = None;
     let mut encoding = None;
-    let mut of_mqtt = OfTopic::none();
+    let mut of_topic = OfTopic::none();
     let address = if item.is_mapping() {
         let mut members = item.members("a topic", mistakes);
         let source = members.get("source");
@@ -588,7 +590,7 @@ fn binding(
                 None => {}
             }
         }
-        of_mqtt = OfTopic::read(&mut members, mistakes);
+        of_topic = OfTopic::read(&mut members);
         settings = TopicSettings::read(&mut members, mistakes);
         own_type = members.get("type").and_then(|item| Some((item, item.text("type", mistakes)?)));
         members.finish(TOPIC, mistakes);
@@ -616,10 +618,10 @@ fn binding(
     let place = own_type.as_ref().map_or(address, |(item, _)| *item);
     let parsed = parsed.map_err(|error| mistakes.at(address, error)).ok()?;
     match typing.complete(parsed, &mut input) {
-        Ok(address) => Some((Binding { address: of_mqtt.at(address, mistakes), input }, settings)),
+        Ok(address) => Some((Binding { address: of_topic.at(address, mistakes), input }, settings)),
         Err(Mistyped::Unknown(address, why)) => {
             mistakes.doubt(place, why);
-            Some((Binding { address: *address, input }, settings))
+            Some((Binding { address: of_topic.at(*address, mistakes), input }, settings))
         }
         Err(Mistyped::Refused(why)) => {
             mistakes.at(place, why);

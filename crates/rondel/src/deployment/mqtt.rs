@@ -2,9 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use rondel_net::mqtt::{Broker, Password, PublisherSettings, Qos, Settings, SubscriptionSettings, Tls};
+use rondel_net::mqtt::{Broker, Password, PublisherSettings, Qos, Settings, Tls};
 
-use super::Address;
 use super::yaml::{Item, Members, Mistakes, Synonyms};
 use crate::networks::Mqtt;
 
@@ -115,42 +114,7 @@ fn file(
     members.get(name).and_then(|item| item.text(name, mistakes)).map(|text| folder.join(text))
 }
 
-fn qos(name: &str, item: Option<Item<'_>>, mistakes: &mut Mistakes) -> Option<Qos> {
+pub(super) fn qos(name: &str, item: Option<Item<'_>>, mistakes: &mut Mistakes) -> Option<Qos> {
     item.and_then(|item| item.integer(name, 0..=2, mistakes))
         .and_then(|number| Qos::from_number(number as u8))
-}
-
-/// The settings of a topic that exist only on MQTT.
-pub(super) struct OfTopic<'y> {
-    settings: SubscriptionSettings,
-    item: Option<Item<'y>>,
-}
-
-impl<'y> OfTopic<'y> {
-    /// Returns the defaults.
-    pub(super) fn none() -> OfTopic<'y> {
-        OfTopic { settings: SubscriptionSettings::default(), item: None }
-    }
-
-    /// Reads `qos` and `retained`.
-    pub(super) fn read(members: &mut Members<'y>, mistakes: &mut Mistakes) -> OfTopic<'y> {
-        let (own, retained) = (members.get("qos"), members.get("retained"));
-        let settings = SubscriptionSettings {
-            qos: qos("qos", own, mistakes),
-            retained: retained.and_then(|item| item.boolean("retained", mistakes)).unwrap_or(true),
-        };
-        OfTopic { settings, item: own.or(retained) }
-    }
-
-    /// Returns the address with these settings; refuses them on another network.
-    pub(super) fn at(&self, address: Address, mistakes: &mut Mistakes) -> Address {
-        match (address, self.item) {
-            (Address::Mqtt(filter, _, encoding), _) => Address::Mqtt(filter, self.settings, encoding),
-            (address, Some(item)) => {
-                mistakes.at(item, "`qos` and `retained` belong to topics on MQTT; remove them here");
-                address
-            }
-            (address, None) => address,
-        }
-    }
 }
