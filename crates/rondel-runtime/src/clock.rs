@@ -133,11 +133,30 @@ pub(crate) struct WaitClock {
     before: Timestamp,
     /// What it shows until when, while it stands still.
     standing: Option<(Timestamp, Ticks)>,
+    /// The same where it follows messages.
+    held: Option<Held>,
+}
+
+/// A clock of messages that stands still after a pause: the messages of one neighbour that waited are read before those
+/// of the others, and must not move the time on by themselves.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    shown: Timestamp,
+    /// The latest time of a message meanwhile.
+    seen: Timestamp,
+    until: Ticks,
+}
+
+impl Held {
+    /// What the clock shows afterwards, and from when on it runs.
+    fn then(&self) -> (Timestamp, Ticks) {
+        (self.seen.max(self.shown), self.until)
+    }
 }
 
 impl WaitClock {
     pub(crate) fn new(kind: AlignmentClock) -> WaitClock {
-        WaitClock { kind, follows: false, latest: None, before: NO_TIME, standing: None }
+        WaitClock { kind, follows: false, latest: None, before: NO_TIME, standing: None, held: None }
     }
 
     /// A clock that continues from another run. A clock of messages shows no time until a message arrives:
@@ -165,9 +184,21 @@ impl WaitClock {
             let now = clock.now().as_nanos();
             let shown = Timestamp::from_nanos(now.saturating_sub(until.saturating_sub(from)));
             self.standing = Some((shown, until.saturating_add(more)));
-        } else if let Some((_, since)) = &mut self.latest {
-            *since = since.saturating_add(until.saturating_sub(from)).saturating_add(more);
+        } else if let Some((latest, _)) = self.latest {
+            let shown = self.at(clock, from);
+            let seen = self.held.map_or(latest, |held| held.seen);
+            self.held = Some(Held { shown, seen, until: until.saturating_add(more) });
         }
+    }
+
+    /// Runs again if it stood still long enough; returns whether it begins to.
+    #[inline]
+    pub(crate) fn release(&mut self, ticks: Ticks) -> bool {
+        let is_over = self.held.is_some_and(|held| ticks >= held.until);
+        if is_over {
+            self.latest = self.held.take().map(|held| held.then());
+        }
+        is_over
     }
 
     /// Whether it shows this time as it stands still.
@@ -200,6 +231,11 @@ impl WaitClock {
             },
             (AlignmentClock::Messages, None) => NO_TIME,
             (AlignmentClock::Messages, Some((latest, since))) => {
+                let (latest, since) = match self.held {
+                    Some(held) if ticks < held.until => return held.shown,
+                    Some(held) => held.then(),
+                    None => (latest, since),
+                };
                 Timestamp::from_nanos(latest.as_nanos().saturating_add(ticks.saturating_sub(since).max(0)))
             }
         }
@@ -207,6 +243,11 @@ impl WaitClock {
 
     /// Records that a message of this time came; returns whether it set the clock, which it does not turn back.
     pub(crate) fn see(&mut self, time: Timestamp, clock: &dyn Clock, ticks: Ticks) -> bool {
+        self.release(ticks);
+        if let Some(held) = &mut self.held {
+            held.seen = held.seen.max(time);
+            return false;
+        }
         let sets = self.kind() == AlignmentClock::Messages && time > self.at(clock, ticks);
         if sets {
             self.latest = Some((time.max(self.before), ticks));
@@ -218,7 +259,10 @@ impl WaitClock {
     pub(crate) fn ticks(&self, time: Timestamp, clock: &dyn Clock) -> Option<Ticks> {
         let (shown, at) = match (self.kind(), self.latest) {
             (AlignmentClock::System, _) => (clock.now(), clock.ticks()),
-            (AlignmentClock::Messages, latest) => latest?,
+            (AlignmentClock::Messages, latest) => match self.held {
+                Some(held) if time > held.shown => held.then(),
+                _ => latest?,
+            },
         };
         let due = ticks_at(time, shown, at);
         Some(self.standing.filter(|(shown, _)| time > *shown).map_or(due, |(_, until)| due.max(until)))

@@ -131,6 +131,36 @@ fn sleep(run: &mut Run, poll_first: bool) {
     run.both_until(18_000);
 }
 
+/// The messages that waited are read one neighbour after the other.
+#[test]
+fn what_one_neighbour_sent_does_not_make_the_other_late() {
+    for alignment in routes() {
+        for stamped in [false, true] {
+            if stamped && alignment.policy == Policy::Arrival {
+                // Then nothing is put in order.
+                continue;
+            }
+            let mut run =
+                Run::new(TEXT, stamped, Options { alignment: alignment.clone(), ..Options::default() });
+            run.both_until(3_000);
+            run.sleep_until(7_000);
+            for topic in [1, 0] {
+                for sent in 1..40 {
+                    run.push(topic, 3_000 + 100 * sent);
+                    run.sleep_until(run.now + 1);
+                }
+                run.flush();
+            }
+            run.both_until(12_000);
+            let case = format!("{:?} {:?}, {stamped}", alignment.policy, alignment.clock);
+            assert_eq!(run.accuses(), Vec::<&(String, Verdict, i64)>::new(), "{case}");
+            let kinds = run.kinds();
+            assert!(!kinds.contains(&"absent") && !kinds.contains(&"late"), "{case}: {kinds:?}");
+            assert!(!kinds.contains(&"clock_back"), "{case}: {kinds:?}");
+        }
+    }
+}
+
 #[test]
 fn nobody_is_accused_of_the_silence_of_a_session_that_slept() {
     for alignment in routes() {

@@ -208,7 +208,7 @@ impl Aligned {
     fn miss_paused(&mut self, shared: &mut Shared) {
         let Some(missed) = self.intake.missed.take() else { return };
         let span = if self.intake.is_by_arrival {
-            (missed.between.from, SeenAgain::At(missed.end(&self.intake.block)))
+            (missed.between.from, SeenAgain::At(missed.read_by(&self.intake.block)))
         } else if let Some(latest) = self.intake.latest.filter(|_| self.reads_arrivals) {
             // How long messages were on their way is not known of those that waited.
             let lasted = missed.lasted();

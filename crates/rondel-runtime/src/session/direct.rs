@@ -416,7 +416,7 @@ impl Direct {
     #[cold]
     pub(super) fn pause(&mut self, missed: &Missed, shared: &mut Shared) {
         let span = if self.is_by_arrival {
-            (missed.between.from, SeenAgain::At(missed.end(&self.block)))
+            (missed.between.from, SeenAgain::At(missed.read_by(&self.block)))
         } else {
             let shown = |ticks| self.clock.and_then(|clock| clock.at(ticks));
             let (from, until) = (shown(missed.ticks.0), shown(missed.ticks.1));

@@ -153,12 +153,22 @@ impl Intake {
         self.missed = Some(*missed);
     }
 
+    /// Lets the clock run again that stood still: it moves on to the messages that came meanwhile, and no topic was
+    /// silent for that long.
+    #[inline]
+    fn release(&mut self, ticks: Ticks) {
+        if self.clock.release(ticks) {
+            self.resumes = true;
+        }
+    }
+
     /// What the clock shows, unless the session did not run: then the clock stands still first.
     pub(super) fn shown(&mut self, shared: &mut Shared) -> Timestamp {
         let ticks = shared.clock.ticks();
         if let Some(missed) = shared.beat(ticks) {
             self.pause(&missed, &*Arc::clone(&shared.clock));
         }
+        self.release(ticks);
         self.clock.at(&*shared.clock, ticks)
     }
 
@@ -175,6 +185,7 @@ impl Intake {
         if let Some(missed) = shared.beat(ticks) {
             self.pause(&missed, clock);
         }
+        self.release(ticks);
         let shown = self.clock.at(clock, ticks);
         let given = self.block.time(row);
         let (mut time, mut is_known) = (given, true);

@@ -81,9 +81,14 @@ impl Missed {
         self.ticks.1.saturating_sub(self.ticks.0)
     }
 
+    /// The time of arrival by which all messages have come that waited, those of one neighbour after those of another.
+    pub(super) fn read_by(&self, block: &Block) -> Timestamp {
+        Timestamp::from_nanos(self.end(block).as_nanos().saturating_add(GRACE))
+    }
+
     /// The time of arrival of the first message after the pause, or its end: messages in the block arrived before it and
     /// after it, and in between is the longest time without any.
-    pub(super) fn end(&self, block: &Block) -> Timestamp {
+    fn end(&self, block: &Block) -> Timestamp {
         let Pause { from, until } = self.between;
         let times = (0..block.len()).map(|row| block.time(row));
         let mut times: Vec<Timestamp> = times.filter(|time| (from..until).contains(time)).collect();
