@@ -2,18 +2,32 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // the helper is a test as well
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Runs a study of the examples, and returns what it says; `None` if `rondel` is not built.
-fn study(arguments: &[&str]) -> Option<String> {
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// The generator and the monitor; `None` if `rondel` is not built.
+fn programs() -> Option<(&'static Path, PathBuf)> {
     let program = Path::new(env!("CARGO_BIN_EXE_rondel-bench"));
+    let rondel = program.with_file_name("rondel");
     // Tests of the whole workspace build it; those of this crate alone do not.
-    if !program.with_file_name("rondel").is_file() {
+    if !rondel.is_file() {
         eprintln!("skipped: `rondel` is not built");
         return None;
     }
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/autoware");
+    Some((program, rondel))
+}
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/autoware")
+}
+
+/// Runs a study of the examples, and returns what it says; `None` if `rondel` is not built.
+fn study(arguments: &[&str]) -> Option<String> {
+    let (program, _) = programs()?;
+    let examples = examples();
     let output = Command::new(program)
         .args(["autoware", "study", "--examples"])
         .arg(&examples)
@@ -41,5 +55,46 @@ fn a_live_drive_over_each_middleware_shows_the_planted_faults_and_nothing_else()
     for middleware in ["rmw_zenoh", "DDS"] {
         let expected = format!("live over {middleware}: 2 of 2 planted faults found, 0 violations");
         assert!(said.contains(&expected), "{said}");
+    }
+}
+
+#[test]
+fn the_synchronizer_makes_sets_of_nine_topics() {
+    let Some((program, rondel)) = programs() else { return };
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let endpoint = format!("tcp/127.0.0.1:{port}");
+    let text = std::fs::read_to_string(examples().join("synchronizer.yaml")).unwrap();
+    let text = text.replace("tcp/localhost:7447", &endpoint).replace("ros2:/rondel/synchronized", "stdout");
+    let file = std::env::temp_dir().join(format!("rondel-synchronizer-{}.yaml", std::process::id()));
+    std::fs::write(&file, text).unwrap();
+    let synchronizer = Command::new(&rondel)
+        .arg("run")
+        .arg(&file)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let drive = ["autoware", "publish", "--no-faults", "--seconds", "6", "--listen", &endpoint];
+    let published = Command::new(program).args(drive).stdin(Stdio::null()).status().unwrap();
+    kill(Pid::from_raw(synchronizer.id().cast_signed()), Signal::SIGTERM).unwrap();
+    let output = synchronizer.wait_with_output().unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert!(published.success() && output.status.success(), "{published}, {}", output.status);
+    let sets: Vec<serde_json::Value> =
+        output.stdout.split(|c| *c == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    // The slowest topic has 30 messages.
+    assert!((20..=30).contains(&sets.len()), "{} sets", sets.len());
+    let topics =
+        ["steering", "gear", "control_mode", "turn", "hazard", "engage", "fail_safe", "emergency", "vehicle"];
+    for set in &sets {
+        let time = |topic: &&str| {
+            let stamp = &set[*topic]["stamp"];
+            stamp["sec"].as_i64().unwrap() * 1_000_000_000 + stamp["nanosec"].as_i64().unwrap()
+        };
+        let times = topics.iter().map(time);
+        let spread = times.clone().max().unwrap() - times.min().unwrap();
+        assert!(spread <= 200_000_000, "{set}");
+        assert!(set["gear"]["report"].is_u64() && set["fail_safe"]["state"]["state"].is_u64(), "{set}");
+        assert!(set["vehicle"]["status"]["twist"]["linear"]["x"].is_f64(), "{set}");
     }
 }
