@@ -27,6 +27,8 @@ const DOMAIN: &str = "domain: 7";
 pub enum Place {
     /// Zenoh: the node listens on this endpoint, as the router of rmw_zenoh does.
     Zenoh(String),
+    /// Zenoh: the node connects to the router at this endpoint.
+    ZenohRouter(String),
     /// DDS, in this domain and on this network interface.
     Dds(u32, String),
 }
@@ -53,13 +55,13 @@ impl Place {
     /// When the file cannot be read.
     fn deployment(&self, examples: &Path) -> Result<(&'static str, String)> {
         let name = match self {
-            Place::Zenoh(_) => "rondel.yaml",
+            Place::Zenoh(_) | Place::ZenohRouter(_) => "rondel.yaml",
             Place::Dds(..) => "dds.yaml",
         };
         let path = examples.join(name);
         let text = fs::read_to_string(&path).map_err(io_error(path.display().to_string()))?;
         let text = match self {
-            Place::Zenoh(endpoint) => text.replace(ENDPOINT, endpoint),
+            Place::Zenoh(endpoint) | Place::ZenohRouter(endpoint) => text.replace(ENDPOINT, endpoint),
             Place::Dds(domain, _) => text.replace(DOMAIN, &format!("domain: {domain}")),
         };
         Ok((name, text))
@@ -67,7 +69,7 @@ impl Place {
 
     fn settings(&self) -> Result<NetworkSettings> {
         let (middleware, domain) = match self {
-            Place::Zenoh(_) => (Middleware::Zenoh, 0),
+            Place::Zenoh(_) | Place::ZenohRouter(_) => (Middleware::Zenoh, 0),
             Place::Dds(domain, _) => (Middleware::Dds, *domain),
         };
         let node = NodeName::new("/", "vehicle").map_err(network)?;
@@ -77,6 +79,10 @@ impl Place {
             Place::Zenoh(endpoint) => {
                 let (mode, listen) = (Some(zenoh::Mode::Router), vec![endpoint.clone()]);
                 settings.zenoh = Some(zenoh::Settings { mode, listen, ..zenoh::Settings::default() });
+            }
+            Place::ZenohRouter(endpoint) => {
+                let (mode, connect) = (Some(zenoh::Mode::Client), vec![endpoint.clone()]);
+                settings.zenoh = Some(zenoh::Settings { mode, connect, ..zenoh::Settings::default() });
             }
             Place::Dds(domain, interface) => {
                 let (domain, interface) = (*domain, Some(interface.clone()));

@@ -105,6 +105,9 @@ struct Publish {
     /// On Zenoh: listen on this endpoint, as the router of rmw_zenoh does
     #[arg(long, value_name = "ENDPOINT", default_value = "tcp/127.0.0.1:7447")]
     listen: String,
+    /// On Zenoh: connect to the router at this endpoint, instead of being one
+    #[arg(long, value_name = "ENDPOINT", conflicts_with = "listen")]
+    connect: Option<String>,
     /// On DDS: join this domain
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(0..=230))]
     domain: u32,
@@ -143,9 +146,10 @@ impl Autoware {
             }
             Action::Record(record) => write(&record.file, &messages(&record.drive.plan())),
             Action::Publish(publish) => {
-                let place = match publish.middleware {
-                    Middleware::Zenoh => Place::Zenoh(publish.listen.clone()),
-                    Middleware::Dds => Place::Dds(publish.domain, publish.interface.clone()),
+                let place = match (publish.middleware, &publish.connect) {
+                    (Middleware::Zenoh, Some(router)) => Place::ZenohRouter(router.clone()),
+                    (Middleware::Zenoh, None) => Place::Zenoh(publish.listen.clone()),
+                    (Middleware::Dds, _) => Place::Dds(publish.domain, publish.interface.clone()),
                 };
                 let node = live::Node::open(&place)?;
                 node.wait_subscribed()?;
