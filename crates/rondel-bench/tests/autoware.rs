@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // the helper is a test as well
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -97,4 +97,60 @@ fn the_synchronizer_makes_sets_of_nine_topics() {
         assert!(set["gear"]["report"].is_u64() && set["fail_safe"]["state"]["state"].is_u64(), "{set}");
         assert!(set["vehicle"]["status"]["twist"]["linear"]["x"].is_f64(), "{set}");
     }
+}
+
+/// A child that is killed when the test fails.
+struct Killed(Option<Child>);
+
+impl Killed {
+    fn start(program: &Path, arguments: &[&str]) -> Killed {
+        let mut command = Command::new(program);
+        Killed(Some(command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap()))
+    }
+
+    /// Ends it by a signal, and returns its standard output.
+    fn end(mut self) -> String {
+        let child = self.0.take().unwrap();
+        kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM).unwrap();
+        String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[test]
+fn the_router_between_two_networks_passes_on_the_topics_and_nothing_else() {
+    let Some((program, rondel)) = programs() else { return };
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let endpoint = format!("tcp/127.0.0.1:{port}");
+    let folder = std::env::temp_dir().join(format!("rondel-networks-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("two-networks")).unwrap();
+    let copy = |name: &str, from: &str, to: &str| {
+        let text = std::fs::read_to_string(examples().join(name)).unwrap().replace(from, to);
+        std::fs::write(folder.join(name), text).unwrap();
+        folder.join(name).to_str().unwrap().to_owned()
+    };
+    copy("autoware.rondel", "", "");
+    let router = copy("two-networks/router.json5", "tcp/0.0.0.0:7447", &endpoint);
+    let deployment = copy("two-networks/rondel.yaml", "tcp/router:7447", &endpoint);
+    // Any participant is a router with this configuration.
+    let router = Killed::start(&rondel, &["tap", "zenoh:nothing", "--zenoh-config", &router]);
+    let monitor = Killed::start(&rondel, &["run", &deployment, "--emit=violations"]);
+    let join = ["--zenoh-mode=client", "--zenoh-connect", &endpoint];
+    let everything = Killed::start(&rondel, &[&["tap", "zenoh:**"], &join[..]].concat());
+    let drive = ["autoware", "publish", "--seconds", "5", "--connect", &endpoint];
+    let published = Command::new(program).args(drive).stdin(Stdio::null()).status().unwrap();
+    let (found, others) = (monitor.end(), everything.end());
+    router.end();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(published.success(), "{published}");
+    assert!(found.contains("engage_in_autonomous_mode"), "{found}");
+    assert_eq!(others, "", "a subscription to all keys receives nothing");
 }
