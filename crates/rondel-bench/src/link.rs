@@ -19,7 +19,7 @@ use crate::join::Join;
 /// The time limit for everything that should take a moment.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 /// The time until both sides have discovered each other, once one of them has.
-const SETTLE: Duration = Duration::from_millis(150);
+pub const SETTLE: Duration = Duration::from_millis(150);
 
 /// A kind of network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]

@@ -1,17 +1,19 @@
 //! The encodings of DDS-XTypes: CDR, which ROS 2 uses, and its second version.
 //!
-//! [`CdrDecoder`] reads messages of any type. The functions of this module read and write the one type that
+//! [`CdrDecoder`] reads messages of any type, [`write_json`] writes them as JSON. The functions of this module read and write the one type that
 //! needs no schema, a structure with one string.
 
 mod compile;
 mod decoder;
 mod error;
+mod json;
 mod plan;
 mod walk;
 mod write;
 
 pub use decoder::{CdrDecoder, Check};
 pub use error::{CdrError, CdrErrorKind, PlanError, PlanErrorKind};
+pub use json::write_json;
 
 /// Encodings, as the first two bytes of a sample say (big-endian, always).
 mod encoding {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use rondel_align::{NumberOutcome, SequenceNumbers};
 use rondel_decode::lines::{LineError, Lines};
-use rondel_decode::{DecodeError, Decoder, Encoding};
+use rondel_decode::{DecodeError, Decoder};
 use rondel_engine::CompileError;
 use rondel_event::{Origin, Projection, TimeUnit, Timestamp, TopicId};
 use rondel_spec::Spec;
@@ -185,11 +185,6 @@ impl SessionPlan {
             statistics.for_each(|(statistics, saved)| statistics.restore(saved.clone()));
         }
         let route = if self.synchronizes {
-            if self.options.inputs.iter().any(|input| input.encoding != Encoding::Json) {
-                return Err(
-                    "a synchronizer passes messages on in JSON, so it cannot read other encodings".into()
-                );
-            }
             Route::Synchronized(Box::new(Synchronized::new(self, saved)?))
         } else if self.options.alignment.is_needed() {
             Route::Aligned(Box::new(Aligned::new(self, saved)?))

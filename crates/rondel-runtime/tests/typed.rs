@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use rondel_decode::MessageType;
 use rondel_event::{Path, Timestamp, TopicId, Verdict};
-use rondel_runtime::{Encoding, Input, Options, Session, Stamp, TimeSource, Types};
+use rondel_runtime::alignment::Policy;
+use rondel_runtime::{
+    Alignment, Encoding, Input, Options, Session, SessionPlan, Specification, Stamp, TimeSource, Types,
+};
 use rondel_spec::{ParseOptions, Spec, parse_typed};
 
 const TEXT: &str = "topic gear : autoware_vehicle_msgs/msg/GearReport
@@ -68,6 +71,35 @@ fn fields_times_and_constants_are_read() {
     assert_eq!(verdicts.last(), Some(&(Verdict::Satisfied, at(3.0))));
     assert!(verdicts.contains(&(Verdict::Violated, at(2.5))), "{verdicts:?}");
     assert_eq!(session.summary().counts.checked, 4);
+}
+
+#[test]
+fn a_synchronizer_passes_messages_on_as_json() {
+    let options = Options { alignment: Alignment::new(Policy::Exact), ..options() };
+    let specification = Specification::new(spec()).unwrap();
+    let mut session = SessionPlan::synchronizer(specification.clone(), options.clone()).start().unwrap();
+    let whole = |seconds| cdr(&[&velocity(seconds, 8.5)[4..24], &[0; 4]]);
+    assert!(session.push(TopicId(1), Stamp::default(), &whole(1)).is_err(), "one number is there, not three");
+    session.push(TopicId(1), Stamp::default(), &velocity(1, 8.5)).unwrap();
+    let mut exact = gear(1, 2);
+    exact[8..12].fill(0);
+    session.push(TopicId(0), Stamp::default(), &exact).unwrap();
+    session.finish();
+    assert_eq!(
+        String::from_utf8_lossy(session.released().unwrap()),
+        "{\"time\":1,\"gear\":{\"stamp\":{\"sec\":1,\"nanosec\":0},\"report\":2},\"velocity\":{\"header\":{\"stamp\":\
+         {\"sec\":1,\"nanosec\":0},\"frame_id\":\"base_link\"},\"longitudinal_velocity\":8.5,\"lateral_velocity\":0.0,\
+         \"heading_rate\":0.0}}"
+    );
+    let summary = session.summary();
+    assert_eq!((summary.counts.checked, summary.counts.undecodable), (2, 1));
+    let cbor = Input { encoding: Encoding::Cbor, ..Input::default() };
+    let other = Options { inputs: vec![Input::default(), cbor], ..options };
+    let error = SessionPlan::synchronizer(specification, other).start().err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "topic 'velocity': a synchronizer passes messages on as JSON; it reads JSON and CDR, not cbor"
+    );
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn the_autoware_vehicle_is_laid_out_and_passes_its_tests() {
     let path = example("autoware/autoware.rondel");
     rondel(["fmt", "--check", &path]).expect_status(0);
     rondel(["test", &path]).expect_status(0);
-    for deployment in ["rondel", "dds"] {
+    for deployment in ["rondel", "dds", "synchronizer", "two-networks/rondel"] {
         rondel(["validate", &example(&format!("autoware/{deployment}.yaml"))]).expect_status(0);
     }
 }

@@ -1,67 +1,139 @@
 //! A drive live: this process is the vehicle, and the monitor is a child.
 
 use std::fs::{self, File};
+use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rondel_decode::schema::Library;
 use rondel_net::adapter::{Publisher, now};
-use rondel_net::ros2::{Endpoint, MessageType, Middleware, NodeName, Qos, TopicName, TypeHash};
-use rondel_net::zenoh::{Mode, Ros2Node, Ros2Publisher, Session, Settings};
+use rondel_net::address::{Address, Encoding};
+use rondel_net::networks::{NetworkSettings, Networks};
+use rondel_net::ros2::{self, MessageType, Middleware, NodeName, TypeHash};
+use rondel_net::{dds, zenoh};
 
 use super::messages::{Message, TOPICS, Topic};
 use crate::child::Child;
 use crate::failure::{Failure, Result, io_error};
-use crate::link::{PATIENCE, free_port};
+use crate::link::{PATIENCE, SETTLE, free_port};
 
-/// The endpoint in the deployment, which a free port replaces.
+/// The endpoint in the deployment on Zenoh, which a free port replaces.
 const ENDPOINT: &str = "tcp/localhost:7447";
+/// The domain in the deployment on DDS, which another one replaces.
+const DOMAIN: &str = "domain: 7";
+
+/// What carries the messages of ROS 2, and where the node is on it.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// Zenoh: the node listens on this endpoint, as the router of rmw_zenoh does.
+    Zenoh(String),
+    /// Zenoh: the node connects to the router at this endpoint.
+    ZenohRouter(String),
+    /// DDS, in this domain and on this network interface.
+    Dds(u32, String),
+}
+
+impl Place {
+    /// Returns a place that no other program uses.
+    ///
+    /// # Errors
+    /// When there is none.
+    fn free(middleware: Middleware) -> Result<Place> {
+        Ok(match middleware {
+            Middleware::Zenoh => Place::Zenoh(format!("tcp/127.0.0.1:{}", free_port()?)),
+            Middleware::Dds => {
+                // Up to 100, its ports are below those that the system gives away by itself.
+                let domain = 1 + RandomState::new().hash_one(std::process::id()) as u32 % 100;
+                Place::Dds(domain, "lo".to_owned())
+            }
+        })
+    }
+
+    /// Returns the file of the deployment, and this deployment with the place in it.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    fn deployment(&self, examples: &Path) -> Result<(&'static str, String)> {
+        let name = match self {
+            Place::Zenoh(_) | Place::ZenohRouter(_) => "rondel.yaml",
+            Place::Dds(..) => "dds.yaml",
+        };
+        let path = examples.join(name);
+        let text = fs::read_to_string(&path).map_err(io_error(path.display().to_string()))?;
+        let text = match self {
+            Place::Zenoh(endpoint) | Place::ZenohRouter(endpoint) => text.replace(ENDPOINT, endpoint),
+            Place::Dds(domain, _) => text.replace(DOMAIN, &format!("domain: {domain}")),
+        };
+        Ok((name, text))
+    }
+
+    fn settings(&self) -> Result<NetworkSettings> {
+        let (middleware, domain) = match self {
+            Place::Zenoh(_) | Place::ZenohRouter(_) => (Middleware::Zenoh, 0),
+            Place::Dds(domain, _) => (Middleware::Dds, *domain),
+        };
+        let node = NodeName::new("/", "vehicle").map_err(network)?;
+        let ros2 = ros2::Settings { node, ..ros2::Settings::new(middleware, domain).map_err(network)? };
+        let mut settings = NetworkSettings { ros2: Some(Ok(ros2)), ..NetworkSettings::default() };
+        match self {
+            Place::Zenoh(endpoint) => {
+                let (mode, listen) = (Some(zenoh::Mode::Router), vec![endpoint.clone()]);
+                settings.zenoh = Some(zenoh::Settings { mode, listen, ..zenoh::Settings::default() });
+            }
+            Place::ZenohRouter(endpoint) => {
+                let (mode, connect) = (Some(zenoh::Mode::Client), vec![endpoint.clone()]);
+                settings.zenoh = Some(zenoh::Settings { mode, connect, ..zenoh::Settings::default() });
+            }
+            Place::Dds(domain, interface) => {
+                let (domain, interface) = (*domain, Some(interface.clone()));
+                settings.dds = Some(dds::Settings { domain, interface, ..dds::Settings::default() });
+            }
+        }
+        Ok(settings)
+    }
+}
 
 /// A node of ROS 2 with a publisher on each topic.
 pub struct Node {
-    publishers: Vec<(Topic, Ros2Publisher)>,
-    _node: Ros2Node,
+    publishers: Vec<(Topic, Box<dyn Publisher>)>,
     /// Dropped last.
-    session: Session,
+    networks: Networks,
 }
 
 impl Node {
-    /// Listens as the router of rmw_zenoh, and declares the publishers.
+    /// Joins the network, and declares the publishers.
     ///
     /// # Errors
     /// When the network refuses.
-    pub fn open(endpoint: &str) -> Result<Node> {
-        let listening =
-            Settings { mode: Some(Mode::Router), listen: vec![endpoint.to_owned()], ..Settings::default() };
-        let session = Session::open(&listening).map_err(network)?;
-        let name = NodeName::new("/", "vehicle").map_err(network)?;
-        let settings = rondel_net::ros2::Settings::new(Middleware::Zenoh, 0).map_err(network)?;
-        let node =
-            session.join_ros2(&rondel_net::ros2::Settings { node: name, ..settings }).map_err(network)?;
+    pub fn open(place: &Place) -> Result<Node> {
+        let networks =
+            Networks::open(&place.settings()?, Some(PATIENCE), || false, |_| {}).map_err(network)?;
         let library = Library::ros().map_err(network)?;
         let mut publishers = Vec::new();
         for topic in TOPICS {
             let schema = library.schema(topic.message_type()).map_err(network)?;
             let hash = schema.rihs01().map(|hash| TypeHash::parse(&hash)).transpose().map_err(network)?;
-            let endpoint = Endpoint {
-                topic: TopicName::parse(topic.address()).map_err(network)?,
-                message_type: MessageType::parse(topic.message_type()).map_err(network)?,
-                hash,
-                qos: Qos::DEFAULT,
-            };
-            publishers.push((topic, node.publisher(&endpoint).map_err(network)?));
+            let message_type = MessageType::parse(topic.message_type()).map_err(network)?;
+            let of = ros2::Topic::parse(topic.address()).map_err(network)?.typed(message_type, hash);
+            let address = Address::Ros2(Box::new(of), Encoding::CDR);
+            let publisher = networks.publisher_of(&address, Some(&schema), false).map_err(network)?;
+            publishers.push((topic, publisher));
         }
-        Ok(Node { publishers, _node: node, session })
+        Ok(Node { publishers, networks })
     }
 
-    /// Waits until somebody has subscribed to every topic.
+    /// Waits until somebody has subscribed to every topic, and a moment longer, so that the other side has discovered
+    /// the publishers as well.
     ///
     /// # Errors
     /// [`Failure::Late`]
     pub fn wait_subscribed(&self) -> Result<()> {
         let matched = self.publishers.iter().all(|(_, publisher)| publisher.wait_matched(PATIENCE));
-        let what = "subscriptions to every topic".to_owned();
-        if matched { Ok(()) } else { Err(Failure::Late { what, limit: PATIENCE }) }
+        if !matched {
+            return Err(Failure::Late { what: "subscriptions to every topic".to_owned(), limit: PATIENCE });
+        }
+        std::thread::sleep(SETTLE);
+        Ok(())
     }
 
     /// Publishes the messages at the times at which they are to arrive. Returns the begin of the drive, in nanoseconds
@@ -87,25 +159,40 @@ impl Node {
     }
 }
 
-/// Runs the monitor on a drive. Returns its verdicts, the begin of the drive, and the seconds that it took.
+/// A live drive that has ended.
+pub struct Driven {
+    /// The verdicts of the monitor, as JSON lines.
+    pub verdicts: String,
+    /// The begin of the drive, in nanoseconds since 1970.
+    pub base_ns: u64,
+    /// The seconds that it took.
+    pub seconds: f64,
+}
+
+/// Runs the monitor on a drive, with a deployment of `examples`.
 ///
 /// # Errors
 /// When the network or the monitor fails.
-pub fn run(rondel: &Path, deployment: &Path, folder: &Path, all: &[Message]) -> Result<(String, u64, f64)> {
-    let endpoint = format!("tcp/127.0.0.1:{}", free_port()?);
-    let place = |path: &Path| io_error(path.display().to_string());
-    let text = fs::read_to_string(deployment).map_err(place(deployment))?.replace(ENDPOINT, &endpoint);
-    let specification = deployment.with_file_name("autoware.rondel");
-    fs::copy(&specification, folder.join("autoware.rondel")).map_err(place(&specification))?;
-    let (copy, verdicts) = (folder.join("rondel.yaml"), folder.join("verdicts.jsonl"));
-    fs::write(&copy, text).map_err(place(&copy))?;
-    let node = Node::open(&endpoint)?;
+pub fn run(
+    rondel: &Path,
+    (middleware, examples): (Middleware, &Path),
+    folder: &Path,
+    all: &[Message],
+) -> Result<Driven> {
+    let at = |path: &Path| io_error(path.display().to_string());
+    let place = Place::free(middleware)?;
+    let (name, text) = place.deployment(examples)?;
+    let specification = examples.join("autoware.rondel");
+    fs::copy(&specification, folder.join("autoware.rondel")).map_err(at(&specification))?;
+    let (copy, verdicts) = (folder.join(name), folder.join(name).with_extension("jsonl"));
+    fs::write(&copy, text).map_err(at(&copy))?;
+    let node = Node::open(&place)?;
     let arguments = ["run", "--emit", "violations", "--format", "json", "--count", &all.len().to_string()]
         .map(str::to_owned)
         .into_iter()
         .chain([copy.display().to_string()])
         .collect::<Vec<_>>();
-    let out = File::create(&verdicts).map_err(place(&verdicts))?;
+    let out = File::create(&verdicts).map_err(at(&verdicts))?;
     let child = Child::start_into("the monitor", rondel, &arguments, out)?;
     node.wait_subscribed()?;
     let (base_ns, seconds) = node.publish(all)?;
@@ -113,9 +200,10 @@ pub fn run(rondel: &Path, deployment: &Path, folder: &Path, all: &[Message]) -> 
     if ended.status != Some(0) {
         return Err(ended.failed("the monitor"));
     }
-    let lines = fs::read_to_string(&verdicts).map_err(place(&verdicts))?;
-    node.session.close().map_err(network)?;
-    Ok((lines, base_ns, seconds))
+    let verdicts = fs::read_to_string(&verdicts).map_err(at(&verdicts))?;
+    drop(node.publishers);
+    node.networks.close();
+    Ok(Driven { verdicts, base_ns, seconds })
 }
 
 fn network(error: impl std::fmt::Display) -> Failure {

@@ -12,11 +12,12 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use self::compare::{Comparison, Violation};
 use self::drive::SECONDS;
 use self::faults::FAULTS;
+use self::live::{Driven, Place};
 use self::messages::{Message, TOPICS};
 use self::traffic::{Plan, messages};
 use crate::failure::{Failure, Result, io_error};
@@ -38,7 +39,7 @@ enum Action {
     Faults,
     /// Write a drive as a recording
     Record(Record),
-    /// Publish a drive as a node of ROS 2 over Zenoh
+    /// Publish a drive as a node of ROS 2 over Zenoh or DDS
     Publish(Publish),
     /// Run generator and monitor, and compare the violations with the planted faults
     Study(Study),
@@ -57,6 +58,31 @@ struct Drive {
     seconds: f64,
 }
 
+/// What carries the messages of ROS 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Middleware {
+    /// Zenoh, in the formats of rmw_zenoh
+    Zenoh,
+    /// DDS
+    Dds,
+}
+
+impl Middleware {
+    fn of_ros2(self) -> rondel_net::ros2::Middleware {
+        match self {
+            Middleware::Zenoh => rondel_net::ros2::Middleware::Zenoh,
+            Middleware::Dds => rondel_net::ros2::Middleware::Dds,
+        }
+    }
+
+    fn live(self) -> &'static str {
+        match self {
+            Middleware::Zenoh => "live over rmw_zenoh",
+            Middleware::Dds => "live over DDS",
+        }
+    }
+}
+
 impl Drive {
     fn plan(&self) -> Plan {
         Plan { seed: self.seed, faults: !self.no_faults, seconds: self.seconds.min(SECONDS) }
@@ -73,21 +99,36 @@ struct Record {
 
 #[derive(Debug, Args)]
 struct Publish {
-    /// Listen on this endpoint, as the router of rmw_zenoh does
+    /// Publish over this middleware
+    #[arg(long, value_enum, default_value = "zenoh")]
+    middleware: Middleware,
+    /// On Zenoh: listen on this endpoint, as the router of rmw_zenoh does
     #[arg(long, value_name = "ENDPOINT", default_value = "tcp/127.0.0.1:7447")]
     listen: String,
+    /// On Zenoh: connect to the router at this endpoint, instead of being one
+    #[arg(long, value_name = "ENDPOINT", conflicts_with = "listen")]
+    connect: Option<String>,
+    /// On DDS: join this domain
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(0..=230))]
+    domain: u32,
+    /// On DDS: use this network interface, by name or address
+    #[arg(long, value_name = "NAME", default_value = "lo")]
+    interface: String,
     #[command(flatten)]
     drive: Drive,
 }
 
 #[derive(Debug, Args)]
 struct Study {
-    /// Read the deployment from this file
-    #[arg(long, value_name = "FILE", default_value = "examples/autoware/rondel.yaml")]
-    deployment: PathBuf,
+    /// Read the specification and the deployments from this folder
+    #[arg(long, value_name = "FOLDER", default_value = "examples/autoware")]
+    examples: PathBuf,
     /// Check recordings only
-    #[arg(long)]
+    #[arg(long, conflicts_with = "middleware")]
     recorded: bool,
+    /// Drive live over this middleware only (default: each, at the same time)
+    #[arg(long, value_enum)]
+    middleware: Option<Middleware>,
     #[command(flatten)]
     drive: Drive,
 }
@@ -105,7 +146,12 @@ impl Autoware {
             }
             Action::Record(record) => write(&record.file, &messages(&record.drive.plan())),
             Action::Publish(publish) => {
-                let node = live::Node::open(&publish.listen)?;
+                let place = match (publish.middleware, &publish.connect) {
+                    (Middleware::Zenoh, Some(router)) => Place::ZenohRouter(router.clone()),
+                    (Middleware::Zenoh, None) => Place::Zenoh(publish.listen.clone()),
+                    (Middleware::Dds, _) => Place::Dds(publish.domain, publish.interface.clone()),
+                };
+                let node = live::Node::open(&place)?;
                 node.wait_subscribed()?;
                 node.publish(&messages(&publish.drive.plan())).map(|_| ())
             }
@@ -149,11 +195,12 @@ impl Study {
             write(&trace, &messages(&plan))?;
             results.push((of, self.check(rondel, &trace, &plan)?));
         }
-        if !self.recorded {
-            let all = messages(&plan);
-            let (lines, base_ns, seconds) = live::run(rondel, &self.deployment, folder, &all)?;
-            results.push(("live over rmw_zenoh", compare(&plan, &lines, base_ns)));
-            rates(&all, seconds);
+        let all = messages(&plan);
+        let live = self.live(rondel, folder, &all);
+        for (middleware, outcome) in live {
+            let Driven { verdicts, base_ns, seconds } = outcome?;
+            results.push((middleware.live(), compare(&plan, &verdicts, base_ns)));
+            rates(middleware.live(), &all, seconds);
         }
         for (of, comparison) in &results {
             comparison.lines(of).iter().for_each(|line| say(line));
@@ -163,10 +210,28 @@ impl Study {
         if wrong > 0 { Err(Failure::Count { what, expected: 0, got: wrong }) } else { Ok(()) }
     }
 
+    /// Drives live over the middlewares, at the same time.
+    fn live(&self, rondel: &Path, folder: &Path, all: &[Message]) -> Vec<(Middleware, Result<Driven>)> {
+        let wanted = [Middleware::Zenoh, Middleware::Dds]
+            .into_iter()
+            .filter(|middleware| !self.recorded && self.middleware.is_none_or(|only| only == *middleware));
+        std::thread::scope(|scope| {
+            let run = |middleware: Middleware| {
+                let of = (middleware.of_ros2(), self.examples.as_path());
+                (middleware, scope.spawn(move || live::run(rondel, of, folder, all)))
+            };
+            let running: Vec<_> = wanted.map(run).collect();
+            let panicked = |_| Failure::Network("the thread of a live drive has panicked".to_owned());
+            let ended =
+                running.into_iter().map(|(of, thread)| (of, thread.join().map_err(panicked).flatten()));
+            ended.collect()
+        })
+    }
+
     fn check(&self, rondel: &Path, trace: &Path, plan: &Plan) -> Result<Comparison> {
         let output = Command::new(rondel)
             .args(["check", "--quiet", "--emit", "violations", "--format", "json"])
-            .args([&self.deployment, trace])
+            .args([&self.examples.join("rondel.yaml"), trace])
             .output()
             .map_err(io_error(rondel.display().to_string()))?;
         if !matches!(output.status.code(), Some(0 | 1)) {
@@ -187,8 +252,8 @@ fn compare(plan: &Plan, verdicts: &str, base_ns: u64) -> Comparison {
 }
 
 /// Prints the rates at which messages were published beside those of the published case study.
-fn rates(all: &[Message], seconds: f64) {
-    say("messages a second: topic, here, published (one host), published (two hosts)");
+fn rates(of: &str, all: &[Message], seconds: f64) {
+    say(&format!("{of}, messages a second: topic, here, published (one host), published (two hosts)"));
     for topic in TOPICS {
         let count = all.iter().filter(|message| message.topic == topic).count();
         let (one, two) = (topic.rate(), topic.rate_between_hosts());

@@ -49,6 +49,10 @@ pub enum CdrErrorKind {
     NotATime,
     /// Bytes follow after the message.
     TrailingBytes,
+    /// As JSON, the message has more bytes than this.
+    TooLarge(usize),
+    /// The type has a mutable union, which cannot be read.
+    MutableUnion,
 }
 
 impl fmt::Display for CdrError {
@@ -85,6 +89,8 @@ impl fmt::Display for CdrErrorKind {
             CdrErrorKind::RepeatedMember(id) => write!(f, "the member with the id {id} comes twice"),
             CdrErrorKind::TimeOutOfRange => f.write_str("the time lies beyond the years 1678 to 2262"),
             CdrErrorKind::NotATime => f.write_str("not a time"),
+            CdrErrorKind::TooLarge(limit) => write!(f, "as JSON, the message has more than {limit} bytes"),
+            CdrErrorKind::MutableUnion => f.write_str("a mutable union cannot be read"),
             CdrErrorKind::TrailingBytes => f.write_str("bytes follow after the last field"),
         }
     }

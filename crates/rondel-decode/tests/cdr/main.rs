@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)] // a test
 
+mod json;
 mod peers;
 mod random;
 mod reads;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use rondel_align::{Order, Released, Sets, SnapshotError};
-use rondel_decode::DecodeError;
+use rondel_decode::cdr::write_json;
 use rondel_decode::lines::{LineError, Lines};
+use rondel_decode::{DecodeError, Encoding, MessageType};
 use rondel_event::{Layout, Origin, Projection, TimeUnit, Timestamp, TopicId};
 
 use super::aligned::of_specification;
@@ -21,10 +22,12 @@ use crate::text::write_seconds;
 
 /// Puts messages in order and hands back each set, or each message, as one JSON object:
 /// `{"time":12.5,"gear":{…},"velocity":{…}}`, with the time of the set and, under the names of the topics, the
-/// messages as they came.
+/// messages as they came; those in CDR as JSON.
 pub(super) struct Synchronized {
     rule: Rule,
     intake: Intake,
+    /// The types of topics whose messages are in CDR.
+    types: Vec<Option<Arc<MessageType>>>,
     topics: Vec<String>,
     /// The names of the topics in JSON.
     quoted: Vec<Vec<u8>>,
@@ -86,6 +89,18 @@ impl Rule {
 impl Synchronized {
     pub(super) fn new(plan: &SessionPlan, saved: Option<&Saved>) -> Result<Synchronized, StartError> {
         let topics: Vec<String> = plan.specification.spec.topics.iter().map(|t| t.name.clone()).collect();
+        let inputs = topics.iter().zip(&plan.options.inputs);
+        if let Some((name, input)) =
+            inputs.into_iter().find(|(_, input)| !matches!(input.encoding, Encoding::Json | Encoding::Cdr))
+        {
+            let encoding = input.encoding;
+            return Err(StartError::Mismatch(format!(
+                "topic '{name}': a synchronizer passes messages on as JSON; it reads JSON and CDR, not {encoding}"
+            )));
+        }
+        let types = plan.options.inputs.iter();
+        let types = types.map(|input| input.message_type.clone().filter(|_| input.encoding == Encoding::Cdr));
+        let types = types.collect();
         let rule = Rule::new(topics.len(), &plan.options.alignment);
         let first = Waiting::default();
         let (rule, waiting) = match saved {
@@ -103,6 +118,7 @@ impl Synchronized {
             // A name always has a JSON form.
             quoted: topics.iter().map(|name| serde_json::to_vec(name).unwrap_or_default()).collect(),
             topics,
+            types,
             set: Vec::new(),
             text: Vec::new(),
         })
@@ -116,6 +132,9 @@ impl Synchronized {
         shared: &mut Shared,
     ) -> Result<(), DecodeError> {
         self.intake.block.clear();
+        let passed = self.passed(topic, payload, shared.largest_message).inspect_err(|_| {
+            shared.counts.undecodable += 1;
+        })?;
         let taken = self.intake.take(topic, stamp, payload, false, shared)?;
         // Nothing is judged here.
         self.intake.missed = None;
@@ -133,12 +152,20 @@ impl Synchronized {
         }
         shared.counts.checked += 1;
         match &mut self.rule {
-            Rule::Order(order) => {
-                order.push_until(topic, time, stamp.origin, (now, then), Arc::from(payload))
-            }
-            Rule::Sets(sets) => sets.push_until(topic, time, (now, then), Arc::from(payload)),
+            Rule::Order(order) => order.push_until(topic, time, stamp.origin, (now, then), passed),
+            Rule::Sets(sets) => sets.push_until(topic, time, (now, then), passed),
         }
         Ok(())
+    }
+
+    /// The message as it is passed on.
+    fn passed(&mut self, topic: TopicId, payload: &[u8], limit: usize) -> Result<Arc<[u8]>, DecodeError> {
+        let Some(Some(MessageType::Cdr(schema))) = self.types.get(topic.index()).map(Option::as_deref) else {
+            return Ok(Arc::from(payload));
+        };
+        self.text.clear();
+        write_json(schema, payload, limit, &mut self.text).map_err(DecodeError::Cdr)?;
+        Ok(Arc::from(&self.text[..]))
     }
 
     /// Notes the number of a message that was refused or could not be read.

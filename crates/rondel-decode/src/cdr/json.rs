@@ -1,0 +1,571 @@
+//! Whole messages as JSON, for whoever passes them on or shows them. Nothing is compiled: the schema is walked.
+//!
+//! Every length is compared with the bytes that are there before it is used, and the text has a limit: the work is
+//! bounded by both.
+
+mod text;
+
+use std::sync::Arc;
+
+use super::error::{CdrError, CdrErrorKind};
+use crate::schema::{
+    DISCRIMINATOR, Definition, Extensibility, Member, Primitive, Schema, Struct, Type, Union,
+};
+
+/// Members of parameter lists with a meaning of their own.
+const PID_EXTENDED: u16 = 0x3f01;
+const PID_LIST_END: u16 = 0x3f02;
+const PID_MASK: u16 = 0x3fff;
+/// The bits of a member's id; the others are flags.
+const ID_MASK: u32 = 0x0fff_ffff;
+/// Padding after the last member.
+const PADDING: usize = 3;
+
+/// Writes a message of this type as one JSON object after what is in `out`, in at most `limit` bytes.
+///
+/// Structures are objects, without optional members that are absent; arrays and sequences are arrays; an enumeration is
+/// the name of its constant, a character a text, a bit mask a number. A union is an object with `discriminator` and the
+/// member that it selects. A number that is not finite is null.
+///
+/// # Errors
+/// [`CdrError`] when the payload is not a message of the type, every byte of it, or is too large; `out` is as it was
+/// then.
+///
+/// ```
+/// use rondel_decode::cdr::write_json;
+/// use rondel_decode::schema::Library;
+///
+/// let mut library = Library::new();
+/// library.add_msg("demo_msgs/msg/Speed", "uint8 gear\nfloat32 value")?;
+/// let schema = library.schema("demo_msgs/msg/Speed")?;
+/// let mut json = Vec::new();
+/// write_json(&schema, &[0, 1, 0, 0, 2, 0, 0, 0, 0, 0, 0xc0, 0x3f], 100, &mut json)?;
+/// assert_eq!(json, br#"{"gear":2,"value":1.5}"#);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn write_json(schema: &Schema, payload: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), CdrError> {
+    let whole = |kind| CdrError { offset: 0, path: "".into(), kind };
+    let (header, bytes) =
+        payload.split_first_chunk::<4>().ok_or_else(|| whole(CdrErrorKind::NoEncapsulation))?;
+    let encapsulation = u16::from_be_bytes([header[0], header[1]]);
+    use Extensibility::{Appendable, Final, Mutable};
+    let (is_second, unstated, roots): (bool, _, &[Extensibility]) = match encapsulation {
+        0x0000 | 0x0001 => (false, Final, &[Final, Appendable]),
+        0x0002 | 0x0003 => (false, Final, &[Mutable]),
+        0x0006 | 0x0007 => (true, Final, &[Final]),
+        0x0008 | 0x0009 => (true, Appendable, &[Appendable]),
+        0x000a | 0x000b => (true, Appendable, &[Mutable]),
+        other => return Err(whole(CdrErrorKind::UnknownEncapsulation(other))),
+    };
+    if !roots.contains(&schema.root().extensibility.unwrap_or(unstated)) {
+        return Err(whole(CdrErrorKind::WrongEncapsulation(encapsulation)));
+    }
+    let start = out.len();
+    let mut walk = Walk {
+        schema,
+        bytes,
+        at: 0,
+        end: bytes.len(),
+        origin: 0,
+        may_end: false,
+        is_big: encapsulation & 1 == 0,
+        is_second,
+        unstated,
+        full: start.saturating_add(limit),
+        out: &mut *out,
+    };
+    let fault = match walk.structure(schema.root()) {
+        Ok(()) if bytes.len() - walk.at > PADDING => walk.kind(CdrErrorKind::TrailingBytes, walk.at),
+        Ok(()) if walk.out.len() > walk.full => walk.kind(CdrErrorKind::TooLarge(limit), walk.at),
+        Ok(()) => return Ok(()),
+        Err(Stop::Ended) => walk.kind(CdrErrorKind::Truncated, walk.end),
+        Err(Stop::Fault(fault)) => *fault,
+    };
+    out.truncate(start);
+    let kind =
+        if fault.kind == CdrErrorKind::TooLarge(0) { CdrErrorKind::TooLarge(limit) } else { fault.kind };
+    Err(CdrError { offset: fault.at + 4, path: Arc::from(fault.path), kind })
+}
+
+/// Where a message goes wrong: the reason, the position in the body, the field.
+struct Fault {
+    kind: CdrErrorKind,
+    at: usize,
+    path: String,
+}
+
+/// Why members are not gone through to the end.
+enum Stop {
+    /// An older writer does not know the members from here on.
+    Ended,
+    Fault(Box<Fault>),
+}
+
+type Walked<T> = Result<T, Stop>;
+
+/// Puts the name of a part before the path of a fault in it.
+fn within<T>(part: &str, walked: Walked<T>) -> Walked<T> {
+    walked.map_err(|stop| match stop {
+        Stop::Fault(mut fault) => {
+            let dot = if fault.path.is_empty() || fault.path.starts_with('[') { "" } else { "." };
+            fault.path = format!("{part}{dot}{}", fault.path);
+            Stop::Fault(fault)
+        }
+        Stop::Ended => Stop::Ended,
+    })
+}
+
+struct Walk<'m, 'w> {
+    schema: &'m Schema,
+    bytes: &'m [u8],
+    at: usize,
+    /// The end of the message, or of the part whose length is known.
+    end: usize,
+    /// The position from which alignment counts.
+    origin: usize,
+    /// Whether the end may come before the next member: its writer may know less members.
+    may_end: bool,
+    is_big: bool,
+    /// Whether it is the second version of the encoding.
+    is_second: bool,
+    /// What a type is whose definition does not say how it may change.
+    unstated: Extensibility,
+    /// The length of the text that is too much.
+    full: usize,
+    out: &'w mut Vec<u8>,
+}
+
+impl<'m> Walk<'m, '_> {
+    fn kind(&self, kind: CdrErrorKind, at: usize) -> Fault {
+        Fault { kind, at, path: String::new() }
+    }
+
+    #[cold]
+    fn fault(&self, kind: CdrErrorKind, at: usize) -> Stop {
+        Stop::Fault(Box::new(self.kind(kind, at)))
+    }
+
+    /// Returns so many bytes, and passes them.
+    fn take(&mut self, size: usize) -> Walked<&'m [u8]> {
+        let at = self.at;
+        match self.bytes.get(at..at.saturating_add(size)).filter(|_| at + size <= self.end) {
+            Some(bytes) => {
+                self.at += size;
+                Ok(bytes)
+            }
+            None if self.may_end && at >= self.end => Err(Stop::Ended),
+            None => Err(self.fault(CdrErrorKind::Truncated, at.min(self.end))),
+        }
+    }
+
+    fn align(&mut self, size: usize) {
+        let size = if self.is_second { size.min(4) } else { size };
+        self.at += self.origin.wrapping_sub(self.at) & (size - 1);
+    }
+
+    /// The bits of a number of this size.
+    fn bits(&mut self, size: usize) -> Walked<u64> {
+        self.align(size);
+        let bytes = self.take(size)?;
+        let add = |bits: u64, byte: &u8| bits << 8 | u64::from(*byte);
+        Ok(if self.is_big { bytes.iter().fold(0, add) } else { bytes.iter().rev().fold(0, add) })
+    }
+
+    fn u16(&mut self) -> Walked<u16> {
+        self.bits(2).map(|bits| bits as u16)
+    }
+
+    fn u32(&mut self) -> Walked<u32> {
+        self.bits(4).map(|bits| bits as u32)
+    }
+
+    /// An integer of this type.
+    fn integer(&mut self, primitive: Primitive) -> Walked<i128> {
+        let bits = self.bits(primitive.size() as usize)?;
+        Ok(match primitive {
+            Primitive::Int8 => (bits as i8).into(),
+            Primitive::Int16 => (bits as i16).into(),
+            Primitive::Int32 => (bits as i32).into(),
+            Primitive::Int64 => (bits as i64).into(),
+            _ => bits.into(),
+        })
+    }
+
+    /// Reads a length in bytes; so many are there.
+    fn length(&mut self) -> Walked<usize> {
+        let length = self.u32()?;
+        if length as usize > self.end - self.at {
+            return Err(self.fault(CdrErrorKind::LengthBeyondEnd(length), self.at - 4));
+        }
+        Ok(length as usize)
+    }
+
+    /// Reads a part of this length, and is at its end then.
+    fn part(
+        &mut self,
+        (length, origin, may_end): (usize, usize, bool),
+        read: impl FnOnce(&mut Self) -> Walked<()>,
+    ) -> Walked<()> {
+        let outer = (self.end, self.origin, self.may_end);
+        let end = self.at + length;
+        (self.end, self.origin, self.may_end) = (end, origin, may_end);
+        match read(self) {
+            Ok(()) | Err(Stop::Ended) => {}
+            fault => return fault,
+        }
+        (self.end, self.origin, self.may_end) = outer;
+        self.at = end;
+        Ok(())
+    }
+
+    /// Reads what cannot end early.
+    fn complete(&mut self, read: impl FnOnce(&mut Self) -> Walked<()>) -> Walked<()> {
+        let may_end = std::mem::replace(&mut self.may_end, false);
+        read(self)?;
+        self.may_end = may_end;
+        Ok(())
+    }
+
+    fn value(&mut self, value_type: &'m Type) -> Walked<()> {
+        if self.out.len() > self.full {
+            // The caller knows the limit.
+            return Err(self.fault(CdrErrorKind::TooLarge(0), self.at));
+        }
+        match value_type {
+            Type::Primitive(primitive) => self.number(*primitive),
+            Type::String { bound, wide } => self.text(*bound, *wide),
+            Type::Array { element, dimensions } => {
+                self.collection(element, |this| this.array(element, dimensions))
+            }
+            Type::Sequence { element, bound } => {
+                self.collection(element, |this| this.sequence(element, bound.unwrap_or(u32::MAX)))
+            }
+            Type::Named(id) => match self.schema.definition(*id) {
+                Definition::Struct(structure) => self.structure(structure),
+                Definition::Union(union) => self.union(union),
+                Definition::Enum(enumeration) => {
+                    let start = self.at;
+                    let value = self.integer(enumeration.holder())?;
+                    let constants = enumeration.constants.iter();
+                    match constants.into_iter().find(|(_, of)| i128::from(*of) == value) {
+                        Some((name, _)) => text::quoted(name, self.out),
+                        None => return Err(self.fault(CdrErrorKind::NotInEnumeration(value as i32), start)),
+                    }
+                    Ok(())
+                }
+                Definition::Bitmask(mask) => self.number(mask.holder()),
+                // A schema contains none.
+                Definition::Alias(of) => self.value(of),
+            },
+        }
+    }
+
+    fn number(&mut self, primitive: Primitive) -> Walked<()> {
+        let size = primitive.size() as usize;
+        match primitive {
+            Primitive::Bool => match self.bits(1)? {
+                0 => self.out.extend_from_slice(b"false"),
+                1 => self.out.extend_from_slice(b"true"),
+                byte => return Err(self.fault(CdrErrorKind::NotABoolean(byte as u8), self.at - 1)),
+            },
+            Primitive::Float32 => {
+                let value = f32::from_bits(self.u32()?);
+                text::float(value.into(), self.out);
+            }
+            Primitive::Float64 => {
+                let value = f64::from_bits(self.bits(size)?);
+                text::float(value, self.out);
+            }
+            Primitive::Char | Primitive::WChar => match char::from_u32(self.bits(size)? as u32) {
+                Some(letter) => text::quoted(letter.encode_utf8(&mut [0; 4]), self.out),
+                None => return Err(self.fault(CdrErrorKind::NotText, self.at - size)),
+            },
+            integer => {
+                let value = self.integer(integer)?;
+                text::integer(value, self.out);
+            }
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, bound: Option<u32>, is_wide: bool) -> Walked<()> {
+        let length = self.length()?;
+        let start = self.at;
+        let bytes = self.take(length)?;
+        let bound = (bound.unwrap_or(u32::MAX) as usize).saturating_mul(if is_wide { 2 } else { 1 });
+        if length.saturating_sub(usize::from(!is_wide)) > bound {
+            return Err(self.fault(CdrErrorKind::LengthAboveBound(length as u32), start - 4));
+        }
+        if is_wide {
+            let (units, rest) = bytes.as_chunks::<2>();
+            let big = self.is_big;
+            let units =
+                units.iter().map(|u| if big { u16::from_be_bytes(*u) } else { u16::from_le_bytes(*u) });
+            let value = char::decode_utf16(units).collect::<Result<String, _>>();
+            let value = value.ok().filter(|_| rest.is_empty());
+            let value = value.ok_or_else(|| self.fault(CdrErrorKind::NotText, start))?;
+            text::quoted(&value, self.out);
+            return Ok(());
+        }
+        let bytes = match bytes {
+            [bytes @ .., 0] => bytes,
+            // Not as the standard says, but written by some for an empty string.
+            [] => bytes,
+            _ => return Err(self.fault(CdrErrorKind::Unterminated, start)),
+        };
+        match std::str::from_utf8(bytes) {
+            Ok(value) => text::quoted(value, self.out),
+            Err(error) => return Err(self.fault(CdrErrorKind::NotText, start + error.valid_up_to())),
+        }
+        Ok(())
+    }
+
+    /// Elements, which have their length before them in the second version unless they are plain numbers.
+    fn collection(&mut self, element: &Type, read: impl FnOnce(&mut Self) -> Walked<()>) -> Walked<()> {
+        if self.is_second && !matches!(element, Type::Primitive(_)) {
+            let length = self.length()?;
+            return self.part((length, self.origin, false), read);
+        }
+        read(self)
+    }
+
+    fn array(&mut self, element: &'m Type, dimensions: &[u32]) -> Walked<()> {
+        let (size, inner) = dimensions.split_first().map_or((1, dimensions), |(size, inner)| (*size, inner));
+        // Whether the array is there at all; then all elements are.
+        if self.at >= self.end {
+            self.take(1)?;
+        }
+        self.complete(|this| {
+            this.elements(size, |this| match inner {
+                [] => this.value(element),
+                inner => this.array(element, inner),
+            })
+        })
+    }
+
+    fn sequence(&mut self, element: &'m Type, bound: u32) -> Walked<()> {
+        let count = self.u32()?;
+        let start = self.at - 4;
+        if count > bound {
+            return Err(self.fault(CdrErrorKind::LengthAboveBound(count), start));
+        }
+        // Every element takes at least one byte.
+        if count as usize > self.end - self.at {
+            return Err(self.fault(CdrErrorKind::LengthBeyondEnd(count), start));
+        }
+        self.complete(|this| this.elements(count, |this| this.value(element)))
+    }
+
+    fn elements(&mut self, count: u32, mut read: impl FnMut(&mut Self) -> Walked<()>) -> Walked<()> {
+        self.out.push(b'[');
+        for index in 0..count {
+            if index > 0 {
+                self.out.push(b',');
+            }
+            within("[]", read(self))?;
+        }
+        self.out.push(b']');
+        Ok(())
+    }
+
+    fn structure(&mut self, structure: &'m Struct) -> Walked<()> {
+        match structure.extensibility.unwrap_or(self.unstated) {
+            Extensibility::Mutable if self.is_second => {
+                let length = self.length()?;
+                self.part((length, self.origin, false), |this| this.mutable(structure))
+            }
+            Extensibility::Mutable => self.complete(|this| this.parameters(structure)),
+            Extensibility::Appendable if self.is_second => {
+                let length = self.length()?;
+                self.part((length, self.origin, true), |this| this.members(structure))
+            }
+            _ => self.members(structure),
+        }
+    }
+
+    /// Writes the name of a member behind those before it.
+    fn key(&mut self, name: &str) {
+        if self.out.last() != Some(&b'{') {
+            self.out.push(b',');
+        }
+        text::quoted(name, self.out);
+        self.out.push(b':');
+    }
+
+    fn members(&mut self, structure: &'m Struct) -> Walked<()> {
+        self.out.push(b'{');
+        for member in &structure.members {
+            let before = self.out.len();
+            self.key(&member.name);
+            match within(&member.name, self.member(member)) {
+                Ok(true) => {}
+                Ok(false) => self.out.truncate(before),
+                Err(Stop::Ended) => {
+                    self.out.truncate(before);
+                    self.out.push(b'}');
+                    return Err(Stop::Ended);
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+        self.out.push(b'}');
+        Ok(())
+    }
+
+    /// Reads a member; returns whether it is there.
+    fn member(&mut self, member: &'m Member) -> Walked<bool> {
+        if !member.optional {
+            return self.value(&member.member_type).map(|()| true);
+        }
+        if self.is_second {
+            return match self.bits(1)? {
+                0 => Ok(false),
+                1 => self.complete(|this| this.value(&member.member_type)).map(|()| true),
+                byte => Err(self.fault(CdrErrorKind::NotABoolean(byte as u8), self.at - 1)),
+            };
+        }
+        let (found, length) = self.parameter()?;
+        if found != Some(member.id) {
+            let kind = CdrErrorKind::UnexpectedMember(found.unwrap_or(PID_LIST_END.into()));
+            return Err(self.fault(kind, self.at));
+        }
+        if length > 0 {
+            self.part((length, self.at, false), |this| this.value(&member.member_type))?;
+        }
+        Ok(length > 0)
+    }
+
+    /// Reads the header of a parameter: its id, or `None` at the end of the list, and its length; so many bytes are
+    /// there.
+    fn parameter(&mut self) -> Walked<(Option<u32>, usize)> {
+        self.align(4);
+        let start = self.at;
+        let (id, length) = (self.u16()? & PID_MASK, self.u16()?);
+        let (id, length) = match id {
+            PID_LIST_END => (None, length.into()),
+            PID_EXTENDED => (Some(self.u32()? & ID_MASK), self.u32()?),
+            id => (Some(id.into()), length.into()),
+        };
+        if length as usize > self.end - self.at {
+            return Err(self.fault(CdrErrorKind::LengthBeyondEnd(length), start));
+        }
+        Ok((id, length as usize))
+    }
+
+    /// A mutable structure of the first version: a list of parameters with an end.
+    fn parameters(&mut self, structure: &'m Struct) -> Walked<()> {
+        let mut seen = vec![false; structure.members.len()];
+        self.out.push(b'{');
+        loop {
+            let start = self.at;
+            let (id, length) = self.parameter()?;
+            let Some(id) = id else {
+                self.at += length;
+                break;
+            };
+            let origin = self.at;
+            self.known(structure, &mut seen, (id, start), (length, origin))?;
+        }
+        self.out.push(b'}');
+        Ok(())
+    }
+
+    /// A mutable structure of the second version: members with headers, up to the end.
+    fn mutable(&mut self, structure: &'m Struct) -> Walked<()> {
+        let mut seen = vec![false; structure.members.len()];
+        self.out.push(b'{');
+        loop {
+            self.align(4);
+            // At most three bytes before the end are padding.
+            if self.at >= self.end {
+                break;
+            }
+            let start = self.at;
+            let header = self.u32()?;
+            let size = match header >> 28 & 7 {
+                code @ 0..=3 => 1_u64 << code,
+                code => {
+                    let next = u64::from(self.u32()?);
+                    // From the fifth on, the length is also the first part of the member.
+                    if code > 4 {
+                        self.at -= 4;
+                    }
+                    match code {
+                        4 => next,
+                        5 => 4 + next,
+                        6 => 4 + 4 * next,
+                        _ => 4 + 8 * next,
+                    }
+                }
+            };
+            if size > (self.end - self.at) as u64 {
+                let length = u32::try_from(size).unwrap_or(u32::MAX);
+                return Err(self.fault(CdrErrorKind::LengthBeyondEnd(length), start));
+            }
+            self.known(structure, &mut seen, (header & ID_MASK, start), (size as usize, self.origin))?;
+        }
+        self.out.push(b'}');
+        Ok(())
+    }
+
+    /// Reads a member of a mutable structure, or passes one that is not known.
+    fn known(
+        &mut self,
+        structure: &'m Struct,
+        seen: &mut [bool],
+        (id, start): (u32, usize),
+        (length, origin): (usize, usize),
+    ) -> Walked<()> {
+        let Some(index) = structure.members.iter().position(|member| member.id == id) else {
+            self.at += length;
+            return Ok(());
+        };
+        if std::mem::replace(&mut seen[index], true) {
+            return Err(self.fault(CdrErrorKind::RepeatedMember(id), start));
+        }
+        let member = &structure.members[index];
+        self.key(&member.name);
+        within(&member.name, self.part((length, origin, false), |this| this.value(&member.member_type)))
+    }
+
+    fn union(&mut self, union: &'m Union) -> Walked<()> {
+        match union.extensibility.unwrap_or(self.unstated) {
+            // No plan reads one either.
+            Extensibility::Mutable => Err(self.fault(CdrErrorKind::MutableUnion, self.at)),
+            Extensibility::Appendable if self.is_second => {
+                let length = self.length()?;
+                self.part((length, self.origin, false), |this| this.cases(union))
+            }
+            _ => self.cases(union),
+        }
+    }
+
+    fn cases(&mut self, union: &'m Union) -> Walked<()> {
+        self.out.push(b'{');
+        self.key(DISCRIMINATOR);
+        let start = self.at;
+        within(DISCRIMINATOR, self.value(&union.discriminator))?;
+        let past = std::mem::replace(&mut self.at, start);
+        let label = self.label(&union.discriminator)?;
+        self.at = past;
+        let case = union.cases.iter().find(|case| case.labels.iter().any(|of| i128::from(*of) == label));
+        if let Some(case) = case.or_else(|| union.cases.iter().find(|case| case.is_default)) {
+            self.key(&case.name);
+            within(&case.name, self.complete(|this| this.value(&case.member_type)))?;
+        }
+        self.out.push(b'}');
+        Ok(())
+    }
+
+    /// The value of a discriminator.
+    fn label(&mut self, discriminator: &Type) -> Walked<i128> {
+        match discriminator {
+            Type::Primitive(primitive) => self.integer(*primitive),
+            Type::Named(id) => match self.schema.definition(*id) {
+                Definition::Enum(enumeration) => self.integer(enumeration.holder()),
+                _ => Ok(0),
+            },
+            _ => Ok(0),
+        }
+    }
+}
