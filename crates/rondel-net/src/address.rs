@@ -207,6 +207,29 @@ impl Address {
         }
     }
 
+    /// Reads an address to publish verdicts on: like [`Address::parse_sink`], but what ROS 2 gets there are messages of a
+    /// type of its own, unless the address begins with `ros2+json:`.
+    ///
+    /// # Errors
+    /// The mistake, in words.
+    pub fn parse_verdicts(text: &str) -> Result<Address, String> {
+        match Address::parse(text)? {
+            Address::Ros2(topic, Encoding::CDR) => {
+                let topic = topic.of_verdicts().map_err(|e| e.to_string())?;
+                Ok(Address::Ros2(Box::new(topic), Encoding::CDR))
+            }
+            _ => Address::parse_sink(text),
+        }
+    }
+
+    /// Returns the type of messages of ROS 2 that are not text, if it is known.
+    pub fn ros2_type(&self) -> Option<String> {
+        match self {
+            Address::Ros2(topic, Encoding::CDR) => topic.message_type.as_ref().map(ToString::to_string),
+            _ => None,
+        }
+    }
+
     /// Returns whether a message published on one of the two addresses could be received from the other.
     pub fn meets(&self, other: &Address) -> bool {
         match (self, other) {
@@ -255,6 +278,8 @@ impl Address {
                 mqtt::check_topic(&topic).map_err(|e| e.to_string())?;
                 Ok(Address::Mqtt(topic, *settings, *encoding))
             }
+            // These messages name the property.
+            Address::Ros2(_, Encoding::CDR) => Ok(self.clone()),
             Address::Ros2(topic, encoding) => {
                 let name = ros2::TopicName::parse(&format!("{}/{property}", topic.name));
                 let name = name.map_err(|e| e.to_string())?;
@@ -291,7 +316,7 @@ impl std::fmt::Display for Address {
 }
 
 /// Returns the sinks of every property: the addresses themselves for a single property, else an address below each of
-/// them, named after the property.
+/// them, named after the property. Messages of ROS 2 that are not text name the property themselves.
 ///
 /// # Errors
 /// When the name of a property cannot be part of an address.
@@ -338,6 +363,20 @@ mod tests {
             (source.to_string(), source.encoding()),
             ("ros2:/vehicle/status".to_owned(), Encoding::CDR)
         );
+        let typed = |text: &str| Address::parse_verdicts(text).unwrap();
+        for (text, message_type) in [
+            ("ros2:/rondel/verdicts", Some("rondel_msgs/msg/Verdict")),
+            ("ros2:/diagnostics", Some("diagnostic_msgs/msg/DiagnosticArray")),
+            ("ros2:/fleet/a/diagnostics", Some("diagnostic_msgs/msg/DiagnosticArray")),
+            ("ros2+json:/diagnostics", None),
+            ("zenoh:diagnostics", None),
+        ] {
+            assert_eq!(typed(text).ros2_type().as_deref(), message_type, "{text}");
+        }
+        let names = ["a".to_owned(), "b".to_owned()];
+        let below = spread(&[typed("ros2:/verdicts"), typed("ros2+json:/verdicts")], &names).unwrap();
+        assert_eq!(below[1][0], typed("ros2:/verdicts"));
+        assert_eq!(below[1][1].to_string(), "ros2:/verdicts/b");
         let sink = Address::parse_sink("ros2:/verdict").unwrap();
         assert_eq!(sink.encoding(), Encoding::CdrString);
         let Address::Ros2(topic, _) = &sink else { unreachable!() };

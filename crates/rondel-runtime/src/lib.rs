@@ -43,6 +43,7 @@ mod options;
 mod progress;
 mod reached;
 mod report;
+pub mod ros2;
 mod saved;
 mod session;
 mod specification;

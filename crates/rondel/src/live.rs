@@ -1,5 +1,6 @@
 //! A deployment at work: networks, session, sinks.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
@@ -78,8 +79,8 @@ impl Running {
     ///
     /// # Errors
     /// The publisher, subscription or thread that could not be created, and the reason.
-    pub fn start(
-        deployment: &Deployment,
+    pub fn start<'d>(
+        deployment: &'d Deployment,
         (plan, session): (&SessionPlan, Session),
         clock: Arc<SystemClock>,
         networks: Networks,
@@ -87,13 +88,23 @@ impl Running {
         asked: impl Fn() -> bool,
     ) -> Result<Running, String> {
         let mut undelivered = Undelivered::default();
-        let mut all = |places: &[Address]| {
-            let sink = |address: &Address| match address {
+        // Properties share the topics of ROS 2 whose messages name them.
+        let mut shared: HashMap<&Address, Sink> = HashMap::new();
+        let mut all = |places: &'d [Address]| {
+            let sink = |address: &'d Address| match address {
                 Address::Stdout => Ok(Sink::Stdout),
                 address => {
+                    if let Some(sink) = shared.get(address) {
+                        return Ok(sink.clone());
+                    }
                     let publisher = networks.publisher(address, true)?;
                     undelivered.add(address.to_string(), publisher.drops());
-                    Ok(Sink::Network(publisher.into()))
+                    let ros2_type = address.ros2_type();
+                    let sink = Sink::of(publisher.into(), ros2_type.as_deref());
+                    if ros2_type.is_some() {
+                        shared.insert(address, sink.clone());
+                    }
+                    Ok(sink)
                 }
             };
             places.iter().map(sink).collect::<Result<Vec<Sink>, String>>()
@@ -108,7 +119,7 @@ impl Running {
             let verdicts = sinks.iter().flatten().zip(deployment.sinks.iter().flatten());
             let sets = released.iter().zip(deployment.synchronized.iter().flatten());
             for (sink, address) in verdicts.chain(sets) {
-                let Sink::Network(publisher) = sink else { continue };
+                let Some(publisher) = sink.publisher() else { continue };
                 // In short steps, so that a signal ends the wait.
                 let mut matched = false;
                 while !matched && !asked() && Instant::now() < deadline {
@@ -128,12 +139,14 @@ impl Running {
         let topics = topics.map(|(topic, binding)| format!("'{}' ({})", topic.name, binding.address));
         let stdout = Console::new(deployment.slow_consumer);
         undelivered.add(Address::Stdout.to_string(), Some(stdout.drops()));
+        let mut all_sinks = Sinks::new(sinks.clone(), writer, stdout);
+        all_sinks.diagnose(plan.properties());
         let senders = publishers(sinks.iter().flatten().chain(&released).cloned());
         let pipeline = Arc::new(Pipeline::new(Parts {
             session,
             clock: clock as Arc<dyn Clock>,
             topics: topics.collect(),
-            sinks: Sinks::new(sinks, writer, stdout),
+            sinks: all_sinks,
             released,
             notices,
             batching: deployment.addresses().any(Address::holds_back),

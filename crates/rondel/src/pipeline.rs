@@ -186,6 +186,9 @@ impl Pipeline {
         let state = &mut *self.state();
         state.session.alive();
         state.emit();
+        if state.sinks.tick(false) && self.batching {
+            state.sinks.release();
+        }
     }
 
     /// Notes that messages of these topics were missed: see [`Session::cut_off`].

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use rondel_net::adapter::{PublishError, Publisher};
-use rondel_runtime::Report;
+use rondel_net::adapter::{PublishError, Publisher, now};
+use rondel_runtime::ros2::{self, Diagnostics};
+use rondel_runtime::{PropertyInfo, Report};
 
 use crate::console::Console;
 use crate::output::VerdictWriter;
@@ -12,8 +13,12 @@ use crate::warn;
 /// A destination of verdicts.
 #[derive(Clone)]
 pub enum Sink {
-    /// A topic on a network.
+    /// A topic on a network, of verdicts in JSON.
     Network(Arc<dyn Publisher>),
+    /// A topic of ROS 2, of verdicts in their own type.
+    Ros2(Arc<dyn Publisher>),
+    /// A topic of ROS 2, of diagnostics.
+    Diagnostics(Arc<dyn Publisher>),
     /// Standard output.
     Stdout,
 }
@@ -23,6 +28,8 @@ pub struct Sinks {
     writer: VerdictWriter,
     /// For each property its sinks.
     sinks: Vec<Vec<Sink>>,
+    /// The state that each topic of diagnostics shows.
+    diagnostics: Vec<(Arc<dyn Publisher>, Diagnostics)>,
     text: Vec<u8>,
     /// Standard output.
     pub stdout: Console,
@@ -33,10 +40,60 @@ pub struct Sinks {
     pub unpublished: u64,
 }
 
+impl Sink {
+    /// The sink of verdicts with this publisher; `ros2_type` is the type of messages of ROS 2 that are not text.
+    pub fn of(publisher: Arc<dyn Publisher>, ros2_type: Option<&str>) -> Sink {
+        match ros2_type {
+            Some(ros2::DIAGNOSTICS) => Sink::Diagnostics(publisher),
+            Some(_) => Sink::Ros2(publisher),
+            None => Sink::Network(publisher),
+        }
+    }
+
+    /// The publisher of a sink on a network.
+    pub fn publisher(&self) -> Option<&Arc<dyn Publisher>> {
+        match self {
+            Sink::Network(publisher) | Sink::Ros2(publisher) | Sink::Diagnostics(publisher) => {
+                Some(publisher)
+            }
+            Sink::Stdout => None,
+        }
+    }
+}
+
 impl Sinks {
     /// The sinks of each property, and the form of verdicts on standard output.
     pub fn new(sinks: Vec<Vec<Sink>>, writer: VerdictWriter, stdout: Console) -> Sinks {
-        Sinks { writer, sinks, text: Vec::new(), stdout, stdout_failed: false, verdicts: 0, unpublished: 0 }
+        let (diagnostics, text) = Default::default();
+        Sinks { writer, sinks, diagnostics, text, stdout, stdout_failed: false, verdicts: 0, unpublished: 0 }
+    }
+
+    /// Prepares diagnostics of these properties, each on the topics that are among its sinks.
+    pub fn diagnose(&mut self, properties: &[PropertyInfo]) {
+        for sink in self.sinks.iter().flatten() {
+            let Sink::Diagnostics(publisher) = sink else { continue };
+            if self.diagnostics.iter().any(|(known, _)| Arc::ptr_eq(known, publisher)) {
+                continue;
+            }
+            let is_shown = |sink: &Sink| sink.publisher().is_some_and(|own| Arc::ptr_eq(own, publisher));
+            let shown = self.sinks.iter().map(|sinks| sinks.iter().any(is_shown)).collect();
+            self.diagnostics.push((Arc::clone(publisher), Diagnostics::new(properties, shown)));
+        }
+    }
+
+    /// Publishes diagnostics that are due, and the last ones when the run `ends`. Returns whether there were any.
+    pub fn tick(&mut self, ends: bool) -> bool {
+        let mut due = false;
+        for (publisher, diagnostics) in &mut self.diagnostics {
+            if diagnostics.tick(now(), ends, &mut self.text) {
+                due = true;
+                match publisher.publish(&self.text) {
+                    Ok(()) | Err(PublishError::Slow) => {}
+                    Err(_) => self.unpublished += 1,
+                }
+            }
+        }
+        due
     }
 
     /// Sends reports to the sinks of their properties.
@@ -58,7 +115,7 @@ impl Sinks {
 
     /// Sends a report to the sinks of its property. Returns whether standard output is one of them.
     fn send(&mut self, report: &Report<'_>) -> bool {
-        let Sinks { writer, sinks, text, stdout, verdicts, unpublished, .. } = self;
+        let Sinks { writer, sinks, diagnostics, text, stdout, verdicts, unpublished, .. } = self;
         let mut printed = false;
         for sink in &sinks[report.property().position as usize] {
             text.clear();
@@ -66,6 +123,15 @@ impl Sinks {
                 Sink::Network(publisher) => {
                     report.json(text);
                     publisher.publish(text).map_err(Some)
+                }
+                Sink::Ros2(publisher) => {
+                    ros2::write_verdict(report, text);
+                    publisher.publish(text).map_err(Some)
+                }
+                Sink::Diagnostics(publisher) => {
+                    let state = diagnostics.iter_mut().find(|(own, _)| Arc::ptr_eq(own, publisher));
+                    let is_news = state.is_some_and(|(_, state)| state.take(report, now(), text));
+                    if is_news { publisher.publish(text).map_err(Some) } else { Ok(()) }
                 }
                 Sink::Stdout => {
                     printed = true;
@@ -106,6 +172,8 @@ impl Sinks {
     /// Writes the buffers and returns the publishers, to be flushed. Later reports have no sink.
     pub fn close(&mut self) -> Vec<Arc<dyn Publisher>> {
         self.stdout.flush();
+        self.tick(true);
+        self.diagnostics.clear();
         // The vector keeps its length, as a receiver may be called once more.
         publishers(self.sinks.iter_mut().flat_map(std::mem::take))
     }
@@ -113,15 +181,14 @@ impl Sinks {
 
 /// Releases payloads that a sink holds back to fill a packet.
 pub fn release(sink: &Sink) {
-    if let Sink::Network(publisher) = sink {
+    if let Some(publisher) = sink.publisher() {
         publisher.release();
     }
 }
 
 /// The publishers among sinks.
 pub fn publishers(sinks: impl IntoIterator<Item = Sink>) -> Vec<Arc<dyn Publisher>> {
-    let publisher = |sink| if let Sink::Network(publisher) = sink { Some(publisher) } else { None };
-    sinks.into_iter().filter_map(publisher).collect()
+    sinks.into_iter().filter_map(|sink| sink.publisher().cloned()).collect()
 }
 
 /// Publishes a line, a set or a notice, on these sinks. Returns the number of successes and the first error,
@@ -130,10 +197,12 @@ pub fn publish(sinks: &[Sink], line: &[u8], stdout: &mut Console) -> (u64, Optio
     let (mut taken, mut failure) = (0, None);
     for sink in sinks {
         let sent = match sink {
-            Sink::Network(publisher) => match publisher.publish(line) {
-                Err(PublishError::Slow) => continue,
-                sent => sent.map_err(|e| e.to_string()),
-            },
+            Sink::Network(publisher) | Sink::Ros2(publisher) | Sink::Diagnostics(publisher) => {
+                match publisher.publish(line) {
+                    Err(PublishError::Slow) => continue,
+                    sent => sent.map_err(|e| e.to_string()),
+                }
+            }
             Sink::Stdout => {
                 stdout.write(&[line, b"\n"].concat());
                 stdout.flush();

@@ -26,7 +26,7 @@ fn zenoh() {
     let endpoint = free_endpoint();
     let (_folder, deployment) = folder(&format!(
         "ros2: {{ middleware: zenoh, domain: 7, node: /fleet/rondel }}\nzenoh: {{ mode: router, listen: {endpoint} }}\n\
-         topics:\n  chatter: ros2:/fleet/chatter\nverdicts: {{ to: ros2:/fleet/verdict }}\n"
+         topics:\n  chatter: ros2:/fleet/chatter\nverdicts: {{ to: \"ros2+json:/fleet/verdict\" }}\n"
     ));
     rondel(["validate", &deployment]).expect_status(0);
     let network = ["--domain", "7", "--connect", &endpoint];
@@ -58,6 +58,53 @@ fn zenoh() {
     assert_eq!(verdicts, expected.map(|(number, verdict)| (number.into(), verdict.into())));
 }
 
+/// The lines of JSON that a subscriber of ROS 2 prints.
+fn lines(printed: &str) -> Vec<Value> {
+    let lines = printed.lines().filter(|line| line.starts_with('{'));
+    lines.map(|line| serde_json::from_str(&line.replace("NaN", "null")).unwrap()).collect()
+}
+
+#[test]
+fn verdicts_and_diagnostics_over_zenoh() {
+    let Some(python) = python("ros2: verdicts_and_diagnostics_over_zenoh") else { return };
+    let endpoint = free_endpoint();
+    let (_folder, deployment) = folder(&format!(
+        "ros2: {{ middleware: zenoh, domain: 8 }}\nzenoh: {{ mode: router, listen: {endpoint} }}\n\
+         topics:\n  chatter: ros2:/fleet/chatter\nverdicts: {{ to: [\"ros2:/rondel/verdicts\", \"ros2:/diagnostics\"] }}\n"
+    ));
+    rondel(["validate", &deployment]).expect_status(0);
+    let network = ["--domain", "8", "--connect", &endpoint];
+    let mut run = Process::rondel(["run", &deployment]);
+    run.wait_stderr("ready");
+    let options = ["/diagnostics", "--count", "3", "--type", "diagnostic_msgs/msg/DiagnosticArray"];
+    let mut diagnostics = independent(&python, "ros2_zenoh_subscribe.py", &[&options, &network[..]].concat());
+    diagnostics.wait_stdout("ready");
+    // Once a second, although nothing comes.
+    diagnostics.wait_stdout("no verdict yet");
+    let options = ["/fleet/chatter", "--count", "6"];
+    independent(&python, "ros2_zenoh_publish.py", &[&options, &network[..]].concat())
+        .finish()
+        .expect_status(0);
+    let arrays = diagnostics.finish();
+    arrays.expect_status(0);
+    // It comes afterwards, and reads what was kept.
+    let definition = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/ros2/rondel_msgs/msg/Verdict.msg");
+    let options = ["/rondel/verdicts", "--count", "3", "--keep", "10", "--type", "rondel_msgs/msg/Verdict"];
+    let own = ["--definition", definition];
+    let verdicts =
+        independent(&python, "ros2_zenoh_subscribe.py", &[&options, &own[..], &network[..]].concat())
+            .finish();
+    verdicts.expect_status(0);
+    let verdicts: Vec<_> = lines(&verdicts.stdout)
+        .iter()
+        .map(|line| (line["property"].clone(), line["verdict"].clone(), line["step"].clone()))
+        .collect();
+    let expected = [(0, 0), (1, 4), (0, 5)];
+    assert_eq!(verdicts, expected.map(|(verdict, step)| ("short".into(), verdict.into(), step.into())));
+    run.terminate();
+    run.finish().expect_status(0);
+}
+
 #[test]
 fn dds() {
     let Some(python) = python("ros2: dds") else { return };
@@ -67,7 +114,7 @@ fn dds() {
         "rondel.yaml",
         format!(
             "formula: n != 4\nros2: {{ middleware: dds, domain: {domain} }}\ndds: {{ interface: lo, domain: {domain} }}\n\
-             topics: {{ trace: {{ source: ros2:/fleet/chatter, encoding: json }} }}\nverdicts: {{ to: ros2:/fleet/verdict }}\n"
+             topics: {{ trace: {{ source: ros2:/fleet/chatter, encoding: json }} }}\nverdicts: {{ to: \"ros2+json:/fleet/verdict\" }}\n"
         ),
     );
     let options = ["rt/fleet/verdict", "--domain", &domain, "--count", "2", "--print", "--quiet", "30"];
@@ -81,6 +128,40 @@ fn dds() {
     let verdicts = subscriber.finish();
     verdicts.expect_status(0);
     assert!(verdicts.stdout.contains("\"step\":4,\"verdict\":\"violated\""), "{}", verdicts.stdout);
+}
+
+#[test]
+fn verdicts_and_diagnostics_over_dds() {
+    let Some(python) = python("ros2: verdicts_and_diagnostics_over_dds") else { return };
+    let domain = dds_domain().to_string();
+    let (folder, deployment) = folder(&format!(
+        "ros2: {{ middleware: dds, domain: {domain} }}\ndds: {{ interface: lo, domain: {domain} }}\n\
+         topics:\n  chatter: ros2:/fleet/chatter\nverdicts: {{ to: [\"ros2:/rondel/verdicts\", \"ros2:/diagnostics\"] }}\n"
+    ));
+    folder.file("texts", "n 0\nn 4\nn 1\n");
+    let mut run = Process::rondel(["run", &deployment]);
+    run.wait_stderr("ready");
+    let options = ["--domain", &domain, "--count", "3"];
+    let mut reader = independent(&python, "dds_verdicts.py", &options);
+    // Once a second, although nothing comes.
+    reader.wait_stdout("no verdict yet");
+    let file = folder.path("texts");
+    let options = ["rt/fleet/chatter", "--domain", &domain, "--file", &file];
+    independent(&python, "dds_publish.py", &options).finish().expect_status(0);
+    reader.wait_stdout("level 2: rondel: short: ");
+    // The last array says that it has ended.
+    run.terminate();
+    run.finish().expect_status(0);
+    let reader = reader.finish();
+    reader.expect_status(0);
+    let verdicts: Vec<&str> = reader.stdout.lines().filter(|line| line.starts_with("short")).collect();
+    assert_eq!(
+        verdicts,
+        ["short 0 at step 0", "short 1 at step 1", "short 0 at step 2"],
+        "{}",
+        reader.stdout
+    );
+    assert!(reader.stdout.contains("level 3: rondel: checking of 1 property has ended"), "{}", reader.stdout);
 }
 
 #[test]
@@ -108,6 +189,8 @@ fn mistakes() {
         rondel(["validate", &deployment]).expect_status(2).expect_stderr(&[said]);
     };
     let topics = "topics:\n  chatter: ros2:/fleet/chatter\n";
+    let blind = "verdicts: { emit: violations, to: \"ros2:/diagnostics\" }\n";
+    refused(&format!("{topics}{blind}"), "write `emit: change`");
     refused(
         "ros2: { middleware: zeno }\n",
         "'zeno' is not a middleware: the names are: dds, zenoh; did you mean 'zenoh'?",

@@ -5,7 +5,7 @@
 
 use super::{Library, SchemaError};
 
-const PACKAGES: [&str; 9] = [
+const PACKAGES: [&str; 10] = [
     include_str!("ros/builtin_interfaces.msg"),
     include_str!("ros/std_msgs.msg"),
     include_str!("ros/geometry_msgs.msg"),
@@ -15,12 +15,13 @@ const PACKAGES: [&str; 9] = [
     include_str!("ros/tf2_msgs.msg"),
     include_str!("ros/unique_identifier_msgs.msg"),
     include_str!("ros/autoware.msg"),
+    include_str!("ros/rondel_msgs.msg"),
 ];
 
 impl Library {
     /// Creates a library with the interfaces of ROS 2 and Autoware that are known without their files:
     /// `builtin_interfaces`, `std_msgs`, `geometry_msgs`, `sensor_msgs`, `nav_msgs`, `diagnostic_msgs`,
-    /// `tf2_msgs`, `unique_identifier_msgs`, and Autoware's reports, states and commands.
+    /// `tf2_msgs`, `unique_identifier_msgs`, `rondel_msgs`, and Autoware's reports, states and commands.
     ///
     /// # Errors
     /// None: a test parses all of them.
@@ -54,6 +55,15 @@ mod tests {
         let hash = Library::ros().unwrap().schema("std_msgs/Char").unwrap().rihs01();
         let known = "RIHS01_3ad2d04dd29ba19d04b16659afa3ccaedd691914b02a64e82e252f2fa6a586a9";
         assert_eq!(hash.as_deref(), Some(known));
+    }
+
+    #[test]
+    fn own_messages_are_those_of_the_package_for_ros() {
+        let mut library = Library::ros().unwrap();
+        let known = library.schema("rondel_msgs/msg/Verdict").unwrap().rihs01();
+        let text = include_str!("../../../../deploy/ros2/rondel_msgs/msg/Verdict.msg");
+        library.add_msg("rondel_msgs/msg/Verdict", text).unwrap();
+        assert_eq!(library.schema("rondel_msgs/msg/Verdict").unwrap().rihs01(), known);
     }
 
     #[test]

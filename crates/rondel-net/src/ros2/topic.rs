@@ -1,11 +1,20 @@
 //! A topic as an address names it.
 
+use rondel_decode::schema::Library;
+
+use super::qos::{Durability, Reliability};
 use super::{Endpoint, MessageType, Middleware, NodeName, Qos, QosOverrides, Ros2Error, TopicName, TypeHash};
 
 /// The type of topics that carry text.
 const TEXT: &str = "std_msgs/msg/String";
 /// Its hash.
 const TEXT_HASH: &str = "RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18";
+
+/// The type of verdicts, and how many are kept for subscriptions that come later.
+const VERDICT: &str = "rondel_msgs/msg/Verdict";
+const KEPT_VERDICTS: u64 = 100;
+/// The type of topics that are called so.
+const DIAGNOSTICS: &str = "diagnostic_msgs/msg/DiagnosticArray";
 
 /// A topic, with what is known of its type and quality of service.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -50,6 +59,30 @@ impl Topic {
         }
     }
 
+    /// Returns the topic with the type and the quality of service in which verdicts are published: a topic that is called
+    /// `diagnostics`, in any namespace, carries diagnostics, every other one verdicts.
+    ///
+    /// # Errors
+    /// None: a test reads the names and definitions of the types.
+    pub fn of_verdicts(self) -> Result<Topic, Ros2Error> {
+        let is_diagnostics = self.name.as_str().rsplit('/').next() == Some("diagnostics");
+        let name = if is_diagnostics { DIAGNOSTICS } else { VERDICT };
+        let schema = Library::ros().and_then(|library| library.schema(name));
+        let schema = schema.map_err(|error| Ros2Error::new(name, "a known type", error.to_string()))?;
+        let hash = schema.rihs01().map(|hash| TypeHash::parse(&hash)).transpose()?;
+        let topic = self.typed(MessageType::parse(name)?, hash);
+        if is_diagnostics {
+            return Ok(topic);
+        }
+        let qos = QosOverrides {
+            reliability: Some(Reliability::Reliable),
+            durability: Some(Durability::TransientLocal),
+            depth: Some(KEPT_VERDICTS),
+            ..topic.qos
+        };
+        Ok(Topic { qos, ..topic })
+    }
+
     /// Returns the endpoint on Zenoh, with this profile where nothing is set.
     ///
     /// # Errors
@@ -79,7 +112,7 @@ impl Topic {
     /// Returns the quality of service on DDS, as far as it is set.
     #[cfg(feature = "dds")]
     pub fn dds_qos(&self) -> crate::dds::TopicQos {
-        use super::qos::{Durability, History, Reliability};
+        use super::qos::History;
         let QosOverrides { reliability, durability, history, depth, deadline, lease, .. } = self.qos;
         let depth = depth.filter(|depth| *depth > 0 && history != Some(History::KeepAll));
         crate::dds::TopicQos {

@@ -1,5 +1,5 @@
 """Shared by the scripts of ROS 2 over Zenoh: the formats of rmw_zenoh, written from their description."""
-from rosbags.typesys import Stores, get_typestore
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 store = get_typestore(Stores.ROS2_JAZZY)
 
@@ -7,10 +7,17 @@ store = get_typestore(Stores.ROS2_JAZZY)
 def ros2_arguments(parser):
     parser.add_argument("topic", help="fully qualified name of the topic")
     parser.add_argument("--type", default="std_msgs/msg/String", help="package/msg/Type")
+    parser.add_argument("--definition", help="file with the definition of a type that ROS 2 does not have")
     parser.add_argument("--hash", help="hash of the type; default: the right one")
     parser.add_argument("--domain", type=int, default=0)
     parser.add_argument("--node", default="independent")
     parser.add_argument("--keep", type=int, default=0, help="transient_local, with this depth")
+
+
+def define(arguments):
+    if arguments.definition:
+        with open(arguments.definition, encoding="utf-8") as file:
+            store.register(get_types_from_msg(file.read(), arguments.type))
 
 
 def dds_type(name):

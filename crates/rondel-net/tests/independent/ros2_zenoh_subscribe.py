@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Subscribes to std_msgs/msg/String in rmw_zenoh's format, with eclipse-zenoh for the network and rosbags for CDR.
+"""Subscribes to std_msgs/msg/String, or another type, in rmw_zenoh's format, with eclipse-zenoh for the network and rosbags for CDR.
 
 Prints `ready`, then a line of JSON for each message; with --graph it prints the tokens of the domain instead, once
 there are so many. Ends after COUNT messages, with exit status 1 if there were fewer within 30 s.
 """
 import argparse
+import dataclasses
 import json
 import struct
 import sys
@@ -13,7 +14,7 @@ import time
 
 import zenoh.ext
 
-from ros2_session import data_key, ros2_arguments, store, token_key
+from ros2_session import data_key, define, ros2_arguments, store, token_key
 from zenoh_session import open_session, session_arguments
 
 parser = argparse.ArgumentParser(description=__doc__)
@@ -22,6 +23,7 @@ parser.add_argument("--count", type=int, default=10)
 parser.add_argument("--graph", type=int, help="print the tokens once there are so many besides those of this session")
 session_arguments(parser)
 arguments = parser.parse_args()
+define(arguments)
 
 received = 0
 done = threading.Event()
@@ -35,8 +37,9 @@ def on_sample(sample):
         print(json.dumps({"attachment": attached.hex()}), flush=True)
         return
     number, at = struct.unpack("<qq", attached[:16])
-    message = store.deserialize_cdr(sample.payload.to_bytes(), "std_msgs/msg/String")
-    line = {"data": message.data, "number": number, "time": at, "gid": attached[17:].hex(), "key": str(sample.key_expr)}
+    message = store.deserialize_cdr(sample.payload.to_bytes(), arguments.type)
+    line = {**dataclasses.asdict(message), "number": number, "time": at, "gid": attached[17:].hex(), "key": str(sample.key_expr)}
+    line.pop("__msgtype__", None)
     print(json.dumps(line), flush=True)
     received += 1
     if received >= arguments.count:

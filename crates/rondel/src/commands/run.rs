@@ -245,7 +245,7 @@ impl Run {
         }
         let mut places = Vec::new();
         for text in &self.publish {
-            places.push(Address::parse_sink(text).map_err(|e| wrong(format!("--publish {text}: {e}")))?);
+            places.push(Address::parse_verdicts(text).map_err(|e| wrong(format!("--publish {text}: {e}")))?);
         }
         if places.is_empty() {
             places.push(Address::Stdout);

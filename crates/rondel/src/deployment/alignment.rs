@@ -229,7 +229,7 @@ pub(super) fn alignment<'y>(
         }
     }
     if let Some(item) = members.get("reports") {
-        for (address, item) in addresses("reports", item, mistakes) {
+        for (address, item) in addresses("reports", item, Address::parse_sink, mistakes) {
             places.push(Place::new(Role::Reports, "`reports` of `alignment`", &address, item));
             reports.push(address);
         }

@@ -19,6 +19,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use rondel_event::{Path as FieldPath, TimeUnit};
 pub use rondel_net::address::{Address, Encoding, returns, spread};
+use rondel_runtime::ros2::DIAGNOSTICS;
 use rondel_runtime::{Alignment, Blind, Emit, Input, Options, SessionPlan, TimeSource};
 use rondel_spec::{Spec, Topic};
 
@@ -378,7 +379,9 @@ fn synchronize<'y>(item: Item<'y>, places: &mut Vec<Place<'y>>, mistakes: &mut M
         mistakes.at(item, "`synchronize` needs `to:`, such as `to: zenoh:vehicle/synchronized`");
     }
     let mut all = Vec::new();
-    for (address, item) in to.map_or_else(Vec::new, |item| addresses("to", item, mistakes)) {
+    for (address, item) in
+        to.map_or_else(Vec::new, |item| addresses("to", item, Address::parse_sink, mistakes))
+    {
         places.push(Place::new(Role::Synchronized, "`to` of `synchronize`", &address, item));
         all.push(address);
     }
@@ -654,8 +657,10 @@ fn sinks<'y>(
     let to = members.get("to");
     let own = members.get("properties");
     members.finish(VERDICTS, mistakes);
-    let (places, items): (Vec<Address>, Vec<Item<'_>>) =
-        to.map_or_else(Vec::new, |item| addresses("to", item, mistakes)).into_iter().unzip();
+    let (places, items): (Vec<Address>, Vec<Item<'_>>) = to
+        .map_or_else(Vec::new, |item| addresses("to", item, Address::parse_verdicts, mistakes))
+        .into_iter()
+        .unzip();
     let mut sinks = match spread(&places, names) {
         Ok(sinks) => sinks,
         Err(error) => {
@@ -667,7 +672,7 @@ fn sinks<'y>(
     let mut items = vec![items; names.len()];
     let mut settings = vec!["`to` of `verdicts`".to_owned(); names.len()];
     for (name, key, item) in own.map_or_else(Vec::new, |item| item.entries("properties", mistakes)) {
-        let own = addresses(&name, item, mistakes);
+        let own = addresses(&name, item, Address::parse_verdicts, mistakes);
         match names.iter().position(|n| *n == name) {
             Some(index) => {
                 (sinks[index], items[index]) = own.into_iter().unzip();
@@ -686,6 +691,11 @@ fn sinks<'y>(
     if to.is_none() && own.is_none() {
         sinks = vec![vec![Address::Stdout]; names.len()];
     }
+    let diagnoses = |address: &Address| address.ros2_type().as_deref() == Some(DIAGNOSTICS);
+    if emit == Emit::Violations && sinks.iter().flatten().any(diagnoses) {
+        let why = "diagnostics would never show that a violation is over: with them, write `emit: change`";
+        mistakes.at(item, why);
+    }
     for ((setting, items), sinks) in settings.iter().zip(&items).zip(&sinks) {
         let sinks = sinks.iter().zip(items);
         used.extend(sinks.map(|(address, item)| Place::new(Role::Verdicts, setting, address, *item)));
@@ -694,11 +704,16 @@ fn sinks<'y>(
 }
 
 /// Reads the addresses of a setting to publish on, each with its item.
-fn addresses<'y>(setting: &str, item: Item<'y>, mistakes: &mut Mistakes) -> Vec<(Address, Item<'y>)> {
+fn addresses<'y>(
+    setting: &str,
+    item: Item<'y>,
+    parse: fn(&str) -> Result<Address, String>,
+    mistakes: &mut Mistakes,
+) -> Vec<(Address, Item<'y>)> {
     let mut addresses = Vec::new();
     for item in item.items() {
         let Some(text) = item.text(setting, mistakes) else { continue };
-        match Address::parse_sink(&text) {
+        match parse(&text) {
             Ok(address) => addresses.push((address, item)),
             Err(error) => mistakes.at(item, error),
         }

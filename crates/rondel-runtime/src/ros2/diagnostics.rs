@@ -1,0 +1,326 @@
+//! The state of properties as `diagnostic_msgs/msg/DiagnosticArray`.
+//!
+//! Consumers of `/diagnostics` expect the state of each part about once a second, and take silence of five seconds for
+//! a failure. A verdict may change at every message: a level stays visible for one period, so that a violation between
+//! two arrays is not missed, and only a level that becomes worse is published before the period ends.
+
+use std::collections::HashMap;
+
+use rondel_event::{Timestamp, Value, Verdict};
+
+use super::cdr::CdrWriter;
+use super::plain;
+use crate::report::{PropertyInfo, Report};
+use crate::text::{counted, parameters_text, write_parameters, write_seconds};
+
+/// The time between two arrays, and how long a level is visible at least, in nanoseconds.
+pub const PERIOD: i64 = 1_000_000_000;
+/// The largest number of statuses, without that of Rondel itself.
+pub const MOST_STATUSES: usize = 1000;
+/// The hardware id of all statuses.
+const HARDWARE: &str = "rondel";
+/// Severities of which a violation is a warning.
+const WARNINGS: [&str; 9] =
+    ["warning", "warn", "info", "information", "notice", "minor", "low", "advisory", "debug"];
+/// Values of an explanation in a status.
+const MOST_EVIDENCE: usize = 32;
+
+/// A level, from good to bad. STALE is the largest number, but less urgent than a violation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    Ok,
+    Stale,
+    Warn,
+    Error,
+}
+
+impl Level {
+    fn of(verdict: Verdict, severity: Option<&str>) -> Level {
+        match verdict {
+            Verdict::Satisfied => Level::Ok,
+            Verdict::Inconclusive => Level::Stale,
+            Verdict::Violated => {
+                let is_warning = |severity: &str| WARNINGS.iter().any(|w| severity.eq_ignore_ascii_case(w));
+                if severity.is_some_and(is_warning) { Level::Warn } else { Level::Error }
+            }
+        }
+    }
+
+    fn number(self) -> u8 {
+        match self {
+            Level::Ok => 0,
+            Level::Warn => 1,
+            Level::Error => 2,
+            Level::Stale => 3,
+        }
+    }
+}
+
+/// A verdict as a status shows it.
+#[derive(Clone, Debug)]
+struct Shown {
+    level: Level,
+    verdict: Verdict,
+    time: Timestamp,
+    about: Option<Timestamp>,
+    step: Option<u64>,
+    /// Values of quantified variables and of an explanation.
+    values: Vec<(String, String)>,
+}
+
+/// The state of a property, or of an instance of it.
+#[derive(Clone, Debug)]
+struct Status {
+    /// The position of the property.
+    property: u32,
+    parameters: Vec<Value>,
+    last: Shown,
+    /// A worse one that is still shown, and until when.
+    held: Option<(Shown, Timestamp)>,
+}
+
+impl Status {
+    fn shown(&self) -> &Shown {
+        self.held.as_ref().map_or(&self.last, |(shown, _)| shown)
+    }
+}
+
+/// The state of all properties, and when it was last written.
+#[derive(Clone, Debug)]
+pub struct Diagnostics {
+    /// All properties, and which of them are shown.
+    properties: Vec<PropertyInfo>,
+    shown: Vec<bool>,
+    statuses: Vec<Status>,
+    /// The position of the status by property and parameters.
+    places: HashMap<Vec<u8>, usize>,
+    /// The status of each property without parameters, or [`NONE`].
+    plain: Vec<usize>,
+    /// How many new instances had no status, and how many of these were violated.
+    hidden: (u64, u64),
+    last: Option<Timestamp>,
+    key: Vec<u8>,
+}
+
+const NONE: usize = usize::MAX;
+
+impl Diagnostics {
+    /// No verdict yet, on those of all properties that are `shown`.
+    pub fn new(properties: &[PropertyInfo], shown: Vec<bool>) -> Diagnostics {
+        let (statuses, places, key) = Default::default();
+        let (hidden, last) = Default::default();
+        let plain = vec![NONE; properties.len()];
+        Diagnostics { properties: properties.to_vec(), shown, statuses, places, plain, hidden, last, key }
+    }
+
+    /// Takes a verdict. Where its level is worse than what is shown, writes an array with this status, in place of what
+    /// `out` contains, and returns `true`. `now` is the system's time.
+    pub fn take(&mut self, report: &Report<'_>, now: Timestamp, out: &mut Vec<u8>) -> bool {
+        let property = report.property();
+        let level = Level::of(report.verdict(), property.severity.as_deref());
+        let place = self.place(report, level);
+        let Some(place) = place else { return false };
+        let before = self.statuses.get(place).map(|status| (status.last.level, status.shown().level));
+        let mut shown = Shown {
+            level,
+            verdict: report.verdict(),
+            time: report.time(),
+            about: report.about(),
+            step: report.step(),
+            values: Vec::new(),
+        };
+        if report.verdict() == Verdict::Violated {
+            shown.values = values(report);
+        }
+        let Some((last, visible)) = before else {
+            let (property, parameters) = (property.position, report.parameters().to_vec());
+            self.statuses.push(Status { property, parameters, last: shown, held: None });
+            self.write(now, &[place], out);
+            return true;
+        };
+        let status = &mut self.statuses[place];
+        let previous = std::mem::replace(&mut status.last, shown);
+        if level >= visible {
+            status.held = None;
+        } else if last == visible && level < last && status.held.is_none() {
+            // The worse one stays for a period.
+            status.held = Some((previous, plus(now, PERIOD)));
+        }
+        if level > visible {
+            self.write(now, &[place], out);
+        }
+        level > visible
+    }
+
+    /// Writes all statuses, in place of what `out` contains, if a period has passed since the last time, or if the run
+    /// `ends`. Returns whether it did.
+    pub fn tick(&mut self, now: Timestamp, ends: bool, out: &mut Vec<u8>) -> bool {
+        // A clock that was set back is no reason for silence.
+        let is_due = |last: Timestamp| !(0..PERIOD).contains(&now.as_nanos().saturating_sub(last.as_nanos()));
+        if !ends && !self.last.is_none_or(is_due) {
+            return false;
+        }
+        self.last = Some(now);
+        for status in &mut self.statuses {
+            // The time must be near as well: the clock may be set.
+            let is_over =
+                |until: &Timestamp| !(1..=PERIOD).contains(&until.as_nanos().saturating_sub(now.as_nanos()));
+            if status.held.as_ref().is_some_and(|(_, until)| ends || is_over(until)) {
+                status.held = None;
+            }
+        }
+        self.write_all(now, ends, out);
+        true
+    }
+
+    /// The position of the status of this instance, maybe a new one; `None` where there are too many.
+    fn place(&mut self, report: &Report<'_>, level: Level) -> Option<usize> {
+        let position = report.property().position;
+        if report.parameters().is_empty() {
+            let place = self.plain.get_mut(position as usize)?;
+            if *place == NONE {
+                *place = self.statuses.len();
+            }
+            return Some(*place);
+        }
+        self.key.clear();
+        self.key.extend_from_slice(&position.to_le_bytes());
+        write_parameters(report.parameters(), &mut self.key);
+        if let Some(place) = self.places.get(&self.key) {
+            return Some(*place);
+        }
+        if self.statuses.len() < MOST_STATUSES {
+            self.places.insert(self.key.clone(), self.statuses.len());
+            return Some(self.statuses.len());
+        }
+        self.hidden.0 += 1;
+        if level != Level::Ok {
+            let is_good =
+                |status: &Status| !status.parameters.is_empty() && status.shown().level == Level::Ok;
+            if let Some(place) = self.statuses.iter().position(is_good) {
+                let status = &mut self.statuses[place];
+                let mut old = status.property.to_le_bytes().to_vec();
+                write_parameters(&status.parameters, &mut old);
+                self.places.remove(&old);
+                status.property = position;
+                status.parameters = report.parameters().to_vec();
+                self.places.insert(self.key.clone(), place);
+                return Some(place);
+            }
+            self.hidden.1 += u64::from(report.verdict() == Verdict::Violated);
+        }
+        None
+    }
+
+    /// Writes an array of these statuses.
+    fn write(&self, now: Timestamp, places: &[usize], out: &mut Vec<u8>) {
+        let mut message = begin(now, places.len(), out);
+        for status in places.iter().filter_map(|place| self.statuses.get(*place)) {
+            self.write_status(status, &mut message);
+        }
+    }
+
+    fn write_all(&self, now: Timestamp, ends: bool, out: &mut Vec<u8>) {
+        let shown = || self.properties.iter().zip(&self.plain).zip(&self.shown).filter(|(_, shown)| **shown);
+        let waiting = || {
+            let shown = shown().map(|(property, _)| property);
+            shown.filter(|(property, place)| **place == NONE && property.parameters.is_empty())
+        };
+        let mut message = begin(now, 1 + self.statuses.len() + waiting().count(), out);
+        let (hidden, violated) = self.hidden;
+        let properties = counted(shown().count() as u64, "property", "properties");
+        let (level, text) = match (ends, hidden, violated) {
+            (true, ..) => (Level::Stale, format!("checking of {properties} has ended")),
+            (_, 0, _) => (Level::Ok, format!("checking {properties}")),
+            (_, _, 0) => {
+                (Level::Warn, format!("checking {properties}; only {MOST_STATUSES} instances are shown"))
+            }
+            _ => (Level::Error, format!("checking {properties}; violated instances are not shown")),
+        };
+        message.u8(level.number());
+        ["rondel", &text, HARDWARE].iter().for_each(|text| message.string(text));
+        message.u32(2);
+        for (key, count) in [("statuses", self.statuses.len() as u64), ("verdicts not shown", hidden)] {
+            message.string(key);
+            message.string(&count.to_string());
+        }
+        for status in &self.statuses {
+            self.write_status(status, &mut message);
+        }
+        for (property, _) in waiting() {
+            message.u8(Level::Stale.number());
+            let name = format!("rondel: {}", property.name);
+            [&name, "no verdict yet", HARDWARE].iter().for_each(|text| message.string(text));
+            message.u32(0);
+        }
+    }
+
+    fn write_status(&self, status: &Status, message: &mut CdrWriter<'_>) {
+        let Some(property) = self.properties.get(status.property as usize) else { return };
+        let shown = status.shown();
+        message.u8(shown.level.number());
+        message.string(&format!("rondel: {}{}", property.name, parameters_text(&status.parameters)));
+        let deciding = if shown.step.is_some() { "" } else { ", by time alone" };
+        message.string(&match (shown.verdict, status.held.is_some()) {
+            (Verdict::Violated, false) => format!("violated{deciding}"),
+            (Verdict::Violated, true) => "was violated within the last second".to_owned(),
+            (Verdict::Inconclusive, false) => "inconclusive".to_owned(),
+            (Verdict::Inconclusive, true) => "was inconclusive within the last second".to_owned(),
+            (Verdict::Satisfied, _) => "satisfied".to_owned(),
+        });
+        message.string(HARDWARE);
+        let seconds = |time: Timestamp| {
+            let mut text = Vec::new();
+            write_seconds(time, &mut text);
+            String::from_utf8(text).unwrap_or_default()
+        };
+        let mut values = vec![("verdict", shown.verdict.as_str().to_owned()), ("time", seconds(shown.time))];
+        values.extend(shown.about.map(|about| ("about", seconds(about))));
+        values.extend(shown.step.map(|step| ("step", step.to_string())));
+        values
+            .extend(property.parameters.iter().map(String::as_str).zip(status.parameters.iter().map(plain)));
+        values.extend(property.severity.clone().map(|severity| ("severity", severity)));
+        values.extend(property.requirement.clone().map(|requirement| ("requirement", requirement)));
+        message.u32((values.len() + shown.values.len()) as u32);
+        let own = shown.values.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        for (key, value) in values.iter().map(|(key, value)| (*key, value.as_str())).chain(own) {
+            message.string(key);
+            message.string(value);
+        }
+    }
+}
+
+/// Begins an array of `count` statuses.
+fn begin(now: Timestamp, count: usize, out: &mut Vec<u8>) -> CdrWriter<'_> {
+    let mut message = CdrWriter::new(out);
+    message.time(now);
+    message.string("");
+    message.u32(count as u32);
+    message
+}
+
+/// The values of quantified variables, and those of an explanation: the last ones, with their times.
+fn values(report: &Report<'_>) -> Vec<(String, String)> {
+    let mut values: Vec<_> = report.values().map(|(name, value)| (name.to_owned(), plain(value))).collect();
+    values.extend(report.missing().map(|topic| ("missing".to_owned(), topic.to_owned())));
+    let Some(explanation) = report.explanation() else { return values };
+    // The most recent matter most.
+    for point in explanation.points.iter().rev() {
+        let mut time = Vec::new();
+        write_seconds(point.time, &mut time);
+        let time = String::from_utf8(time).unwrap_or_default();
+        for (name, value) in explanation.names.iter().zip(&point.values) {
+            if values.len() >= MOST_EVIDENCE {
+                return values;
+            }
+            let Some(value) = value else { continue };
+            let after = if point.after { "after " } else { "" };
+            values.push((format!("{name} ({after}{time} s)"), plain(value)));
+        }
+    }
+    values
+}
+
+fn plus(time: Timestamp, nanos: i64) -> Timestamp {
+    Timestamp::from_nanos(time.as_nanos().saturating_add(nanos))
+}
