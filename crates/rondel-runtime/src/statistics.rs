@@ -275,6 +275,16 @@ impl PropertyStatistics {
         }
     }
 
+    /// Takes how often the property of this position was inconclusive as messages were not seen. What was missed after its
+    /// last verdict makes that inconclusive, too.
+    pub(crate) fn see_blind(&mut self, monitor: &Monitor, property: u32) {
+        self.blind = monitor.blind(property);
+        if monitor.is_unjudged(property) {
+            self.open = true;
+            self.blind.verdicts += 1;
+        }
+    }
+
     /// Notes that the recording has ended: only verdicts about open obligations follow.
     pub(crate) fn over(&mut self) {
         self.over = true;

@@ -190,3 +190,20 @@ fn what_was_judged_within_a_gap_is_not_final() {
         assert_eq!(told(session).last().map(|(_, verdict, _)| *verdict), Some(last));
     }
 }
+
+/// The last message cannot be read: what a property says before it is no answer about the end.
+#[test]
+fn nothing_is_satisfied_at_the_end_by_what_came_before_an_unreadable_message() {
+    let text = "topic a { x: int } property low = historically a.x < 5";
+    let spec = rondel_spec::parse(text).spec.unwrap();
+    for (last, open) in [(&b"{\"x\":2}"[..], false), (b"nonsense", true)] {
+        let mut session = Session::new(&spec, Options { live: true, ..Options::default() }).unwrap();
+        let at = |seconds: i64| Stamp::at(Timestamp::from_nanos(seconds * 1_000_000_000));
+        session.push(TopicId(0), at(1), b"{\"x\":1}").unwrap();
+        assert_eq!(session.push(TopicId(0), at(2), last).is_err(), open);
+        session.finish();
+        let summary = session.summary();
+        assert_eq!(summary.properties[0].open, open);
+        assert_eq!(summary.properties[0].blind.verdicts, u64::from(open));
+    }
+}

@@ -369,7 +369,8 @@ impl State {
         }
         let is_json = matches!(error, DecodeError::Json(_));
         let hint = if is_json && cdr::is_encapsulated(payload) {
-            "; it begins like a DDS sample that a bridge passes on: `encoding: cdr_string` reads those"
+            "; it begins like CDR: `encoding: cdr` reads messages by their type, `encoding: cdr_string` JSON that a bridge \
+             passes on"
         } else {
             ""
         };

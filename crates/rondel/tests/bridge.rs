@@ -70,7 +70,9 @@ fn whoever_takes_it_for_json_is_told_what_it_is() {
     publish(&endpoint, "zenoh:t/state", "{\"v\":1}\n");
     run.wait_stdout("satisfied");
     run.terminate();
-    run.finish().expect_status(0).expect_stderr(&["`encoding: cdr_string` reads those", "undecodable 1"]);
+    run.finish()
+        .expect_status(0)
+        .expect_stderr(&["`encoding: cdr_string` JSON that a bridge passes on", "undecodable 1"]);
 }
 
 #[test]

@@ -71,13 +71,14 @@ impl Attachment {
         bytes
     }
 
-    /// Returns the publisher, as a hash, and the number of the message.
+    /// Returns the publisher, as a hash, and the number of the message; `None` if that is negative, which no publisher
+    /// counts to.
     #[inline]
-    pub fn origin(&self) -> Origin {
+    pub fn origin(&self) -> Option<Origin> {
         // The id is a hash itself: folding it is hash enough.
         let id = u128::from_le_bytes(self.gid);
         let publisher = (id as u64) ^ ((id >> 64) as u64).rotate_left(32);
-        Origin { publisher, number: self.sequence as u64 }
+        Some(Origin { publisher, number: u64::try_from(self.sequence).ok()? })
     }
 }
 

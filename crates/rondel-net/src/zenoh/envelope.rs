@@ -115,7 +115,7 @@ impl Envelope for std::sync::Arc<Ros2Envelope> {
             self.unmarked(sample);
         }
         let numbered = sample.source_info().map(origin_of);
-        let origin = numbered.or(attachment.map(|attachment| attachment.origin()));
+        let origin = numbered.or(attachment.and_then(|attachment| attachment.origin()));
         Some((attachment.map(|attachment| attachment.source_time), origin))
     }
 }

@@ -398,7 +398,7 @@ impl Aligned {
                 summary.properties[property as usize].end(steps, waiting);
             }
             for (own, &property) in (0..).zip(&group.evaluated.properties) {
-                summary.properties[property as usize].blind = monitor.blind(own);
+                summary.properties[property as usize].see_blind(monitor, own);
             }
             let of_all =
                 |(own, number): (u32, u32)| Some((*group.evaluated.properties.get(own as usize)?, number));

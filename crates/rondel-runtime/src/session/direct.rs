@@ -522,7 +522,7 @@ impl Direct {
         summary.counts.received += self.undecodable;
         let steps = self.monitor.position();
         for (property, statistics) in (0..).zip(&mut summary.properties) {
-            statistics.blind = self.monitor.blind(property);
+            statistics.see_blind(&self.monitor, property);
         }
         for (statistics, waiting) in summary.properties.iter_mut().zip(self.monitor.waiting()) {
             statistics.end(steps, waiting);

@@ -197,13 +197,16 @@ impl Writer {
                 super::FIELDS
             ));
         }
-        let address =
-            if drafted.address == name { String::new() } else { format!(" {}", quoted(drafted.address)) };
+        let address = if drafted.address == name {
+            String::new()
+        } else {
+            format!(" {}", in_language(drafted.address))
+        };
         let is_typed = topic.kind() == Some(PayloadKind::Cdr);
         let message_type = topic.message_type.as_deref().filter(|_| is_typed);
         let message_type = message_type
             .map(|name| match name.contains("::") {
-                true => format!(" : {}", quoted(name)),
+                true => format!(" : {}", in_language(name)),
                 false => format!(" : {name}"),
             })
             .unwrap_or_default();
@@ -395,9 +398,24 @@ fn written(path: &[String]) -> String {
 
 /// A name of a field, in quotes where it needs them.
 fn key(name: &str) -> String {
-    if is_name(name) { name.to_owned() } else { quoted(name) }
+    if is_name(name) { name.to_owned() } else { in_language(name) }
 }
 
+/// A text of the language, whose escapes are not those of JSON.
+fn in_language(text: &str) -> String {
+    let mut out = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => out.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// A text of YAML.
 fn quoted(text: &str) -> String {
     rondel_decode::json::quoted(text)
 }

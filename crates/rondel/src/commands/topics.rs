@@ -100,7 +100,9 @@ impl Look {
             text.split_once(':').is_some_and(|(network, _)| ["zenoh", "dds", "mqtt"].contains(&network))
         };
         match &self.what[..] {
-            [file] if !is_address(file) => self.recording(Path::new(file)),
+            [file] if !is_address(file) && (!file.contains(':') || Path::new(file).exists()) => {
+                self.recording(Path::new(file))
+            }
             patterns => match patterns.iter().find(|text| !is_address(text)) {
                 Some(text) => {
                     complain(&format!(
