@@ -312,10 +312,12 @@ impl Monitor {
         self.doubts.blind.get(property as usize).copied().unwrap_or_default()
     }
 
-    /// Whether a property, by its position, was not judged since messages were missed: its last verdict is older.
+    /// Whether a property, by its position, is about all messages and was not judged since some were missed: its last
+    /// verdict is older.
     pub fn is_unjudged(&self, property: u32) -> bool {
         let doubt = self.doubts.properties.get(property as usize).and_then(Option::as_ref);
-        doubt.is_some_and(|doubt| !doubt.is_passed && !doubt.is_shown && doubt.keys.is_empty())
+        let is_old = |doubt: &Doubt| !doubt.is_passed && !doubt.is_shown && doubt.keys.is_empty();
+        doubt.is_some_and(|doubt| is_old(doubt)) && self.stays_uncertain(property)
     }
 
     /// Whether a property, by its position, stays uncertain for ever, as nothing bounds how far it looks back.
