@@ -169,7 +169,7 @@ impl Decoder {
             (Encoding::Cbor, None) => binary(BinaryFormat::Cbor),
             (Encoding::Msgpack, None) => binary(BinaryFormat::Msgpack),
             (Encoding::Cdr, Some(MessageType::Cdr(schema))) => {
-                CdrDecoder::new(topic, schema, projection, time, time_unit, Check::Prefix)
+                CdrDecoder::new(topic, schema, projection, time, time_unit, Check::Trusted)
                     .map(Decoder::Cdr)
                     .map_err(DecoderError::Fields)
             }

@@ -31,6 +31,8 @@ pub(super) struct Compiler<'a> {
     schema: &'a Schema,
     /// Whether everything is checked, not only what is read.
     whole: bool,
+    /// Whether the steps lead to the end of the message, also behind the last field that is read.
+    pub(super) to_end: bool,
     version: Version,
     /// What a type is whose definition does not say how it may change.
     unstated: Extensibility,
@@ -54,6 +56,7 @@ impl<'a> Compiler<'a> {
         Compiler {
             schema,
             whole,
+            to_end: false,
             version: Version::One,
             unstated: Extensibility::Final,
             tables: Tables::default(),
@@ -86,7 +89,7 @@ impl<'a> Compiler<'a> {
         if !self.errors.is_empty() {
             return Err(std::mem::take(&mut self.errors));
         }
-        if !self.whole {
+        if !self.whole && !self.to_end {
             trim(&mut steps);
         }
         Ok(steps.into())
@@ -154,7 +157,8 @@ impl<'a> Compiler<'a> {
 
     /// Whether nothing is left to do.
     fn is_done(&self) -> bool {
-        !self.errors.is_empty() && self.steps > MAX_STEPS || !self.whole && self.depth == 0 && self.left == 0
+        !self.errors.is_empty() && self.steps > MAX_STEPS
+            || !self.whole && !self.to_end && self.depth == 0 && self.left == 0
     }
 
     fn value(&mut self, value_type: &Type, fields: Option<&Fields<'_>>) {

@@ -19,6 +19,10 @@ pub enum Check {
     /// lengths are checked, and of the fields that are read also the values.
     #[default]
     Prefix,
+    /// As [`Check::Prefix`], once some messages in a row ended where their type ends; until then the lengths up to the
+    /// end, so that messages of a longer or shorter type are refused and not read as this one. Types that may be
+    /// extended have no end.
+    Trusted,
     /// Every byte: all lengths, booleans, enumerations and texts, and that the message ends after its last
     /// field, except for up to three bytes of padding.
     Whole,
@@ -34,7 +38,12 @@ pub struct CdrDecoder {
     plan: Arc<Plan>,
     mistyped: u64,
     scratch: String,
+    /// How many messages in a row ended where their type ends, up to [`TRUST`].
+    trust: u8,
 }
+
+/// So many messages in a row are looked at up to their end.
+const TRUST: u8 = 16;
 
 #[derive(Debug)]
 struct Plan {
@@ -43,6 +52,8 @@ struct Plan {
     /// The first version, of a structure and of a mutable one; the second version, of a final, an appendable
     /// and a mutable structure. `None` where the type does not have the encoding.
     programs: [Option<Steps>; 5],
+    /// The same up to the end of the message, where it is watched.
+    ends: [Option<Steps>; 5],
 }
 
 impl CdrDecoder {
@@ -79,9 +90,15 @@ impl CdrDecoder {
             program(Version::Two, Appendable, &[Appendable])?,
             program(Version::Two, Appendable, &[Mutable])?,
         ];
+        let mut ends = [const { None }; 5];
+        if check == Check::Trusted && root.unwrap_or(Final) == Final {
+            compiler.to_end = true;
+            ends[0] = Some(compiler.program(Version::One, Final, &fields)?);
+            ends[2] = Some(compiler.program(Version::Two, Final, &fields)?);
+        }
         let tables = compiler.tables;
-        let plan = Arc::new(Plan { tables, check, programs });
-        Ok(CdrDecoder { topic, plan, mistyped: 0, scratch: String::new() })
+        let plan = Arc::new(Plan { tables, check, programs, ends });
+        Ok(CdrDecoder { topic, plan, mistyped: 0, scratch: String::new(), trust: 0 })
     }
 
     /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time unless the
@@ -96,11 +113,11 @@ impl CdrDecoder {
         };
         let encapsulation = u16::from_be_bytes([header[0], header[1]]);
         let program = match encapsulation {
-            0x0000 | 0x0001 => &self.plan.programs[0],
-            0x0002 | 0x0003 => &self.plan.programs[1],
-            0x0006 | 0x0007 => &self.plan.programs[2],
-            0x0008 | 0x0009 => &self.plan.programs[3],
-            0x000a | 0x000b => &self.plan.programs[4],
+            0x0000 | 0x0001 => 0,
+            0x0002 | 0x0003 => 1,
+            0x0006 | 0x0007 => 2,
+            0x0008 | 0x0009 => 3,
+            0x000a | 0x000b => 4,
             other => {
                 return Err(CdrError {
                     offset: 0,
@@ -109,7 +126,9 @@ impl CdrDecoder {
                 });
             }
         };
-        let Some(steps) = program else {
+        let end = self.plan.ends[program].as_ref().filter(|_| self.trust < TRUST);
+        let must_end = end.is_some() || self.plan.check == Check::Whole;
+        let Some(steps) = end.or(self.plan.programs[program].as_ref()) else {
             let kind = CdrErrorKind::WrongEncapsulation(encapsulation);
             return Err(CdrError { offset: 0, path: "".into(), kind });
         };
@@ -136,11 +155,14 @@ impl CdrDecoder {
         self.scratch = std::mem::take(&mut walk.out.scratch);
         let fault = match walked {
             Err(Stop::Fault(fault)) => fault,
-            Ok(()) | Err(Stop::Ended) if self.plan.check == Check::Whole && bytes.len() - at > 3 => {
+            Ok(()) | Err(Stop::Ended) if must_end && bytes.len() - at > 3 => {
                 Fault { kind: CdrErrorKind::TrailingBytes, at, place: 0 }
             }
             Ok(()) | Err(Stop::Ended) => {
                 self.mistyped += mistyped;
+                if self.trust < TRUST {
+                    self.trust += 1;
+                }
                 if let Some(time) = own_time {
                     block.set_time(row, time);
                 }
@@ -148,6 +170,9 @@ impl CdrDecoder {
             }
         };
         block.pop();
+        if self.trust < TRUST {
+            self.trust = 0;
+        }
         Err(self.error(&fault))
     }
 

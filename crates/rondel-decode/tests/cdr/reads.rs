@@ -1,10 +1,10 @@
 //! What is read from random messages, and what should be found.
 
-use rondel_decode::cdr::{CdrDecoder, Check};
-use rondel_decode::schema::{Definition, Primitive, Schema, Type};
+use rondel_decode::cdr::{CdrDecoder, CdrErrorKind, Check};
+use rondel_decode::schema::{Definition, Library, Primitive, Schema, Type};
 use rondel_event::{
     Block, Comparison, Condition, Field, Layout, Path, Projection, Quantifier, Read, Segment, Slot, Test,
-    TimeUnit, TopicId, ValueType,
+    TimeUnit, Timestamp, TopicId, ValueType,
 };
 
 use crate::random::{Random, Tree};
@@ -267,4 +267,38 @@ fn walk(random: &mut Random, schema: &Schema, path: &mut Vec<Segment>) -> Option
             _ => return Some(at),
         };
     }
+}
+
+/// Until some messages have ended where their type ends, one of a longer type is refused and not read as this one.
+#[test]
+fn messages_of_a_longer_type_are_refused() {
+    let mut library = Library::new();
+    library.add_msg("t/msg/Report", "int32 sec\nstring name\nuint8 report\nfloat32[] more").unwrap();
+    let schema = library.schema("t/msg/Report").unwrap();
+    let field = Field { path: Path::keys(["report"]), read: Read::Value(ValueType::Int), slot: Slot::Int(0) };
+    let projection = Projection { fields: vec![field] };
+    let new = || {
+        CdrDecoder::new(TopicId(0), &schema, &projection, None, TimeUnit::Seconds, Check::Trusted).unwrap()
+    };
+    let mut good = vec![0, 1, 0, 0, 7, 0, 0, 0, 2, 0, 0, 0, b'a', 0, 5, 0, 1, 0, 0, 0, 0, 0, 128, 63];
+    let mut block = Block::new(Layout { topics: 1, ints: 1, ..Layout::default() });
+    let mut decoder = new();
+    let mut decode = |decoder: &mut CdrDecoder, message: &[u8]| {
+        block.clear();
+        decoder.decode(message, Timestamp::ZERO, &mut block).map_err(|error| error.kind)
+    };
+    let long = [good.as_slice(), &[0; 8]].concat();
+    let short = &good[..good.len() - 2];
+    for _ in 0..100 {
+        assert_eq!(decode(&mut decoder, &long), Err(CdrErrorKind::TrailingBytes));
+        assert_eq!(decode(&mut decoder, short), Err(CdrErrorKind::Truncated));
+    }
+    // What lies behind the last field is not looked at any more when the type has proved right.
+    for _ in 0..16 {
+        assert_eq!(decode(&mut decoder, &good), Ok(()));
+    }
+    assert_eq!(decode(&mut decoder, &long), Ok(()));
+    // Padding of up to three bytes is no further field.
+    good.extend([0; 3]);
+    assert_eq!(decode(&mut new(), &good), Ok(()));
 }
