@@ -381,8 +381,9 @@ fn broken_connections_lose_nothing_at_qos_1_and_repeat_nothing_at_qos_2() {
 fn messages_queued_for_an_earlier_run_are_received() {
     let Some(broker) = Broker::start("messages_queued_for_an_earlier_run_are_received") else { return };
     for version in VERSIONS {
-        let own =
-            Settings { version, clean_start: false, client_id: Some("me".into()), ..settings(broker.port) };
+        // What one session has not acknowledged comes again to the next of its name.
+        let client_id = Some(format!("me {version:?}"));
+        let own = Settings { version, clean_start: false, client_id, ..settings(broker.port) };
         let session = Session::open(&own).unwrap();
         let (_numbers, subscription) = subscribe(&session, "test/kept");
         assert!(subscription.close(LIMIT) && session.close_within(LIMIT));
