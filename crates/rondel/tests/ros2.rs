@@ -152,6 +152,7 @@ fn verdicts_and_diagnostics_over_dds() {
     // The last array says that it has ended.
     run.terminate();
     run.finish().expect_status(0);
+    reader.close_input();
     let reader = reader.finish();
     reader.expect_status(0);
     let verdicts: Vec<&str> = reader.stdout.lines().filter(|line| line.starts_with("short")).collect();

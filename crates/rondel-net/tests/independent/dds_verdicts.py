@@ -94,4 +94,6 @@ while not ended and time.monotonic() < end:
             shown = shown or status.level == 2
             ended = ended or (status.level == 3 and status.name == "rondel")
     time.sleep(0.01)
+# A reader that is gone at once acknowledges nothing: it stays until standard input ends.
+sys.stdin.read()
 sys.exit(seen < arguments.count or not shown)
