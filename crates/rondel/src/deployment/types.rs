@@ -148,11 +148,7 @@ fn has_key(schema: &Schema) -> bool {
 
 /// The name of a type on DDS, where ROS 2 has names of its own: `std_msgs::msg::dds_::String_`.
 fn dds_name(name: &str) -> String {
-    let parts: Vec<&str> = name.split(['/', '.']).collect();
-    match parts[..] {
-        [package, "msg", message] | [package, message] => format!("{package}::msg::dds_::{message}_"),
-        _ => name.to_owned(),
-    }
+    MessageType::parse(&name.replace('.', "/")).map_or_else(|_| name.to_owned(), |named| named.dds())
 }
 
 #[cfg(test)]
