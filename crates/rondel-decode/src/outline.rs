@@ -3,7 +3,9 @@
 use rondel_event::{Value, ValueType};
 
 use crate::decoder::MessageType;
-use crate::schema::{DISCRIMINATOR, Definition, NANOS, Primitive, SECONDS, Schema, Struct, Type, TypeId};
+use crate::schema::{
+    DISCRIMINATOR, Definition, Primitive, Schema, Struct, Type, TypeId, is_nanos, is_seconds,
+};
 
 /// A message may have this many fields, those of nested types included.
 const MAX_FIELDS: usize = 1 << 16;
@@ -73,13 +75,10 @@ pub(crate) fn short(name: &str) -> &str {
 
 /// A structure, or the time that it is: two integers of these names.
 pub(crate) fn object(name: &str, fields: Vec<(Box<str>, Part)>) -> Part {
-    let is = |names: &[&str]| {
-        let is = |(name, part): &(Box<str>, Part)| {
-            *part == Part::Value(ValueType::Int) && names.contains(&&**name)
-        };
-        fields.iter().any(is)
+    let has = |is_named: fn(&str) -> bool| {
+        fields.iter().any(|(name, part)| *part == Part::Value(ValueType::Int) && is_named(name))
     };
-    let is_stamp = fields.len() == 2 && is(&SECONDS) && is(&NANOS);
+    let is_stamp = fields.len() == 2 && has(is_seconds) && has(is_nanos);
     match is_stamp {
         true if short(name).starts_with("Duration") => Part::Stamp(ValueType::Duration, fields),
         true => Part::Stamp(ValueType::Time, fields),

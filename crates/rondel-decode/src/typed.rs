@@ -80,16 +80,6 @@ fn other_type(want: &Want<'_>, found: &str) -> PlanErrorKind {
     }
 }
 
-/// Whether a member with this name holds the seconds of a time.
-pub(crate) fn is_seconds(name: &str) -> bool {
-    matches!(name, "sec" | "secs" | "seconds")
-}
-
-/// Whether a member with this name holds the nanoseconds of a time.
-pub(crate) fn is_nanos(name: &str) -> bool {
-    matches!(name, "nanosec" | "nanosecs" | "nsec" | "nsecs" | "nanos" | "nanoseconds")
-}
-
 /// Whether it is about an array or map as a whole.
 pub(crate) fn is_for_all(want: &Want<'_>) -> bool {
     matches!(want, Want::Length(_) | Want::Presence(_) | Want::Test(_, Test::Present))

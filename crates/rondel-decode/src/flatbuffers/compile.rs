@@ -6,8 +6,9 @@ use super::plan::{Action, ElementTest, FieldPlan, StructPlan, TablePlan, TimePla
 use super::schema::{Field, Kind, Number, Object, Types};
 use crate::cdr::PlanErrorKind;
 use crate::fields::{Fields, Want};
+use crate::schema::{is_nanos, is_seconds};
 use crate::sink::{Scalar, Target};
-use crate::typed::{Class, Report, is_for_all, is_nanos, is_seconds};
+use crate::typed::{Class, Report, is_for_all};
 
 pub(super) struct Compiler<'s> {
     pub(super) types: &'s Types,

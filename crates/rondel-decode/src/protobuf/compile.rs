@@ -8,8 +8,9 @@ use super::plan::{
 };
 use crate::cdr::PlanErrorKind;
 use crate::fields::{Fields, Want};
+use crate::schema::{is_nanos, is_seconds};
 use crate::sink::{Scalar, Target};
-use crate::typed::{Class, Report, is_for_all, is_nanos, is_seconds};
+use crate::typed::{Class, Report, is_for_all};
 
 pub(super) struct Compiler<'d> {
     descriptors: &'d Descriptors,

@@ -172,22 +172,27 @@ pub struct Struct {
     pub constants: Vec<Constant>,
 }
 
-/// The names of the seconds in a time.
-pub(crate) const SECONDS: [&str; 3] = ["sec", "secs", "seconds"];
-/// The names of the nanoseconds in a time.
-pub(crate) const NANOS: [&str; 6] = ["nanosec", "nanosecs", "nsec", "nsecs", "nanos", "nanoseconds"];
+/// Whether a member with this name holds the seconds of a time.
+pub(crate) fn is_seconds(name: &str) -> bool {
+    matches!(name, "sec" | "secs" | "seconds")
+}
+
+/// Whether a member with this name holds the nanoseconds of a time.
+pub(crate) fn is_nanos(name: &str) -> bool {
+    matches!(name, "nanosec" | "nanosecs" | "nsec" | "nsecs" | "nanos" | "nanoseconds")
+}
 
 impl Struct {
     /// Returns the positions of the seconds and the nanoseconds, if the structure is a time: two integers named so.
     pub fn stamp(&self) -> Option<(usize, usize)> {
-        let position = |names: &[&str]| {
+        let position = |is_named: fn(&str) -> bool| {
             let is = |member: &Member| {
                 let is_integer = matches!(member.member_type, Type::Primitive(p) if p.range().is_some());
-                !member.optional && is_integer && names.contains(&&*member.name)
+                !member.optional && is_integer && is_named(&member.name)
             };
             self.members.iter().position(is)
         };
-        let (seconds, nanos) = (position(&SECONDS)?, position(&NANOS)?);
+        let (seconds, nanos) = (position(is_seconds)?, position(is_nanos)?);
         (self.members.len() == 2).then_some((seconds, nanos))
     }
 }
