@@ -11,8 +11,8 @@ use rondel_recording::durable;
 use rondel_runtime::{Input, Session, SessionPlan, SystemClock};
 
 use crate::deployment::{
-    self, Address, AlignmentSection, Binding, Deployment, Durability, Mistyped, Typing, check_time_field,
-    spread, time_source,
+    self, Address, AlignmentSection, Binding, Deployment, Durability, Typing, check_time_field, spread,
+    time_source,
 };
 use crate::discover;
 use crate::live::{Options, Running};
@@ -233,14 +233,10 @@ impl Run {
             let mut input = Input { time: time_source(&self.time_from), time_unit, ..Input::default() };
             let schemas = &*specification.schemas;
             let typing = Typing { topic: Some(topic), own: None, has_encoding: false, schemas };
-            let address = match typing.complete(address, &mut input) {
-                Ok(address) => address,
-                Err(Mistyped::Unknown(address, why)) => {
-                    warn(&format!("topic '{}': {why}", topic.name));
-                    *address
-                }
-                Err(Mistyped::Refused(why)) => return Err(wrong(format!("topic '{}': {why}", topic.name))),
-            };
+            let completed = typing.complete(address, &mut input);
+            let (address, doubt) =
+                completed.map_err(|why| wrong(format!("topic '{}': {why}", topic.name)))?;
+            doubt.iter().for_each(|why| warn(&format!("topic '{}': {why}", topic.name)));
             bindings.push(Binding { address, input });
         }
         let mut places = Vec::new();

@@ -40,7 +40,7 @@ use qos::OfTopic;
 pub use schema::check_time_field;
 use slow_consumer::slow_consumer;
 pub use slow_consumer::{WAIT as SLOW_CONSUMER_WAIT, slow_consumer_wait};
-pub use types::{Mistyped, Typing};
+pub use types::Typing;
 pub use yaml::Mistake;
 use yaml::{Item, Mistakes, Synonyms, suggest};
 
@@ -524,12 +524,11 @@ fn sources<'y>(
                 let mut input = arrival();
                 let typing = Typing { topic: Some(topic), own: None, has_encoding: false, schemas };
                 let address = match typing.complete(address, &mut input) {
-                    Ok(address) => address,
-                    Err(Mistyped::Unknown(address, why)) => {
-                        mistakes.doubt(item, why);
-                        *address
+                    Ok((address, doubt)) => {
+                        doubt.into_iter().for_each(|why| mistakes.doubt(item, why));
+                        address
                     }
-                    Err(Mistyped::Refused(why)) => {
+                    Err(why) => {
                         mistakes.at(item, format!("topic '{name}': {why}"));
                         continue;
                     }
@@ -620,17 +619,10 @@ fn binding(
     };
     let place = own_type.as_ref().map_or(address, |(item, _)| *item);
     let parsed = parsed.map_err(|error| mistakes.at(address, error)).ok()?;
-    match typing.complete(parsed, &mut input) {
-        Ok(address) => Some((Binding { address: of_topic.at(address, mistakes), input }, settings)),
-        Err(Mistyped::Unknown(address, why)) => {
-            mistakes.doubt(place, why);
-            Some((Binding { address: of_topic.at(*address, mistakes), input }, settings))
-        }
-        Err(Mistyped::Refused(why)) => {
-            mistakes.at(place, why);
-            None
-        }
-    }
+    let completed = typing.complete(parsed, &mut input).map_err(|why| mistakes.at(place, why));
+    let (address, doubt) = completed.ok()?;
+    doubt.into_iter().for_each(|why| mistakes.doubt(place, why));
+    Some((Binding { address: of_topic.at(address, mistakes), input }, settings))
 }
 
 fn sinks<'y>(

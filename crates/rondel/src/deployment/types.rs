@@ -23,26 +23,16 @@ pub struct Typing<'t> {
     pub schemas: &'t Schemas,
 }
 
-/// A mistake in what is said about the messages of a topic.
-pub enum Mistyped {
-    /// The type is wrong, or missing.
-    Refused(String),
-    /// Nothing can be found out about the type; the address reads one string of it.
-    Unknown(Box<Address>, String),
-}
-
 impl Typing<'_> {
-    /// Completes the address, and how its messages are read.
+    /// Completes the address, and how its messages are read; returns also what only the user can check.
     ///
     /// # Errors
-    /// [`Mistyped`].
-    pub fn complete(&self, address: Address, input: &mut Input) -> Result<Address, Mistyped> {
+    /// Why the type is refused, or that there is none.
+    pub fn complete(&self, address: Address, input: &mut Input) -> Result<(Address, Option<String>), String> {
         let declared = self.topic.and_then(|topic| topic.type_name.as_deref());
         let name = self.own.or(declared);
         if let Some(name) = name.filter(|name| !is_name(name)) {
-            return Err(Mistyped::Refused(format!(
-                "'{name}' is not the name of a type, such as std_msgs/msg/String"
-            )));
+            return Err(format!("'{name}' is not the name of a type, such as std_msgs/msg/String"));
         }
         let address = match (address, name) {
             (Address::Dds(topic, TopicType::Text(_), qos), Some(name)) => {
@@ -57,7 +47,7 @@ impl Typing<'_> {
                     (Ok(_), None) if self.has_encoding => {
                         let why =
                             format!("{name} has other fields than one string, in which JSON could stand");
-                        return Err(Mistyped::Refused(why));
+                        return Err(why);
                     }
                     (Ok(schema), _) => {
                         let raw = RawType { name: Some(dds_name(name)), keyed: Some(has_key(&schema)) };
@@ -74,7 +64,7 @@ impl Typing<'_> {
                              otherwise name its definition with `schemas:`"
                         );
                         let address = Address::Dds(topic, TopicType::Text(text), qos);
-                        return Err(Mistyped::Unknown(Box::new(address), why));
+                        return Ok((address, Some(why)));
                     }
                 }
             }
@@ -83,43 +73,43 @@ impl Typing<'_> {
                 Address::Dds(topic, TopicType::Raw(RawType { name: Some(dds_name(name)), keyed }), qos)
             }
             (Address::Ros2(topic, encoding), Some(name)) => {
-                let named = MessageType::parse(name).map_err(|error| Mistyped::Refused(error.to_string()))?;
+                let named = MessageType::parse(name).map_err(|error| error.to_string())?;
                 let hash = self.schemas.schema(name).ok().and_then(|schema| schema.rihs01());
                 let hash = hash.and_then(|hash| TypeHash::parse(&hash).ok());
                 Address::Ros2(Box::new(topic.typed(named, hash)), encoding)
             }
             (address, _) => address,
         };
-        let Encoding::Of(encoding) = address.encoding() else { return Ok(address) };
+        let Encoding::Of(encoding) = address.encoding() else { return Ok((address, None)) };
         input.encoding = encoding;
         if !encoding.needs_schema() {
             return match (&address, self.own) {
-                (Address::Dds(..), _) | (_, None) => Ok(address),
-                (_, Some(_)) => Err(Mistyped::Refused(
+                (Address::Dds(..), _) | (_, None) => Ok((address, None)),
+                (_, Some(_)) => Err(
                     "`type` belongs to topics on DDS and to binary encodings, such as `encoding: cdr`; remove it here"
                         .to_owned(),
-                )),
+                ),
             };
         }
         // On DDS publishers describe their types.
         let is_described = matches!(address, Address::Dds(..));
         let Some(name) = name else {
             if is_described {
-                return Ok(address);
+                return Ok((address, None));
             }
-            return Err(Mistyped::Refused(format!(
+            return Err(format!(
                 "messages in {} can be read only with the definition of their type: name it with `type:`, or in the \
                  specification",
                 encoding.name()
-            )));
+            ));
         };
         match self.schemas.message_type(name, encoding) {
             Ok(message_type) => {
                 input.message_type = Some(Arc::new(message_type));
-                Ok(address)
+                Ok((address, None))
             }
-            Err(_) if is_described && self.schemas.schema(name).is_err() => Ok(address),
-            Err(error) => Err(Mistyped::Refused(format!("the type of the messages cannot be used: {error}"))),
+            Err(_) if is_described && self.schemas.schema(name).is_err() => Ok((address, None)),
+            Err(error) => Err(format!("the type of the messages cannot be used: {error}")),
         }
     }
 }
@@ -168,9 +158,8 @@ mod tests {
         let typing = Typing { topic: Some(&topic), own, has_encoding, schemas: &schemas };
         let mut input = Input::default();
         let address = match typing.complete(Address::parse("dds:t").unwrap(), &mut input) {
-            Ok(address) => address,
-            Err(Mistyped::Unknown(address, _)) => *address,
-            Err(Mistyped::Refused(why)) => return (why, String::new()),
+            Ok((address, _)) => address,
+            Err(why) => return (why, String::new()),
         };
         let Address::Dds(_, topic_type, _) = address else { unreachable!() };
         let form = if topic_type.is_raw() { "raw" } else { "text" };
